@@ -1,0 +1,36 @@
+#pragma once
+// Everything a run needs, and nothing about how it was found: the layers of each stage, the process grid, the lowered
+// schedule, precision, optimizer and data. tools/lower_plan.h makes one from a plan.
+
+#include <cstdint>
+#include <vector>
+
+#include "kernels/layer.h"
+#include "schedules/process_grid.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// AdamW (Loshchilov & Hutter 2019) with bias correction; weight decay is decoupled and spares one-dimensional tensors.
+struct AdamW {
+  float learning_rate = 1e-3F;
+  float beta1 = 0.9F;
+  float beta2 = 0.95F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0.1F;
+};
+
+struct RunSpec {
+  std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
+  ProcessGrid grid;                              ///< pipeline and data degrees; the cpu backend of this issue: no others
+  Schedule schedule;                             ///< lowered; one step (or, if asynchronous, one run between flushes)
+  Sends sends = Sends::kBuffered;
+  std::int64_t microbatch = 1;                   ///< sequences of a micro-batch
+  std::int64_t sequence = 0;                     ///< tokens of a sequence
+  AdamW optimizer;
+  std::uint64_t seed = 1;                        ///< of the initial weights and of the order of the data
+  std::vector<std::uint8_t> text;                ///< trained on byte by byte: a token is a byte
+  int steps = 1;
+};
+
+}  // namespace plumb

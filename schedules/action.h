@@ -1,0 +1,79 @@
+#pragma once
+// The atom of the IR: one thing that one pipeline rank does, without a time.
+//
+//   parse_action("3F7")              -> forward of stage 3, micro-batch 7
+//   to_text(parse_action("2SEND_F0")) -> "2SEND_F0"
+//
+// Token: <stage><OP>[<micro-batch>][/<part>]. Operations that work on a whole stage (UNSHARD, RESHARD, REDUCE_GRAD,
+// OPTIMIZER_STEP) carry no micro-batch. `part` is printed only where it is not 0.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace plumb {
+
+enum class Op : std::uint8_t {
+  kForward,         ///< F: activations of a stage for one micro-batch
+  kBackward,        ///< B: input gradient and weight gradient in one
+  kInputGrad,       ///< I: gradient with respect to the stage's input (dgrad)
+  kWeightGrad,      ///< W: gradient with respect to the stage's weights (wgrad)
+  kRecompute,       ///< R: the forward again, to rebuild what F did not keep
+  kSendActivation,  ///< SEND_F: stage is the producer
+  kRecvActivation,  ///< RECV_F: stage is the consumer
+  kSendGradient,    ///< SEND_B: stage is the producer (the later stage)
+  kRecvGradient,    ///< RECV_B: stage is the consumer (the earlier stage)
+  kUnshard,         ///< gather the stage's parameters from their shards
+  kReshard,         ///< drop the gathered parameters
+  kReduceGrad,      ///< reduce the stage's weight gradients over its replicas
+  kOptimizerStep,   ///< update the stage's weights: its next version
+  kOffload,         ///< move a micro-batch's activations to host memory
+  kReload,          ///< bring them back
+  kEvict,           ///< move a micro-batch's activations to the partner rank (BPipe)
+  kLoad,            ///< bring them back
+};
+inline constexpr int kOpCount = 17;
+
+/// The micro-batch of an operation that has none.
+inline constexpr std::int32_t kNoMicrobatch = -1;
+
+struct Action {
+  Op op = Op::kForward;
+  bool overlaps_next = false;  ///< with the next action of the list it forms a pair that runs overlapped (DualPipe)
+  std::int16_t part = 0;       ///< sequence slice, or bucket / layer group; 0 where there is only one
+  std::int32_t stage = 0;
+  std::int32_t microbatch = kNoMicrobatch;
+
+  friend bool operator==(const Action&, const Action&) = default;
+};
+
+/// "F", "SEND_F", "OPTIMIZER_STEP", ...
+std::string_view op_name(Op op);
+
+/// The operation of that name (case matters), or nothing.
+std::optional<Op> op_from_name(std::string_view name);
+
+/// F, B, I, W, R and OPTIMIZER_STEP occupy their rank to their end.
+bool is_compute(Op op);
+
+/// SEND_* and RECV_*.
+bool is_message(Op op);
+bool is_send(Op op);
+bool is_recv(Op op);
+
+/// UNSHARD and REDUCE_GRAD: they occupy a channel of their group, beside the compute.
+bool is_collective(Op op);
+
+/// True where the operation belongs to one micro-batch.
+bool has_microbatch(Op op);
+
+/// The token of an action, e.g. "0F3", "1REDUCE_GRAD/2".
+std::string to_text(const Action& action);
+
+/// The action a token says, or nothing if the whole token is not exactly one action.
+std::optional<Action> parse_action(std::string_view token);
+
+}  // namespace plumb

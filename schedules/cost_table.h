@@ -1,0 +1,100 @@
+#pragma once
+// What a schedule's actions cost: the only thing the simulator knows of hardware and model.
+//
+//   CostTable costs = uniform_costs(4, {.forward = Seconds{1}, .input_grad = Seconds{1}, .weight_grad = Seconds{1}});
+//
+// Each (operation, stage, part) has a list of segments: compute, or a collective (of its TP, CP or EP group) that either
+// blocks the action or runs beside its compute. ZeRO gathers and DP buckets are actions of their own (UNSHARD,
+// REDUCE_GRAD), priced by segments as well. Memory is given by stage.
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "schedules/action.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+enum class Group : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
+enum class CollectiveKind : std::uint8_t { kAllReduce, kAllGather, kReduceScatter, kAllToAll, kBroadcast };
+
+/// A stretch of one action.
+struct Segment {
+  enum class Kind : std::uint8_t { kCompute, kCollective };
+  Kind kind = Kind::kCompute;
+  Seconds seconds{0};      ///< how long it lasts with nothing beside it
+  bool beside = false;     ///< a collective that runs beside the action's compute instead of blocking it
+  Group group = Group::kTensor;                          ///< collectives only
+  CollectiveKind collective = CollectiveKind::kAllReduce;  ///< collectives only
+  std::int64_t bytes = 0;                                ///< collectives only: the whole buffer of one rank
+};
+
+/// Segments of an operation by part; one entry serves every part.
+using SegmentsByPart = std::vector<std::vector<Segment>>;
+
+/// Bytes that one stage holds on its rank.
+struct StageMemory {
+  // Through the whole step.
+  std::int64_t parameter_bytes = 0;  ///< one version of the weights, in the precision that computes
+  std::int64_t gradient_bytes = 0;
+  std::int64_t optimizer_bytes = 0;  ///< moments and master weights
+  // By micro-batch (slice).
+  std::int64_t forward_bytes = 0;    ///< held from the start of F to the end of its last backward part
+  std::int64_t recompute_bytes = 0;  ///< held besides, from the start of R (without R: of I or B) to that end
+  std::int64_t released_at_input_grad_bytes = 0;  ///< of the two above, what I's end frees already when the backward is split
+  // While an action runs.
+  std::int64_t forward_workspace_bytes = 0;
+  std::int64_t backward_workspace_bytes = 0;
+  // Between UNSHARD and RESHARD.
+  std::int64_t unsharded_bytes = 0;
+};
+
+struct StageCosts {
+  std::array<SegmentsByPart, kOpCount> segments{};  ///< [op][part]; an empty list costs nothing
+  StageMemory memory;
+  std::int64_t activation_message_bytes = 0;  ///< what SEND_F of this stage moves (per slice)
+  std::int64_t gradient_message_bytes = 0;    ///< what SEND_B of this stage moves (per slice)
+};
+
+/// A directed link between two pipeline ranks: it is occupied for bytes / bytes_per_second, delivery is latency later.
+struct LinkCost {
+  Seconds latency{0};
+  double bytes_per_second = std::numeric_limits<double>::infinity();
+};
+
+struct CostTable {
+  std::vector<StageCosts> stages;                      ///< [stage]
+  LinkCost default_link;                               ///< between ranks that `links` does not name
+  std::map<std::pair<int, int>, LinkCost> links;       ///< (source rank, destination rank)
+};
+
+/// The segments of (action.op, action.stage, action.part); empty where the table has none.
+const std::vector<Segment>& segments_of(const CostTable& costs, const Action& action);
+
+/// How long an action lasts by itself: its blocking segments in sequence, with those `beside` running from its start;
+/// it ends when both have ended. Throws SpecError if a segment is negative or not finite.
+SimTime duration_of(const CostTable& costs, const Action& action);
+
+/// The link from one rank to another.
+const LinkCost& link_between(const CostTable& costs, int source_rank, int destination_rank);
+
+/// Costs of one chunk, as `--costs` gives them. The lists have one entry (for every stage) or one a stage.
+struct ChunkCosts {
+  std::vector<Seconds> forward{Seconds{1}};
+  std::vector<Seconds> input_grad{Seconds{1}};
+  std::vector<Seconds> weight_grad{Seconds{1}};
+  std::vector<Seconds> backward;    ///< whole backward; empty: input_grad + weight_grad
+  std::vector<Seconds> recompute;   ///< empty: forward
+  std::vector<Seconds> optimizer{Seconds{0}};
+  Seconds hop_latency{0};           ///< latency of a hop between different ranks
+};
+
+/// A table with those compute costs, one byte of activation a chunk (so that bytes count chunks), and free links but for
+/// the latency. Throws SpecError if a list has neither one entry nor one for each of the `stages`.
+CostTable chunk_cost_table(int stages, const ChunkCosts& chunk);
+
+}  // namespace plumb

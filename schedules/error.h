@@ -1,0 +1,28 @@
+#pragma once
+// What Plumb throws. An InputError is the user's to mend: its text is one sentence with the place and the remedy, and the
+// command line prints it and exits 1. What has no feasible answer is a value, never an exception; a bug of ours is an assert.
+
+#include <stdexcept>
+#include <string>
+
+namespace plumb {
+
+/// The input or the world is at fault.
+class InputError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+/// A model, cluster, training, plan or cost specification is wrong.
+class SpecError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// A schedule breaks a rule of the IR, or cannot be made with the numbers given.
+class ScheduleError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+}  // namespace plumb

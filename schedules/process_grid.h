@@ -1,0 +1,48 @@
+#pragma once
+// The process grid: which (dp, pp, cp, tp) a world rank is, and which ranks form a group with it.
+//
+// Order, fastest first: tp, cp, dp, pp (Megatron-LM's default, where tensor-parallel ranks are neighbours and a pipeline
+// stage is a contiguous block of tp * cp * dp ranks). Expert parallelism (issue of later layouts) divides the cp * dp ranks
+// of a stage: it adds groups, not ranks.
+//
+//   ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
+//   coordinates_of(grid, 9)            -> {.tensor = 1, .context = 0, .data = 0, .pipeline = 1}
+//   group_ranks(grid, Group::kData, 9) -> {9, 11, 13, 15}
+
+#include <vector>
+
+#include "schedules/cost_table.h"
+
+namespace plumb {
+
+struct ProcessGrid {
+  int tensor = 1;
+  int context = 1;
+  int expert = 1;  ///< divides context * data
+  int data = 1;
+  int pipeline = 1;
+
+  friend bool operator==(const ProcessGrid&, const ProcessGrid&) = default;
+};
+
+struct GridCoordinates {
+  int tensor = 0;
+  int context = 0;
+  int data = 0;
+  int pipeline = 0;
+
+  friend bool operator==(const GridCoordinates&, const GridCoordinates&) = default;
+};
+
+/// tensor * context * data * pipeline.
+int world_size(const ProcessGrid& grid);
+
+/// Both throw SpecError if the rank or a coordinate lies outside the grid.
+GridCoordinates coordinates_of(const ProcessGrid& grid, int world_rank);
+int world_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
+
+/// The ranks that differ from `world_rank` in that dimension alone, ascending, itself included. kExpert: blocks of
+/// `expert` consecutive ranks of the stage's cp * dp ranks. Throws SpecError if the rank lies outside the grid.
+std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank);
+
+}  // namespace plumb

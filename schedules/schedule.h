@@ -1,0 +1,77 @@
+#pragma once
+// A Schedule is the ordered actions of each pipeline rank, and where its stages live. It holds order only: no times, no
+// padding. What the order means is DESIGN.md section 3, restated in schedules/README.md; every part of Plumb follows it.
+//
+// A schedule as a generator makes it holds compute actions alone. schedules/lower.h adds messages, collectives and the
+// optimizer step; the result is a Schedule as well, and it is the one object that the simulator predicts and the executor
+// replays.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedules/action.h"
+
+namespace plumb {
+
+/// Which weights a micro-batch sees. A stage's version is its count of OPTIMIZER_STEPs.
+enum class WeightPolicy : std::uint8_t {
+  kCurrent,       ///< the newest, in both passes (synchronous schedules)
+  kStashed,       ///< F takes the newest, its backward the same (PipeDream)
+  kVerticalSync,  ///< every stage takes the version the micro-batch had at stage 0
+  kTwoBuffered,   ///< every micro-batch of batch t takes version max(0, t-1) (PipeDream-2BW)
+};
+
+/// How a message moves (DESIGN.md section 3, rule 3).
+enum class Sends : std::uint8_t {
+  kBuffered,    ///< starts when the send is issued, its producer has ended and its channel is free
+  kRendezvous,  ///< also waits for the receive to be issued
+};
+
+struct StagePlace {
+  int rank = 0;        ///< the pipeline rank that runs the stage
+  int model_part = 0;  ///< which piece of the model it is, in forward order
+  int lane = 0;        ///< stages of one lane form one pipeline
+
+  friend bool operator==(const StagePlace&, const StagePlace&) = default;
+};
+
+struct Schedule {
+  std::string name;
+  int microbatches = 0;
+  WeightPolicy weights = WeightPolicy::kCurrent;
+  std::vector<StagePlace> stages;
+  std::vector<std::vector<Action>> ranks;  ///< [rank][position]
+
+  friend bool operator==(const Schedule&, const Schedule&) = default;
+};
+
+/// Neighbours of each stage: the stage of its lane with model_part -1 or +1; -1 where there is none.
+struct StageNeighbors {
+  std::vector<int> predecessor;  ///< [stage]
+  std::vector<int> successor;    ///< [stage]
+};
+StageNeighbors stage_neighbors(const Schedule& schedule);
+
+/// True if the list holds SEND or RECV actions, as a lowered schedule over more than one rank does.
+bool has_messages(const Schedule& schedule);
+
+/// True if stages take OPTIMIZER_STEPs between their micro-batches, that is if the weights differ between micro-batches.
+bool is_asynchronous(const Schedule& schedule);
+
+/// Number of actions over all ranks.
+std::int64_t action_count(const Schedule& schedule);
+
+/// "current", "stashed", "vertical_sync", "two_buffered".
+std::string_view policy_name(WeightPolicy policy);
+
+// Placements: the stages of one pipeline (one lane, model_part = stage) on `ranks` ranks.
+
+/// stage s on rank s mod p.
+std::vector<StagePlace> loop_placement(int ranks, int stages);
+
+/// Forth and back: s mod p on even laps, p-1 - (s mod p) on odd ones (V for two laps).
+std::vector<StagePlace> snake_placement(int ranks, int stages);
+
+}  // namespace plumb

@@ -1,0 +1,58 @@
+#pragma once
+// A Timeline says when each action of a schedule ran: predicted by the simulator or measured by the executor. Everything
+// downstream (statistics, Chrome trace, terminal drawing, comparison) takes a Timeline and cannot tell the two apart
+// except by `source`.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "schedules/schedule.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// The lane of a rank on which a span is drawn.
+enum class Stream : std::uint8_t { kCompute, kSend, kReceive, kCollective };
+
+struct Span {
+  SimTime start{0};
+  SimTime end{0};
+  Action action;
+  Stream stream = Stream::kCompute;
+  bool critical = false;  ///< lies on the critical path (predicted timelines)
+
+  friend bool operator==(const Span&, const Span&) = default;
+};
+
+/// From this moment on the rank holds that many bytes.
+struct MemorySample {
+  SimTime time{0};
+  std::int64_t bytes = 0;
+
+  friend bool operator==(const MemorySample&, const MemorySample&) = default;
+};
+
+struct RankTimeline {
+  std::vector<Span> spans;            ///< in issue order. SEND: start to delivery of the transfer. RECV: issue to delivery.
+  std::vector<MemorySample> memory;   ///< ascending in time; the first is what the rank holds at 0
+
+  friend bool operator==(const RankTimeline&, const RankTimeline&) = default;
+};
+
+struct Timeline {
+  enum class Source : std::uint8_t { kPredicted, kMeasured };
+  Source source = Source::kPredicted;
+  std::string title;                     ///< e.g. "1f1b p=4 m=8"
+  int microbatches = 0;
+  std::vector<StagePlace> stages;        ///< as in the schedule
+  std::vector<std::string> stage_names;  ///< [stage] model-level, e.g. "layers 0-7"; may be empty
+  std::vector<RankTimeline> ranks;       ///< [pipeline rank]
+
+  friend bool operator==(const Timeline&, const Timeline&) = default;
+};
+
+/// The stream that an operation's spans lie on.
+Stream stream_of(Op op);
+
+}  // namespace plumb
