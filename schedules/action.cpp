@@ -7,10 +7,13 @@ namespace plumb {
 namespace {
 
 constexpr std::array<std::string_view, kOpCount> kOpNames = {
-    "F",       "B",       "I",           "W",              "R",       "SEND_F", "RECV_F", "SEND_B", "RECV_B",
-    "UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP", "OFFLOAD", "RELOAD", "EVICT",  "LOAD"};
+    "F",      "B",      "I",       "W",       "R",           "SEND_F",         "RECV_F",
+    "SEND_B", "RECV_B", "UNSHARD", "RESHARD", "REDUCE_GRAD", "OPTIMIZER_STEP", "OFFLOAD",
+    "RELOAD", "EVICT",  "LOAD"};
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
 
 /// Reads a decimal number at the front of `text` and removes it; nothing if there is none or it does not fit.
 template <typename Int>
@@ -25,7 +28,9 @@ std::optional<Int> take_number(std::string_view& text) {
 
 }  // namespace
 
-std::string_view op_name(Op op) { return kOpNames[static_cast<std::size_t>(op)]; }
+std::string_view op_name(Op op) {
+  return kOpNames[static_cast<std::size_t>(op)];
+}
 
 std::optional<Op> op_from_name(std::string_view name) {
   for (std::size_t i = 0; i < kOpNames.size(); ++i) {
@@ -34,13 +39,27 @@ std::optional<Op> op_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_compute(Op op) { return op <= Op::kRecompute || op == Op::kOptimizerStep; }
-bool gives_input_gradient(Op op) { return op == Op::kBackward || op == Op::kInputGrad; }
-bool gives_weight_gradient(Op op) { return op == Op::kBackward || op == Op::kWeightGrad; }
-bool is_message(Op op) { return op >= Op::kSendActivation && op <= Op::kRecvGradient; }
-bool is_send(Op op) { return op == Op::kSendActivation || op == Op::kSendGradient; }
-bool is_recv(Op op) { return op == Op::kRecvActivation || op == Op::kRecvGradient; }
-bool is_collective(Op op) { return op == Op::kUnshard || op == Op::kReduceGrad; }
+bool is_compute(Op op) {
+  return op <= Op::kRecompute || op == Op::kOptimizerStep;
+}
+bool gives_input_gradient(Op op) {
+  return op == Op::kBackward || op == Op::kInputGrad;
+}
+bool gives_weight_gradient(Op op) {
+  return op == Op::kBackward || op == Op::kWeightGrad;
+}
+bool is_message(Op op) {
+  return op >= Op::kSendActivation && op <= Op::kRecvGradient;
+}
+bool is_send(Op op) {
+  return op == Op::kSendActivation || op == Op::kSendGradient;
+}
+bool is_recv(Op op) {
+  return op == Op::kRecvActivation || op == Op::kRecvGradient;
+}
+bool is_collective(Op op) {
+  return op == Op::kUnshard || op == Op::kReduceGrad;
+}
 
 bool has_microbatch(Op op) {
   return op != Op::kUnshard && op != Op::kReshard && op != Op::kReduceGrad && op != Op::kOptimizerStep;
@@ -61,7 +80,8 @@ std::optional<Action> parse_action(std::string_view token) {
   action.stage = *stage;
 
   std::size_t name_length = 0;
-  while (name_length < token.size() && (token[name_length] == '_' || (token[name_length] >= 'A' && token[name_length] <= 'Z'))) {
+  while (name_length < token.size() &&
+         (token[name_length] == '_' || (token[name_length] >= 'A' && token[name_length] <= 'Z'))) {
     ++name_length;
   }
   const auto op = op_from_name(token.substr(0, name_length));

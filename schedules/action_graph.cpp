@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include <boost/graph/depth_first_search.hpp>
 #include <fmt/format.h>
+#include <boost/graph/depth_first_search.hpp>
 
 namespace plumb {
 namespace {

@@ -14,8 +14,8 @@ class ActionTable {
  public:
   static constexpr std::int32_t kNone = -1;
 
-  /// The first action of each kind in list order; doubled ones are ignored, as are actions whose stage, micro-batch or part
-  /// lies outside the schedule. Only operations that have a micro-batch are kept.
+  /// The first action of each kind in list order; doubled ones are ignored, as are actions whose stage, micro-batch or
+  /// part lies outside the schedule. Only operations that have a micro-batch are kept.
   explicit ActionTable(const Schedule& schedule);
 
   /// Its id, or kNone. Stage -1 (no neighbour) and parts that the schedule does not have give kNone.
@@ -26,7 +26,8 @@ class ActionTable {
 
  private:
   std::size_t slot(int stage, int microbatch, int part) const {
-    return (static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) + static_cast<std::size_t>(microbatch)) *
+    return (static_cast<std::size_t>(stage) * static_cast<std::size_t>(microbatches_) +
+            static_cast<std::size_t>(microbatch)) *
                static_cast<std::size_t>(parts_) +
            static_cast<std::size_t>(part);
   }

@@ -13,7 +13,10 @@ namespace {
 class DependencyCollector {
  public:
   DependencyCollector(const Schedule& schedule, Sends sends)
-      : schedule_(schedule), sends_(sends), table_(schedule), neighbors_(stage_neighbors(schedule)),
+      : schedule_(schedule),
+        sends_(sends),
+        table_(schedule),
+        neighbors_(stage_neighbors(schedule)),
         lowered_(has_messages(schedule)) {}
 
   std::vector<Dependency> collect() {
@@ -34,9 +37,11 @@ class DependencyCollector {
       add(last_compute, id, Wait::kOccupied, Reason::kIssue);
       if (is_compute(action.op)) {
         add_inputs(action, id);
-        for (const std::int32_t unshard : unshards[action.stage]) add(unshard, id, Wait::kDelivered, Reason::kParameters);
+        for (const std::int32_t unshard : unshards[action.stage])
+          add(unshard, id, Wait::kDelivered, Reason::kParameters);
         if (action.op == Op::kOptimizerStep) {
-          for (const std::int32_t reduce : reductions[action.stage]) add(reduce, id, Wait::kDelivered, Reason::kReduction);
+          for (const std::int32_t reduce : reductions[action.stage])
+            add(reduce, id, Wait::kDelivered, Reason::kReduction);
           reductions[action.stage].clear();
         }
         last_compute = id;
@@ -63,7 +68,9 @@ class DependencyCollector {
 
   /// What a compute action takes from others: section 3, rule 2.
   void add_inputs(const Action& a, std::int32_t id) {
-    const auto same_rank = [&](Op op, int part) { add(table_.find(op, a.stage, a.microbatch, part), id, Wait::kOccupied, Reason::kData); };
+    const auto same_rank = [&](Op op, int part) {
+      add(table_.find(op, a.stage, a.microbatch, part), id, Wait::kOccupied, Reason::kData);
+    };
     switch (a.op) {
       case Op::kForward:
         add_remote(a, id, neighbors_.predecessor[a.stage], Op::kForward, Op::kForward, Op::kSendActivation);
@@ -77,9 +84,14 @@ class DependencyCollector {
         same_rank(Op::kInputGrad, a.part + 1);
         same_rank(Op::kBackward, a.part + 1);
         break;
-      case Op::kWeightGrad: same_rank(Op::kInputGrad, a.part); break;
-      case Op::kRecompute: same_rank(Op::kForward, a.part); break;
-      default: break;
+      case Op::kWeightGrad:
+        same_rank(Op::kInputGrad, a.part);
+        break;
+      case Op::kRecompute:
+        same_rank(Op::kForward, a.part);
+        break;
+      default:
+        break;
     }
   }
 
@@ -137,7 +149,8 @@ std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
 
 ActionIds action_ids(const Schedule& schedule) {
   ActionIds ids{.first_id = {0}};
-  for (const auto& actions : schedule.ranks) ids.first_id.push_back(ids.first_id.back() + static_cast<std::int32_t>(actions.size()));
+  for (const auto& actions : schedule.ranks)
+    ids.first_id.push_back(ids.first_id.back() + static_cast<std::int32_t>(actions.size()));
   return ids;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
-// DESIGN.md section 3 as data: which action waits for which, and for what of it. The action graph, and through it deadlock
-// reports and the tests' longest path, are built from this list; the engine and the executor follow the same rules on
-// their own and are tested against it.
+// DESIGN.md section 3 as data: which action waits for which, and for what of it. The action graph, and through it
+// deadlock reports and the tests' longest path, are built from this list; the engine and the executor follow the same
+// rules on their own and are tested against it.
 
 #include <cstdint>
 #include <vector>
@@ -48,10 +48,10 @@ struct Dependency {
   friend bool operator==(const Dependency&, const Dependency&) = default;
 };
 
-/// Every dependency of a schedule, lowered or not (without messages, the consumer waits for the end of the remote producer
-/// itself, as kMessage). What is missing (an input that nobody makes, a send without receive) has no dependency: validate
-/// reports it. An overlapped pair is one node, its first action: that one waits for the inputs of both, and whoever waits for
-/// either waits for it.
+/// Every dependency of a schedule, lowered or not (without messages, the consumer waits for the end of the remote
+/// producer itself, as kMessage). What is missing (an input that nobody makes, a send without receive) has no
+/// dependency: validate reports it. An overlapped pair is one node, its first action: that one waits for the inputs of
+/// both, and whoever waits for either waits for it.
 std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sends::kBuffered);
 
 }  // namespace plumb

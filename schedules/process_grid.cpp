@@ -16,7 +16,9 @@ void require_rank(const ProcessGrid& grid, int world_rank) {
 
 }  // namespace
 
-int world_size(const ProcessGrid& grid) { return grid.tensor * grid.context * grid.data * grid.pipeline; }
+int world_size(const ProcessGrid& grid) {
+  return grid.tensor * grid.context * grid.data * grid.pipeline;
+}
 
 GridCoordinates coordinates_of(const ProcessGrid& grid, int world_rank) {
   require_rank(grid, world_rank);
@@ -51,10 +53,18 @@ std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_ran
     }
   };
   switch (group) {
-    case Group::kTensor: along(grid.tensor, &GridCoordinates::tensor); break;
-    case Group::kContext: along(grid.context, &GridCoordinates::context); break;
-    case Group::kData: along(grid.data, &GridCoordinates::data); break;
-    case Group::kPipeline: along(grid.pipeline, &GridCoordinates::pipeline); break;
+    case Group::kTensor:
+      along(grid.tensor, &GridCoordinates::tensor);
+      break;
+    case Group::kContext:
+      along(grid.context, &GridCoordinates::context);
+      break;
+    case Group::kData:
+      along(grid.data, &GridCoordinates::data);
+      break;
+    case Group::kPipeline:
+      along(grid.pipeline, &GridCoordinates::pipeline);
+      break;
     case Group::kExpert: {
       const int flat = here.context + grid.context * here.data;
       const int first = flat - flat % grid.expert;

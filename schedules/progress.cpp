@@ -12,8 +12,12 @@ namespace {
 class Player {
  public:
   explicit Player(const Schedule& schedule)
-      : schedule_(schedule), table_(schedule), ids_(action_ids(schedule)), neighbors_(stage_neighbors(schedule)),
-        done_(static_cast<std::size_t>(ids_.first_id.back()), false), cursor_(schedule.ranks.size(), 0) {}
+      : schedule_(schedule),
+        table_(schedule),
+        ids_(action_ids(schedule)),
+        neighbors_(stage_neighbors(schedule)),
+        done_(static_cast<std::size_t>(ids_.first_id.back()), false),
+        cursor_(schedule.ranks.size(), 0) {}
 
   /// Runs ranks while any may move; a rank that moved wakes those that wait for its stages.
   bool play() {
@@ -77,12 +81,16 @@ class Player {
                (a.part == 0 || done(Op::kForward, a.stage, a.microbatch, a.part - 1));
       case Op::kBackward:
       case Op::kInputGrad:
-        return done(Op::kForward, a.stage, a.microbatch, a.part) && done(Op::kRecompute, a.stage, a.microbatch, a.part) &&
+        return done(Op::kForward, a.stage, a.microbatch, a.part) &&
+               done(Op::kRecompute, a.stage, a.microbatch, a.part) &&
                input_gradient_done(neighbors_.successor[a.stage], a.microbatch, a.part) &&
                input_gradient_done(a.stage, a.microbatch, a.part + 1);
-      case Op::kWeightGrad: return done(Op::kInputGrad, a.stage, a.microbatch, a.part);
-      case Op::kRecompute: return done(Op::kForward, a.stage, a.microbatch, a.part);
-      default: return true;
+      case Op::kWeightGrad:
+        return done(Op::kInputGrad, a.stage, a.microbatch, a.part);
+      case Op::kRecompute:
+        return done(Op::kForward, a.stage, a.microbatch, a.part);
+      default:
+        return true;
     }
   }
 
@@ -105,6 +113,8 @@ class Player {
 
 }  // namespace
 
-bool runs_to_end(const Schedule& schedule) { return Player(schedule).play(); }
+bool runs_to_end(const Schedule& schedule) {
+  return Player(schedule).play();
+}
 
 }  // namespace plumb

@@ -9,7 +9,8 @@ namespace plumb {
 StageNeighbors stage_neighbors(const Schedule& schedule) {
   const int stages = static_cast<int>(schedule.stages.size());
   std::map<std::pair<int, int>, int> stage_at;  // (lane, model part)
-  for (int s = 0; s < stages; ++s) stage_at.emplace(std::pair{schedule.stages[s].lane, schedule.stages[s].model_part}, s);
+  for (int s = 0; s < stages; ++s)
+    stage_at.emplace(std::pair{schedule.stages[s].lane, schedule.stages[s].model_part}, s);
 
   const auto find = [&](int lane, int model_part) {
     const auto it = stage_at.find({lane, model_part});
@@ -29,7 +30,9 @@ bool has_messages(const Schedule& schedule) {
   });
 }
 
-bool is_asynchronous(const Schedule& schedule) { return schedule.weights != WeightPolicy::kCurrent; }
+bool is_asynchronous(const Schedule& schedule) {
+  return schedule.weights != WeightPolicy::kCurrent;
+}
 
 std::int64_t action_count(const Schedule& schedule) {
   std::int64_t count = 0;
@@ -39,10 +42,14 @@ std::int64_t action_count(const Schedule& schedule) {
 
 std::string_view policy_name(WeightPolicy policy) {
   switch (policy) {
-    case WeightPolicy::kCurrent: return "current";
-    case WeightPolicy::kStashed: return "stashed";
-    case WeightPolicy::kVerticalSync: return "vertical_sync";
-    case WeightPolicy::kTwoBuffered: return "two_buffered";
+    case WeightPolicy::kCurrent:
+      return "current";
+    case WeightPolicy::kStashed:
+      return "stashed";
+    case WeightPolicy::kVerticalSync:
+      return "vertical_sync";
+    case WeightPolicy::kTwoBuffered:
+      return "two_buffered";
   }
   return "?";
 }

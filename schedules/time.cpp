@@ -14,12 +14,14 @@ SimTime to_sim_time(Seconds cost) {
   constexpr double kLimit = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
   const double picoseconds = cost.count() * kPicosecondsPerSecond;
   if (!(picoseconds >= 0) || picoseconds > kLimit) {
-    throw SpecError(fmt::format("a time of {} s cannot be simulated: give a finite time from 0 to {:.3g} s", cost.count(),
-                                kLimit / kPicosecondsPerSecond));
+    throw SpecError(fmt::format("a time of {} s cannot be simulated: give a finite time from 0 to {:.3g} s",
+                                cost.count(), kLimit / kPicosecondsPerSecond));
   }
   return SimTime{std::llround(picoseconds)};
 }
 
-Seconds to_seconds(SimTime time) { return std::chrono::duration_cast<Seconds>(time); }
+Seconds to_seconds(SimTime time) {
+  return std::chrono::duration_cast<Seconds>(time);
+}
 
 }  // namespace plumb

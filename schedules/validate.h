@@ -24,10 +24,10 @@ enum class Rule : std::uint8_t {
   kPair,              ///< a pair that is not two compute actions
   kUnmatchedMessage,  ///< a send without its receive, or the reverse; between stages that exchange nothing
   kMissingMessage,    ///< an input from another rank that no message brings
-  kMessageOrder,      ///< receives of a channel in another order than its sends; a message on the wrong side of its action
-  kOptimizer,         ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
-  kSharding,          ///< RESHARD without UNSHARD, gradients left unreduced
-  kDeadlock,          ///< a cycle of waiting
+  kMessageOrder,  ///< receives of a channel in another order than its sends; a message on the wrong side of its action
+  kOptimizer,     ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
+  kSharding,      ///< RESHARD without UNSHARD, gradients left unreduced
+  kDeadlock,      ///< a cycle of waiting
 };
 std::string_view rule_name(Rule rule);
 
@@ -43,9 +43,9 @@ struct Violation {
 /// "rank 3, position 1: 3B0 stands ahead of its forward 3F0; list 3F0 first (order)".
 std::string to_text(const Violation& violation);
 
-/// Every violation, by rank and position. A deadlock is looked for only if nothing else is wrong; it is one violation whose
-/// message is the cycle, action by action. Schedules without any backward are forward-only and need none; a schedule is
-/// held to the rules of messages if it has any, and to those of OPTIMIZER_STEP and REDUCE_GRAD likewise.
+/// Every violation, by rank and position. A deadlock is looked for only if nothing else is wrong; it is one violation
+/// whose message is the cycle, action by action. Schedules without any backward are forward-only and need none; a
+/// schedule is held to the rules of messages if it has any, and to those of OPTIMIZER_STEP and REDUCE_GRAD likewise.
 std::vector<Violation> validate(const Schedule& schedule);
 
 /// Throws ScheduleError with the first violation (and how many more there are) if there is any.

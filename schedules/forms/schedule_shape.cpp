@@ -31,7 +31,8 @@ void infer_shape(Schedule& schedule) {
   for (int r = 0; r < static_cast<int>(schedule.ranks.size()); ++r) {
     for (const Action& action : schedule.ranks[r]) {
       if (action.stage > kLargestStage) {
-        throw ScheduleError(fmt::format("rank {} lists {}: a stage above {} cannot be; mend the token", r, to_text(action), kLargestStage));
+        throw ScheduleError(fmt::format("rank {} lists {}: a stage above {} cannot be; mend the token", r,
+                                        to_text(action), kLargestStage));
       }
       stages = std::max(stages, action.stage + 1);
       if (is_compute(action.op)) ++compute_on_rank[action.stage][r];
@@ -41,7 +42,8 @@ void infer_shape(Schedule& schedule) {
   schedule.stages.clear();
   for (int s = 0; s < stages; ++s) {
     const auto it = compute_on_rank.find(s);
-    schedule.stages.push_back({.rank = it == compute_on_rank.end() ? -1 : most_frequent(it->second, false), .model_part = s});
+    schedule.stages.push_back(
+        {.rank = it == compute_on_rank.end() ? -1 : most_frequent(it->second, false), .model_part = s});
   }
   std::map<int, int> stages_with;  // number of forwards -> stages
   for (const auto& [stage, count] : forwards) ++stages_with[count];

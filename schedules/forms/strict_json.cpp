@@ -50,7 +50,8 @@ json parse_json(std::string_view text, const std::string& file) {
 }
 
 StrictObject::StrictObject(const json& value, std::string place) : value_(&value), place_(std::move(place)) {
-  if (!value.is_object()) throw SpecError(fmt::format("{}: a JSON object is wanted, not {}", place_, value.type_name()));
+  if (!value.is_object())
+    throw SpecError(fmt::format("{}: a JSON object is wanted, not {}", place_, value.type_name()));
 }
 
 void StrictObject::fail(std::string_view key, std::string_view message) const {
@@ -73,7 +74,9 @@ const json& StrictObject::required(std::string_view key) {
   return *value_->find(std::string(key));
 }
 
-const json& StrictObject::raw(std::string_view key) { return required(key); }
+const json& StrictObject::raw(std::string_view key) {
+  return required(key);
+}
 
 std::string StrictObject::text(std::string_view key) {
   const json& value = required(key);
@@ -91,15 +94,19 @@ bool StrictObject::boolean(std::string_view key) {
   return value.get<bool>();
 }
 
-bool StrictObject::boolean_or(std::string_view key, bool fallback) { return has(key) ? boolean(key) : fallback; }
+bool StrictObject::boolean_or(std::string_view key, bool fallback) {
+  return has(key) ? boolean(key) : fallback;
+}
 
-SourcedNumber StrictObject::number(std::string_view key, double smallest, bool smallest_allowed, std::string_view remedy) {
+SourcedNumber StrictObject::number(std::string_view key, double smallest, bool smallest_allowed,
+                                   std::string_view remedy) {
   const json& whole = required(key);
   const json& value = unwrap(whole);
   if (!value.is_number()) fail(key, fmt::format("a number is wanted, not {}", value.type_name()));
   SourcedNumber result{.value = value.get<double>()};
   const bool in_range = smallest_allowed ? result.value >= smallest : result.value > smallest;
-  if (!in_range || !std::isfinite(result.value)) fail(key, fmt::format("{} is out of range: give {}", result.value, remedy));
+  if (!in_range || !std::isfinite(result.value))
+    fail(key, fmt::format("{} is out of range: give {}", result.value, remedy));
   if (whole.is_object()) {
     StrictObject sourced(whole, place_of(key));
     sourced.has("value");
@@ -111,22 +118,35 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
 
 std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::string_view remedy) {
   const double value = number(key, static_cast<double>(smallest), true, remedy).value;
-  if (value != std::floor(value) || value > kLargestExactInteger) fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
+  if (value != std::floor(value) || value > kLargestExactInteger)
+    fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
   return static_cast<std::int64_t>(value);
 }
 
-std::int64_t StrictObject::positive_integer(std::string_view key) { return integer(key, 1, "1 or more"); }
+std::int64_t StrictObject::positive_integer(std::string_view key) {
+  return integer(key, 1, "1 or more");
+}
 std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback) {
   return has(key) ? positive_integer(key) : fallback;
 }
-std::int64_t StrictObject::non_negative_integer(std::string_view key) { return integer(key, 0, "0 or more"); }
+std::int64_t StrictObject::non_negative_integer(std::string_view key) {
+  return integer(key, 0, "0 or more");
+}
 std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback) {
   return has(key) ? non_negative_integer(key) : fallback;
 }
-double StrictObject::positive_number(std::string_view key) { return positive_sourced(key).value; }
-double StrictObject::non_negative_number(std::string_view key) { return non_negative_sourced(key).value; }
-SourcedNumber StrictObject::positive_sourced(std::string_view key) { return number(key, 0, false, "a number above 0"); }
-SourcedNumber StrictObject::non_negative_sourced(std::string_view key) { return number(key, 0, true, "0 or more"); }
+double StrictObject::positive_number(std::string_view key) {
+  return positive_sourced(key).value;
+}
+double StrictObject::non_negative_number(std::string_view key) {
+  return non_negative_sourced(key).value;
+}
+SourcedNumber StrictObject::positive_sourced(std::string_view key) {
+  return number(key, 0, false, "a number above 0");
+}
+SourcedNumber StrictObject::non_negative_sourced(std::string_view key) {
+  return number(key, 0, true, "0 or more");
+}
 
 double StrictObject::fraction(std::string_view key) {
   const double value = positive_number(key);
@@ -137,7 +157,8 @@ double StrictObject::fraction(std::string_view key) {
 std::string StrictObject::choice(std::string_view key, const std::vector<std::string>& allowed) {
   std::string value = text(key);
   if (std::ranges::find(allowed, value) == allowed.end()) {
-    fail(key, fmt::format("\"{}\" is none of {}; did you mean \"{}\"?", value, fmt::join(allowed, ", "), nearest_name(value, allowed)));
+    fail(key, fmt::format("\"{}\" is none of {}; did you mean \"{}\"?", value, fmt::join(allowed, ", "),
+                          nearest_name(value, allowed)));
   }
   return value;
 }
@@ -158,7 +179,8 @@ std::vector<StrictObject> StrictObject::objects(std::string_view key) {
 
 std::vector<std::int64_t> StrictObject::integers(std::string_view key) {
   const json& value = required(key);
-  const bool fits = value.is_array() && std::ranges::all_of(value, [](const json& item) { return item.is_number_integer(); });
+  const bool fits =
+      value.is_array() && std::ranges::all_of(value, [](const json& item) { return item.is_number_integer(); });
   if (!fits) fail(key, "an array of whole numbers is wanted");
   return value.get<std::vector<std::int64_t>>();
 }

@@ -1,6 +1,6 @@
 #pragma once
-// Reading Plumb's own JSON files: every key is asked for by name and type, and what nobody asked for is refused with the
-// nearest known key. Every error says file, path in the file, and remedy.
+// Reading Plumb's own JSON files: every key is asked for by name and type, and what nobody asked for is refused with
+// the nearest known key. Every error says file, path in the file, and remedy.
 //
 //   const nlohmann::json document = parse_json(text, "cluster.json");
 //   StrictObject cluster(document, "cluster.json");
@@ -29,8 +29,8 @@ struct SourcedNumber {
   std::string source;
 };
 
-/// A view of one JSON object; the document must outlive it. All readers throw SpecError if the key is missing (unless the
-/// reader is optional_...), has the wrong type or lies out of range.
+/// A view of one JSON object; the document must outlive it. All readers throw SpecError if the key is missing (unless
+/// the reader is optional_...), has the wrong type or lies out of range.
 class StrictObject {
  public:
   /// `place` is the file, or "FILE: path.to.object". Throws SpecError if `value` is not an object.
@@ -43,13 +43,13 @@ class StrictObject {
   std::string text_or(std::string_view key, std::string_view fallback);
   bool boolean(std::string_view key);
   bool boolean_or(std::string_view key, bool fallback);
-  std::int64_t positive_integer(std::string_view key);                              ///< 1 or more
+  std::int64_t positive_integer(std::string_view key);  ///< 1 or more
   std::int64_t positive_integer_or(std::string_view key, std::int64_t fallback);
   std::int64_t non_negative_integer(std::string_view key);
   std::int64_t non_negative_integer_or(std::string_view key, std::int64_t fallback);
-  double positive_number(std::string_view key);                                     ///< above 0
+  double positive_number(std::string_view key);  ///< above 0
   double non_negative_number(std::string_view key);
-  double fraction(std::string_view key);                                            ///< above 0, at most 1
+  double fraction(std::string_view key);                                              ///< above 0, at most 1
   std::string choice(std::string_view key, const std::vector<std::string>& allowed);  ///< one of these
   /// Any of the number readers accepts {"value": n, "source": "..."} as well; this one hands out the source.
   SourcedNumber positive_sourced(std::string_view key);
@@ -58,7 +58,7 @@ class StrictObject {
   StrictObject object(std::string_view key);
   std::vector<StrictObject> objects(std::string_view key);  ///< an array of objects
   std::vector<std::int64_t> integers(std::string_view key);
-  const nlohmann::json& raw(std::string_view key);          ///< whatever it is
+  const nlohmann::json& raw(std::string_view key);  ///< whatever it is
 
   /// Throws SpecError naming the first key that nobody asked for and the nearest one that somebody did.
   void finish() const;

@@ -96,9 +96,11 @@ class Parser {
       schedule_.name = value;
     } else if (key == "microbatches") {
       microbatches_ = parse_int(value);
-      if (!microbatches_ || *microbatches_ < 1) fail(1, fmt::format("\"{}\" micro-batches cannot be: give 1 or more", value));
+      if (!microbatches_ || *microbatches_ < 1)
+        fail(1, fmt::format("\"{}\" micro-batches cannot be: give 1 or more", value));
     } else if (key == "weights") {
-      for (const auto policy : {WeightPolicy::kCurrent, WeightPolicy::kStashed, WeightPolicy::kVerticalSync, WeightPolicy::kTwoBuffered}) {
+      for (const auto policy :
+           {WeightPolicy::kCurrent, WeightPolicy::kStashed, WeightPolicy::kVerticalSync, WeightPolicy::kTwoBuffered}) {
         if (policy_name(policy) == value) {
           schedule_.weights = policy;
           return;
@@ -119,7 +121,8 @@ class Parser {
         stages_->push_back({.rank = parsed[0], .model_part = parsed[1], .lane = parsed[2]});
       }
     } else {
-      fail(1, fmt::format("\"{}\" is not known here: give name, microbatches, weights or stages, or a row of actions", key));
+      fail(1, fmt::format("\"{}\" is not known here: give name, microbatches, weights or stages, or a row of actions",
+                          key));
     }
   }
 
@@ -132,7 +135,9 @@ class Parser {
 
 }  // namespace
 
-Schedule parse_schedule(std::string_view text, const std::string& file) { return Parser(file).parse(text); }
+Schedule parse_schedule(std::string_view text, const std::string& file) {
+  return Parser(file).parse(text);
+}
 
 std::string to_text(const Schedule& schedule) {
   Schedule implied{.ranks = schedule.ranks};
@@ -143,7 +148,8 @@ std::string to_text(const Schedule& schedule) {
   if (schedule.microbatches != implied.microbatches) text += fmt::format("microbatches: {}\n", schedule.microbatches);
   if (schedule.stages != implied.stages) {
     text += "stages:";
-    for (const StagePlace& place : schedule.stages) text += fmt::format(" {}/{}/{}", place.rank, place.model_part, place.lane);
+    for (const StagePlace& place : schedule.stages)
+      text += fmt::format(" {}/{}/{}", place.rank, place.model_part, place.lane);
     text += '\n';
   }
   for (const std::vector<Action>& actions : schedule.ranks) {

@@ -4,8 +4,8 @@
 //   0F0 0F1 0B0 0B1
 //   1F0 1B0 1F1 1B1
 //
-// Lines that begin with '#' are comments; blank lines are skipped. What the rows do not imply stands ahead of them, each
-// only where it differs from what they imply:
+// Lines that begin with '#' are comments; blank lines are skipped. What the rows do not imply stands ahead of them,
+// each only where it differs from what they imply:
 //
 //   name: my schedule
 //   weights: stashed                  (current, stashed, vertical_sync, two_buffered)

@@ -15,7 +15,9 @@ namespace {
 constexpr std::string_view kBlanks = " \t";
 constexpr std::size_t kShownCellLength = 40;
 
-bool in_compute_only(Op op) { return op <= Op::kWeightGrad; }
+bool in_compute_only(Op op) {
+  return op <= Op::kWeightGrad;
+}
 
 std::string_view trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
@@ -40,10 +42,12 @@ TorchCsv read_torch_csv(std::string_view text, const std::string& file) {
       const std::string_view cell = trim(line.substr(0, comma));
       if (!cell.empty()) {
         const auto fail = [&](std::string_view what) {
-          throw ScheduleError(fmt::format("{}: row {}, column {}: \"{}\" {}", file, row, column, cell.substr(0, kShownCellLength), what));
+          throw ScheduleError(fmt::format("{}: row {}, column {}: \"{}\" {}", file, row, column,
+                                          cell.substr(0, kShownCellLength), what));
         };
         const std::optional<Action> action = parse_action(cell);
-        if (!action || action->part != 0) fail("is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
+        if (!action || action->part != 0)
+          fail("is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
         if (action->op == Op::kReduceGrad) {
           ++dropped;
         } else if (!in_compute_only(action->op)) {
@@ -56,7 +60,9 @@ TorchCsv read_torch_csv(std::string_view text, const std::string& file) {
       line.remove_prefix(comma + 1);
     }
   }
-  if (dropped > 0) result.notes.push_back(fmt::format("{}: {} REDUCE_GRAD left out: lowering adds what a layout needs", file, dropped));
+  if (dropped > 0)
+    result.notes.push_back(
+        fmt::format("{}: {} REDUCE_GRAD left out: lowering adds what a layout needs", file, dropped));
   infer_shape(result.schedule);
   return result;
 }
@@ -67,7 +73,8 @@ std::string write_torch_csv(const Schedule& schedule) {
   };
   if (is_asynchronous(schedule)) refuse(fmt::format("the weight policy {}", policy_name(schedule.weights)));
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
-    if (schedule.stages[s].lane != 0 || schedule.stages[s].model_part != static_cast<int>(s)) refuse("the stage copies");
+    if (schedule.stages[s].lane != 0 || schedule.stages[s].model_part != static_cast<int>(s))
+      refuse("the stage copies");
   }
   std::string text;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {

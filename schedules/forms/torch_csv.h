@@ -1,6 +1,6 @@
 #pragma once
-// PyTorch's CSV of torch.distributed.pipelining (2.14), the compute-only form: a row a rank, no header, cells separated by
-// commas, an empty cell for an idle slot (order is all that is kept of it). Cells hold F, B, I and W actions.
+// PyTorch's CSV of torch.distributed.pipelining (2.14), the compute-only form: a row a rank, no header, cells separated
+// by commas, an empty cell for an idle slot (order is all that is kept of it). Cells hold F, B, I and W actions.
 //
 //   0F0,0F1,,0B0
 //   1F0,1B0
@@ -17,7 +17,8 @@ namespace plumb {
 
 struct TorchCsv {
   Schedule schedule;
-  std::vector<std::string> notes;  ///< what was read and left out (REDUCE_GRAD, which PyTorch writes and its loader refuses)
+  std::vector<std::string>
+      notes;  ///< what was read and left out (REDUCE_GRAD, which PyTorch writes and its loader refuses)
 };
 
 /// Read strictly: a cell must be one action and nothing else.

@@ -17,12 +17,14 @@ bool same_name(std::string_view a, std::string_view b) {
 }
 
 const CatalogueEntry& entry_named(std::string_view name) {
-  const auto it = std::ranges::find_if(catalogue(), [name](const CatalogueEntry& e) { return same_name(e.name, name); });
+  const auto it =
+      std::ranges::find_if(catalogue(), [name](const CatalogueEntry& e) { return same_name(e.name, name); });
   if (it != catalogue().end()) return *it;
   std::vector<std::string> names;
   for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
-  throw ScheduleError(fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all",
-                                  name, nearest_name(name, names)));
+  throw ScheduleError(
+      fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all", name,
+                  nearest_name(name, names)));
 }
 
 void require_at_least_one(int value, std::string_view what) {
@@ -74,8 +76,8 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
   require_at_least_one(parameters.microbatches, "micro-batches");
   require_at_least_one(parameters.chunks, "chunks");
   if (parameters.chunks > 1 && !entry.takes_chunks) {
-    throw ScheduleError(fmt::format("{} runs one chunk a rank, not {}: leave the chunks out, or use interleaved", entry.name,
-                                    parameters.chunks));
+    throw ScheduleError(fmt::format("{} runs one chunk a rank, not {}: leave the chunks out, or use interleaved",
+                                    entry.name, parameters.chunks));
   }
   if (parameters.group < 0) {
     throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",

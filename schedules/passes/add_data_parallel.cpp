@@ -41,7 +41,8 @@ Schedule add_data_parallel(const Schedule& schedule, int zero) {
       }
       const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
       if (is_last) last_gradients.pop_back();
-      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last)) insert(behind, Op::kReduceGrad, action.stage);
+      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last))
+        insert(behind, Op::kReduceGrad, action.stage);
       if (gathers_after_step && action.op == Op::kOptimizerStep) insert(behind, Op::kUnshard, action.stage);
     }
     actions = with_insertions(actions, std::move(insertions));

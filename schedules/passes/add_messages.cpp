@@ -53,7 +53,8 @@ Schedule add_messages(const Schedule& schedule) {
   const StageNeighbors neighbors = stage_neighbors(schedule);
   std::vector<std::vector<Insertion>> insertions(schedule.ranks.size());
 
-  // Receives are inserted first: at one position they stand before a send of the action ahead, so that they are posted early.
+  // Receives are inserted first: at one position they stand before a send of the action ahead, so that they are posted
+  // early.
   Arrivals arrivals;
   std::vector<std::vector<Insertion>> sends(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {

@@ -5,8 +5,8 @@
 
 namespace plumb {
 
-/// Appends an OPTIMIZER_STEP of each stage to its rank's list, in stage order, if the schedule has weight gradients and no
-/// OPTIMIZER_STEP of its own.
+/// Appends an OPTIMIZER_STEP of each stage to its rank's list, in stage order, if the schedule has weight gradients and
+/// no OPTIMIZER_STEP of its own.
 Schedule add_optimizer_steps(const Schedule& schedule);
 
 /// Adds what data parallelism does; the schedule must have its OPTIMIZER_STEPs.
@@ -17,10 +17,11 @@ Schedule add_optimizer_steps(const Schedule& schedule);
 /// Throws ScheduleError if `zero` is not 0..3.
 Schedule add_data_parallel(const Schedule& schedule, int zero);
 
-/// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead of
-/// its consumer, so that a transfer may run beside that action even if sends wait for their receives. On each channel
-/// receives stand in the order of the sends; with that, and because neither holds the rank, no message can close a cycle
-/// that the compute order does not have: what runs without messages runs under buffered and under rendezvous sends.
+/// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead
+/// of its consumer, so that a transfer may run beside that action even if sends wait for their receives. On each
+/// channel receives stand in the order of the sends; with that, and because neither holds the rank, no message can
+/// close a cycle that the compute order does not have: what runs without messages runs under buffered and under
+/// rendezvous sends.
 Schedule add_messages(const Schedule& schedule);
 
 }  // namespace plumb
