@@ -72,15 +72,19 @@ struct ClusterName {
 };
 ClusterName parse_cluster_name(std::string_view name);
 
+/// Throws SpecError naming `place` unless the sample is of a kernel (kernels/layer.h), a "message" or an "all_reduce", its
+/// shape has that kernel's length and no negative size, and its time and its busy ranks are above 0.
+void check_kernel_sample(const KernelSample& sample, std::string_view place);
+
 /// JSON form, units in the keys:
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
 ///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "memory_efficiency", "kernel_fixed_us",
 ///    "compute_units", "gemm_tile"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us"},
 ///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us"}, "kernel_samples": [...]}
-/// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with `file`
-/// and the place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
-ClusterSpec cluster_from_json(const nlohmann::ordered_json& json, std::string_view file);
-ClusterSpec parse_cluster(std::string_view text, std::string_view file);
+/// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
+/// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
+ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);
+ClusterSpec parse_cluster(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 
 }  // namespace plumb

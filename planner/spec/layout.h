@@ -89,7 +89,7 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
                                            const Layout& layout);
 
 /// JSON form: the keys of the text form, {"dp": 2, ..., "sp": true, "split": [8, 8]}.
-LayoutRequest layout_from_json(const nlohmann::ordered_json& json, std::string_view file);
+LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& place);
 nlohmann::ordered_json to_json(const Layout& layout);
 
 }  // namespace plumb

@@ -50,10 +50,10 @@ std::int64_t model_parameter_count(const ModelSpec& model);
 
 /// JSON form: every member by its name here ("norm": "rms" or "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads` is
 /// `heads`, `head_size` is hidden / heads, and `rotary_size` is head_size unless there are learned positions; the other
-/// optional keys have the defaults above. Reading throws SpecError with `file` and the place of what is wrong: an unknown
+/// optional keys have the defaults above. Reading throws SpecError with the place of what is wrong: an unknown
 /// or missing key, a wrong type, a size below 1, heads that kv_heads do not divide, a rotary_size above head_size or odd.
-ModelSpec model_from_json(const nlohmann::ordered_json& json, std::string_view file);
-ModelSpec parse_model(std::string_view text, std::string_view file);
+ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
+ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);
 
 }  // namespace plumb

@@ -42,9 +42,9 @@ std::int64_t optimizer_traffic_per_parameter(const TrainingSpec& training);
 std::int64_t tokens_per_step(const TrainingSpec& training);
 
 /// JSON form. `precision` defaults to bf16; `gradient_precision` to fp32 (Megatron-LM's default for bf16 training);
-/// `optimizer` to adamw. Reading throws SpecError with `file` and the place of what is wrong.
-TrainingSpec training_from_json(const nlohmann::ordered_json& json, std::string_view file);
-TrainingSpec parse_training(std::string_view text, std::string_view file);
+/// `optimizer` to adamw. Reading throws SpecError with the place of what is wrong.
+TrainingSpec training_from_json(const nlohmann::json& json, const std::string& place);
+TrainingSpec parse_training(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const TrainingSpec& training);
 
 }  // namespace plumb
