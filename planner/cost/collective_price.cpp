@@ -1,7 +1,9 @@
 #include "planner/cost/collective_price.h"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
+#include <optional>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -53,13 +55,15 @@ GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per
 }
 
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
+  assert(group == Group::kTensor || group == Group::kData);
   const int block = grid.tensor * grid.context * grid.data;
   const int first = pipeline_rank * block;
   std::optional<GroupPlacement> worst;
   for (int rank = first; rank < first + block; ++rank) {
-    const std::vector<int> members = group_ranks(grid, group, rank);
-    if (members.front() != rank && group != Group::kPipeline) continue;  // each group once, at its first rank
-    const GroupPlacement placement = placement_of(members, devices_per_node);
+    const GridCoordinates at = coordinates_of(grid, rank);
+    const bool first_of_group = (group == Group::kTensor ? at.tensor : at.data) == 0;
+    if (!first_of_group) continue;
+    const GroupPlacement placement = placement_of(group_ranks(grid, group, rank), devices_per_node);
     const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
     if (!worst || badness(placement) > badness(*worst)) worst = placement;
   }

@@ -37,7 +37,7 @@ struct GroupPlacement {
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
 
-/// The worst placed group of that kind among the ranks of one pipeline rank: most nodes, then fewest ranks on a node.
+/// The worst placed tensor or data group among the devices of one pipeline rank: most nodes, then fewest ranks on a node.
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
 
 struct CollectivePrices {

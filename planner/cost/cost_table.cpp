@@ -139,6 +139,16 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
       kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
       collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))) {}
 
+const Pricing::Placements& Pricing::placements(const ProcessGrid& grid) {
+  const auto [it, added] = placements_.try_emplace({grid.tensor, grid.data, grid.pipeline});
+  if (!added) return it->second;
+  for (int rank = 0; rank < grid.pipeline; ++rank) {
+    it->second.tensor.push_back(worst_placement(grid, Group::kTensor, rank, cluster_.devices_per_node));
+    it->second.data.push_back(worst_placement(grid, Group::kData, rank, cluster_.devices_per_node));
+  }
+  return it->second;
+}
+
 const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const GroupPlacement& tensor_group) {
   const auto key = std::tuple(layout.tensor, layout.sequence_parallel, layout.microbatch, tensor_group.nodes,
                               tensor_group.ranks_per_node);
@@ -154,16 +164,11 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
 
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
-  const int devices_per_node = pricing.cluster().devices_per_node;
   const BackwardForm backward = backward_form(schedule);
 
-  std::vector<GroupPlacement> tensor_groups, data_groups;  // [pipeline rank]
-  for (int rank = 0; rank < layout.pipeline; ++rank) {
-    tensor_groups.push_back(worst_placement(grid, Group::kTensor, rank, devices_per_node));
-    data_groups.push_back(worst_placement(grid, Group::kData, rank, devices_per_node));
-  }
+  const Pricing::Placements& groups = pricing.placements(grid);
 
-  Partition partition = partition_of(layout, pricing.model(), pricing.layer_prices(layout, tensor_groups[0]), schedule);
+  Partition partition = partition_of(layout, pricing.model(), pricing.layer_prices(layout, groups.tensor[0]), schedule);
   PricedLayout priced{.layers = layers_by_part(pricing.layers(), partition.split),
                       .split = std::move(partition.split),
                       .notes = std::move(partition.notes)};
@@ -186,7 +191,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   for (const StagePlace& stage : schedule.stages) {
     const std::vector<Layer>& layers = priced.layers[stage.model_part];
     StageCosts& costs = priced.costs.stages.emplace_back();
-    price_compute(costs, layers, pricing.layer_prices(layout, tensor_groups[stage.rank]), layout.recompute, backward);
+    price_compute(costs, layers, pricing.layer_prices(layout, groups.tensor[stage.rank]), layout.recompute, backward);
 
     std::int64_t parameters = 0;
     Seconds optimizer{0};
@@ -194,7 +199,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
       parameters += parameter_count(layer, layout.tensor);
       optimizer += optimizer_times[layer.index()];
     }
-    price_data_parallel(costs, pricing, layout, data_groups[stage.rank], parameters);
+    price_data_parallel(costs, pricing, layout, groups.data[stage.rank], parameters);
 
     std::vector<Segment> step;
     if (stage.model_part == 0 || stage.model_part == last_part) step = tied_reduction(pricing, grid, first_rank, last_rank);

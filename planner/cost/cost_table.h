@@ -32,8 +32,7 @@
 
 namespace plumb {
 
-/// The prices of one model on one cluster. It keeps the layer prices it has worked out; they do not depend on the order of
-/// the questions. Throws SpecError as kernel_prices and collective_prices do.
+/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions. Throws SpecError as kernel_prices and collective_prices do.
 class Pricing {
  public:
   Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
@@ -45,6 +44,13 @@ class Pricing {
   const KernelPrices& kernels() const { return kernels_; }
   const CollectivePrices& collectives() const { return collectives_; }
 
+  /// [pipeline rank] where the tensor and the data groups sit.
+  struct Placements {
+    std::vector<GroupPlacement> tensor;
+    std::vector<GroupPlacement> data;
+  };
+  const Placements& placements(const ProcessGrid& grid);
+
   /// Of the embedding, a transformer layer and the head, by Layer::index().
   const std::vector<LayerPrice>& layer_prices(const Layout& layout, const GroupPlacement& tensor_group);
 
@@ -55,6 +61,7 @@ class Pricing {
   std::vector<Layer> layers_;
   KernelPrices kernels_;
   CollectivePrices collectives_;
+  std::map<std::tuple<int, int, int>, Placements> placements_;  ///< by tensor, data, pipeline degree
   std::map<std::tuple<int, bool, std::int64_t, int, int>, std::vector<LayerPrice>> layer_prices_;
 };
 

@@ -13,7 +13,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
 
@@ -69,8 +68,10 @@ LayoutRequest parse_layout(std::string_view text);
 /// "8,8,10,6" -> {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
 std::vector<int> parse_split(std::string_view text);
 
-/// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b".
+/// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b"; of a request, what it
+/// answers.
 std::string to_text(const Layout& layout);
+std::string to_text(const LayoutRequest& request);
 
 /// Every question answered as the layout answers it.
 LayoutRequest request_of(const Layout& layout);
@@ -82,11 +83,6 @@ ProcessGrid grid_of(const Layout& layout);
 
 /// Micro-batches of one replica in one step. Throws SpecError if they do not divide the batch.
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout);
-
-/// Why such a layout cannot exist for that model, training and number of devices: one sentence with the remedy, or
-/// nothing. It does not know memory.
-std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
-                                           const Layout& layout);
 
 /// JSON form: the keys of the text form, {"dp": 2, ..., "sp": true, "split": [8, 8]}.
 LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& place);
