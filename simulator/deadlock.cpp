@@ -8,7 +8,7 @@ namespace plumb {
 
 ScheduleError deadlock_error(const Schedule& schedule, Sends sends) {
   const std::string cycle = describe_cycle(schedule, find_cycle(action_graph(schedule, sends)));
-  return ScheduleError(fmt::format("{} deadlocks: {}; reorder one of these lists", schedule.name, cycle));
+  return ScheduleError(fmt::format("the schedule deadlocks: {}; reorder one of these lists", cycle));
 }
 
 }  // namespace plumb

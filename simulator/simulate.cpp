@@ -8,6 +8,7 @@
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
+#include "traces/statistics.h"
 
 namespace plumb {
 namespace {
@@ -16,44 +17,25 @@ std::string title_of(const Schedule& schedule) {
   return fmt::format("{} p={} m={}", schedule.name, schedule.ranks.size(), schedule.microbatches);
 }
 
-/// Fills what is known of each rank from its compute actions.
-void add_rank_times(Simulation& simulation, const Schedule& schedule, const ActionTimes& times) {
+/// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
+std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const ActionTimes& times, SimTime makespan) {
+  std::vector<RankStatistics> ranks;
   std::size_t id = 0;
   for (const auto& actions : schedule.ranks) {
-    SimTime busy{0};
-    SimTime first{0};
-    SimTime last{0};
+    RankStatistics rank;
     bool any = false;
     for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
       if (!is_compute(actions[i].op)) continue;
-      if (!any) first = times.start[id];
+      if (!any) rank.first_start = times.start[id];
       any = true;
-      last = times.end[id];
+      rank.last_end = times.end[id];
       const bool second_of_pair = i > 0 && actions[i - 1].overlaps_next;
-      if (!second_of_pair) busy += times.end[id] - times.start[id];
+      if (!second_of_pair) rank.busy += times.end[id] - times.start[id];
     }
-    simulation.busy.push_back(busy);
-    simulation.first_start.push_back(first);
-    simulation.last_end.push_back(last);
+    rank.idle = makespan - rank.busy;
+    ranks.push_back(rank);
   }
-}
-
-/// DESIGN.md section 3: 1 - sum(busy) / (p * makespan), and 1 - max(busy) / max(span). An empty schedule has no bubble.
-void add_bubbles(Simulation& simulation) {
-  if (simulation.makespan == SimTime{0}) return;
-  double busy_sum = 0;
-  SimTime largest_busy{0};
-  SimTime largest_span{0};
-  for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
-    busy_sum += static_cast<double>(simulation.busy[r].count());
-    largest_busy = std::max(largest_busy, simulation.busy[r]);
-    largest_span = std::max(largest_span, simulation.last_end[r] - simulation.first_start[r]);
-  }
-  const double ranks = static_cast<double>(simulation.busy.size());
-  simulation.bubble_ratio = 1 - busy_sum / (ranks * static_cast<double>(simulation.makespan.count()));
-  if (largest_span > SimTime{0}) {
-    simulation.span_bubble_ratio = 1 - static_cast<double>(largest_busy.count()) / static_cast<double>(largest_span.count());
-  }
+  return ranks;
 }
 
 Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
@@ -84,8 +66,15 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
 
   Simulation simulation;
   if (!times.end.empty()) simulation.makespan = *std::ranges::max_element(times.end);
-  add_rank_times(simulation, lowered, times);
-  add_bubbles(simulation);
+  const std::vector<RankStatistics> ranks = rank_statistics(lowered, times, simulation.makespan);
+  for (const RankStatistics& rank : ranks) {
+    simulation.busy.push_back(rank.busy);
+    simulation.first_start.push_back(rank.first_start);
+    simulation.last_end.push_back(rank.last_end);
+  }
+  const Bubbles bubbles = bubbles_of(ranks, simulation.makespan);
+  simulation.bubble_ratio = bubbles.bubble_ratio;
+  simulation.span_bubble_ratio = bubbles.span_bubble_ratio;
   std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, options.record_timeline);
   for (const RankMemory& rank : memory) {
     simulation.peak_memory_bytes.push_back(rank.peak_bytes);
