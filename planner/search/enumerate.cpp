@@ -1,6 +1,7 @@
 #include "planner/search/enumerate.h"
 
-#include <initializer_list>
+#include <set>
+#include <utility>
 
 #include "planner/search/layout_conflict.h"
 
@@ -62,7 +63,7 @@ class Enumerator {
       }
     }
     if (result_.layouts.empty() && result_.conflicts.empty()) {
-      result_.conflicts.push_back({request_, "no product of the fixed degrees divides the devices: free one of dp, tp and pp"});
+      conflict(request_, "no product of the fixed degrees divides the devices: free one of dp, tp and pp");
     }
     return std::move(result_);
   }
@@ -75,15 +76,14 @@ class Enumerator {
         (!request_.tensor || !request_.pipeline)) {
       return;  // another choice of the open degrees makes the product
     }
-    if (auto conflict = layout_conflict(model_, whole_batch(layout), devices_, layout)) {
-      result_.conflicts.push_back(
-          {{.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline}, std::move(*conflict)});
+    if (auto reason = layout_conflict(model_, whole_batch(layout), devices_, layout)) {
+      conflict({.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline}, std::move(*reason));
       return;
     }
     if (training_.global_batch % layout.data != 0) {
       layout.microbatch = request_.microbatch.value_or(1);
-      result_.conflicts.push_back({{.data = layout.data, .microbatch = layout.microbatch},
-                                   *layout_conflict(model_, training_, devices_, layout)});
+      conflict({.data = layout.data, .microbatch = layout.microbatch},
+               *layout_conflict(model_, training_, devices_, layout));
       return;
     }
     for (const ScheduleChoice& choice : schedule_choices(model_, layout.pipeline, request_)) {
@@ -100,11 +100,11 @@ class Enumerator {
   }
 
   void shape(Layout layout) {
-    if (auto conflict = layout_conflict(model_, training_, devices_, layout)) {
+    if (auto reason = layout_conflict(model_, training_, devices_, layout)) {
       LayoutRequest keys{.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline, .chunks = layout.chunks,
                          .microbatch = layout.microbatch, .schedule = layout.schedule};
       if (!layout.split.empty()) keys.split = layout.split;
-      result_.conflicts.push_back({std::move(keys), std::move(*conflict)});
+      conflict(std::move(keys), std::move(*reason));
       return;
     }
     const std::vector<bool> sequence_choices = layout.tensor > 1 ? std::vector{false, true} : std::vector{false};
@@ -116,15 +116,18 @@ class Enumerator {
           layout.zero = zero;
           layout.sequence_parallel = sequence_parallel;
           layout.recompute = recompute;
-          if (auto conflict = layout_conflict(model_, training_, devices_, layout)) {
-            result_.conflicts.push_back(
-                {{.tensor = layout.tensor, .sequence_parallel = sequence_parallel}, std::move(*conflict)});
+          if (auto reason = layout_conflict(model_, training_, devices_, layout)) {
+            conflict({.tensor = layout.tensor, .sequence_parallel = sequence_parallel}, std::move(*reason));
           } else {
             result_.layouts.push_back(layout);
           }
         }
       }
     }
+  }
+
+  void conflict(LayoutRequest keys, std::string reason) {
+    if (said_.insert(to_text(keys)).second) result_.conflicts.push_back({std::move(keys), std::move(reason)});
   }
 
   /// The training with a batch that any dp divides: for what is no question of the batch.
@@ -139,6 +142,7 @@ class Enumerator {
   int devices_;
   const LayoutRequest& request_;
   Enumeration result_;
+  std::set<std::string> said_;
 };
 
 }  // namespace
