@@ -72,16 +72,25 @@ struct ParameterTensor {
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
-/// The parameters of a layer, in the order in which every part of Plumb keeps them. A tied head lists its table too.
-std::vector<ParameterTensor> layer_parameters(const Layer& layer);
+/// The parameters of a layer on one of `tensor_parallel` ranks, in the order in which every part of Plumb keeps them. A tied
+/// head lists its table too. A head, channel or row count that `tensor_parallel` does not divide is rounded up (the fullest
+/// rank's share); kv heads are at least one a rank.
+std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel = 1);
 
 /// Elements of one tensor, and of all parameters of a layer on one of `tensor_parallel` ranks (replicated ones in full).
 std::int64_t element_count(const ParameterTensor& tensor);
 std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1);
 
+/// How a product uses its matrices; libraries run the three at different speeds (OpenBLAS: up to 30 % apart at m = 32).
+enum class GemmForm : std::uint8_t {
+  kForward,     ///< y [m,n] = x [m,k] * (W [n,k])^T
+  kInputGrad,   ///< dx [m,n] = dy [m,k] * W [k,n]
+  kWeightGrad,  ///< dW [m,n] += (dy [k,m])^T * x [k,n]
+};
+
 /// What one kernel call computes. The `shape` of each kind:
 enum class KernelKind : std::uint8_t {
-  kGemm,               ///< {m, n, k, count}: count products of [m,k] and [k,n], accumulation into C included
+  kGemm,               ///< {m, n, k, count, form}: count products of [m,k] and [k,n]; form is a GemmForm
   kAttentionForward,   ///< {b, s, a, k, d, window}: softmax(Q K^T / sqrt(d)) V, causal, no s^2 tensor kept
   kAttentionBackward,  ///< {b, s, a, k, d, window}: dQ, dK, dV; recomputes the probabilities
   kNormForward,        ///< {rows, columns, layer norm ? 1 : 0}
@@ -110,7 +119,9 @@ struct KernelCall {
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 
-/// The call of a kind and shape with its FLOPs and elements filled in.
+/// The call of a kind and shape with its FLOPs and elements filled in. FLOPs are exact for GEMMs and attention (which counts
+/// the pairs of query and key that the causal mask and the window leave); elsewhere a nominal count, one for a transcendental.
+/// Asserts that the shape has the kind's length.
 KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape);
 
 enum class Pass : std::uint8_t { kForward, kInputGrad, kWeightGrad, kOptimizer };
@@ -132,14 +143,19 @@ std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work,
 struct SavedTensor {
   std::string name;             ///< e.g. "attention output"
   std::int64_t elements = 0;    ///< on one rank
-  bool single_precision = false;  ///< 4 bytes an element whatever the computing precision (norm statistics, log-sum-exp)
-  bool needed_by_weight_grad = false;  ///< still needed after the input gradient is done
+  bool single_precision = false;  ///< 4 bytes an element whatever the computing precision (norm statistics, log-sum-exp, tokens)
+  bool needed_by_weight_grad = false;  ///< its storage is still held after the input gradient is done: the weight gradient
+                                       ///< reads it, or the gradient that has taken its place
 
   friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
 };
 std::vector<SavedTensor> saved_tensors(const Layer& layer, const LayerWork& work);
 
-/// Elements of the tensor that a layer hands to the next, on one rank: T*h (T*h/t with sequence parallelism).
+/// Elements of the temporaries that a pass holds at its peak besides the saved tensors, its input and its output
+/// (kInputGrad's output takes the place of the saved input). A kernel's own scratch is not counted.
+std::int64_t workspace_elements(const Layer& layer, const LayerWork& work, Pass pass);
+
+/// Elements of the tensor that a layer hands to the next, on one rank: T*h (T*h/t with sequence parallelism); 0 for a head.
 std::int64_t output_elements(const Layer& layer, const LayerWork& work);
 
 }  // namespace plumb
