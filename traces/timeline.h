@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedules/schedule.h"
@@ -54,5 +55,14 @@ struct Timeline {
 
 /// The stream that an operation's spans lie on.
 Stream stream_of(Op op);
+
+/// "compute", "send", "receive", "collective".
+std::string_view stream_name(Stream stream);
+
+/// What the timeline ran: the action of each span. Name and weight policy are not known.
+Schedule schedule_of(const Timeline& timeline);
+
+/// The stage's name, or "stage 3" where it has none.
+std::string stage_name(const Timeline& timeline, int stage);
 
 }  // namespace plumb
