@@ -46,7 +46,7 @@ class Predecessors {
   }
 
   ActionIds ids_;
-  std::vector<std::int32_t> first_;       ///< [id + 1] of its entries in from_
+  std::vector<std::int32_t> first_;  ///< [id + 1] of its entries in from_
   std::vector<std::int32_t> from_;
   std::vector<std::int32_t> stands_for_;  ///< [id]
 };

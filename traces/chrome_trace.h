@@ -1,10 +1,10 @@
 #pragma once
 // A Timeline as a Chrome trace, the JSON that ui.perfetto.dev and chrome://tracing open, and back.
 //
-// A rank is a process ("rank 0: layers 0-7"); its streams are threads in fixed order: compute, send, receive, collective.
-// Spans that overlap on one stream (transfers under way at once, overlapped pairs) lie on further threads of it, since
-// overlapping events of one thread would be drawn as nested. Memory is a counter; an arrow leads from each send to the
-// delivery of its receive. Times are microseconds with six decimals, so that no picosecond is lost.
+// A rank is a process ("rank 0: layers 0-7"); its streams are threads in fixed order: compute, send, receive,
+// collective. Spans that overlap on one stream (transfers under way at once, overlapped pairs) lie on further threads
+// of it, since overlapping events of one thread would be drawn as nested. Memory is a counter; an arrow leads from each
+// send to the delivery of its receive. Times are microseconds with six decimals, so that no picosecond is lost.
 //
 // Format: "Trace Event Format" (Google, 2016); what Perfetto makes of it: perfetto.dev/docs, "Other trace formats".
 
@@ -43,11 +43,11 @@ struct ChromeTrace {
   std::vector<ForeignRow> rows;      ///< of any other; by process id, then thread id
 };
 
-/// Reads both forms of the format (an object with traceEvents, or a bare array). read_chrome_trace(write_chrome_trace(t))
-/// gives t back, exactly up to 2^53 ps (2.5 hours). Of foreign traces complete ("X") and begin/end ("B", "E") events are
-/// taken, the rest is passed over.
-/// Throws InputError with line and column where the text is not JSON (a trace cut short, say), and with the number of the
-/// event where one of our own traces has been damaged.
+/// Reads both forms of the format (an object with traceEvents, or a bare array).
+/// read_chrome_trace(write_chrome_trace(t)) gives t back, exactly up to 2^53 ps (2.5 hours). Of foreign traces complete
+/// ("X") and begin/end ("B", "E") events are taken, the rest is passed over. Throws InputError with line and column
+/// where the text is not JSON (a trace cut short, say), and with the number of the event where one of our own traces
+/// has been damaged.
 ChromeTrace read_chrome_trace(std::string_view json);
 
 }  // namespace plumb

@@ -15,7 +15,9 @@ namespace {
 
 using Matches = std::vector<std::vector<std::int32_t>>;  // [rank][predicted span] measured span, or -1
 
-SimTime duration(const Span& span) { return span.end - span.start; }
+SimTime duration(const Span& span) {
+  return span.end - span.start;
+}
 
 /// The middle one; of an even number, the smaller of the two in the middle.
 SimTime lower_median(std::vector<SimTime> times) {
@@ -69,7 +71,8 @@ class CauseCollector {
     const std::vector<ChainLink> chain = latest_chain(predicted_);
     std::vector<ChainLink> measured_chain;
     for (const ChainLink& link : chain) {
-      if (const std::int32_t match = matches_[link.rank][link.span]; match >= 0) measured_chain.push_back({link.rank, match});
+      if (const std::int32_t match = matches_[link.rank][link.span]; match >= 0)
+        measured_chain.push_back({link.rank, match});
     }
     walk(predicted_, chain, &ComparedTime::predicted);
     walk(measured_, measured_chain, &ComparedTime::measured);

@@ -52,23 +52,23 @@ struct ErrorCause {
 };
 
 struct Comparison {
-  int steps = 0;        ///< measured
-  ComparedTime step;    ///< measured: the median step's (of an even number, the faster of the two in the middle)
+  int steps = 0;      ///< measured
+  ComparedTime step;  ///< measured: the median step's (of an even number, the faster of the two in the middle)
   SimTime fastest_step{0};
   SimTime slowest_step{0};
   double predicted_bubble_ratio = 0;
-  double measured_bubble_ratio = 0;        ///< of the median step, as all that follows but `ops`
+  double measured_bubble_ratio = 0;  ///< of the median step, as all that follows but `ops`
   double predicted_span_bubble_ratio = 0;
   double measured_span_bubble_ratio = 0;
   std::vector<OpComparison> ops;      ///< compute, by op, then stage
   std::vector<RankComparison> ranks;  ///< [rank]
-  std::vector<ErrorCause> causes;          ///< their differences sum exactly to the step's; the largest first
+  std::vector<ErrorCause> causes;     ///< their differences sum exactly to the step's; the largest first
 };
 
-/// The causes are found along latest_chain(predicted): its actions' durations and the time between them, as predicted and as
-/// measured, each add up to their step's time. Actions that the measurement has no span for (messages, say) count there as
-/// waiting.
-/// Throws InputError if there is no measured step, or if a timeline is not of the predicted schedule.
+/// The causes are found along latest_chain(predicted): its actions' durations and the time between them, as predicted
+/// and as measured, each add up to their step's time. Actions that the measurement has no span for (messages, say)
+/// count there as waiting. Throws InputError if there is no measured step, or if a timeline is not of the predicted
+/// schedule.
 Comparison compare(const Timeline& predicted, const std::vector<Timeline>& measured_steps);
 
 /// Tables of all of it, at most 100 columns wide. `timeline` gives the stages' names.

@@ -1,3 +1,7 @@
+#include <array>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "traces/compare.h"
@@ -6,7 +10,9 @@
 namespace plumb {
 namespace {
 
-std::string percent(double ratio) { return fmt::format("{:+.1f} %", 100 * ratio); }
+std::string percent(double ratio) {
+  return fmt::format("{:+.1f} %", 100 * ratio);
+}
 
 std::string difference_text(const ComparedTime& time) {
   const SimTime difference = time.measured - time.predicted;
@@ -15,18 +21,28 @@ std::string difference_text(const ComparedTime& time) {
 
 std::string cause_text(const ErrorCause& cause, const Timeline& timeline) {
   switch (cause.kind) {
-    case ErrorCause::Kind::kOperation: return fmt::format("{}, {}", op_name(cause.op), stage_name(timeline, cause.stage));
-    case ErrorCause::Kind::kTransfer: return fmt::format("transfers, {}", op_name(cause.op));
-    case ErrorCause::Kind::kCollective: return fmt::format("collectives, {}", op_name(cause.op));
-    case ErrorCause::Kind::kWaiting: return "waiting for inputs";
-    case ErrorCause::Kind::kOverhead: return "between actions";
+    case ErrorCause::Kind::kOperation:
+      return fmt::format("{}, {}", op_name(cause.op), stage_name(timeline, cause.stage));
+    case ErrorCause::Kind::kTransfer:
+      return fmt::format("transfers, {}", op_name(cause.op));
+    case ErrorCause::Kind::kCollective:
+      return fmt::format("collectives, {}", op_name(cause.op));
+    case ErrorCause::Kind::kWaiting:
+      return "waiting for inputs";
+    case ErrorCause::Kind::kOverhead:
+      return "between actions";
   }
   return "?";
 }
 
 std::string memory_text(std::int64_t bytes) {
-  constexpr double kGib = 1024.0 * 1024.0 * 1024.0;
-  return bytes == 0 ? "-" : fmt::format("{:.3g} GiB", static_cast<double>(bytes) / kGib);
+  constexpr std::array<std::pair<double, std::string_view>, 3> kUnits = {
+      {{1024.0 * 1024 * 1024, "GiB"}, {1024.0 * 1024, "MiB"}, {1024.0, "KiB"}}};
+  if (bytes == 0) return "-";
+  for (const auto& [unit, name] : kUnits) {
+    if (static_cast<double>(bytes) >= unit) return fmt::format("{:.4g} {}", static_cast<double>(bytes) / unit, name);
+  }
+  return fmt::format("{} B", bytes);
 }
 
 }  // namespace
@@ -43,15 +59,16 @@ std::string to_text(const Comparison& comparison, const Timeline& timeline) {
   bubble("bubble", comparison.predicted_bubble_ratio, comparison.measured_bubble_ratio);
   bubble("bubble within spans", comparison.predicted_span_bubble_ratio, comparison.measured_span_bubble_ratio);
   if (comparison.steps > 1) {
-    text += fmt::format("measured: the median of {} steps of {} to {}\n", comparison.steps, time_text(comparison.fastest_step),
-                        time_text(comparison.slowest_step));
+    text += fmt::format("measured: the median of {} steps of {} to {}\n", comparison.steps,
+                        time_text(comparison.fastest_step), time_text(comparison.slowest_step));
   }
 
-  text += fmt::format("\n{:<30}{:>12}{:>12}{:>10}{:>8}\n", "operation (mean)", "predicted", "measured", "error", "count");
+  text +=
+      fmt::format("\n{:<30}{:>12}{:>12}{:>10}{:>8}\n", "operation (mean)", "predicted", "measured", "error", "count");
   for (const OpComparison& op : comparison.ops) {
     const std::string name = fmt::format("{}, {}", op_name(op.op), stage_name(timeline, op.stage));
-    text += fmt::format("{:<30}{:>12}{:>12}{:>10}{:>8}\n", name, time_text(op.mean.predicted), time_text(op.mean.measured),
-                        percent(error_ratio(op.mean)), op.count);
+    text += fmt::format("{:<30}{:>12}{:>12}{:>10}{:>8}\n", name, time_text(op.mean.predicted),
+                        time_text(op.mean.measured), percent(error_ratio(op.mean)), op.count);
   }
 
   text += fmt::format("\n{:<8}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}{:>12}\n", "rank", "busy pred.", "measured", "error",

@@ -22,12 +22,18 @@ struct Style {
 
 Style style_of(Op op) {
   switch (op) {
-    case Op::kForward: return {"░", "forward", 75, 33};
-    case Op::kBackward: return {"▓", "backward", 114, 71};
-    case Op::kInputGrad: return {"▒", "input gradient", 114, 71};
-    case Op::kWeightGrad: return {"=", "weight gradient", 215, 172};
-    case Op::kRecompute: return {"~", "recompute", 229, 186};
-    default: return {"#", "optimizer", 174, 174};
+    case Op::kForward:
+      return {"░", "forward", 75, 33};
+    case Op::kBackward:
+      return {"▓", "backward", 114, 71};
+    case Op::kInputGrad:
+      return {"▒", "input gradient", 114, 71};
+    case Op::kWeightGrad:
+      return {"=", "weight gradient", 215, 172};
+    case Op::kRecompute:
+      return {"~", "recompute", 229, 186};
+    default:
+      return {"#", "optimizer", 174, 174};
   }
 }
 
@@ -133,8 +139,8 @@ Scale scale_of(const std::vector<std::vector<Span>>& ranks, SimTime first, SimTi
 /// All cells have room for a label, or none has one.
 bool labels_fit(const LabelNeed& need, const Scale& scale, std::int64_t fill_columns) {
   if (need.label_columns == 0) return false;
-  const long double shortest = static_cast<long double>(need.shortest.count()) * static_cast<long double>(scale.columns) /
-                               static_cast<long double>(scale.makespan_ps);
+  const long double shortest = static_cast<long double>(need.shortest.count()) *
+                               static_cast<long double>(scale.columns) / static_cast<long double>(scale.makespan_ps);
   return static_cast<std::int64_t>(shortest) >= need.label_columns + fill_columns;
 }
 
@@ -145,17 +151,21 @@ std::string cell_text(const Cell& cell, const Labels& labels, bool with_label, b
   // A label needs a column of fill behind it to say what runs; colour says it anyway.
   if (static_cast<std::int64_t>(label.size()) + (color ? 0 : 1) > width) label.clear();
   std::string text = label;
-  for (auto i = static_cast<std::int64_t>(label.size()); i < width; ++i) text += color ? std::string_view(" ") : style.fill;
+  for (auto i = static_cast<std::int64_t>(label.size()); i < width; ++i)
+    text += color ? std::string_view(" ") : style.fill;
   if (!color) return text;
   const bool later_chunk = labels.chunk_of_stage[cell.action.stage] > 0;
-  return fmt::format("\x1b[38;5;16;48;5;{}m{}\x1b[0m", later_chunk ? style.background_of_later_chunks : style.background, text);
+  return fmt::format("\x1b[38;5;16;48;5;{}m{}\x1b[0m",
+                     later_chunk ? style.background_of_later_chunks : style.background, text);
 }
 
-std::string row_text(const std::vector<Span>& spans, const Scale& scale, const Labels& labels, bool with_labels, bool color) {
+std::string row_text(const std::vector<Span>& spans, const Scale& scale, const Labels& labels, bool with_labels,
+                     bool color) {
   std::string text;
   std::int64_t at = 0;
   for (const Span& span : spans) {
-    const Cell cell{.begin = std::max(at, scale.column(span.start)), .end = scale.column(span.end), .action = span.action};
+    const Cell cell{
+        .begin = std::max(at, scale.column(span.start)), .end = scale.column(span.end), .action = span.action};
     if (cell.end <= cell.begin) continue;
     text.append(static_cast<std::size_t>(cell.begin - at), ' ');
     text += cell_text(cell, labels, with_labels, color);
@@ -176,7 +186,8 @@ std::string legend(const std::vector<std::vector<Span>>& ranks, const Statistics
     text += color ? fmt::format("\x1b[48;5;{}m  \x1b[0m {}  ", style.background, style.meaning)
                   : fmt::format("{0}{0} {1}  ", style.fill, style.meaning);
   }
-  return text + fmt::format("makespan {}  bubble {:.1f} %", time_text(statistics.makespan), 100 * statistics.bubble_ratio);
+  return text +
+         fmt::format("makespan {}  bubble {:.1f} %", time_text(statistics.makespan), 100 * statistics.bubble_ratio);
 }
 
 }  // namespace
@@ -193,7 +204,8 @@ std::string draw(const Timeline& timeline, const DrawOptions& options) {
   }
 
   const std::size_t digits = std::to_string(timeline.ranks.empty() ? 0 : timeline.ranks.size() - 1).size();
-  const auto margin = static_cast<std::int64_t>(std::string_view("rank ").size() + digits + std::string_view(" │").size() - 2);
+  const auto margin =
+      static_cast<std::int64_t>(std::string_view("rank ").size() + digits + std::string_view(" │").size() - 2);
   const std::int64_t available = std::max(kSmallestWidth, options.width) - margin;
   const std::int64_t fill_columns = options.color ? 0 : 1;
   Scale scale = scale_of(ranks, first, statistics.makespan, available, label_need(ranks, labels));

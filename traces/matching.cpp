@@ -26,17 +26,18 @@ std::vector<std::int32_t> by_action(const RankTimeline& rank) {
 
 void require_not_compute(const Span& span, std::size_t rank, std::string_view where) {
   if (!is_compute(span.action.op)) return;
-  throw InputError(fmt::format("rank {}: only the {} timeline runs {}; compare timelines of the same schedule", rank, where,
-                               to_text(span.action)));
+  throw InputError(fmt::format("rank {}: only the {} timeline runs {}; compare timelines of the same schedule", rank,
+                               where, to_text(span.action)));
 }
 
 }  // namespace
 
 std::vector<std::vector<std::int32_t>> match_spans(const Timeline& a, const Timeline& b) {
   if (a.ranks.size() != b.ranks.size() || a.stages != b.stages) {
-    throw InputError(fmt::format("one timeline has {} stages on {} ranks, the other {} on {}, or places them differently; "
-                                 "compare timelines of the same schedule",
-                                 a.stages.size(), a.ranks.size(), b.stages.size(), b.ranks.size()));
+    throw InputError(
+        fmt::format("one timeline has {} stages on {} ranks, the other {} on {}, or places them differently; "
+                    "compare timelines of the same schedule",
+                    a.stages.size(), a.ranks.size(), b.stages.size(), b.ranks.size()));
   }
   std::vector<std::vector<std::int32_t>> matches;
   for (std::size_t r = 0; r < a.ranks.size(); ++r) {

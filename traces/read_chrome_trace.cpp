@@ -45,7 +45,9 @@ std::string string_of(const json& object, const char* key) {
 }
 
 /// An event that one of the readers takes; nothing else is kept.
-bool is_read(const std::string& phase) { return phase == "X" || phase == "B" || phase == "E" || phase == "C" || phase == "M"; }
+bool is_read(const std::string& phase) {
+  return phase == "X" || phase == "B" || phase == "E" || phase == "C" || phase == "M";
+}
 
 Event event_of(json& object) {
   Event event{.phase = string_of(object, "ph"),
@@ -63,8 +65,9 @@ Event event_of(json& object) {
   const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
   const auto line = 1 + std::ranges::count(before, '\n');
   const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  throw InputError(fmt::format("line {}, column {}: the trace is not JSON from here on; it may have been cut short, write it again",
-                               line, before.size() - line_start + 1));
+  throw InputError(
+      fmt::format("line {}, column {}: the trace is not JSON from here on; it may have been cut short, write it again",
+                  line, before.size() - line_start + 1));
 }
 
 /// Parses the text event by event, so that the whole never stands in memory as a document.
@@ -92,7 +95,9 @@ Document parse(std::string_view text) {
   return document;
 }
 
-SimTime exact_time(double microseconds) { return SimTime{std::llround(microseconds * kPicosecondsPerMicrosecond)}; }
+SimTime exact_time(double microseconds) {
+  return SimTime{std::llround(microseconds * kPicosecondsPerMicrosecond)};
+}
 
 // Our own traces.
 
@@ -139,7 +144,8 @@ Timeline timeline_of(const Document& document) {
       timeline.stages.push_back({.rank = place.at(0), .model_part = place.at(1), .lane = place.at(2)});
     }
   } catch (const std::exception& error) {
-    throw InputError(fmt::format("otherData: the trace calls itself Plumb's, but is damaged ({}); write it again", error.what()));
+    throw InputError(
+        fmt::format("otherData: the trace calls itself Plumb's, but is damaged ({}); write it again", error.what()));
   }
   std::size_t number = 0;
   for (const Event& event : document.events) {
@@ -147,8 +153,8 @@ Timeline timeline_of(const Document& document) {
     try {
       take_event(timeline, event);
     } catch (const std::exception& error) {
-      throw InputError(fmt::format("event {}: the trace calls itself Plumb's, but is damaged ({}); write it again", number,
-                                   error.what()));
+      throw InputError(fmt::format("event {}: the trace calls itself Plumb's, but is damaged ({}); write it again",
+                                   number, error.what()));
     }
   }
   return timeline;
@@ -156,7 +162,9 @@ Timeline timeline_of(const Document& document) {
 
 // Anybody's traces.
 
-std::string id_text(const json& id) { return id.is_string() ? id.get<std::string>() : id.is_null() ? "0" : id.dump(); }
+std::string id_text(const json& id) {
+  return id.is_string() ? id.get<std::string>() : id.is_null() ? "0" : id.dump();
+}
 
 /// Numbers before names, each in its order.
 using RowKey = std::pair<json, json>;
@@ -177,7 +185,8 @@ std::vector<ForeignRow> foreign_rows(const Document& document) {
       if (event.name == "process_name") processes[event.pid] = string_of(event.args, "name");
       if (event.name == "thread_name") threads[key] = string_of(event.args, "name");
     } else if (event.phase == "X") {
-      rows[key].spans.push_back({event.name, since_first(event.time_us), since_first(event.time_us + event.duration_us)});
+      rows[key].spans.push_back(
+          {event.name, since_first(event.time_us), since_first(event.time_us + event.duration_us)});
     } else if (event.phase == "B") {
       begun[key].emplace_back(event.name, event.time_us);
     } else if (event.phase == "E" && !begun[key].empty()) {

@@ -7,24 +7,32 @@ Stream stream_of(Op op) {
     case Op::kSendActivation:
     case Op::kSendGradient:
     case Op::kOffload:
-    case Op::kEvict: return Stream::kSend;
+    case Op::kEvict:
+      return Stream::kSend;
     case Op::kRecvActivation:
     case Op::kRecvGradient:
     case Op::kReload:
-    case Op::kLoad: return Stream::kReceive;
+    case Op::kLoad:
+      return Stream::kReceive;
     case Op::kUnshard:
     case Op::kReshard:
-    case Op::kReduceGrad: return Stream::kCollective;
-    default: return Stream::kCompute;
+    case Op::kReduceGrad:
+      return Stream::kCollective;
+    default:
+      return Stream::kCompute;
   }
 }
 
 std::string_view stream_name(Stream stream) {
   switch (stream) {
-    case Stream::kCompute: return "compute";
-    case Stream::kSend: return "send";
-    case Stream::kReceive: return "receive";
-    case Stream::kCollective: return "collective";
+    case Stream::kCompute:
+      return "compute";
+    case Stream::kSend:
+      return "send";
+    case Stream::kReceive:
+      return "receive";
+    case Stream::kCollective:
+      return "collective";
   }
   return "?";
 }

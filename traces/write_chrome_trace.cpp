@@ -17,16 +17,23 @@ namespace {
 using Text = fmt::memory_buffer;
 
 /// Names of chrome://tracing's palette, by operation; Perfetto picks its own.
-constexpr std::array<std::string_view, kOpCount> kColors = {
-    "rail_response",           // F, blue
-    "good",                    // B, green
-    "cq_build_passed",         // I, light green
-    "rail_animation",          // W, orange
-    "rail_idle",               // R, yellow
-    "thread_state_runnable", "thread_state_runnable", "thread_state_runnable", "thread_state_runnable",  // messages
-    "thread_state_iowait", "grey", "thread_state_iowait",  // UNSHARD, RESHARD, REDUCE_GRAD
-    "terrible",                                            // OPTIMIZER_STEP, red
-    "yellow", "yellow", "yellow", "yellow"};               // OFFLOAD, RELOAD, EVICT, LOAD
+constexpr std::array<std::string_view, kOpCount> kColors = {"rail_response",    // F, blue
+                                                            "good",             // B, green
+                                                            "cq_build_passed",  // I, light green
+                                                            "rail_animation",   // W, orange
+                                                            "rail_idle",        // R, yellow
+                                                            "thread_state_runnable",
+                                                            "thread_state_runnable",
+                                                            "thread_state_runnable",
+                                                            "thread_state_runnable",  // messages
+                                                            "thread_state_iowait",
+                                                            "grey",
+                                                            "thread_state_iowait",  // UNSHARD, RESHARD, REDUCE_GRAD
+                                                            "terrible",             // OPTIMIZER_STEP, red
+                                                            "yellow",
+                                                            "yellow",
+                                                            "yellow",
+                                                            "yellow"};  // OFFLOAD, RELOAD, EVICT, LOAD
 
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -48,7 +55,10 @@ void append_microseconds(Text& text, SimTime time) {
 class Writer {
  public:
   explicit Writer(const Timeline& timeline)
-      : timeline_(timeline), schedule_(schedule_of(timeline)), ids_(action_ids(schedule_)), table_(schedule_),
+      : timeline_(timeline),
+        schedule_(schedule_of(timeline)),
+        ids_(action_ids(schedule_)),
+        table_(schedule_),
         neighbors_(stage_neighbors(schedule_)) {
     for (int s = 0; s < static_cast<int>(timeline.stages.size()); ++s) {
       const std::string in_quotes = quoted(stage_name(timeline, s));
@@ -88,32 +98,36 @@ class Writer {
   std::string metadata() const {
     nlohmann::json stages = nlohmann::json::array();
     for (const StagePlace& place : timeline_.stages) stages.push_back({place.rank, place.model_part, place.lane});
-    const nlohmann::json data = {{"plumb_timeline", 1},
-                                 {"title", timeline_.title},
-                                 {"source", timeline_.source == Timeline::Source::kPredicted ? "predicted" : "measured"},
-                                 {"ranks", timeline_.ranks.size()},
-                                 {"microbatches", timeline_.microbatches},
-                                 {"stages", stages},
-                                 {"stage_names", timeline_.stage_names}};
+    const nlohmann::json data = {
+        {"plumb_timeline", 1},
+        {"title", timeline_.title},
+        {"source", timeline_.source == Timeline::Source::kPredicted ? "predicted" : "measured"},
+        {"ranks", timeline_.ranks.size()},
+        {"microbatches", timeline_.microbatches},
+        {"stages", stages},
+        {"stage_names", timeline_.stage_names}};
     return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
 
   void name_rank(int rank) {
     std::string stages;
     for (std::size_t s = 0; s < timeline_.stages.size(); ++s) {
-      if (timeline_.stages[s].rank == rank) stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage_names_[s]);
+      if (timeline_.stages[s].rank == rank)
+        stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage_names_[s]);
     }
     const int pid = rank + 1;
     begin_event();
-    append("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"rank {}{}\"}}}},\n", pid, rank, stages);
+    append("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"rank {}{}\"}}}},\n", pid, rank,
+           stages);
     append("{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},\"args\":{{\"sort_index\":{}}}}}", pid, rank);
     for (std::size_t i = 0; i < rows_[rank].rows.size(); ++i) {
       const RankRows::Row& row = rows_[rank].rows[i];
       const std::int64_t tid = first_tid_[rank] + static_cast<std::int64_t>(i);
       const std::string number = row.number == 0 ? "" : fmt::format(" {}", row.number + 1);
-      append(",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":\"{}{}\"}}}}", pid, tid,
-             stream_name(row.stream), number);
-      append(",\n{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{},\"tid\":{},\"args\":{{\"sort_index\":{}}}}}", pid, tid, i);
+      append(",\n{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{},\"tid\":{},\"args\":{{\"name\":\"{}{}\"}}}}", pid,
+             tid, stream_name(row.stream), number);
+      append(",\n{{\"ph\":\"M\",\"name\":\"thread_sort_index\",\"pid\":{},\"tid\":{},\"args\":{{\"sort_index\":{}}}}}",
+             pid, tid, i);
     }
   }
 
@@ -141,21 +155,22 @@ class Writer {
 
   void write_memory(int rank, const MemorySample& sample) {
     begin_event();
-    fmt::format_to(std::back_inserter(text_), FMT_COMPILE("{{\"ph\":\"C\",\"name\":\"memory\",\"pid\":{},\"ts\":"), rank + 1);
+    fmt::format_to(std::back_inserter(text_), FMT_COMPILE("{{\"ph\":\"C\",\"name\":\"memory\",\"pid\":{},\"ts\":"),
+                   rank + 1);
     append_microseconds(text_, sample.time);
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE(",\"args\":{{\"bytes\":{}}}}}"), sample.bytes);
   }
 
-  /// From a send to its receive, where both last long enough to be seen. An arrow binds to the span around its end, so it
-  /// ends a little ahead of the delivery (a nanosecond: what Perfetto resolves).
+  /// From a send to its receive, where both last long enough to be seen. An arrow binds to the span around its end, so
+  /// it ends a little ahead of the delivery (a nanosecond: what Perfetto resolves).
   void write_arrow(int rank, std::size_t index) {
     constexpr SimTime kNanosecond{1000};
     const Span& send = timeline_.ranks[rank].spans[index];
     if (!is_send(send.action.op) || send.end - send.start < kNanosecond) return;
     const bool forward = send.action.op == Op::kSendActivation;
     const int consumer = (forward ? neighbors_.successor : neighbors_.predecessor)[send.action.stage];
-    const std::int32_t id = table_.find(forward ? Op::kRecvActivation : Op::kRecvGradient, consumer, send.action.microbatch,
-                                        send.action.part);
+    const std::int32_t id = table_.find(forward ? Op::kRecvActivation : Op::kRecvGradient, consumer,
+                                        send.action.microbatch, send.action.part);
     if (id == ActionTable::kNone) return;
     const ActionPlace place = place_of(ids_, id);
     const Span& receive = timeline_.ranks[place.rank].spans[place.position];
@@ -168,9 +183,10 @@ class Writer {
 
   void write_arrow_end(std::string_view phase, int rank, std::int64_t tid, SimTime time) {
     begin_event();
-    fmt::format_to(std::back_inserter(text_),
-                   FMT_COMPILE("{{\"ph\":{},\"cat\":\"message\",\"name\":\"message\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":"), phase,
-                   arrows_, rank + 1, tid);
+    fmt::format_to(
+        std::back_inserter(text_),
+        FMT_COMPILE("{{\"ph\":{},\"cat\":\"message\",\"name\":\"message\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":"),
+        phase, arrows_, rank + 1, tid);
     append_microseconds(text_, time);
     text_.append(std::string_view("}"));
   }
@@ -192,6 +208,8 @@ class Writer {
 
 }  // namespace
 
-std::string write_chrome_trace(const Timeline& timeline) { return Writer(timeline).write(); }
+std::string write_chrome_trace(const Timeline& timeline) {
+  return Writer(timeline).write();
+}
 
 }  // namespace plumb

@@ -40,15 +40,16 @@ TEST_SUITE("unit") {
       if (event["ph"] == "M" && event["name"] == "process_name") names.insert(event["args"]["name"]);
       if (event["ph"] == "M" && event["name"] == "thread_name") names.insert(event["args"]["name"]);
     }
-    for (const char* name : {"rank 0: layers 0-7", "rank 1: layers 8-15 \"head\"\n", "F mb 0, layers 0-7", "compute", "send",
-                             "receive", "SEND_F mb 1, layers 0-7", "OPTIMIZER_STEP, layers 0-7"}) {
+    for (const char* name : {"rank 0: layers 0-7", "rank 1: layers 8-15 \"head\"\n", "F mb 0, layers 0-7", "compute",
+                             "send", "receive", "SEND_F mb 1, layers 0-7", "OPTIMIZER_STEP, layers 0-7"}) {
       CHECK_MESSAGE(names.count(name) == 1, name);
     }
   }
 
   TEST_CASE("times are microseconds and keep every picosecond") {
     Timeline timeline{.title = "t", .stages = {{}}};
-    timeline.ranks.push_back({.spans = {{.start = SimTime{1'000'000}, .end = SimTime{123'456'789'000'001},
+    timeline.ranks.push_back({.spans = {{.start = SimTime{1'000'000},
+                                         .end = SimTime{123'456'789'000'001},
                                          .action = {.op = Op::kForward, .microbatch = 0}}}});
     const std::string text = write_chrome_trace(timeline);
     CHECK(text.find("\"ts\":1,\"dur\":123456788.000001,") != std::string::npos);
@@ -62,7 +63,8 @@ TEST_SUITE("unit") {
     const json trace = json::parse(write_chrome_trace(timeline));
     std::map<int, std::vector<std::pair<double, double>>> by_thread;
     for (const json& event : trace["traceEvents"]) {
-      if (event["ph"] == "X" && event["dur"] > 0) by_thread[event["tid"]].push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
+      if (event["ph"] == "X" && event["dur"] > 0)
+        by_thread[event["tid"]].push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
     }
     CHECK(by_thread.size() > 6);
     for (auto& [thread, spans] : by_thread) {
@@ -81,7 +83,8 @@ TEST_SUITE("unit") {
     }
     CHECK(!arrows.empty());
     // A nanosecond ahead of the delivery, half a second after the send started.
-    for (const auto& [id, ends] : arrows) CHECK(ends.second - ends.first == doctest::Approx(0.5e6 - 1e-3).epsilon(1e-9));
+    for (const auto& [id, ends] : arrows)
+      CHECK(ends.second - ends.first == doctest::Approx(0.5e6 - 1e-3).epsilon(1e-9));
   }
 
   TEST_CASE("a trace of ours reads back as the timeline it was written from") {
@@ -130,7 +133,8 @@ TEST_SUITE("unit") {
     CHECK(error_of("17") == "the file holds JSON, but no trace: it has no traceEvents");
     std::string text = write_chrome_trace(predicted_timeline("1f1b", 2, 2));
     const std::size_t stage = text.find("\"stage\":0");
-    CHECK(error_of(std::string(text).replace(stage, 9, "\"stage\":9")).find("there is no stage 9") != std::string::npos);
+    CHECK(error_of(std::string(text).replace(stage, 9, "\"stage\":9")).find("there is no stage 9") !=
+          std::string::npos);
     const std::size_t op = text.find("\"op\":\"F\"");
     CHECK(error_of(std::string(text).replace(op, 8, "\"op\":\"Q\"")).starts_with("event "));
     const std::size_t ranks = text.find("\"ranks\":2");

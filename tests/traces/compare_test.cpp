@@ -14,7 +14,9 @@ namespace {
 Timeline step(double backward_s, double hop_s = 0.5) {
   const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
   Timeline timeline =
-      simulate(schedule, chunk_cost_table(2, {.backward = {Seconds{2}, Seconds{backward_s}}, .hop_latency = Seconds{hop_s}})).timeline;
+      simulate(schedule,
+               chunk_cost_table(2, {.backward = {Seconds{2}, Seconds{backward_s}}, .hop_latency = Seconds{hop_s}}))
+          .timeline;
   timeline.source = Timeline::Source::kMeasured;
   return timeline;
 }
@@ -84,7 +86,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("a measurement without messages is compared all the same: their time is waiting there") {
     Timeline measured = step(2);
-    for (RankTimeline& rank : measured.ranks) std::erase_if(rank.spans, [](const Span& span) { return is_message(span.action.op); });
+    for (RankTimeline& rank : measured.ranks)
+      std::erase_if(rank.spans, [](const Span& span) { return is_message(span.action.op); });
     const Comparison comparison = compare(step(2), {measured});
     CHECK(sum_of_differences(comparison) == comparison.step.measured - comparison.step.predicted);
   }
@@ -92,7 +95,8 @@ TEST_SUITE("unit") {
   TEST_CASE("timelines of different schedules are refused with the action that only one of them runs") {
     const Timeline other = predicted_timeline("1f1b", 2, 5);
     CHECK_THROWS_WITH_AS(compare(step(2), {other}),
-                         "rank 0: only the second timeline runs 0F4; compare timelines of the same schedule", InputError);
+                         "rank 0: only the second timeline runs 0F4; compare timelines of the same schedule",
+                         InputError);
     CHECK_THROWS_AS(compare(step(2), {predicted_timeline("1f1b", 3, 4)}), InputError);
     CHECK_THROWS_AS(compare(step(2), {}), InputError);
   }

@@ -29,7 +29,8 @@ Timeline timeline_of(std::vector<Span> spans) {
 }
 
 Span span(int start, int end, Op op, int microbatch, bool overlaps_next = false) {
-  return {.start = SimTime{start}, .end = SimTime{end},
+  return {.start = SimTime{start},
+          .end = SimTime{end},
           .action = {.op = op, .overlaps_next = overlaps_next, .microbatch = microbatch}};
 }
 
@@ -67,10 +68,11 @@ TEST_SUITE("unit") {
 
   TEST_CASE("each operation has a fill of its own") {
     CHECK(row(timeline_of({span(0, 1, Op::kForward, 0), span(1, 2, Op::kRecompute, 0), span(2, 3, Op::kInputGrad, 0),
-                           span(3, 4, Op::kWeightGrad, 0), span(4, 5, Op::kOptimizerStep, kNoMicrobatch)})) == "0░░0~~0▒▒0==###");
+                           span(3, 4, Op::kWeightGrad, 0), span(4, 5, Op::kOptimizerStep, kNoMicrobatch)})) ==
+          "0░░0~~0▒▒0==###");
   }
 
-  TEST_CASE("no line is wider than asked, however long the schedule") {
+  TEST_CASE("no row is wider than asked, however long the schedule") {
     const std::string text = draw(predicted_timeline("1f1b", 4, 300), {.width = 60});
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) {

@@ -41,8 +41,8 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("spans that overlap on one stream lie on rows of their own, the first that is free") {
-    const RankTimeline rank{.spans = {span(0, 4, Op::kSendActivation), span(1, 3, Op::kSendActivation), span(2, 2, Op::kSendActivation),
-                                      span(0, 9), span(3, 5, Op::kSendActivation)}};
+    const RankTimeline rank{.spans = {span(0, 4, Op::kSendActivation), span(1, 3, Op::kSendActivation),
+                                      span(2, 2, Op::kSendActivation), span(0, 9), span(3, 5, Op::kSendActivation)}};
     const RankRows rows = rows_of(rank);
     CHECK(rows.rows.size() == 3);
     CHECK(rows.row == std::vector<std::int32_t>{1, 2, 1, 0, 2});

@@ -12,9 +12,12 @@ namespace plumb {
 inline constexpr SimTime kSecond{1'000'000'000'000};
 
 /// With forward 1 s and backward 2 s of a chunk.
-inline Timeline predicted_timeline(std::string_view name, int ranks, int microbatches, int chunks = 1, double hop_s = 0) {
-  const Schedule schedule = lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
-  return simulate(schedule, chunk_cost_table(ranks * chunks, {.backward = {Seconds{2}}, .hop_latency = Seconds{hop_s}})).timeline;
+inline Timeline predicted_timeline(std::string_view name, int ranks, int microbatches, int chunks = 1,
+                                   double hop_s = 0) {
+  const Schedule schedule =
+      lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
+  return simulate(schedule, chunk_cost_table(ranks * chunks, {.backward = {Seconds{2}}, .hop_latency = Seconds{hop_s}}))
+      .timeline;
 }
 
 }  // namespace plumb
