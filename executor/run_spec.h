@@ -6,19 +6,11 @@
 #include <vector>
 
 #include "kernels/layer.h"
+#include "kernels/optimizer.h"
 #include "schedules/process_grid.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
-
-/// AdamW (Loshchilov & Hutter 2019) with bias correction; weight decay is decoupled and spares one-dimensional tensors.
-struct AdamW {
-  float learning_rate = 1e-3F;
-  float beta1 = 0.9F;
-  float beta2 = 0.95F;
-  float epsilon = 1e-8F;
-  float weight_decay = 0.1F;
-};
 
 struct RunSpec {
   std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
