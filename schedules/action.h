@@ -59,6 +59,10 @@ std::optional<Op> op_from_name(std::string_view name);
 /// F, B, I, W, R and OPTIMIZER_STEP occupy their rank to their end.
 bool is_compute(Op op);
 
+/// B and I make the gradient of a stage's input, B and W that of its weights.
+bool gives_input_gradient(Op op);
+bool gives_weight_gradient(Op op);
+
 /// SEND_* and RECV_*.
 bool is_message(Op op);
 bool is_send(Op op);

@@ -3,8 +3,8 @@
 //
 //   CostTable costs = uniform_costs(4, {.forward = Seconds{1}, .input_grad = Seconds{1}, .weight_grad = Seconds{1}});
 //
-// Each (operation, stage, part) has a list of segments: compute, or a collective (of its TP, CP or EP group) that either
-// blocks the action or runs beside its compute. ZeRO gathers and DP buckets are actions of their own (UNSHARD,
+// Each (operation, stage, part) has a list of segments: compute, or a collective (of its TP, CP or EP group) that
+// either blocks the action or runs beside its compute. ZeRO gathers and DP buckets are actions of their own (UNSHARD,
 // REDUCE_GRAD), priced by segments as well. Memory is given by stage.
 
 #include <array>
@@ -26,11 +26,11 @@ enum class CollectiveKind : std::uint8_t { kAllReduce, kAllGather, kReduceScatte
 struct Segment {
   enum class Kind : std::uint8_t { kCompute, kCollective };
   Kind kind = Kind::kCompute;
-  Seconds seconds{0};      ///< how long it lasts with nothing beside it
-  bool beside = false;     ///< a collective that runs beside the action's compute instead of blocking it
-  Group group = Group::kTensor;                          ///< collectives only
+  Seconds seconds{0};            ///< how long it lasts with nothing beside it
+  bool beside = false;           ///< a collective that runs beside the action's compute instead of blocking it
+  Group group = Group::kTensor;  ///< collectives only
   CollectiveKind collective = CollectiveKind::kAllReduce;  ///< collectives only
-  std::int64_t bytes = 0;                                ///< collectives only: the whole buffer of one rank
+  std::int64_t bytes = 0;                                  ///< collectives only: the whole buffer of one rank
 };
 
 /// Segments of an operation by part; one entry serves every part.
@@ -45,7 +45,8 @@ struct StageMemory {
   // By micro-batch (slice).
   std::int64_t forward_bytes = 0;    ///< held from the start of F to the end of its last backward part
   std::int64_t recompute_bytes = 0;  ///< held besides, from the start of R (without R: of I or B) to that end
-  std::int64_t released_at_input_grad_bytes = 0;  ///< of the two above, what I's end frees already when the backward is split
+  std::int64_t released_at_input_grad_bytes =
+      0;  ///< of the two above, what I's end frees already when the backward is split
   // While an action runs.
   std::int64_t forward_workspace_bytes = 0;
   std::int64_t backward_workspace_bytes = 0;
@@ -67,9 +68,9 @@ struct LinkCost {
 };
 
 struct CostTable {
-  std::vector<StageCosts> stages;                      ///< [stage]
-  LinkCost default_link;                               ///< between ranks that `links` does not name
-  std::map<std::pair<int, int>, LinkCost> links;       ///< (source rank, destination rank)
+  std::vector<StageCosts> stages;                 ///< [stage]
+  LinkCost default_link;                          ///< between ranks that `links` does not name
+  std::map<std::pair<int, int>, LinkCost> links;  ///< (source rank, destination rank)
 };
 
 /// The segments of (action.op, action.stage, action.part); empty where the table has none.
@@ -87,14 +88,14 @@ struct ChunkCosts {
   std::vector<Seconds> forward{Seconds{1}};
   std::vector<Seconds> input_grad{Seconds{1}};
   std::vector<Seconds> weight_grad{Seconds{1}};
-  std::vector<Seconds> backward;    ///< whole backward; empty: input_grad + weight_grad
-  std::vector<Seconds> recompute;   ///< empty: forward
+  std::vector<Seconds> backward;   ///< whole backward; empty: input_grad + weight_grad
+  std::vector<Seconds> recompute;  ///< empty: forward
   std::vector<Seconds> optimizer{Seconds{0}};
-  Seconds hop_latency{0};           ///< latency of a hop between different ranks
+  Seconds hop_latency{0};  ///< latency of a hop between different ranks
 };
 
-/// A table with those compute costs, one byte of activation a chunk (so that bytes count chunks), and free links but for
-/// the latency. Throws SpecError if a list has neither one entry nor one for each of the `stages`.
+/// A table with those compute costs, one byte of activation a chunk (so that bytes count chunks), and free links but
+/// for the latency. Throws SpecError if a list has neither one entry nor one for each of the `stages`.
 CostTable chunk_cost_table(int stages, const ChunkCosts& chunk);
 
 }  // namespace plumb

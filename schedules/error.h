@@ -1,6 +1,7 @@
 #pragma once
-// What Plumb throws. An InputError is the user's to mend: its text is one sentence with the place and the remedy, and the
-// command line prints it and exits 1. What has no feasible answer is a value, never an exception; a bug of ours is an assert.
+// What Plumb throws. An InputError is the user's to mend: its text is one sentence with the place and the remedy, and
+// the command line prints it and exits 1. What has no feasible answer is a value, never an exception; a bug of ours is
+// an assert.
 
 #include <stdexcept>
 #include <string>

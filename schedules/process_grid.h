@@ -1,9 +1,9 @@
 #pragma once
 // The process grid: which (dp, pp, cp, tp) a world rank is, and which ranks form a group with it.
 //
-// Order, fastest first: tp, cp, dp, pp (Megatron-LM's default, where tensor-parallel ranks are neighbours and a pipeline
-// stage is a contiguous block of tp * cp * dp ranks). Expert parallelism (issue of later layouts) divides the cp * dp ranks
-// of a stage: it adds groups, not ranks.
+// Order, fastest first: tp, cp, dp, pp (Megatron-LM's default, where tensor-parallel ranks are neighbours and a
+// pipeline stage is a contiguous block of tp * cp * dp ranks). Expert parallelism divides the cp * dp ranks of a stage:
+// it adds groups, not ranks.
 //
 //   ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
 //   coordinates_of(grid, 9)            -> {.tensor = 1, .context = 0, .data = 0, .pipeline = 1}

@@ -1,10 +1,11 @@
 #pragma once
 // A Schedule is the ordered actions of each pipeline rank, and where its stages live. It holds order only: no times, no
-// padding. What the order means is DESIGN.md section 3, restated in schedules/README.md; every part of Plumb follows it.
+// padding. What the order means is DESIGN.md section 3, restated in schedules/README.md; every part of Plumb follows
+// it.
 //
 // A schedule as a generator makes it holds compute actions alone. schedules/lower.h adds messages, collectives and the
-// optimizer step; the result is a Schedule as well, and it is the one object that the simulator predicts and the executor
-// replays.
+// optimizer step; the result is a Schedule as well, and it is the one object that the simulator predicts and the
+// executor replays.
 
 #include <cstdint>
 #include <string>
@@ -57,7 +58,8 @@ StageNeighbors stage_neighbors(const Schedule& schedule);
 /// True if the list holds SEND or RECV actions, as a lowered schedule over more than one rank does.
 bool has_messages(const Schedule& schedule);
 
-/// True if stages take OPTIMIZER_STEPs between their micro-batches, that is if the weights differ between micro-batches.
+/// True if stages take OPTIMIZER_STEPs between their micro-batches, that is if the weights differ between
+/// micro-batches.
 bool is_asynchronous(const Schedule& schedule);
 
 /// Number of actions over all ranks.

@@ -1,7 +1,7 @@
 #pragma once
-// Time in Plumb has two types: `Seconds` (double) for costs, and `SimTime` (integer picoseconds) for anything a simulator
-// or an executor puts on a timeline. Integer time makes closed forms testable with `==` and results independent of the
-// order of additions. One function converts.
+// Time in Plumb has two types: `Seconds` (double) for costs, and `SimTime` (integer picoseconds) for anything a
+// simulator or an executor puts on a timeline. Integer time makes closed forms testable with `==` and results
+// independent of the order of additions. One function converts.
 
 #include <chrono>
 #include <cstdint>
@@ -16,7 +16,8 @@ using Seconds = std::chrono::duration<double>;
 using SimTime = std::chrono::duration<std::int64_t, std::pico>;
 
 /// `cost` rounded to the nearest picosecond, ties away from zero.
-/// Throws SpecError if it is not finite, is negative, or exceeds a quarter of SimTime's range (sums must stay representable).
+/// Throws SpecError if it is not finite, is negative, or exceeds a quarter of SimTime's range (sums must stay
+/// representable).
 SimTime to_sim_time(Seconds cost);
 
 /// The same time as a double in seconds (exact up to 2^53 ps = 2.5 hours).

@@ -1,0 +1,39 @@
+#include "schedules/action_table.h"
+
+#include <algorithm>
+
+namespace plumb {
+
+ActionTable::ActionTable(const Schedule& schedule)
+    : stages_(static_cast<int>(schedule.stages.size())), microbatches_(schedule.microbatches) {
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (has_microbatch(action.op)) parts_ = std::max(parts_, action.part + 1);
+    }
+  }
+  std::int32_t id = 0;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      const std::int32_t here = id++;
+      if (!has_microbatch(action.op) || action.stage < 0 || action.stage >= stages_ || action.microbatch < 0 ||
+          action.microbatch >= microbatches_ || action.part < 0) {
+        continue;
+      }
+      std::vector<std::int32_t>& slots = ids_[static_cast<std::size_t>(action.op)];
+      if (slots.empty()) slots.assign(slot(stages_, 0, 0), kNone);
+      std::int32_t& entry = slots[slot(action.stage, action.microbatch, action.part)];
+      if (entry == kNone) entry = here;
+    }
+  }
+}
+
+std::int32_t ActionTable::find(Op op, int stage, int microbatch, int part) const {
+  const std::vector<std::int32_t>& slots = ids_[static_cast<std::size_t>(op)];
+  if (slots.empty() || stage < 0 || stage >= stages_ || microbatch < 0 || microbatch >= microbatches_ || part < 0 ||
+      part >= parts_) {
+    return kNone;
+  }
+  return slots[slot(stage, microbatch, part)];
+}
+
+}  // namespace plumb

@@ -1,0 +1,196 @@
+#include "schedules/forms/strict_json.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+struct LineColumn {
+  std::size_t line = 1;
+  std::size_t column = 1;
+};
+
+LineColumn line_column(std::string_view text, std::size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const std::size_t last_break = before.rfind('\n');
+  return {.line = 1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
+          .column = last_break == std::string_view::npos ? before.size() + 1 : before.size() - last_break};
+}
+
+/// `{"value": n, "source": "..."}` or the number itself.
+const json& unwrap(const json& value) {
+  const auto it = value.is_object() ? value.find("value") : value.end();
+  return value.is_object() && it != value.end() ? *it : value;
+}
+
+constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
+
+}  // namespace
+
+json parse_json(std::string_view text, const std::string& file) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    const auto [line, column] = line_column(text, error.byte == 0 ? 0 : error.byte - 1);
+    const bool truncated = error.byte > text.size();
+    throw SpecError(fmt::format("{}: line {}, column {}: {}", file, line, column,
+                                truncated ? "the JSON ends too early: close what is open, or fetch the whole file"
+                                          : "this is not JSON: mend it here"));
+  }
+}
+
+StrictObject::StrictObject(const json& value, std::string place) : value_(&value), place_(std::move(place)) {
+  if (!value.is_object())
+    throw SpecError(fmt::format("{}: a JSON object is wanted, not {}", place_, value.type_name()));
+}
+
+void StrictObject::fail(std::string_view key, std::string_view message) const {
+  throw SpecError(fmt::format("{}: {}", place_of(key), message));
+}
+
+std::string StrictObject::place_of(std::string_view key) const {
+  const bool is_file = place_.find(": ") == std::string::npos;
+  return fmt::format("{}{}{}", place_, is_file ? ": " : ".", key);
+}
+
+bool StrictObject::has(std::string_view key) {
+  if (std::ranges::find(known_, key) == known_.end()) known_.emplace_back(key);
+  const auto it = value_->find(std::string(key));
+  return it != value_->end() && !it->is_null();
+}
+
+const json& StrictObject::required(std::string_view key) {
+  if (!has(key)) fail(key, "this key is missing: add it");
+  return *value_->find(std::string(key));
+}
+
+const json& StrictObject::raw(std::string_view key) {
+  return required(key);
+}
+
+std::string StrictObject::text(std::string_view key) {
+  const json& value = required(key);
+  if (!value.is_string()) fail(key, fmt::format("a string is wanted, not {}", value.type_name()));
+  return value.get<std::string>();
+}
+
+std::string StrictObject::text_or(std::string_view key, std::string_view fallback) {
+  return has(key) ? text(key) : std::string(fallback);
+}
+
+bool StrictObject::boolean(std::string_view key) {
+  const json& value = required(key);
+  if (!value.is_boolean()) fail(key, fmt::format("true or false is wanted, not {}", value.type_name()));
+  return value.get<bool>();
+}
+
+bool StrictObject::boolean_or(std::string_view key, bool fallback) {
+  return has(key) ? boolean(key) : fallback;
+}
+
+SourcedNumber StrictObject::number(std::string_view key, double smallest, bool smallest_allowed,
+                                   std::string_view remedy) {
+  const json& whole = required(key);
+  const json& value = unwrap(whole);
+  if (!value.is_number()) fail(key, fmt::format("a number is wanted, not {}", value.type_name()));
+  SourcedNumber result{.value = value.get<double>()};
+  const bool in_range = smallest_allowed ? result.value >= smallest : result.value > smallest;
+  if (!in_range || !std::isfinite(result.value))
+    fail(key, fmt::format("{} is out of range: give {}", result.value, remedy));
+  if (whole.is_object()) {
+    StrictObject sourced(whole, place_of(key));
+    sourced.has("value");
+    result.source = sourced.text_or("source", "");
+    sourced.finish();
+  }
+  return result;
+}
+
+std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::string_view remedy) {
+  const double value = number(key, static_cast<double>(smallest), true, remedy).value;
+  if (value != std::floor(value) || value > kLargestExactInteger)
+    fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
+  return static_cast<std::int64_t>(value);
+}
+
+std::int64_t StrictObject::positive_integer(std::string_view key) {
+  return integer(key, 1, "1 or more");
+}
+std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback) {
+  return has(key) ? positive_integer(key) : fallback;
+}
+std::int64_t StrictObject::non_negative_integer(std::string_view key) {
+  return integer(key, 0, "0 or more");
+}
+std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback) {
+  return has(key) ? non_negative_integer(key) : fallback;
+}
+double StrictObject::positive_number(std::string_view key) {
+  return positive_sourced(key).value;
+}
+double StrictObject::non_negative_number(std::string_view key) {
+  return non_negative_sourced(key).value;
+}
+SourcedNumber StrictObject::positive_sourced(std::string_view key) {
+  return number(key, 0, false, "a number above 0");
+}
+SourcedNumber StrictObject::non_negative_sourced(std::string_view key) {
+  return number(key, 0, true, "0 or more");
+}
+
+double StrictObject::fraction(std::string_view key) {
+  const double value = positive_number(key);
+  if (value > 1) fail(key, fmt::format("{} is out of range: give a share above 0 and at most 1", value));
+  return value;
+}
+
+std::string StrictObject::choice(std::string_view key, const std::vector<std::string>& allowed) {
+  std::string value = text(key);
+  if (std::ranges::find(allowed, value) == allowed.end()) {
+    fail(key, fmt::format("\"{}\" is none of {}; did you mean \"{}\"?", value, fmt::join(allowed, ", "),
+                          nearest_name(value, allowed)));
+  }
+  return value;
+}
+
+StrictObject StrictObject::object(std::string_view key) {
+  return {required(key), place_of(key)};
+}
+
+std::vector<StrictObject> StrictObject::objects(std::string_view key) {
+  const json& value = required(key);
+  if (!value.is_array()) fail(key, fmt::format("an array is wanted, not {}", value.type_name()));
+  std::vector<StrictObject> result;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    result.emplace_back(value[i], fmt::format("{}[{}]", place_of(key), i));
+  }
+  return result;
+}
+
+std::vector<std::int64_t> StrictObject::integers(std::string_view key) {
+  const json& value = required(key);
+  const bool fits =
+      value.is_array() && std::ranges::all_of(value, [](const json& item) { return item.is_number_integer(); });
+  if (!fits) fail(key, "an array of whole numbers is wanted");
+  return value.get<std::vector<std::int64_t>>();
+}
+
+void StrictObject::finish() const {
+  for (const auto& [key, value] : value_->items()) {
+    if (std::ranges::find(known_, key) == known_.end()) {
+      fail(key, fmt::format("this key is unknown: remove it, or did you mean \"{}\"?", nearest_name(key, known_)));
+    }
+  }
+}
+
+}  // namespace plumb

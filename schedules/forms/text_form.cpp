@@ -1,0 +1,166 @@
+#include "schedules/forms/text_form.h"
+
+#include <charconv>
+#include <optional>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/schedule_shape.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kBlanks = " \t\r";
+constexpr std::size_t kShownTokenLength = 40;
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+struct Token {
+  std::string_view text;
+  std::size_t column = 1;
+};
+
+std::vector<Token> split(std::string_view line, std::string_view separators) {
+  std::vector<Token> tokens;
+  for (std::size_t at = line.find_first_not_of(separators); at != std::string_view::npos;) {
+    const std::size_t end = std::min(line.find_first_of(separators, at), line.size());
+    tokens.push_back({line.substr(at, end - at), at + 1});
+    at = line.find_first_not_of(separators, end);
+  }
+  return tokens;
+}
+
+std::optional<int> parse_int(std::string_view text) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+class Parser {
+ public:
+  explicit Parser(const std::string& file) : file_(file) {}
+
+  Schedule parse(std::string_view text) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      ++line_number_;
+      parse_line(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    infer_shape(schedule_);
+    if (microbatches_) schedule_.microbatches = *microbatches_;
+    if (stages_) schedule_.stages = *stages_;
+    return schedule_;
+  }
+
+ private:
+  [[noreturn]] void fail(std::size_t column, const std::string& message) const {
+    throw ScheduleError(fmt::format("{}: line {}, column {}: {}", file_, line_number_, column, message));
+  }
+
+  void parse_line(std::string_view line) {
+    const std::string_view content = trim(line);
+    if (content.empty() || content.front() == '#') return;
+    if (const std::size_t colon = content.find(':'); colon != std::string_view::npos) {
+      parse_header(trim(content.substr(0, colon)), trim(content.substr(colon + 1)));
+      return;
+    }
+    std::vector<Action>& actions = schedule_.ranks.emplace_back();
+    if (content == "-") return;  // a rank without actions
+    for (const Token& token : split(line, kBlanks)) {
+      const std::vector<Token> pair = split(token.text, "&");
+      if (pair.empty() || pair.size() > 2 || token.text.front() == '&' || token.text.back() == '&') fail_token(token);
+      for (const Token& part : pair) {
+        const std::optional<Action> action = parse_action(part.text);
+        if (!action) fail_token(token);
+        actions.push_back(*action);
+      }
+      if (pair.size() == 2) actions[actions.size() - 2].overlaps_next = true;
+    }
+  }
+
+  [[noreturn]] void fail_token(const Token& token) const {
+    fail(token.column, fmt::format("\"{}\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
+                                   token.text.substr(0, kShownTokenLength)));
+  }
+
+  void parse_header(std::string_view key, std::string_view value) {
+    if (key == "name") {
+      schedule_.name = value;
+    } else if (key == "microbatches") {
+      microbatches_ = parse_int(value);
+      if (!microbatches_ || *microbatches_ < 1)
+        fail(1, fmt::format("\"{}\" micro-batches cannot be: give 1 or more", value));
+    } else if (key == "weights") {
+      for (const auto policy :
+           {WeightPolicy::kCurrent, WeightPolicy::kStashed, WeightPolicy::kVerticalSync, WeightPolicy::kTwoBuffered}) {
+        if (policy_name(policy) == value) {
+          schedule_.weights = policy;
+          return;
+        }
+      }
+      fail(1, fmt::format("\"{}\" is no weight policy: give current, stashed, vertical_sync or two_buffered", value));
+    } else if (key == "stages") {
+      stages_.emplace();
+      for (const Token& token : split(value, kBlanks)) {
+        const std::vector<Token> numbers = split(token.text, "/");
+        std::vector<int> parsed;
+        for (const Token& number : numbers) {
+          if (const auto n = parse_int(number.text)) parsed.push_back(*n);
+        }
+        if (numbers.size() != 3 || parsed.size() != 3) {
+          fail(1, fmt::format("\"{}\" is no place of a stage: write rank/model part/lane, as in 1/1/0", token.text));
+        }
+        stages_->push_back({.rank = parsed[0], .model_part = parsed[1], .lane = parsed[2]});
+      }
+    } else {
+      fail(1, fmt::format("\"{}\" is not known here: give name, microbatches, weights or stages, or a row of actions",
+                          key));
+    }
+  }
+
+  const std::string& file_;
+  std::size_t line_number_ = 0;
+  Schedule schedule_;
+  std::optional<int> microbatches_;
+  std::optional<std::vector<StagePlace>> stages_;
+};
+
+}  // namespace
+
+Schedule parse_schedule(std::string_view text, const std::string& file) {
+  return Parser(file).parse(text);
+}
+
+std::string to_text(const Schedule& schedule) {
+  Schedule implied{.ranks = schedule.ranks};
+  infer_shape(implied);
+  std::string text;
+  if (!schedule.name.empty()) text += fmt::format("name: {}\n", schedule.name);
+  if (schedule.weights != WeightPolicy::kCurrent) text += fmt::format("weights: {}\n", policy_name(schedule.weights));
+  if (schedule.microbatches != implied.microbatches) text += fmt::format("microbatches: {}\n", schedule.microbatches);
+  if (schedule.stages != implied.stages) {
+    text += "stages:";
+    for (const StagePlace& place : schedule.stages)
+      text += fmt::format(" {}/{}/{}", place.rank, place.model_part, place.lane);
+    text += '\n';
+  }
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    if (actions.empty()) text += '-';
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      text += to_text(actions[i]);
+      if (i + 1 < actions.size()) text += actions[i].overlaps_next ? '&' : ' ';
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace plumb

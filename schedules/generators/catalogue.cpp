@@ -1,0 +1,89 @@
+#include "schedules/generators/catalogue.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/generators/generators.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+bool same_name(std::string_view a, std::string_view b) {
+  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+const CatalogueEntry& entry_named(std::string_view name) {
+  const auto it =
+      std::ranges::find_if(catalogue(), [name](const CatalogueEntry& e) { return same_name(e.name, name); });
+  if (it != catalogue().end()) return *it;
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
+  throw ScheduleError(
+      fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all", name,
+                  nearest_name(name, names)));
+}
+
+void require_at_least_one(int value, std::string_view what) {
+  if (value < 1) throw ScheduleError(fmt::format("{} {} cannot be scheduled: give 1 or more", value, what));
+}
+
+}  // namespace
+
+const std::vector<CatalogueEntry>& catalogue() {
+  static const std::vector<CatalogueEntry> kEntries = {
+      {.name = "naive",
+       .origin = "model parallelism without a pipeline",
+       .constraint = "any m",
+       .bubble = "m(p-1)(F+B)",
+       .activations = "1",
+       .make = naive_schedule},
+      {.name = "gpipe",
+       .origin = "Huang et al. 2019",
+       .constraint = "any m",
+       .bubble = "(p-1)(F+B)",
+       .activations = "m",
+       .make = gpipe_schedule},
+      {.name = "1f1b",
+       .origin = "PipeDream-Flush, Narayanan et al. 2021; DAPPLE, Fan et al. 2021",
+       .constraint = "any m",
+       .bubble = "(p-1)(F+B)",
+       .activations = "min(p-r, m)",
+       .make = one_f_one_b_schedule},
+      {.name = "interleaved",
+       .origin = "Megatron-LM, Narayanan et al. 2021",
+       .constraint = "any m; best where p divides m",
+       .bubble = "(p-1)(F+B)/v where p divides m",
+       .activations = "min(mv, 2(p-1-r) + (v-1)g + 1) chunks, g the largest group",
+       .takes_chunks = true,
+       .make = interleaved_schedule},
+      {.name = "pipedream",
+       .origin = "PipeDream, Narayanan et al. 2019",
+       .constraint = "any m; asynchronous, stashes weights",
+       .bubble = "0 in the steady state",
+       .activations = "min(p-r, m)",
+       .make = pipedream_schedule},
+  };
+  return kEntries;
+}
+
+Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters) {
+  const CatalogueEntry& entry = entry_named(name);
+  require_at_least_one(parameters.ranks, "ranks");
+  require_at_least_one(parameters.microbatches, "micro-batches");
+  require_at_least_one(parameters.chunks, "chunks");
+  if (parameters.chunks > 1 && !entry.takes_chunks) {
+    throw ScheduleError(fmt::format("{} runs one chunk a rank, not {}: leave the chunks out, or use interleaved",
+                                    entry.name, parameters.chunks));
+  }
+  if (parameters.group < 0) {
+    throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
+                                    parameters.group));
+  }
+  return entry.make(parameters);
+}
+
+}  // namespace plumb

@@ -1,0 +1,41 @@
+#pragma once
+// The catalogue: every schedule by name, who defined it, what it demands and what its paper promises.
+//
+//   Schedule s = make_schedule("interleaved", {.ranks = 4, .microbatches = 8, .chunks = 2});
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+struct ScheduleParameters {
+  int ranks = 1;         ///< p
+  int microbatches = 1;  ///< m
+  int chunks = 1;        ///< v, stages a rank
+  int group = 0;         ///< interleaved: micro-batches that a chunk runs before the next one's turn; 0: the ranks
+};
+
+struct CatalogueEntry {
+  std::string_view name;
+  std::string_view origin;      ///< author and year
+  std::string_view constraint;  ///< what it demands of p, m, v; "any m" where nothing
+  std::string_view
+      bubble;  ///< idle time of a rank in a balanced pipeline with free links; F, B of a rank's whole share
+  std::string_view activations;  ///< peak on rank r, in micro-batches' worth of one chunk
+  bool takes_chunks = false;
+  std::function<Schedule(const ScheduleParameters&)> make;
+};
+
+/// All of them, in the order of the README's table.
+const std::vector<CatalogueEntry>& catalogue();
+
+/// The schedule of that name (case does not matter): compute actions only, and OPTIMIZER_STEPs where it is
+/// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are
+/// given to a schedule that has none, or a constraint of the schedule is broken.
+Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters);
+
+}  // namespace plumb

@@ -1,0 +1,29 @@
+#pragma once
+// The generators, one file each (or one a family). Each takes numbers and returns order: compute actions only. All work
+// for any m >= 1; warm-ups are clamped. Numbers are checked by make_schedule (catalogue.h), the way in.
+
+#include "schedules/generators/catalogue.h"
+
+namespace plumb {
+
+/// Naive model parallelism: one micro-batch through all ranks and back before the next one starts.
+Schedule naive_schedule(const ScheduleParameters& parameters);
+
+/// GPipe (Huang et al. 2019): all forwards, then all backwards. Backwards ascend, as in PyTorch.
+Schedule gpipe_schedule(const ScheduleParameters& parameters);
+
+/// 1F1B, also PipeDream-Flush or DAPPLE (Narayanan et al. 2021, Fan et al. 2021): rank r runs min(p-1-r, m) forwards
+/// ahead, then alternates, then drains.
+Schedule one_f_one_b_schedule(const ScheduleParameters& parameters);
+
+/// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
+/// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing).
+Schedule pipedream_schedule(const ScheduleParameters& parameters);
+
+/// Interleaved 1F1B (Narayanan et al. 2021), looped placement: v chunks a rank, micro-batches in groups. The groups are
+/// as equal as m allows and never smaller than `group` (unless there is only one), larger ones first: for m a multiple
+/// of the group this is Megatron-LM's order, for m a multiple of max(1, m/p) PyTorch's, otherwise a ragged variant of
+/// both. Throws ScheduleError if the group is smaller than p while m is larger than the group: such an order deadlocks.
+Schedule interleaved_schedule(const ScheduleParameters& parameters);
+
+}  // namespace plumb

@@ -1,0 +1,17 @@
+#include "schedules/generators/generators.h"
+#include "schedules/generators/phases.h"
+
+namespace plumb {
+
+Schedule gpipe_schedule(const ScheduleParameters& parameters) {
+  const auto [p, m, v, g] = parameters;
+  Schedule schedule{.name = "gpipe", .microbatches = m, .stages = loop_placement(p, p)};
+  for (int r = 0; r < p; ++r) {
+    std::vector<Action>& actions = schedule.ranks.emplace_back();
+    for (int i = 0; i < m; ++i) actions.push_back(compute_action(Op::kForward, r, i));
+    for (int i = 0; i < m; ++i) actions.push_back(compute_action(Op::kBackward, r, i));
+  }
+  return schedule;
+}
+
+}  // namespace plumb

@@ -1,0 +1,19 @@
+#include "schedules/lower.h"
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/passes/passes.h"
+
+namespace plumb {
+
+Schedule lower(const Schedule& schedule, const LoweringOptions& options) {
+  if (has_messages(schedule)) {
+    throw ScheduleError(fmt::format("{} has messages already: lower its compute order", schedule.name));
+  }
+  Schedule result = add_optimizer_steps(schedule);
+  if (options.data.enabled) result = add_data_parallel(result, options.data.zero);
+  return add_messages(result);
+}
+
+}  // namespace plumb

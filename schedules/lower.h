@@ -1,0 +1,25 @@
+#pragma once
+// Lowering: from the compute order that a generator makes to everything a rank does in a step. The passes
+// (schedules/passes) run in the order in which they are declared there.
+//
+//   Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}));
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+struct DataParallel {
+  bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered
+  int zero =
+      0;  ///< ZeRO stage (Rajbhandari et al. 2020): 0 nothing sharded, 1 optimizer, 2 and gradients, 3 and parameters
+};
+
+struct LoweringOptions {
+  DataParallel data;
+};
+
+/// The schedule with its optimizer steps, data-parallel collectives (if enabled) and messages.
+/// Throws ScheduleError if it has messages already, or if there is no such ZeRO stage.
+Schedule lower(const Schedule& schedule, const LoweringOptions& options = {});
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/passes/insertions.h"
+#include "schedules/passes/passes.h"
+
+namespace plumb {
+
+Schedule add_data_parallel(const Schedule& schedule, int zero) {
+  if (zero < 0 || zero > 3) throw ScheduleError(fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
+  const bool gathers_after_step = zero == 1 || zero == 2;
+  const bool reduces_every_gradient = zero >= 2;
+  const bool gathers_around_use = zero == 3;
+
+  Schedule result = schedule;
+  for (std::vector<Action>& actions : result.ranks) {
+    std::vector<Insertion> insertions;
+    const auto insert = [&insertions](std::size_t position, Op op, int stage) {
+      insertions.push_back({.position = position, .action = {.op = op, .stage = stage}});
+    };
+    // Seen from the end, the last weight gradient before an optimizer step is the first one met.
+    std::vector<bool> step_is_next(schedule.stages.size(), false);
+    std::vector<std::size_t> last_gradients;
+    for (std::size_t i = actions.size(); i-- > 0;) {
+      const int stage = actions[i].stage;
+      if (actions[i].op == Op::kOptimizerStep) step_is_next[stage] = true;
+      if (gives_weight_gradient(actions[i].op) && step_is_next[stage]) {
+        last_gradients.push_back(i);
+        step_is_next[stage] = false;
+      }
+    }
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& action = actions[i];
+      const std::size_t behind = position_behind(actions, i);
+      const bool uses_weights = is_compute(action.op) && action.op != Op::kOptimizerStep;
+      if (gathers_around_use && uses_weights) {
+        insert(position_before(actions, i), Op::kUnshard, action.stage);
+        insert(behind, Op::kReshard, action.stage);
+      }
+      const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
+      if (is_last) last_gradients.pop_back();
+      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last))
+        insert(behind, Op::kReduceGrad, action.stage);
+      if (gathers_after_step && action.op == Op::kOptimizerStep) insert(behind, Op::kUnshard, action.stage);
+    }
+    actions = with_insertions(actions, std::move(insertions));
+  }
+  return result;
+}
+
+}  // namespace plumb

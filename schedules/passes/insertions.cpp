@@ -1,0 +1,28 @@
+#include "schedules/passes/insertions.h"
+
+#include <algorithm>
+
+namespace plumb {
+
+std::vector<Action> with_insertions(const std::vector<Action>& actions, std::vector<Insertion> insertions) {
+  std::stable_sort(insertions.begin(), insertions.end(),
+                   [](const Insertion& a, const Insertion& b) { return a.position < b.position; });
+  std::vector<Action> result;
+  result.reserve(actions.size() + insertions.size());
+  auto next = insertions.begin();
+  for (std::size_t i = 0; i <= actions.size(); ++i) {
+    for (; next != insertions.end() && next->position == i; ++next) result.push_back(next->action);
+    if (i < actions.size()) result.push_back(actions[i]);
+  }
+  return result;
+}
+
+std::size_t position_behind(const std::vector<Action>& actions, std::size_t position) {
+  return actions[position].overlaps_next ? position + 2 : position + 1;
+}
+
+std::size_t position_before(const std::vector<Action>& actions, std::size_t position) {
+  return position > 0 && actions[position - 1].overlaps_next ? position - 1 : position;
+}
+
+}  // namespace plumb

@@ -1,0 +1,27 @@
+#pragma once
+// The passes of lowering. Each is a function from a schedule to a schedule; none looks at costs.
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// Appends an OPTIMIZER_STEP of each stage to its rank's list, in stage order, if the schedule has weight gradients and
+/// no OPTIMIZER_STEP of its own.
+Schedule add_optimizer_steps(const Schedule& schedule);
+
+/// Adds what data parallelism does; the schedule must have its OPTIMIZER_STEPs.
+///   ZeRO 0, 1: REDUCE_GRAD(s) right behind the last weight gradient of s before each OPTIMIZER_STEP(s);
+///   ZeRO 1, 2: UNSHARD(s) behind OPTIMIZER_STEP(s), the all-gather of the updated parameters;
+///   ZeRO 2, 3: REDUCE_GRAD(s) behind every weight gradient of s, since no rank keeps a whole gradient;
+///   ZeRO 3:    UNSHARD(s) before and RESHARD(s) behind each F, B, I, W and R.
+/// Throws ScheduleError if `zero` is not 0..3.
+Schedule add_data_parallel(const Schedule& schedule, int zero);
+
+/// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead
+/// of its consumer, so that a transfer may run beside that action even if sends wait for their receives. On each
+/// channel receives stand in the order of the sends; with that, and because neither holds the rank, no message can
+/// close a cycle that the compute order does not have: what runs without messages runs under buffered and under
+/// rendezvous sends.
+Schedule add_messages(const Schedule& schedule);
+
+}  // namespace plumb

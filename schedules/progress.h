@@ -1,0 +1,13 @@
+#pragma once
+// Does a schedule run to its end? Its compute order is played without a clock.
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// True if every compute action can run, its rank's list in order and its inputs ready. Linear in the number of
+/// actions. Messages are not looked at: placed as validate demands they cannot close a cycle
+/// (schedules/passes/passes.h).
+bool runs_to_end(const Schedule& schedule);
+
+}  // namespace plumb

@@ -1,0 +1,72 @@
+#include "schedules/schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace plumb {
+
+StageNeighbors stage_neighbors(const Schedule& schedule) {
+  const int stages = static_cast<int>(schedule.stages.size());
+  std::map<std::pair<int, int>, int> stage_at;  // (lane, model part)
+  for (int s = 0; s < stages; ++s)
+    stage_at.emplace(std::pair{schedule.stages[s].lane, schedule.stages[s].model_part}, s);
+
+  const auto find = [&](int lane, int model_part) {
+    const auto it = stage_at.find({lane, model_part});
+    return it == stage_at.end() ? -1 : it->second;
+  };
+  StageNeighbors neighbors;
+  for (const StagePlace& place : schedule.stages) {
+    neighbors.predecessor.push_back(find(place.lane, place.model_part - 1));
+    neighbors.successor.push_back(find(place.lane, place.model_part + 1));
+  }
+  return neighbors;
+}
+
+bool has_messages(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::any_of(actions, [](const Action& action) { return is_message(action.op); });
+  });
+}
+
+bool is_asynchronous(const Schedule& schedule) {
+  return schedule.weights != WeightPolicy::kCurrent;
+}
+
+std::int64_t action_count(const Schedule& schedule) {
+  std::int64_t count = 0;
+  for (const auto& actions : schedule.ranks) count += static_cast<std::int64_t>(actions.size());
+  return count;
+}
+
+std::string_view policy_name(WeightPolicy policy) {
+  switch (policy) {
+    case WeightPolicy::kCurrent:
+      return "current";
+    case WeightPolicy::kStashed:
+      return "stashed";
+    case WeightPolicy::kVerticalSync:
+      return "vertical_sync";
+    case WeightPolicy::kTwoBuffered:
+      return "two_buffered";
+  }
+  return "?";
+}
+
+std::vector<StagePlace> loop_placement(int ranks, int stages) {
+  std::vector<StagePlace> places(static_cast<std::size_t>(stages));
+  for (int s = 0; s < stages; ++s) places[s] = {.rank = s % ranks, .model_part = s};
+  return places;
+}
+
+std::vector<StagePlace> snake_placement(int ranks, int stages) {
+  std::vector<StagePlace> places(static_cast<std::size_t>(stages));
+  for (int s = 0; s < stages; ++s) {
+    const int along = s % ranks;
+    places[s] = {.rank = (s / ranks) % 2 == 0 ? along : ranks - 1 - along, .model_part = s};
+  }
+  return places;
+}
+
+}  // namespace plumb

@@ -1,0 +1,54 @@
+#pragma once
+// One validator for every schedule, made by a generator or read from a file, lowered or not.
+//
+//   for (const Violation& v : validate(schedule)) fmt::print("{}\n", to_text(v));
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// What a schedule can do wrong (DESIGN.md section 3).
+enum class Rule : std::uint8_t {
+  kPlacement,         ///< a stage without a rank, a model part without a stage, a rank without a stage
+  kForeign,           ///< a stage, micro-batch or part that the schedule does not have
+  kMisplaced,         ///< an action on a rank that does not own its stage
+  kDoubled,           ///< an action listed twice
+  kMissing,           ///< a forward or a backward that never comes
+  kOrder,             ///< an action ahead of one of its own stage and micro-batch that it needs
+  kMixedBackward,     ///< a micro-batch with a whole backward and a split one
+  kLane,              ///< a micro-batch on two lanes
+  kPair,              ///< a pair that is not two compute actions
+  kUnmatchedMessage,  ///< a send without its receive, or the reverse; between stages that exchange nothing
+  kMissingMessage,    ///< an input from another rank that no message brings
+  kMessageOrder,  ///< receives of a channel in another order than its sends; a message on the wrong side of its action
+  kOptimizer,     ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
+  kSharding,      ///< RESHARD without UNSHARD, gradients left unreduced
+  kDeadlock,      ///< a cycle of waiting
+};
+std::string_view rule_name(Rule rule);
+
+struct Violation {
+  int rank = -1;      ///< -1: the schedule as a whole
+  int position = -1;  ///< in the rank's list; -1: the list as a whole
+  Rule rule = Rule::kPlacement;
+  std::string message;  ///< what is wrong and what would mend it
+
+  friend bool operator==(const Violation&, const Violation&) = default;
+};
+
+/// "rank 3, position 1: 3B0 stands ahead of its forward 3F0; list 3F0 first (order)".
+std::string to_text(const Violation& violation);
+
+/// Every violation, by rank and position. A deadlock is looked for only if nothing else is wrong; it is one violation
+/// whose message is the cycle, action by action. Schedules without any backward are forward-only and need none; a
+/// schedule is held to the rules of messages if it has any, and to those of OPTIMIZER_STEP and REDUCE_GRAD likewise.
+std::vector<Violation> validate(const Schedule& schedule);
+
+/// Throws ScheduleError with the first violation (and how many more there are) if there is any.
+void require_valid(const Schedule& schedule);
+
+}  // namespace plumb
