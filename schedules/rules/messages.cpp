@@ -1,0 +1,116 @@
+#include "schedules/rules/rules.h"
+
+#include <array>
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace plumb {
+namespace {
+
+/// One direction of traffic between neighbouring stages.
+struct Route {
+  Op send;
+  Op receive;
+  bool forward;
+};
+constexpr std::array<Route, 2> kRoutes = {Route{Op::kSendActivation, Op::kRecvActivation, true},
+                                          Route{Op::kSendGradient, Op::kRecvGradient, false}};
+
+/// The receives of each channel (source rank, destination rank, send operation), in the order of its sends.
+using ReceiveOrder = std::map<std::tuple<int, int, Op>, std::vector<std::int32_t>>;
+
+/// The action that makes an activation (F) or an input gradient (B or I).
+std::int32_t find_any(const RuleContext& c, bool forward, int stage, int microbatch, int part) {
+  if (forward) return c.table.find(Op::kForward, stage, microbatch, part);
+  const std::int32_t whole = c.table.find(Op::kBackward, stage, microbatch, part);
+  return whole != ActionTable::kNone ? whole : c.table.find(Op::kInputGrad, stage, microbatch, part);
+}
+
+void check_send(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here, const Route& route,
+                ReceiveOrder& expected, Findings& found) {
+  const int consumer = route.forward ? c.neighbors.successor[a.stage] : c.neighbors.predecessor[a.stage];
+  if (consumer < 0 || c.schedule.stages[consumer].rank == r) {
+    found.report(r, i, Rule::kUnmatchedMessage,
+                 consumer < 0 ? fmt::format("{} has no stage to send to; remove it", to_text(a))
+                              : fmt::format("{} is for stage {} on the same rank, which needs no message; remove it",
+                                            to_text(a), consumer));
+    return;
+  }
+  const std::int32_t receive = c.table.find(route.receive, consumer, a.microbatch, a.part);
+  if (receive == ActionTable::kNone) {
+    const Action wanted{.op = route.receive, .part = a.part, .stage = consumer, .microbatch = a.microbatch};
+    found.report(r, i, Rule::kUnmatchedMessage,
+                 fmt::format("{} is received by nobody; add {} on rank {}", to_text(a), to_text(wanted),
+                             c.schedule.stages[consumer].rank));
+  } else {
+    expected[{r, c.schedule.stages[consumer].rank, a.op}].push_back(receive);
+  }
+  const std::int32_t producer = find_any(c, route.forward, a.stage, a.microbatch, a.part);
+  if (producer == ActionTable::kNone || producer > here) {
+    found.report(r, i, Rule::kMessageOrder,
+                 fmt::format("{} stands ahead of the action that makes what it sends; list it behind", to_text(a)));
+  }
+}
+
+void check_receive(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here, const Route& route,
+                   Findings& found) {
+  const int producer = route.forward ? c.neighbors.predecessor[a.stage] : c.neighbors.successor[a.stage];
+  const bool remote = producer >= 0 && c.schedule.stages[producer].rank != r;
+  if (!remote || c.table.find(route.send, producer, a.microbatch, a.part) == ActionTable::kNone) {
+    found.report(
+        r, i, Rule::kUnmatchedMessage,
+        fmt::format("{} waits for a message that nobody sends; {}", to_text(a), remote ? "add its send" : "remove it"));
+  }
+  const std::int32_t consumer = find_any(c, route.forward, a.stage, a.microbatch, a.part);
+  if (consumer != ActionTable::kNone && consumer < here) {
+    found.report(r, i, Rule::kMessageOrder,
+                 fmt::format("{} stands behind the action that needs it; list it ahead", to_text(a)));
+  }
+}
+
+/// An action whose input comes from another rank has the receive for it.
+void check_input(const RuleContext& c, int r, std::int64_t i, const Action& a, const Route& route, Findings& found) {
+  const int producer = route.forward ? c.neighbors.predecessor[a.stage] : c.neighbors.successor[a.stage];
+  if (producer < 0 || c.schedule.stages[producer].rank == r) return;
+  if (c.table.find(route.receive, a.stage, a.microbatch, a.part) == ActionTable::kNone) {
+    const Action wanted{.op = route.receive, .part = a.part, .stage = a.stage, .microbatch = a.microbatch};
+    found.report(r, i, Rule::kMissingMessage,
+                 fmt::format("{} takes its input from rank {}, but {} is missing; add it", to_text(a),
+                             c.schedule.stages[producer].rank, to_text(wanted)));
+  }
+}
+
+}  // namespace
+
+std::vector<Violation> message_violations(const RuleContext& c) {
+  Findings found;
+  std::map<std::tuple<int, int, Op>, std::vector<std::int32_t>>
+      expected;  // channel -> receives in the order of the sends
+  std::int32_t id = 0;
+  for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
+    const std::int32_t here = id++;
+    for (const Route& route : kRoutes) {
+      if (a.op == route.send) check_send(c, r, i, a, here, route, expected, found);
+      if (a.op == route.receive) check_receive(c, r, i, a, here, route, found);
+      const bool produces = route.forward ? a.op == Op::kForward : gives_input_gradient(a.op);
+      if (produces) check_input(c, r, i, a, route, found);
+    }
+  });
+  for (const auto& [channel, receives] : expected) {
+    for (std::size_t k = 1; k < receives.size(); ++k) {
+      if (receives[k] > receives[k - 1]) continue;
+      const auto [rank, position] = place_of(c.ids, receives[k]);
+      const auto [other_rank, other_position] = place_of(c.ids, receives[k - 1]);
+      found.report(
+          rank, position, Rule::kMessageOrder,
+          fmt::format("{} stands ahead of {} (position {}), but rank {} sends them the other way round; exchange them",
+                      to_text(c.schedule.ranks[rank][position]), to_text(c.schedule.ranks[other_rank][other_position]),
+                      other_position, std::get<0>(channel)));
+    }
+  }
+  return found.take();
+}
+
+}  // namespace plumb

@@ -1,0 +1,43 @@
+#include "schedules/rules/rules.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+namespace plumb {
+
+std::vector<Violation> placement_violations(const Schedule& schedule) {
+  Findings found;
+  const int ranks = static_cast<int>(schedule.ranks.size());
+  if (schedule.microbatches < 1)
+    found.report(-1, -1, Rule::kPlacement, "the schedule has no micro-batch; give it one or more");
+  std::map<std::pair<int, int>, int> seen;
+  std::map<int, int> parts_of_lane;
+  for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
+    const StagePlace& place = schedule.stages[s];
+    if (place.rank < 0 || place.rank >= ranks) {
+      found.report(-1, -1, Rule::kPlacement,
+                   fmt::format("stage {} is on rank {} of {}; place it on one that exists", s, place.rank, ranks));
+    }
+    if (!seen.emplace(std::pair{place.lane, place.model_part}, s).second) {
+      found.report(-1, -1, Rule::kPlacement,
+                   fmt::format("stages {} and {} are both model part {} of lane {}; give one of them another lane",
+                               seen[{place.lane, place.model_part}], s, place.model_part, place.lane));
+    }
+    parts_of_lane[place.lane] = std::max(parts_of_lane[place.lane], place.model_part + 1);
+  }
+  for (const auto& [lane, parts] : parts_of_lane) {
+    for (int part = 0; part < parts; ++part) {
+      if (!seen.contains({lane, part})) {
+        found.report(-1, -1, Rule::kPlacement,
+                     fmt::format("model part {} of lane {} has no stage; give it one", part, lane));
+      }
+    }
+  }
+  if (schedule.stages.empty())
+    found.report(-1, -1, Rule::kPlacement, "the schedule has no stage; list at least one forward");
+  return found.take();
+}
+
+}  // namespace plumb

@@ -1,0 +1,61 @@
+#pragma once
+// The rules of a schedule, a file for each kind. Each function returns its violations in any order; validate.h runs
+// them.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "schedules/action_table.h"
+#include "schedules/validate.h"
+
+namespace plumb {
+
+/// The schedule and what the rules look up in it. Made once the placement and each action by itself are in order.
+struct RuleContext {
+  explicit RuleContext(const Schedule& s) : schedule(s), table(s), ids(action_ids(s)), neighbors(stage_neighbors(s)) {}
+
+  const Schedule& schedule;
+  ActionTable table;
+  ActionIds ids;
+  StageNeighbors neighbors;
+};
+
+/// What a rule finds, while it looks.
+class Findings {
+ public:
+  void report(int rank, std::int64_t position, Rule rule, std::string message) {
+    found_.push_back({rank, static_cast<int>(position), rule, std::move(message)});
+  }
+  std::vector<Violation> take() { return std::move(found_); }
+
+ private:
+  std::vector<Violation> found_;
+};
+
+/// Calls visit(rank, position, action) for each action, rank by rank: action ids count these calls.
+template <typename Visit>
+void for_each_action(const Schedule& schedule, Visit visit) {
+  for (int r = 0; r < static_cast<int>(schedule.ranks.size()); ++r) {
+    for (std::size_t i = 0; i < schedule.ranks[r].size(); ++i) {
+      visit(r, static_cast<std::int64_t>(i), schedule.ranks[r][i]);
+    }
+  }
+}
+
+/// Stages, ranks, model parts, lanes.
+std::vector<Violation> placement_violations(const Schedule& schedule);
+
+/// Each action by itself: what it names exists, and on its rank; pairs are pairs.
+std::vector<Violation> action_violations(const Schedule& schedule);
+
+/// Every stage sees every micro-batch of its lane once, whole or split, each action behind what it is made of.
+std::vector<Violation> microbatch_violations(const RuleContext& context);
+
+/// Sends and receives match, stand on the right side of their actions and in one order on each channel.
+std::vector<Violation> message_violations(const RuleContext& context);
+
+/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them.
+std::vector<Violation> weight_violations(const RuleContext& context);
+
+}  // namespace plumb

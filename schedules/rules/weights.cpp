@@ -1,0 +1,84 @@
+#include "schedules/rules/rules.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace plumb {
+namespace {
+
+/// If a schedule has OPTIMIZER_STEPs, they take every weight gradient, and each takes some.
+void check_optimizer(const RuleContext& c, Findings& found) {
+  bool has_steps = false;
+  for_each_action(c.schedule,
+                  [&](int, std::int64_t, const Action& a) { has_steps = has_steps || a.op == Op::kOptimizerStep; });
+  if (!has_steps && is_asynchronous(c.schedule)) {
+    found.report(-1, -1, Rule::kOptimizer,
+                 fmt::format("the weights are {} but no OPTIMIZER_STEP ever makes a version; add them",
+                             policy_name(c.schedule.weights)));
+  }
+  if (!has_steps) return;
+  std::vector<int> pending(c.schedule.stages.size(), 0);
+  std::vector<int> steps(c.schedule.stages.size(), 0);
+  for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
+    if (gives_weight_gradient(a.op)) {
+      ++pending[a.stage];
+      if (steps[a.stage] > 0 && !is_asynchronous(c.schedule)) {
+        found.report(r, i, Rule::kOptimizer,
+                     fmt::format("{} comes behind the OPTIMIZER_STEP of its stage, which must take it; list the "
+                                 "step last",
+                                 to_text(a)));
+      }
+    }
+    if (a.op != Op::kOptimizerStep) return;
+    if (pending[a.stage] == 0) {
+      found.report(r, i, Rule::kOptimizer,
+                   fmt::format("{} has no weight gradient to take; list it behind one, or remove it", to_text(a)));
+    }
+    pending[a.stage] = 0;
+    ++steps[a.stage];
+  });
+  for (std::size_t s = 0; s < pending.size(); ++s) {
+    if (pending[s] > 0 && (steps[s] == 0 || is_asynchronous(c.schedule))) {
+      found.report(
+          c.schedule.stages[s].rank, -1, Rule::kOptimizer,
+          fmt::format("stage {} ends with {} weight gradients that no OPTIMIZER_STEP takes; add {}OPTIMIZER_STEP", s,
+                      pending[s], s));
+    }
+  }
+}
+
+/// Gathered parameters are dropped only if gathered; gradients that are reduced are all reduced before they are used.
+void check_sharding(const RuleContext& c, Findings& found) {
+  std::vector<int> gathered(c.schedule.stages.size(), 0);
+  std::vector<int> unreduced(c.schedule.stages.size(), 0);
+  std::vector<bool> reduces(c.schedule.stages.size(), false);
+  for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
+    if (a.op == Op::kReduceGrad) reduces[a.stage] = true;
+  });
+  for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
+    if (a.op == Op::kUnshard) ++gathered[a.stage];
+    if (a.op == Op::kReshard && std::exchange(gathered[a.stage], 0) == 0) {
+      found.report(r, i, Rule::kSharding,
+                   fmt::format("{} drops parameters that were not gathered; add {}UNSHARD ahead", to_text(a), a.stage));
+    }
+    if (gives_weight_gradient(a.op)) ++unreduced[a.stage];
+    if (a.op == Op::kReduceGrad) unreduced[a.stage] = 0;
+    if (a.op == Op::kOptimizerStep && reduces[a.stage] && unreduced[a.stage] > 0) {
+      found.report(r, i, Rule::kSharding,
+                   fmt::format("{} takes {} weight gradients that are not reduced; add {}REDUCE_GRAD ahead", to_text(a),
+                               unreduced[a.stage], a.stage));
+    }
+  });
+}
+
+}  // namespace
+
+std::vector<Violation> weight_violations(const RuleContext& c) {
+  Findings found;
+  check_optimizer(c, found);
+  check_sharding(c, found);
+  return found.take();
+}
+
+}  // namespace plumb

@@ -1,0 +1,60 @@
+#include "schedules/forms/torch_csv.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/text_form.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/validate.h"
+
+using namespace plumb;
+
+TEST_CASE("cells are actions, empty cells are idle slots and only order is kept") {
+  const TorchCsv csv = read_torch_csv("0F0,0F1,,0B0,0B1\r\n,1F0,1B0,1F1,1B1\r\n", "a.csv");
+  CHECK(csv.schedule == parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1"));
+  CHECK(csv.notes.empty());
+}
+
+TEST_CASE("REDUCE_GRAD, which PyTorch writes into compute-only files, is left out with a note") {
+  const TorchCsv csv = read_torch_csv("0F0,0B0,0REDUCE_GRAD\n", "a.csv");
+  CHECK(csv.schedule == parse_schedule("0F0 0B0"));
+  REQUIRE(csv.notes.size() == 1);
+  CHECK(csv.notes[0] == "a.csv: 1 REDUCE_GRAD left out: lowering adds what a layout needs");
+}
+
+TEST_CASE("a cell that is not exactly one compute action is refused with its row and column") {
+  CHECK_THROWS_WITH_AS(read_torch_csv("0F0,0F1xyz\n", "a.csv"),
+                       "a.csv: row 1, column 2: \"0F1xyz\" is not an action: write <stage><F, B, I or W><micro-batch> and nothing "
+                       "behind it",
+                       ScheduleError);
+  CHECK_THROWS_WITH_AS(read_torch_csv("0F0\n1F0,0SEND_F0\n", "a.csv"),
+                       "a.csv: row 2, column 2: \"0SEND_F0\" does not belong in a compute-only file: keep F, B, I and W",
+                       ScheduleError);
+  CHECK_THROWS_AS(read_torch_csv("0F0,(0F3;7B1)OVERLAP_F_B\n", "a.csv"), ScheduleError);
+  CHECK_THROWS_AS(read_torch_csv("0F0,0B0,garbage", "a.csv"), ScheduleError);
+}
+
+TEST_CASE("what is written reads back, rows ending as PyTorch's do") {
+  const Schedule schedule = make_schedule("interleaved", {.ranks = 3, .microbatches = 6, .chunks = 2});
+  const std::string csv = write_torch_csv(schedule);
+  CHECK(csv.substr(csv.size() - 2) == "\r\n");
+  CHECK(read_torch_csv(csv, "a.csv").schedule.ranks == schedule.ranks);
+  CHECK(read_torch_csv(csv, "a.csv").schedule.stages == schedule.stages);
+}
+
+TEST_CASE("what PyTorch's form cannot express is refused by name") {
+  CHECK_THROWS_WITH_AS(write_torch_csv(make_schedule("pipedream", {})),
+                       "PyTorch's compute-only CSV cannot express the weight policy stashed of pipedream", ScheduleError);
+  CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0 0R0 0B0")), ScheduleError);
+  CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0/1 0B0")), ScheduleError);
+  CHECK_THROWS_AS(write_torch_csv(parse_schedule("stages: 0/0/0 0/0/1\n0F0 1F1")), ScheduleError);
+}
+
+TEST_CASE("a file with a fault in one row is refused at that place") {
+  // PyTorch 2.14's 1F1B starts its last rank at micro-batch 1 (pytorch Schedule1F1B._get_pipeline_order).
+  const Schedule schedule = read_torch_csv("0F0,0F1,0B0,0B1\n1F1,1B0,1F2,1B1\n", "a.csv").schedule;
+  const std::vector<Violation> found = validate(schedule);
+  REQUIRE_FALSE(found.empty());
+  CHECK(found[0].rank == 1);
+  CHECK(to_text(found[0]) == "rank 1, position 2: 1F2 names micro-batch 2, but there are 0 to 1 only (foreign)");
+}

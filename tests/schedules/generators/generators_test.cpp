@@ -1,0 +1,81 @@
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/text_form.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "schedules/validate.h"
+
+using namespace plumb;
+
+namespace {
+std::vector<std::vector<Action>> rows(std::string_view text) { return parse_schedule(text).ranks; }
+}  // namespace
+
+TEST_CASE("naive runs one micro-batch through and back before the next") {
+  CHECK(make_schedule("naive", {.ranks = 2, .microbatches = 2}).ranks == rows("0F0 0B0 0F1 0B1\n1F0 1B0 1F1 1B1"));
+}
+
+TEST_CASE("GPipe runs all forwards, then all backwards in ascending order") {
+  CHECK(make_schedule("GPipe", {.ranks = 2, .microbatches = 3}).ranks ==
+        rows("0F0 0F1 0F2 0B0 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2"));
+}
+
+TEST_CASE("1F1B runs p-1-r forwards ahead on rank r, fewer where there are fewer micro-batches") {
+  CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 4}).ranks ==
+        rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
+             "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n"
+             "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3"));
+  CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 1}).ranks == rows("0F0 0B0\n1F0 1B0\n2F0 2B0"));
+}
+
+TEST_CASE("PipeDream steps its weights behind every backward and keeps the versions in flight") {
+  const Schedule schedule = make_schedule("pipedream", {.ranks = 2, .microbatches = 2});
+  CHECK(schedule.weights == WeightPolicy::kStashed);
+  CHECK(schedule.ranks == rows("0F0 0F1 0B0 0OPTIMIZER_STEP 0B1 0OPTIMIZER_STEP\n"
+                               "1F0 1B0 1OPTIMIZER_STEP 1F1 1B1 1OPTIMIZER_STEP"));
+}
+
+TEST_CASE("interleaved runs the chunks of a rank in turn, a group of micro-batches each") {
+  // Megatron-LM's order for p=2, v=2, m=4: rank 1 runs one group (2) ahead, rank 0 two more.
+  CHECK(make_schedule("interleaved", {.ranks = 2, .microbatches = 4, .chunks = 2}).ranks ==
+        rows("0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3\n"
+             "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3"));
+}
+
+TEST_CASE("every schedule is valid before and after lowering, for any p, v and m") {
+  for (const CatalogueEntry& entry : catalogue()) {
+    for (int p = 1; p <= 9; ++p) {
+      for (int v = 1; v <= (entry.takes_chunks ? 4 : 1); ++v) {
+        for (int m = 1; m <= 3 * p; ++m) {
+          CAPTURE(entry.name);
+          CAPTURE(p);
+          CAPTURE(v);
+          CAPTURE(m);
+          const Schedule schedule = make_schedule(entry.name, {.ranks = p, .microbatches = m, .chunks = v});
+          CHECK(validate(schedule).empty());
+          CHECK(validate(lower(schedule)).empty());
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("interleaved with m not a multiple of p is valid where Megatron's cut tail deadlocks") {
+  CHECK(validate(lower(make_schedule("interleaved", {.ranks = 4, .microbatches = 5, .chunks = 3}))).empty());
+  CHECK(validate(lower(make_schedule("interleaved", {.ranks = 13, .microbatches = 29, .chunks = 3}))).empty());
+}
+
+TEST_CASE("a group smaller than the ranks is refused where it would deadlock") {
+  CHECK_THROWS_AS(make_schedule("interleaved", {.ranks = 4, .microbatches = 8, .chunks = 2, .group = 2}), ScheduleError);
+  CHECK(validate(make_schedule("interleaved", {.ranks = 4, .microbatches = 2, .chunks = 2, .group = 2})).empty());
+  CHECK(validate(make_schedule("interleaved", {.ranks = 4, .microbatches = 12, .chunks = 2, .group = 6})).empty());
+}
+
+TEST_CASE("names and numbers that cannot be are refused with the remedy") {
+  CHECK_THROWS_WITH(make_schedule("gpip", {}),
+                    "there is no schedule \"gpip\": did you mean \"gpipe\"? `plumb schedule list` names them all");
+  CHECK_THROWS_AS(make_schedule("1f1b", {.ranks = 0}), ScheduleError);
+  CHECK_THROWS_AS(make_schedule("1f1b", {.microbatches = -1}), ScheduleError);
+  CHECK_THROWS_AS(make_schedule("1f1b", {.chunks = 2}), ScheduleError);
+}

@@ -1,0 +1,62 @@
+#include "schedules/lower.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/text_form.h"
+#include "schedules/generators/catalogue.h"
+
+using namespace plumb;
+
+namespace {
+std::vector<std::vector<Action>> rows(std::string_view text) { return parse_schedule(text).ranks; }
+}  // namespace
+
+TEST_CASE("sends stand behind their producer, receives one compute action ahead of their consumer") {
+  const Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1");
+  CHECK(lower(schedule).ranks == rows("0F0 0RECV_B0 0SEND_F0 0F1 0RECV_B1 0SEND_F1 0B0 0B1 0OPTIMIZER_STEP\n"
+                                      "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1OPTIMIZER_STEP"));
+}
+
+TEST_CASE("receives of a channel keep the order of its sends when the consumers come in another order") {
+  // Rank 1 takes micro-batch 1 first, so the receive of micro-batch 0 must be posted before it too.
+  const Schedule lowered = lower(parse_schedule("0F0 0F1 0B1 0B0\n1F1 1F0 1B1 1B0"));
+  CHECK(lowered.ranks[1] == rows("-\n1RECV_F0 1RECV_F1 1F1 1F0 1B1 1SEND_B1 1B0 1SEND_B0 1OPTIMIZER_STEP")[1]);
+}
+
+TEST_CASE("stages on one rank exchange nothing") {
+  CHECK_FALSE(has_messages(lower(parse_schedule("0F0 1F0 1B0 0B0"))));
+}
+
+TEST_CASE("forward-only schedules get no optimizer step, asynchronous ones keep theirs") {
+  CHECK(lower(parse_schedule("0F0 0F1")).ranks == rows("0F0 0F1"));
+  const Schedule pipedream = make_schedule("pipedream", {.ranks = 1, .microbatches = 2});
+  CHECK(lower(pipedream) == pipedream);
+}
+
+TEST_CASE("ZeRO 0 and 1 reduce once, 1 and 2 gather behind the step, 2 and 3 reduce every gradient, 3 gathers around use") {
+  const Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1");
+  const auto lowered = [&](int zero) { return lower(schedule, {.data = {.enabled = true, .zero = zero}}).ranks; };
+  CHECK(lowered(0) == rows("0F0 0F1 0B0 0B1 0REDUCE_GRAD 0OPTIMIZER_STEP"));
+  CHECK(lowered(1) == rows("0F0 0F1 0B0 0B1 0REDUCE_GRAD 0OPTIMIZER_STEP 0UNSHARD"));
+  CHECK(lowered(2) == rows("0F0 0F1 0B0 0REDUCE_GRAD 0B1 0REDUCE_GRAD 0OPTIMIZER_STEP 0UNSHARD"));
+  CHECK(lowered(3) == rows("0UNSHARD 0F0 0RESHARD 0UNSHARD 0F1 0RESHARD 0UNSHARD 0B0 0RESHARD 0REDUCE_GRAD "
+                           "0UNSHARD 0B1 0RESHARD 0REDUCE_GRAD 0OPTIMIZER_STEP"));
+  CHECK_THROWS_AS(lowered(4), ScheduleError);
+}
+
+TEST_CASE("an asynchronous pipeline reduces the gradients of each version it makes") {
+  const Schedule schedule = make_schedule("pipedream", {.ranks = 1, .microbatches = 2});
+  CHECK(lower(schedule, {.data = {.enabled = true}}).ranks ==
+        rows("0F0 0B0 0REDUCE_GRAD 0OPTIMIZER_STEP 0F1 0B1 0REDUCE_GRAD 0OPTIMIZER_STEP"));
+}
+
+TEST_CASE("the two of an overlapped pair stay side by side") {
+  const Schedule lowered = lower(parse_schedule("0F0 0F1 0B0&0F2 0B1 0B2\n1F0 1F1 1F2 1B0 1B1 1B2"));
+  CHECK(lowered.ranks[0] == rows("0F0 0RECV_B0 0SEND_F0 0F1 0RECV_B1 0SEND_F1 0B0&0F2 0RECV_B2 0SEND_F2 0B1 0B2 "
+                                 "0OPTIMIZER_STEP")[0]);
+}
+
+TEST_CASE("a lowered schedule is not lowered again") {
+  CHECK_THROWS_AS(lower(lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}))), ScheduleError);
+}

@@ -1,0 +1,82 @@
+// PyTorch 2.14's own schedules. They are data that lies beside a developer's checkout, not in it: without them these
+// cases say so and pass nothing.
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "schedules/forms/torch_csv.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/validate.h"
+
+using namespace plumb;
+namespace fs = std::filesystem;
+
+namespace {
+
+struct OracleFile {
+  std::string schedule;
+  ScheduleParameters parameters;
+  std::string text;
+};
+
+/// The compute-only files "<schedule>_p<ranks>_v<chunks>_m<microbatches>..." of one schedule, in the order of their names.
+std::vector<OracleFile> oracle_files(const std::string& schedule) {
+  const char* shared = std::getenv("PLUMB_SHARED");
+  const fs::path folder = fs::path(shared != nullptr ? shared : "") / "oracles" / "torch_csv";
+  std::vector<fs::path> paths;
+  if (fs::is_directory(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  const std::regex pattern("(\\w+)_p(\\d+)_v(\\d+)_m(\\d+)\\.compute_only\\.csv");
+  std::vector<OracleFile> files;
+  for (const fs::path& path : paths) {
+    std::smatch match;
+    const std::string name = path.filename();
+    if (!std::regex_match(name, match, pattern) || match[1] != schedule) continue;
+    std::ostringstream text;
+    text << std::ifstream(path).rdbuf();
+    files.push_back({name,
+                     {.ranks = std::stoi(match[2]), .microbatches = std::stoi(match[4]), .chunks = std::stoi(match[3])},
+                     text.str()});
+  }
+  if (files.empty()) MESSAGE("skipped: no oracle files of " << schedule << " (PLUMB_SHARED does not hold them)");
+  return files;
+}
+
+void check_equal(const std::string& theirs, std::string_view ours) {
+  for (const OracleFile& file : oracle_files(theirs)) {
+    CAPTURE(file.schedule);
+    const Schedule read = read_torch_csv(file.text, file.schedule).schedule;
+    const Schedule made = make_schedule(ours, file.parameters);
+    CHECK(read.ranks == made.ranks);
+    CHECK(read.stages == made.stages);
+    CHECK(read.microbatches == made.microbatches);
+    CHECK(validate(read).empty());
+  }
+}
+
+}  // namespace
+
+TEST_SUITE_BEGIN("oracle");
+
+TEST_CASE("GPipe equals PyTorch's, action by action") { check_equal("GPipe", "gpipe"); }
+
+TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") { check_equal("Interleaved1F1B", "interleaved"); }
+
+TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is") {
+  for (const OracleFile& file : oracle_files("1F1B")) {
+    CAPTURE(file.schedule);
+    const std::vector<Violation> found = validate(read_torch_csv(file.text, file.schedule).schedule);
+    REQUIRE_FALSE(found.empty());
+    CHECK(found.front().rank == file.parameters.ranks - 1);
+    CHECK(found.front().position >= 0);
+  }
+}
+
+TEST_SUITE_END();

@@ -1,0 +1,202 @@
+#include "tools/command_line.h"
+
+#include <functional>
+#include <memory>
+#include <new>
+#include <string>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "tools/console.h"
+#include "tools/verbs/verbs.h"
+#include "tools/version.h"
+
+namespace plumb {
+namespace {
+
+/// What the command line chose to run.
+using Chosen = std::function<int()>;
+
+/// Adds a verb whose options fill `arguments`, which live as long as the verb.
+template <typename Arguments>
+CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, const std::string& what,
+                   const std::shared_ptr<Arguments>& arguments, int (*verb)(const Arguments&)) {
+  CLI::App* app = parent.add_subcommand(name, what);
+  app->callback([&chosen, arguments, verb] { chosen = [arguments, verb] { return verb(*arguments); }; });
+  return app;
+}
+
+void add_json(CLI::App* app, bool& json) { app->add_flag("--json", json, "print one JSON document and nothing else"); }
+
+void add_question(CLI::App* app, QuestionArguments& question) {
+  app->add_option("--global-batch", question.global_batch, "sequences of one optimizer step")->check(CLI::PositiveNumber);
+  app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")->check(CLI::PositiveNumber);
+  app->add_option("--precision", question.precision, "bf16, fp16 or fp32 (default: bf16 where the device has it)");
+  app->add_option("--layout", question.layout, "what is fixed of dp,tp,pp,v,zero,sp,mbs,recompute,schedule,group, as in tp=8,pp=2");
+  app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
+}
+
+void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
+  app->add_option("-p,--ranks", schedule.ranks, "pipeline ranks");
+  app->add_option("-m,--microbatches", schedule.microbatches, "micro-batches of a step");
+  app->add_option("-v,--chunks", schedule.chunks, "stages a rank");
+  app->add_option("-g,--group", schedule.group, "interleaved: micro-batches of a chunk in a row");
+}
+
+void add_presets(CLI::App& app, Chosen& chosen) {
+  for (const bool models : {true, false}) {
+    const auto arguments = std::make_shared<PresetArguments>();
+    CLI::App* verb = add_verb(app, chosen, models ? "models" : "clusters",
+                              models ? "list the model presets, or show one" : "list the cluster presets, or show one", arguments,
+                              models ? models_verb : clusters_verb);
+    verb->add_option("name", arguments->name, "a preset or a file");
+    add_json(verb, arguments->json);
+  }
+}
+
+void add_plan(CLI::App& app, Chosen& chosen) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* verb = add_verb(app, chosen, "plan", "search the best layout of a model on a cluster", arguments, plan_verb);
+  verb->add_option("model", arguments->question.model, "a preset, or a file (a Hugging Face config.json as it is)")->required();
+  verb->add_option("cluster", arguments->question.cluster, "a preset (h100:16 for 16 devices) or a file")->required();
+  add_question(verb, arguments->question);
+  verb->add_option("--top", arguments->top, "how many layouts to list")->check(CLI::PositiveNumber);
+  verb->add_flag("--explain", arguments->explain, "say why each of the others lost");
+  verb->add_option("-o,--output", arguments->output, "write the plan to a file");
+  add_json(verb, arguments->json);
+}
+
+void add_simulate(CLI::App& app, Chosen& chosen) {
+  const auto arguments = std::make_shared<SimulateArguments>();
+  CLI::App* verb = add_verb(app, chosen, "simulate", "predict a plan, a layout or a schedule", arguments, simulate_verb);
+  verb->add_option("plan_or_model", arguments->plan, "a plan file, or a model with a cluster behind it");
+  verb->add_option("cluster", arguments->question.cluster, "a preset or a file");
+  add_question(verb, arguments->question);
+  verb->add_option("--schedule,--schedule-file", arguments->schedule.name, "a schedule's name or file (.csv, .txt)");
+  add_schedule_numbers(verb, arguments->schedule);
+  verb->add_option("--costs", arguments->costs, "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o; lists by stage f=1:1:2)");
+  verb->add_option("--sends", arguments->sends, "buffered or rendezvous")->check(CLI::IsMember({"buffered", "rendezvous"}));
+  verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
+  verb->add_flag("--draw", arguments->draw, "draw the timeline");
+  add_json(verb, arguments->json);
+}
+
+void add_schedule(CLI::App& app, Chosen& chosen) {
+  CLI::App* group = app.add_subcommand("schedule", "list, make, show, check or convert schedules");
+  group->require_subcommand(1);
+  struct Verb {
+    const char* name;
+    const char* what;
+    int (*run)(const ScheduleVerbArguments&);
+    bool takes_schedule;
+    bool writes;
+  };
+  for (const Verb& v : {Verb{"list", "every schedule by name", schedule_list_verb, false, false},
+                        Verb{"make", "make a schedule", schedule_make_verb, true, true},
+                        Verb{"show", "draw a schedule with equal costs", schedule_show_verb, true, false},
+                        Verb{"check", "name every fault of a schedule", schedule_check_verb, true, false},
+                        Verb{"convert", "write a schedule in another form", schedule_convert_verb, true, true}}) {
+    const auto arguments = std::make_shared<ScheduleVerbArguments>();
+    CLI::App* verb = add_verb(*group, chosen, v.name, v.what, arguments, v.run);
+    if (v.takes_schedule) {
+      verb->add_option("schedule", arguments->schedule.name, "a name (`plumb schedule list`) or a file (.txt, .csv)")->required();
+      add_schedule_numbers(verb, arguments->schedule);
+    }
+    if (v.writes) {
+      verb->add_option("-o,--output", arguments->output, "file to write: .txt, or .csv for PyTorch's form (default: print as text)");
+      verb->add_flag("--lowered", arguments->lowered, "with messages and optimizer steps");
+    }
+    if (!v.takes_schedule || v.run == schedule_check_verb) add_json(verb, arguments->json);
+  }
+}
+
+void add_plan_readers(CLI::App& app, Chosen& chosen) {
+  const auto memory = std::make_shared<MemoryArguments>();
+  CLI::App* memory_app = add_verb(app, chosen, "memory", "where a plan's bytes go", memory, memory_verb);
+  memory_app->add_option("plan", memory->plan, "a plan file")->required();
+  add_json(memory_app, memory->json);
+
+  const auto whatif = std::make_shared<WhatifArguments>();
+  CLI::App* whatif_app = add_verb(app, chosen, "whatif", "ask a plan's question over a grid of answers", whatif, whatif_verb);
+  whatif_app->add_option("plan", whatif->plan, "a plan file")->required();
+  whatif_app->add_option("--vary", whatif->vary, "KEY=a,b,c with KEY a field of the plan, as in cluster.network.bandwidth_gb_per_s")
+      ->required()
+      ->take_all();
+  whatif_app->add_flag("--replan", whatif->replan, "search the best layout anew for each");
+  whatif_app->add_option("--csv", whatif->csv, "write the table to a file");
+  add_json(whatif_app, whatif->json);
+}
+
+void add_hardware(CLI::App& app, Chosen& chosen) {
+  for (const bool validates : {false, true}) {
+    const auto arguments = std::make_shared<RunArguments>();
+    CLI::App* verb = add_verb(app, chosen, validates ? "validate" : "run",
+                              validates ? "predict a plan, run it, and say how far off the prediction was" : "run a plan on hardware",
+                              arguments, validates ? validate_verb : run_verb);
+    verb->add_option("plan", arguments->plan, "a plan file")->required();
+    verb->add_option("--backend", arguments->backend, "what to run on: cpu")->check(CLI::IsMember({"cpu"}));
+    verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
+    verb->add_option("--text", arguments->text, "file to train on, byte by byte (default: a text that the tool carries)");
+    verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
+    verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
+    if (validates) verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
+    add_json(verb, arguments->json);
+  }
+  const auto calibrate = std::make_shared<CalibrateArguments>();
+  CLI::App* verb = add_verb(app, chosen, "calibrate", "measure this machine and write it as a cluster", calibrate, calibrate_verb);
+  verb->add_option("--backend", calibrate->backend, "what to measure: cpu")->check(CLI::IsMember({"cpu"}));
+  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")->check(CLI::PositiveNumber);
+  verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
+  verb->add_option("-o,--output", calibrate->output, "file to write")->required();
+  add_json(verb, calibrate->json);
+}
+
+void add_trace(CLI::App& app, Chosen& chosen) {
+  CLI::App* group = app.add_subcommand("trace", "read timelines");
+  group->require_subcommand(1);
+  const auto arguments = std::make_shared<TraceArguments>();
+  CLI::App* verb = add_verb(*group, chosen, "info", "what a Chrome trace adds up to", arguments, trace_info_verb);
+  verb->add_option("trace", arguments->file, "a trace file")->required();
+  add_json(verb, arguments->json);
+}
+
+/// One line for a mistake in the options: what CLI11 says, and where help is.
+int report_usage(const CLI::App& app, const CLI::ParseError& error) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  print_note(fmt::format("plumb: {}; `plumb --help` and `plumb VERB --help` say what there is", error.what()));
+  return kUsage;
+}
+
+}  // namespace
+
+int run_command_line(int argc, char** argv) {
+  CLI::App app{"Plumb plans pipeline-parallel training, simulates the real schedule and runs the same schedule to show how far off "
+               "the prediction was.",
+               "plumb"};
+  app.set_version_flag("--version", version_text());
+  app.require_subcommand(1);
+  Chosen chosen;
+  add_presets(app, chosen);
+  add_plan(app, chosen);
+  add_simulate(app, chosen);
+  add_schedule(app, chosen);
+  add_plan_readers(app, chosen);
+  add_hardware(app, chosen);
+  add_trace(app, chosen);
+  try {
+    app.parse(argc, argv);
+    return chosen();
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  } catch (const InputError& error) {
+    print_note(fmt::format("plumb: {}", error.what()));
+    return kInputFault;
+  } catch (const std::bad_alloc&) {
+    print_note("plumb: this machine has not enough memory for that: ask for a smaller question");
+    return kInputFault;
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,106 @@
+#include "tools/costs_option.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kUnitKey = "unit";
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+TimeUnit parse_unit(std::string_view name) {
+  static const std::map<std::string_view, double> kUnits = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"ps", 1e-12}};
+  const auto it = kUnits.find(name);
+  if (it == kUnits.end()) throw SpecError(fmt::format("--costs: unit={}: give s, ms, us, ns or ps", name));
+  return {.name = std::string(name), .seconds = it->second};
+}
+
+std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
+  std::vector<double> numbers;
+  for (const std::string_view item : split(list, ':')) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    if (error != std::errc{} || end != item.data() + item.size() || !(value >= 0)) {
+      throw SpecError(fmt::format("--costs: {}={}: \"{}\" is no cost: give numbers of 0 or more, as in {}=1 or {}=1:2", key, list, item,
+                                  key, key));
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+CostsOption parse_costs(std::string_view text) {
+  CostsOption option;
+  ChunkCosts& chunk = option.chunk;
+  std::vector<Seconds> hop{Seconds{0}};
+  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {
+      {"f", &chunk.forward},  {"i", &chunk.input_grad}, {"w", &chunk.weight_grad}, {"b", &chunk.backward},
+      {"r", &chunk.recompute}, {"o", &chunk.optimizer},  {"c", &hop}};
+  std::map<std::string, std::vector<double>, std::less<>> given;
+  for (const std::string_view entry : split(text, ',')) {
+    const std::size_t equals = entry.find('=');
+    const std::string_view key = entry.substr(0, equals);
+    if (equals == std::string_view::npos) throw SpecError(fmt::format("--costs: \"{}\" has no value: write KEY=NUMBER, as in f=1", entry));
+    if (key == kUnitKey) {
+      option.unit = parse_unit(entry.substr(equals + 1));
+      continue;
+    }
+    if (!lists.contains(key)) {
+      std::vector<std::string> names{std::string(kUnitKey)};
+      for (const auto& [name, list] : lists) names.push_back(name);
+      throw SpecError(fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, c or unit", key,
+                                  nearest_name(key, names)));
+    }
+    if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
+      throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));
+    }
+  }
+  for (const auto& [key, numbers] : given) {
+    lists.find(key)->second->clear();
+    for (const double number : numbers) lists.find(key)->second->push_back(Seconds{number * option.unit.seconds});
+  }
+  // What is not given is one unit of the user's, not one second.
+  for (std::vector<Seconds>* list : {&chunk.forward, &chunk.input_grad, &chunk.weight_grad}) {
+    const bool was_given = std::ranges::any_of(given, [&](const auto& entry) { return lists.find(entry.first)->second == list; });
+    if (!was_given) *list = {Seconds{option.unit.seconds}};
+  }
+  if (hop.size() != 1) throw SpecError("--costs: c= is one latency for every hop: give one number");
+  chunk.hop_latency = hop.front();
+  option.whole_backward = given.contains("b");
+  return option;
+}
+
+CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
+  if (option.whole_backward) {
+    for (const auto& actions : schedule.ranks) {
+      for (const Action& action : actions) {
+        if (action.op == Op::kInputGrad || action.op == Op::kWeightGrad) {
+          throw SpecError(fmt::format("--costs: b= prices whole backwards, but {} splits them ({}): give i= and w=",
+                                      schedule.name.empty() ? "the schedule" : schedule.name, to_text(action)));
+        }
+      }
+    }
+  }
+  return chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
+}
+
+}  // namespace plumb

@@ -1,0 +1,89 @@
+#include "tools/files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
+  throw InputError(fmt::format("{}: {} ({})", path, what, std::strerror(error)));
+}
+
+/// A file beside `path` that is gone with its owner unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path) : name_(path + ".XXXXXX.tmp") {
+    constexpr int kSuffixLength = 4;  // ".tmp"
+    descriptor_ = mkstemps(name_.data(), kSuffixLength);
+    if (descriptor_ < 0) fail(path, "cannot be written: name a file in a folder that exists and that you may write to", errno);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) close(descriptor_);
+    if (!renamed_) unlink(name_.c_str());
+  }
+
+  void write(const std::string& path, std::string_view contents) {
+    while (!contents.empty()) {
+      const ssize_t written = ::write(descriptor_, contents.data(), contents.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail(path, "cannot be written whole: nothing was changed; make room and try again", errno);
+      contents.remove_prefix(static_cast<std::size_t>(written));
+    }
+    constexpr mode_t kAnybodyReads = 0644;
+    const bool finished = fchmod(descriptor_, kAnybodyReads) == 0 && fsync(descriptor_) == 0;
+    if (!finished) fail(path, "cannot be written whole: nothing was changed; make room and try again", errno);
+  }
+
+  void rename_to(const std::string& path) {
+    if (std::rename(name_.c_str(), path.c_str()) != 0) fail(path, "cannot be replaced: name a file, not a folder", errno);
+    renamed_ = true;
+  }
+
+ private:
+  std::string name_;
+  int descriptor_ = -1;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) throw InputError(fmt::format("{}: there is no such file: check the path", path));
+  if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream contents;
+  contents << file.rdbuf();
+  if (!file) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
+  return contents.str();
+}
+
+void write_file(const std::string& path, std::string_view contents) {
+  TemporaryFile temporary(path);
+  temporary.write(path, contents);
+  temporary.rename_to(path);
+}
+
+void require_writable(const std::string& path) {
+  std::error_code ignored;
+  if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
+  TemporaryFile probe(path);
+}
+
+}  // namespace plumb

@@ -1,0 +1,63 @@
+#include "tools/schedule_input.h"
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/text_form.h"
+#include "schedules/forms/torch_csv.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/validate.h"
+#include "tools/console.h"
+#include "tools/files.h"
+
+namespace plumb {
+namespace {
+
+[[noreturn]] void fail_ending(const std::string& path) {
+  throw InputError(fmt::format("{}: the form of a schedule is told by its ending: name it .txt or .csv", path));
+}
+
+}  // namespace
+
+bool names_schedule_file(const std::string& name) {
+  return name.ends_with(".txt") || name.ends_with(".csv") || name.find('/') != std::string::npos;
+}
+
+Schedule read_schedule(const std::string& path) {
+  const std::string text = read_file(path);
+  if (path.ends_with(".csv")) {
+    TorchCsv csv = read_torch_csv(text, path);
+    for (const std::string& note : csv.notes) print_note(note);
+    csv.schedule.name = path;
+    return std::move(csv.schedule);
+  }
+  if (!path.ends_with(".txt")) fail_ending(path);
+  Schedule schedule = parse_schedule(text, path);
+  if (schedule.name.empty()) schedule.name = path;
+  return schedule;
+}
+
+Schedule schedule_input(const ScheduleArguments& arguments) {
+  if (names_schedule_file(arguments.name)) {
+    const Schedule schedule = read_schedule(arguments.name);
+    const std::vector<Violation> violations = validate(schedule);
+    if (violations.empty()) return schedule;
+    const std::string more = violations.size() == 1 ? "" : fmt::format("; {} more, see `plumb schedule check`", violations.size() - 1);
+    throw ScheduleError(fmt::format("{}: {}{}", arguments.name, to_text(violations.front()), more));
+  }
+  if (arguments.ranks == 0 || arguments.microbatches == 0) {
+    throw ScheduleError(fmt::format("schedule {}: give its ranks (-p) and micro-batches (-m)", arguments.name));
+  }
+  return make_schedule(arguments.name, {.ranks = arguments.ranks,
+                                        .microbatches = arguments.microbatches,
+                                        .chunks = arguments.chunks,
+                                        .group = arguments.group});
+}
+
+std::string schedule_file_text(const Schedule& schedule, const std::string& path) {
+  if (path.ends_with(".csv")) return write_torch_csv(schedule);
+  if (!path.ends_with(".txt")) fail_ending(path);
+  return to_text(schedule);
+}
+
+}  // namespace plumb

@@ -1,0 +1,36 @@
+#pragma once
+// A simulation as `plumb simulate` prints it: one JSON document, or tables.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "simulator/simulate.h"
+#include "tools/costs_option.h"
+
+namespace plumb {
+
+/// What a simulation alone does not know; nothing where there is no model.
+struct ReportContext {
+  std::optional<double> tokens_per_step;
+  std::optional<double> mfu_ratio;
+  bool has_memory = false;   ///< the costs came with bytes
+  int optimizer_steps = 1;   ///< that the schedule takes: an asynchronous run has many
+  TimeUnit unit;             ///< of printed tables
+  bool unit_given = false;   ///< false: the unit that suits each time
+};
+
+/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the makespan over
+/// the optimizer steps taken.
+nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
+
+/// A line of sums, a table by rank, and what the critical path is made of.
+std::string simulation_text(const Simulation& simulation, const ReportContext& context);
+
+/// OPTIMIZER_STEPs that each stage takes, at least 1.
+int optimizer_steps_of(const Schedule& schedule);
+
+}  // namespace plumb

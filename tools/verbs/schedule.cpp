@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/cost_table.h"
+#include "schedules/error.h"
+#include "schedules/forms/text_form.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "schedules/validate.h"
+#include "simulator/simulate.h"
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/schedule_input.h"
+#include "tools/table.h"
+#include "tools/verbs/verbs.h"
+#include "traces/draw.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::ordered_json;
+
+void write_or_print(const Schedule& schedule, const std::string& output) {
+  if (output.empty()) {
+    print_answer(to_text(schedule));
+  } else {
+    write_file(output, schedule_file_text(schedule, output));
+    print_note(fmt::format("wrote {}", output));
+  }
+}
+
+}  // namespace
+
+int schedule_list_verb(const ScheduleVerbArguments& arguments) {
+  if (arguments.json) {
+    ordered_json list = ordered_json::array();
+    for (const CatalogueEntry& e : catalogue()) {
+      list.push_back({{"name", e.name}, {"origin", e.origin}, {"constraint", e.constraint}, {"bubble", e.bubble},
+                      {"activations", e.activations}, {"chunks", e.takes_chunks}});
+    }
+    print_answer(ordered_json{{"schedules", list}}.dump(2) + "\n");
+    return kDone;
+  }
+  TextTable table{.head = {"name", "defined by", "demands", "bubble (F, B of a rank, free links)", "activations on rank r"}};
+  for (const CatalogueEntry& e : catalogue()) {
+    table.rows.push_back({std::string(e.name), std::string(e.origin), std::string(e.constraint), std::string(e.bubble),
+                          std::string(e.activations)});
+  }
+  print_answer(to_text(table));
+  return kDone;
+}
+
+int schedule_make_verb(const ScheduleVerbArguments& arguments) {
+  Schedule schedule = schedule_input(arguments.schedule);
+  if (arguments.lowered) schedule = lower(schedule);
+  write_or_print(schedule, arguments.output);
+  return kDone;
+}
+
+int schedule_convert_verb(const ScheduleVerbArguments& arguments) {
+  const Schedule schedule = schedule_input(arguments.schedule);
+  write_or_print(arguments.lowered ? lower(schedule) : schedule, arguments.output);
+  return kDone;
+}
+
+int schedule_show_verb(const ScheduleVerbArguments& arguments) {
+  const Schedule schedule = schedule_input(arguments.schedule);
+  const Schedule lowered = has_messages(schedule) ? schedule : lower(schedule);
+  const Simulation simulation = simulate(lowered, chunk_cost_table(static_cast<int>(schedule.stages.size()), {}));
+  print_answer(draw(simulation.timeline, terminal_draw_options()));
+  return kDone;
+}
+
+int schedule_check_verb(const ScheduleVerbArguments& arguments) {
+  const std::string& path = arguments.schedule.name;
+  const Schedule schedule = names_schedule_file(path) ? read_schedule(path) : schedule_input(arguments.schedule);
+  const std::vector<Violation> violations = validate(schedule);
+  if (arguments.json) {
+    ordered_json list = ordered_json::array();
+    for (const Violation& v : violations) {
+      const auto or_null = [](int n) { return n < 0 ? ordered_json(nullptr) : ordered_json(n); };
+      list.push_back({{"rank", or_null(v.rank)}, {"position", or_null(v.position)}, {"rule", rule_name(v.rule)}, {"message", v.message}});
+    }
+    print_answer(ordered_json{{"file", path}, {"valid", violations.empty()}, {"violations", list}}.dump(2) + "\n");
+  } else if (violations.empty()) {
+    print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n", path, schedule.ranks.size(),
+                             schedule.stages.size(), schedule.microbatches, action_count(schedule)));
+  } else {
+    for (const Violation& violation : violations) print_answer(fmt::format("{}: {}\n", path, to_text(violation)));
+  }
+  return violations.empty() ? kDone : kInputFault;
+}
+
+}  // namespace plumb

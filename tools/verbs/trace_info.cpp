@@ -1,0 +1,98 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/table.h"
+#include "tools/verbs/verbs.h"
+#include "traces/chrome_trace.h"
+#include "traces/statistics.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::ordered_json;
+
+double seconds(SimTime time) { return to_seconds(time).count(); }
+
+void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
+  const Statistics statistics = statistics_of(timeline);
+  const std::string_view source = timeline.source == Timeline::Source::kPredicted ? "predicted" : "measured";
+  ordered_json ranks = ordered_json::array();
+  TextTable by_rank{.head = {"rank", "first start", "last end", "busy", "idle", "peak memory"}};
+  for (std::size_t r = 0; r < statistics.ranks.size(); ++r) {
+    const RankStatistics& rank = statistics.ranks[r];
+    ranks.push_back({{"rank", r}, {"first_start_s", seconds(rank.first_start)}, {"last_end_s", seconds(rank.last_end)},
+                     {"busy_s", seconds(rank.busy)}, {"idle_s", seconds(rank.idle)}, {"peak_memory_bytes", rank.peak_memory_bytes}});
+    by_rank.rows.push_back({std::to_string(r), duration_text(seconds(rank.first_start)), duration_text(seconds(rank.last_end)),
+                            duration_text(seconds(rank.busy)), duration_text(seconds(rank.idle)),
+                            bytes_text(static_cast<double>(rank.peak_memory_bytes))});
+  }
+  ordered_json ops = ordered_json::object();
+  TextTable by_op{.head = {"operation", "count", "total", "mean"}};
+  for (int i = 0; i < kOpCount; ++i) {
+    const OpTotal& total = statistics.ops[static_cast<std::size_t>(i)];
+    if (total.count == 0) continue;
+    const std::string name(op_name(static_cast<Op>(i)));
+    ops[name] = {{"count", total.count}, {"total_s", seconds(total.total)}};
+    by_op.rows.push_back({name, std::to_string(total.count), duration_text(seconds(total.total)),
+                          duration_text(seconds(total.total) / static_cast<double>(total.count))});
+  }
+  if (arguments.json) {
+    print_answer(ordered_json{{"file", arguments.file}, {"title", timeline.title}, {"source", source},
+                              {"makespan_s", seconds(statistics.makespan)}, {"bubble_ratio", statistics.bubble_ratio},
+                              {"span_bubble_ratio", statistics.span_bubble_ratio}, {"ranks", ranks}, {"ops", ops}}
+                     .dump(2) +
+                 "\n");
+    return;
+  }
+  print_answer(fmt::format("{} ({}): {} ranks, {} micro-batches, makespan {}, bubble {:.2f} % (span {:.2f} %)\n\n{}\n{}", timeline.title, source,
+                           timeline.ranks.size(), timeline.microbatches, duration_text(seconds(statistics.makespan)),
+                           100 * statistics.bubble_ratio, 100 * statistics.span_bubble_ratio, to_text(by_rank), to_text(by_op)));
+}
+
+/// A trace of another program: its rows and what lies in them.
+void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& arguments) {
+  ordered_json list = ordered_json::array();
+  TextTable table{.head = {"process", "thread", "spans", "first start", "last end", "total"}};
+  for (const ForeignRow& row : rows) {
+    SimTime first = SimTime::max();
+    SimTime last{0};
+    SimTime total{0};
+    for (const ForeignSpan& span : row.spans) {
+      first = std::min(first, span.start);
+      last = std::max(last, span.end);
+      total += span.end - span.start;
+    }
+    if (row.spans.empty()) first = SimTime{0};
+    list.push_back({{"process", row.process}, {"thread", row.thread}, {"spans", row.spans.size()}, {"first_start_s", seconds(first)},
+                    {"last_end_s", seconds(last)}, {"total_s", seconds(total)}});
+    table.rows.push_back({row.process, row.thread, std::to_string(row.spans.size()), duration_text(seconds(first)),
+                          duration_text(seconds(last)), duration_text(seconds(total))});
+  }
+  print_answer(arguments.json ? ordered_json{{"file", arguments.file}, {"rows", list}}.dump(2) + "\n"
+                              : "a trace of another program:\n\n" + to_text(table));
+}
+
+}  // namespace
+
+int trace_info_verb(const TraceArguments& arguments) {
+  const std::string text = read_file(arguments.file);
+  ChromeTrace trace;
+  try {
+    trace = read_chrome_trace(text);
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("{}: {}", arguments.file, error.what()));
+  }
+  if (trace.timeline) {
+    print_ours(*trace.timeline, arguments);
+  } else {
+    print_foreign(trace.rows, arguments);
+  }
+  return kDone;
+}
+
+}  // namespace plumb

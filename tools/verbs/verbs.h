@@ -1,0 +1,118 @@
+#pragma once
+// The verbs of the command line, a file each. Arguments come parsed (command_line.h); a verb reads files, asks the library,
+// prints, and returns the exit code. Users' mistakes leave it as InputError.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+/// Exit codes of the tool.
+enum ExitCode : int { kDone = 0, kInputFault = 1, kUsage = 2, kInfeasible = 3 };
+
+struct PresetArguments {
+  std::string name;  ///< empty: all of them
+  bool json = false;
+};
+int models_verb(const PresetArguments& arguments);
+int clusters_verb(const PresetArguments& arguments);
+
+/// What is asked of a planner: model and cluster by preset or file, the training, and what of the layout is fixed.
+struct QuestionArguments {
+  std::string model;
+  std::string cluster;
+  std::int64_t global_batch = 0;
+  std::int64_t sequence = 0;  ///< 0: the model's own
+  std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else
+  std::string layout;         ///< dp=2,tp=4,...
+  std::string split;          ///< 8,8,10,6
+};
+
+struct PlanArguments {
+  QuestionArguments question;
+  int top = 5;
+  bool explain = false;
+  std::string output;
+  bool json = false;
+};
+int plan_verb(const PlanArguments& arguments);
+
+/// A schedule by name and numbers, or by file.
+struct ScheduleArguments {
+  std::string name;  ///< of the catalogue, or a file
+  int ranks = 0;
+  int microbatches = 0;
+  int chunks = 1;
+  int group = 0;
+};
+
+struct SimulateArguments {
+  std::string plan;            ///< a plan file; or
+  QuestionArguments question;  ///< a model on a cluster with a layout; or
+  ScheduleArguments schedule;  ///< a schedule
+  std::string costs;           ///< with `schedule`
+  std::string sends = "buffered";
+  std::string trace;
+  bool draw = false;
+  bool json = false;
+};
+int simulate_verb(const SimulateArguments& arguments);
+
+struct ScheduleVerbArguments {
+  ScheduleArguments schedule;
+  std::string output;
+  bool lowered = false;
+  bool json = false;
+};
+int schedule_list_verb(const ScheduleVerbArguments& arguments);
+int schedule_make_verb(const ScheduleVerbArguments& arguments);
+int schedule_show_verb(const ScheduleVerbArguments& arguments);
+int schedule_check_verb(const ScheduleVerbArguments& arguments);
+int schedule_convert_verb(const ScheduleVerbArguments& arguments);
+
+struct MemoryArguments {
+  std::string plan;
+  bool json = false;
+};
+int memory_verb(const MemoryArguments& arguments);
+
+struct WhatifArguments {
+  std::string plan;
+  std::vector<std::string> vary;  ///< KEY=a,b,c
+  bool replan = false;
+  std::string csv;
+  bool json = false;
+};
+int whatif_verb(const WhatifArguments& arguments);
+
+struct RunArguments {
+  std::string plan;
+  std::string backend = "cpu";
+  int steps = 0;     ///< 0: the verb's own number
+  std::string text;  ///< file to train on; empty: the text that the tool carries
+  std::uint64_t seed = 1;
+  std::string trace;
+  std::string output;
+  bool json = false;
+};
+int run_verb(const RunArguments& arguments);
+int validate_verb(const RunArguments& arguments);
+
+struct CalibrateArguments {
+  std::string backend = "cpu";
+  int ranks = 0;        ///< that work at once; 0: one a core
+  double budget_s = 20;
+  std::string output;
+  bool json = false;
+};
+int calibrate_verb(const CalibrateArguments& arguments);
+
+struct TraceArguments {
+  std::string file;
+  bool json = false;
+};
+int trace_info_verb(const TraceArguments& arguments);
+
+}  // namespace plumb

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string>
+
+namespace plumb {
+
+/// "plumb 0.1.0" and a line for each optional part: built in, or how to get it.
+std::string version_text();
+
+}  // namespace plumb
