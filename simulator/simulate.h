@@ -2,8 +2,8 @@
 // The prediction: a lowered schedule and its costs become a Timeline.
 //
 //   Schedule schedule = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}));
-//   Simulation predicted = simulate(schedule, chunk_cost_table(4, {}));
-//   predicted.makespan == SimTime{...}
+//   Simulation predicted = simulate(schedule, chunk_cost_table(4, {}));   // F = I = W = 1 s
+//   predicted.makespan == to_sim_time(Seconds{33})                          // (m+p-1)(F+B)
 //
 // Issue is in order by rank, a message occupies its channel first in first out, all times are integer picoseconds. The
 // semantics are DESIGN.md section 3 (schedules/README.md), the same that the executor replays.
@@ -14,6 +14,7 @@
 
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
+#include "simulator/critical_path.h"
 #include "traces/timeline.h"
 
 namespace plumb {
@@ -23,18 +24,10 @@ struct SimulationOptions {
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };
 
-/// One action on the critical path.
-struct CriticalStep {
-  int rank = 0;
-  std::int64_t position = 0;  ///< in the rank's list
-  Action action;
-  SimTime start{0};
-  SimTime end{0};
-};
 
 struct Simulation {
-  SimTime makespan{0};
-  std::vector<SimTime> busy;                    ///< [rank] sum of compute actions
+  SimTime makespan{0};                          ///< the end of the last action of any kind
+  std::vector<SimTime> busy;                    ///< [rank] sum of compute actions (an overlapped pair counts once)
   std::vector<SimTime> first_start;             ///< [rank] of the first compute action
   std::vector<SimTime> last_end;                ///< [rank] of the last compute action
   double bubble_ratio = 0;                      ///< 1 - sum(busy) / (p * makespan)

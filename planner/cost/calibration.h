@@ -1,0 +1,25 @@
+#pragma once
+// From what a machine measured to a cluster that the planner can price.
+//
+//   ClusterSpec cluster = cluster_from_measurement(measurement);
+//
+// The samples themselves go into the cluster, and override the roofline where they are; the roofline under them is
+//   peak_tflops                the fastest GEMM's FLOPs a second
+//   gemm_efficiency            the median of the GEMMs' rates over that peak
+//   attention_efficiency       the same of attention
+//   memory_bandwidth_gb_per_s  the fastest memory-bound kernel's bytes a second; memory_efficiency the median's share
+//   kernel_fixed_us            0: the samples hold it
+//   node                       latency and bandwidth of messages: least squares of t = latency + bytes / bandwidth on
+//                              relative errors, latency not below 0
+// One rank a core shares the memory evenly; there is one node and no network. Nothing is fitted on a single row.
+
+#include "planner/spec/cluster_spec.h"
+#include "traces/measurement.h"
+
+namespace plumb {
+
+/// Throws SpecError if there is no GEMM sample or no memory-bound one, if several cores have fewer than two sizes of
+/// messages, or if a sample's kernel is unknown, its shape has the wrong length or its time is not above 0.
+ClusterSpec cluster_from_measurement(const Measurement& measurement);
+
+}  // namespace plumb

@@ -1,0 +1,127 @@
+#include "planner/cost/kernel_price.h"
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+double whole_waves_flops(const DeviceSpec& device, const KernelCall& call) {
+  if (device.gemm_tile <= 1) return call.flops;
+  const auto m = static_cast<double>(call.shape[0]);
+  const auto n = static_cast<double>(call.shape[1]);
+  const std::int64_t tile = device.gemm_tile;
+  const auto tiles_along = [tile](std::int64_t size) { return (size + tile - 1) / tile; };
+  const std::int64_t tiles = tiles_along(call.shape[0]) * tiles_along(call.shape[1]) * call.shape[3];
+  const std::int64_t units = device.compute_units;
+  const std::int64_t occupied = (tiles + units - 1) / units * units;
+  const double area = static_cast<double>(occupied) * static_cast<double>(tile * tile);
+  return call.flops * area / (m * n * static_cast<double>(call.shape[3]));
+}
+
+double flops_seconds(const KernelPrices& prices, const KernelCall& call) {
+  const DeviceSpec& device = prices.device;
+  switch (call.kind) {
+    case KernelKind::kGemm:
+      return whole_waves_flops(device, call) / (prices.peak_flops_per_second * device.gemm_efficiency);
+    case KernelKind::kAttentionForward:
+    case KernelKind::kAttentionBackward:
+      return call.flops / (prices.peak_flops_per_second * device.attention_efficiency);
+    default:
+      return 0;  // memory-bound on every device that trains
+  }
+}
+
+double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
+  if (call.kind == KernelKind::kAdamW) return static_cast<double>(call.shape[0] * prices.optimizer_traffic_bytes);
+  double bytes = call.elements_moved * static_cast<double>(prices.element_bytes);
+  if (call.kind == KernelKind::kGemm && call.shape[4] == static_cast<std::int64_t>(GemmForm::kWeightGrad)) {
+    const auto accumulated = 2 * static_cast<double>(call.shape[0] * call.shape[1] * call.shape[3]);  // read and written
+    bytes += accumulated * static_cast<double>(prices.gradient_bytes - prices.element_bytes);
+  }
+  return bytes;
+}
+
+/// What of a shape is no size but a choice between programs.
+std::int64_t variant_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
+  switch (kind) {
+    case KernelKind::kGemm: return shape[4];
+    case KernelKind::kNormForward:
+    case KernelKind::kNormBackward:
+    case KernelKind::kActivationForward:
+    case KernelKind::kActivationBackward:
+    case KernelKind::kEmbeddingForward:
+    case KernelKind::kEmbeddingBackward: return shape[2];
+    default: return 0;
+  }
+}
+
+}  // namespace
+
+std::vector<KernelSample> samples_of(const ClusterSpec& cluster, std::string_view kernel, int busy_ranks) {
+  int best = 0;
+  int least = std::numeric_limits<int>::max();
+  for (const KernelSample& sample : cluster.samples) {
+    if (sample.kernel != kernel) continue;
+    least = std::min(least, sample.busy_ranks);
+    if (sample.busy_ranks <= busy_ranks) best = std::max(best, sample.busy_ranks);
+  }
+  const int wanted = best > 0 ? best : least;
+  std::vector<KernelSample> result;
+  std::ranges::copy_if(cluster.samples, std::back_inserter(result), [&](const KernelSample& sample) {
+    return sample.kernel == kernel && sample.busy_ranks == wanted;
+  });
+  return result;
+}
+
+KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& training, int busy_ranks) {
+  const Precision precision = training.precision;
+  const auto peak = cluster.device.peak_flops_per_second.find(precision);
+  if (peak == cluster.device.peak_flops_per_second.end()) {
+    std::string known;
+    for (const auto& [name, flops] : cluster.device.peak_flops_per_second) {
+      known += fmt::format("{}{}", known.empty() ? "" : ", ", precision_name(name));
+    }
+    throw SpecError(fmt::format("device {} has no peak_tflops for {}: train in {}, or give the figure in the cluster's file",
+                                cluster.device.name, precision_name(precision), known));
+  }
+  KernelPrices prices{.device = cluster.device,
+                      .peak_flops_per_second = peak->second,
+                      .element_bytes = bytes_per_element(precision),
+                      .gradient_bytes = bytes_per_element(training.gradient_precision),
+                      .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};
+  for (int kind = 0; kind < kKernelKindCount; ++kind) {
+    const auto kernel = static_cast<KernelKind>(kind);
+    for (const KernelSample& sample : samples_of(cluster, kernel_name(kernel), busy_ranks)) {
+      if (!(sample.median.count() > 0)) {
+        throw SpecError(fmt::format("cluster {}: a kernel sample of {} lasts {} s: measure it again, or drop it",
+                                    cluster.name, sample.kernel, sample.median.count()));
+      }
+      const Seconds modelled = roofline_time(prices, kernel_call(kernel, sample.shape));
+      prices.corrections[kind][variant_of(kernel, sample.shape)].push_back(
+          shape_correction(sample.shape, sample.median.count(), modelled.count()));
+    }
+  }
+  return prices;
+}
+
+Seconds roofline_time(const KernelPrices& prices, const KernelCall& call) {
+  const DeviceSpec& device = prices.device;
+  const double memory_seconds = moved_bytes(prices, call) / (device.memory_bytes_per_second * device.memory_efficiency);
+  return device.kernel_fixed + Seconds{std::max(flops_seconds(prices, call), memory_seconds)};
+}
+
+Seconds kernel_time(const KernelPrices& prices, const KernelCall& call) {
+  const auto& by_variant = prices.corrections[static_cast<std::size_t>(call.kind)];
+  if (by_variant.empty()) return roofline_time(prices, call);
+  const auto same = by_variant.find(variant_of(call.kind, call.shape));
+  const auto& corrections = same != by_variant.end() ? same->second : by_variant.begin()->second;
+  return roofline_time(prices, call) * correction_factor(corrections, call.shape);
+}
+
+}  // namespace plumb

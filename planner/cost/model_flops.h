@@ -1,0 +1,23 @@
+#pragma once
+// The work that a training step is credited with, by convention, whatever the layout really computes (no recomputation).
+//
+// FLOPs of a token = 6 N + 12 L a d s (Chowdhery et al. 2022, appendix B; Narayanan et al. 2021, eq. 3 is the same sum):
+// N are the parameters that take part in a product, that is all but the token and position tables (a tied table counts
+// once, as the head); L layers of a heads of size d over sequences of s tokens, the causal half not deducted, a sliding
+// window counted as s = min(s, window).
+
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/training_spec.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// FLOPs of one optimizer step over the whole batch.
+double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training);
+
+/// model_flops_per_step / (step time * devices * data-sheet peak of the training's precision). A ratio, not per cent.
+double model_flops_utilization(const ModelSpec& model, const TrainingSpec& training, const ClusterSpec& cluster,
+                               Seconds step_time);
+
+}  // namespace plumb

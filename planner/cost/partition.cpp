@@ -1,0 +1,103 @@
+#include "planner/cost/partition.h"
+
+#include <algorithm>
+#include <cassert>
+#include <numeric>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+int part_count(const std::vector<StagePlace>& stages) {
+  int parts = 0;
+  for (const StagePlace& stage : stages) parts = std::max(parts, stage.model_part + 1);
+  return parts;
+}
+
+/// [model part] the rank of the part's first copy.
+std::vector<int> rank_of_part(const std::vector<StagePlace>& stages, int parts) {
+  std::vector<int> ranks(static_cast<std::size_t>(parts), -1);
+  for (const StagePlace& stage : stages) {
+    if (ranks[stage.model_part] < 0) ranks[stage.model_part] = stage.rank;
+  }
+  return ranks;
+}
+
+Seconds part_cost(const LayerWeights& weights, const std::vector<int>& split, std::size_t part) {
+  Seconds cost = split[part] * weights.transformer;
+  if (part == 0) cost += weights.embedding;
+  if (part + 1 == split.size()) cost += weights.head;
+  return cost;
+}
+
+Seconds slowest_part(const LayerWeights& weights, const std::vector<int>& split) {
+  Seconds slowest{0};
+  for (std::size_t part = 0; part < split.size(); ++part) slowest = std::max(slowest, part_cost(weights, split, part));
+  return slowest;
+}
+
+std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std::vector<int>& ranks) {
+  const auto parts = static_cast<int>(ranks.size());
+  std::vector<int> split(ranks.size(), 1);
+  std::vector<Seconds> rank_cost(static_cast<std::size_t>(*std::ranges::max_element(ranks)) + 1, Seconds{0});
+  for (std::size_t part = 0; part < split.size(); ++part) rank_cost[ranks[part]] += part_cost(weights, split, part);
+  for (int placed = parts; placed < layers; ++placed) {
+    std::size_t cheapest = 0;
+    const auto key = [&](std::size_t part) {
+      return std::tuple(part_cost(weights, split, part), rank_cost[ranks[part]]);
+    };
+    for (std::size_t part = 1; part < split.size(); ++part) {
+      if (key(part) < key(cheapest)) cheapest = part;
+    }
+    ++split[cheapest];
+    rank_cost[ranks[cheapest]] += weights.transformer;
+  }
+  return split;
+}
+
+}  // namespace
+
+Partition balanced_partition(int transformer_layers, const LayerWeights& weights, const std::vector<StagePlace>& stages) {
+  const int parts = part_count(stages);
+  assert(transformer_layers >= parts);
+  const std::vector<int> balanced = greedy_split(transformer_layers, weights, rank_of_part(stages, parts));
+  const Seconds best = slowest_part(weights, balanced);
+  if (transformer_layers % parts == 0) {
+    const std::vector<int> even(static_cast<std::size_t>(parts), transformer_layers / parts);
+    constexpr double kWorthwhile = 0.99;
+    if (!(best < kWorthwhile * slowest_part(weights, even))) return {.split = even};
+    return {.split = balanced,
+            .notes = {fmt::format("layers are split {} over {} stages, since embedding and head count: the slowest stage "
+                                  "takes {:.1f} % less time than with {} each",
+                                  fmt::join(balanced, ","), parts,
+                                  100 * (1 - best / slowest_part(weights, even)), transformer_layers / parts)}};
+  }
+  return {.split = balanced,
+          .notes = {fmt::format("{} layers do not divide into {} stages: they are split {}", transformer_layers, parts,
+                                fmt::join(balanced, ","))}};
+}
+
+std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers, const std::vector<int>& split) {
+  const int transformers = static_cast<int>(layers.size()) - 2;
+  const int sum = std::accumulate(split.begin(), split.end(), 0);
+  if (sum != transformers) {
+    throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}",
+                                fmt::join(split, ","), sum, transformers, transformers));
+  }
+  std::vector<std::vector<Layer>> parts(split.size());
+  auto next = layers.begin() + 1;
+  for (std::size_t part = 0; part < split.size(); ++part) {
+    parts[part].assign(next, next + split[part]);
+    next += split[part];
+  }
+  parts.front().insert(parts.front().begin(), layers.front());
+  parts.back().push_back(layers.back());
+  return parts;
+}
+
+}  // namespace plumb

@@ -1,0 +1,36 @@
+#pragma once
+// What is known of a layout before it is simulated: a time it cannot beat, and memory it cannot do without. Both are sound,
+// so that a search that drops a layout by them never drops the best.
+
+#include <cstdint>
+#include <optional>
+
+#include "planner/spec/cluster_spec.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// No schedule of these stages ends earlier. For each rank: the forwards of the parts before its first one, the rank's own
+/// work on all micro-batches, the backwards of those parts (unless the backward is split: weight gradients may run beside
+/// them), and the reduction and optimizer step that come last. `order` may have any number of micro-batches.
+SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
+
+/// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation finds
+/// without the overlap of collectives.
+std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Schedule& order);
+
+struct MemoryShortfall {
+  int rank = 0;
+  std::int64_t missing_bytes = 0;
+  std::int64_t available_bytes = 0;
+};
+
+/// The rank that lacks most of a device's memory less what is reserved; nothing if all fit.
+std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device);
+
+/// "rank 0 lacks 3.2 GiB of the 79.9 GiB that a device has".
+std::string to_text(const MemoryShortfall& shortfall);
+
+}  // namespace plumb

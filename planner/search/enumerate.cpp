@@ -1,0 +1,154 @@
+#include "planner/search/enumerate.h"
+
+#include <set>
+#include <utility>
+
+#include "planner/search/layout_conflict.h"
+
+namespace plumb {
+namespace {
+
+template <class T>
+std::vector<T> fixed_or(const std::optional<T>& fixed, std::vector<T> open) {
+  return fixed ? std::vector<T>{*fixed} : open;
+}
+
+template <class T>
+std::vector<T> divisors(T of) {
+  std::vector<T> result;
+  for (T d = 1; d <= of; ++d) {
+    if (of % d == 0) result.push_back(d);
+  }
+  return result;
+}
+
+struct ScheduleChoice {
+  std::string name;
+  int chunks = 1;
+};
+
+std::vector<ScheduleChoice> schedule_choices(const ModelSpec& model, int pipeline, const LayoutRequest& request) {
+  std::vector<ScheduleChoice> choices;
+  if (request.schedule && *request.schedule != "interleaved") {
+    for (const int chunks : fixed_or(request.chunks, {1})) choices.push_back({*request.schedule, chunks});
+    return choices;
+  }
+  const bool may_interleave = pipeline > 1 || request.schedule.has_value();
+  if (!request.schedule) {
+    if (request.chunks.value_or(1) == 1) {
+      choices.push_back({"1f1b", 1});
+      if (pipeline > 1) choices.push_back({"gpipe", 1});
+    } else if (pipeline == 1) {
+      choices.push_back({"interleaved", *request.chunks});  // a conflict, and said so
+    }
+  }
+  if (!may_interleave) return choices;
+  for (const int chunks : fixed_or(request.chunks, divisors(static_cast<int>(model.layers / pipeline)))) {
+    if (chunks > 1 || request.schedule) choices.push_back({"interleaved", chunks});
+  }
+  return choices;
+}
+
+class Enumerator {
+ public:
+  Enumerator(const ModelSpec& model, const TrainingSpec& training, int devices, const LayoutRequest& request)
+      : model_(model), training_(training), devices_(devices), request_(request) {}
+
+  Enumeration run() {
+    for (const int tensor : fixed_or(request_.tensor, divisors(devices_))) {
+      for (const int pipeline : fixed_or(request_.pipeline, divisors(devices_))) {
+        if (!request_.data && devices_ % (std::int64_t{tensor} * pipeline) != 0) continue;
+        const int data = request_.data.value_or(static_cast<int>(devices_ / (std::int64_t{tensor} * pipeline)));
+        degrees({.data = data, .tensor = tensor, .pipeline = pipeline});
+      }
+    }
+    if (result_.layouts.empty() && result_.conflicts.empty()) {
+      conflict(request_, "no product of the fixed degrees divides the devices: free one of dp, tp and pp");
+    }
+    return std::move(result_);
+  }
+
+ private:
+  /// What the degrees alone rule out is said once; the rest of the keys follow.
+  void degrees(Layout layout) {
+    const bool data_follows = !request_.data;
+    if (!data_follows && std::int64_t{layout.data} * layout.tensor * layout.pipeline != devices_ &&
+        (!request_.tensor || !request_.pipeline)) {
+      return;  // another choice of the open degrees makes the product
+    }
+    if (auto reason = layout_conflict(model_, whole_batch(layout), devices_, layout)) {
+      conflict({.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline}, std::move(*reason));
+      return;
+    }
+    if (training_.global_batch % layout.data != 0) {
+      layout.microbatch = request_.microbatch.value_or(1);
+      conflict({.data = layout.data, .microbatch = layout.microbatch},
+               *layout_conflict(model_, training_, devices_, layout));
+      return;
+    }
+    for (const ScheduleChoice& choice : schedule_choices(model_, layout.pipeline, request_)) {
+      layout.schedule = choice.name;
+      layout.chunks = choice.chunks;
+      layout.group = request_.group.value_or(0);
+      layout.split = request_.split.value_or(std::vector<int>{});
+      for (const std::int64_t microbatch :
+           fixed_or(request_.microbatch, divisors(training_.global_batch / layout.data))) {
+        layout.microbatch = microbatch;
+        shape(layout);
+      }
+    }
+  }
+
+  void shape(Layout layout) {
+    if (auto reason = layout_conflict(model_, training_, devices_, layout)) {
+      LayoutRequest keys{.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline, .chunks = layout.chunks,
+                         .microbatch = layout.microbatch, .schedule = layout.schedule};
+      if (!layout.split.empty()) keys.split = layout.split;
+      conflict(std::move(keys), std::move(*reason));
+      return;
+    }
+    const std::vector<bool> sequence_choices = layout.tensor > 1 ? std::vector{false, true} : std::vector{false};
+    const std::vector<int> zero_choices = layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0};
+    const std::vector<Recompute> recompute_choices = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+    for (const int zero : fixed_or(request_.zero, zero_choices)) {
+      for (const bool sequence_parallel : fixed_or(request_.sequence_parallel, sequence_choices)) {
+        for (const Recompute recompute : fixed_or(request_.recompute, recompute_choices)) {
+          layout.zero = zero;
+          layout.sequence_parallel = sequence_parallel;
+          layout.recompute = recompute;
+          if (auto reason = layout_conflict(model_, training_, devices_, layout)) {
+            conflict({.tensor = layout.tensor, .sequence_parallel = sequence_parallel}, std::move(*reason));
+          } else {
+            result_.layouts.push_back(layout);
+          }
+        }
+      }
+    }
+  }
+
+  void conflict(LayoutRequest keys, std::string reason) {
+    if (said_.insert(to_text(keys)).second) result_.conflicts.push_back({std::move(keys), std::move(reason)});
+  }
+
+  /// The training with a batch that any dp divides: for what is no question of the batch.
+  TrainingSpec whole_batch(const Layout& layout) const {
+    TrainingSpec training = training_;
+    training.global_batch = layout.data;
+    return training;
+  }
+
+  const ModelSpec& model_;
+  const TrainingSpec& training_;
+  int devices_;
+  const LayoutRequest& request_;
+  Enumeration result_;
+  std::set<std::string> said_;
+};
+
+}  // namespace
+
+Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& training, int devices, const LayoutRequest& request) {
+  return Enumerator(model, training, devices, request).run();
+}
+
+}  // namespace plumb

@@ -1,0 +1,61 @@
+#include "planner/search/layout_conflict.h"
+
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace plumb {
+namespace {
+
+std::optional<std::string> tensor_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
+  const auto undivided = [&](std::int64_t size, std::string_view what) {
+    return fmt::format("tp={} does not divide the {} {}: give a divisor of {}", layout.tensor, size, what, size);
+  };
+  if (model.heads % layout.tensor != 0) return undivided(model.heads, "heads");
+  if (model.kv_heads % layout.tensor != 0) return undivided(model.kv_heads, "kv heads");
+  if (model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
+  if (!layout.sequence_parallel) return std::nullopt;
+  if (layout.tensor == 1) return "sp=1 divides over tensor-parallel ranks, and tp=1 has none: give sp=0 or a larger tp";
+  if (training.sequence % layout.tensor != 0) return undivided(training.sequence, "tokens of a sequence, as sp=1 needs");
+  return std::nullopt;
+}
+
+std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
+  const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
+  if (stages > model.layers) {
+    return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline, layout.chunks,
+                       stages, model.layers, model.layers);
+  }
+  if (layout.pipeline == 1 && layout.chunks > 1) {
+    return fmt::format("v={} interleaves the stages of several ranks, and pp=1 has one: give v=1 or a larger pp",
+                       layout.chunks);
+  }
+  if (layout.split.empty()) return std::nullopt;
+  const int placed = std::accumulate(layout.split.begin(), layout.split.end(), 0);
+  if (static_cast<std::int64_t>(layout.split.size()) != stages || placed != model.layers) {
+    return fmt::format("the split places {} layers on {} stages, but there are {} and {}: give {} numbers that sum up to {}",
+                       placed, layout.split.size(), model.layers, stages, stages, model.layers);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
+                                           const Layout& layout) {
+  const std::int64_t degrees = std::int64_t{layout.data} * layout.tensor * layout.pipeline;
+  if (degrees != devices) {
+    return fmt::format("dp={} times tp={} times pp={} is {}, not the {} devices: let the product be {}", layout.data,
+                       layout.tensor, layout.pipeline, degrees, devices, devices);
+  }
+  if (auto conflict = tensor_conflict(model, training, layout)) return conflict;
+  if (auto conflict = pipeline_conflict(model, layout)) return conflict;
+  if (training.global_batch % (layout.data * layout.microbatch) != 0) {
+    return fmt::format("a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change one of the "
+                       "three",
+                       training.global_batch, layout.data, layout.microbatch);
+  }
+  return std::nullopt;
+}
+
+}  // namespace plumb

@@ -1,0 +1,19 @@
+#pragma once
+// Why a layout cannot exist, memory apart.
+
+#include <optional>
+#include <string>
+
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/training_spec.h"
+
+namespace plumb {
+
+/// One sentence with the remedy, or nothing if the layout can exist for that model, training and number of devices: the
+/// degrees multiply to the devices, tensor parallelism divides heads, kv heads and feed-forward (the vocabulary is padded)
+/// and under sequence parallelism the sequence, there is a layer for each stage, the batch divides, a split fits.
+std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
+                                           const Layout& layout);
+
+}  // namespace plumb

@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "planner/search/layout_conflict.h"
+#include "planner/search/search.h"
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+struct Change {
+  std::string text;
+  Layout layout;
+};
+
+/// Changes of one key, the least costly first; only keys that are not fixed.
+std::vector<Change> changes_of(const Layout& layout, const LayoutRequest& fixed) {
+  std::vector<Change> changes;
+  const auto add = [&](std::string text, auto edit) {
+    Change change{.text = std::move(text), .layout = layout};
+    edit(change.layout);
+    changes.push_back(std::move(change));
+  };
+  if (!fixed.sequence_parallel && layout.tensor > 1 && !layout.sequence_parallel) {
+    add("sp=1", [](Layout& l) { l.sequence_parallel = true; });
+  }
+  if (!fixed.zero && layout.data > 1) {
+    for (int zero = layout.zero + 1; zero <= 3; ++zero) add(fmt::format("zero={}", zero), [zero](Layout& l) { l.zero = zero; });
+  }
+  if (!fixed.recompute) {
+    for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
+      if (recompute <= layout.recompute) continue;
+      add(fmt::format("recompute={}", recompute_name(recompute)), [recompute](Layout& l) { l.recompute = recompute; });
+    }
+  }
+  if (!fixed.microbatch) {
+    for (std::int64_t size = layout.microbatch - 1; size >= 1; --size) {
+      if (layout.microbatch % size == 0) add(fmt::format("mbs={}", size), [size](Layout& l) { l.microbatch = size; });
+    }
+  }
+  if (!fixed.schedule && layout.schedule == "gpipe") add("schedule=1f1b", [](Layout& l) { l.schedule = "1f1b"; });
+  if (!fixed.chunks && !fixed.schedule && layout.chunks > 1) {
+    add("v=1,schedule=1f1b", [](Layout& l) { l.chunks = 1, l.schedule = "1f1b"; });
+  }
+  if (fixed.data) return changes;
+  for (int factor = 2; factor <= layout.data; ++factor) {
+    if (layout.data % factor != 0) continue;
+    const int data = layout.data / factor;
+    if (!fixed.tensor) {
+      const int tensor = layout.tensor * factor;
+      add(fmt::format("tp={},dp={}", tensor, data), [=](Layout& l) { l.tensor = tensor, l.data = data; });
+    }
+    if (!fixed.pipeline) {
+      const int pipeline = layout.pipeline * factor;
+      add(fmt::format("pp={},dp={}", pipeline, data), [=](Layout& l) { l.pipeline = pipeline, l.data = data; });
+    }
+  }
+  return changes;
+}
+
+bool fits(Pricing& pricing, const Layout& layout) {
+  if (layout_conflict(pricing.model(), pricing.training(), pricing.cluster().devices, layout)) return false;
+  return !shortfall_of(pricing, layout);
+}
+
+/// Everything that saves memory at once.
+LayoutRequest frugal(const LayoutRequest& fixed) {
+  LayoutRequest request = fixed;
+  if (!request.recompute) request.recompute = Recompute::kFull;
+  if (!request.microbatch) request.microbatch = 1;
+  if (!request.chunks && !request.schedule) request.chunks = 1, request.schedule = "1f1b";
+  return request;
+}
+
+/// The layout that lacks least memory, among the most frugal ones.
+struct Closest {
+  std::optional<Layout> layout;
+  std::optional<MemoryShortfall> shortfall;  ///< nothing: it fits
+};
+
+Closest closest_layout(Pricing& pricing, const LayoutRequest& fixed) {
+  Closest closest;
+  const Enumeration found =
+      enumerate_layouts(pricing.model(), pricing.training(), pricing.cluster().devices, frugal(fixed));
+  for (const Layout& layout : found.layouts) {
+    const auto shortfall = shortfall_of(pricing, layout);
+    if (!shortfall) return {.layout = layout};
+    if (!closest.shortfall || shortfall->missing_bytes < closest.shortfall->missing_bytes) {
+      closest = {.layout = layout, .shortfall = shortfall};
+    }
+  }
+  return closest;
+}
+
+std::optional<std::string> more_devices(const Pricing& pricing, const LayoutRequest& fixed) {
+  const ClusterSpec& cluster = pricing.cluster();
+  constexpr int kLargestFactor = 1024;
+  LayoutRequest free = fixed;
+  free.data.reset();
+  for (int factor = 2; factor <= kLargestFactor; factor *= 2) {
+    try {
+      Pricing larger(pricing.model(), resize(cluster, cluster.devices * factor), pricing.training());
+      const Closest closest = closest_layout(larger, free);
+      if (closest.layout && !closest.shortfall) {
+        return fmt::format("{} devices fit it as {}", cluster.devices * factor, to_text(*closest.layout));
+      }
+    } catch (const SpecError&) {
+      return std::nullopt;  // no network for so many, or a node that they do not fill
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string nearest_change(Pricing& pricing, const Layout& layout, const LayoutRequest& fixed) {
+  for (const Change& change : changes_of(layout, fixed)) {
+    if (fits(pricing, change.layout)) return change.text + " fits";
+  }
+  const Closest closest = closest_layout(pricing, fixed);
+  if (closest.layout && !closest.shortfall) return to_text(*closest.layout) + " fits";
+  std::string remedy;
+  if (closest.layout) {
+    constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+    const double needed =
+        static_cast<double>(pricing.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
+    remedy = fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(*closest.layout));
+  }
+  if (const auto devices = more_devices(pricing, fixed)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
+  return remedy.empty() ? "no number of devices fits it" : remedy;
+}
+
+}  // namespace plumb

@@ -1,0 +1,75 @@
+#include "planner/search/predict.h"
+
+#include <utility>
+
+#include "planner/cost/model_flops.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+
+namespace plumb {
+
+Schedule order_of(const TrainingSpec& training, const Layout& layout) {
+  return make_schedule(layout.schedule, {.ranks = layout.pipeline,
+                                         .microbatches = static_cast<int>(microbatches_of(training, layout)),
+                                         .chunks = layout.chunks,
+                                         .group = layout.group});
+}
+
+Schedule lowered_for(const Layout& layout, const Schedule& order) {
+  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}});
+}
+
+Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options) {
+  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order)};
+  result.simulation = simulate(result.lowered, result.priced.costs, options);
+  const Simulation& simulation = result.simulation;
+  const Seconds step_time = to_seconds(simulation.makespan);
+  result.prediction = {
+      .step_time = step_time,
+      .bubble_ratio = simulation.bubble_ratio,
+      .span_bubble_ratio = simulation.span_bubble_ratio,
+      .tokens_per_second = static_cast<double>(tokens_per_step(pricing.training())) / step_time.count(),
+      .mfu_ratio = model_flops_utilization(pricing.model(), pricing.training(), pricing.cluster(), step_time),
+      .peak_memory_bytes = simulation.peak_memory_bytes,
+      .peak_activations = simulation.peak_activations};
+  return result;
+}
+
+Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options) {
+  return predict(pricing, layout, order_of(pricing.training(), layout), options);
+}
+
+nlohmann::ordered_json to_json(const Prediction& prediction) {
+  return {{"step_time_s", prediction.step_time.count()},
+          {"makespan_s", prediction.step_time.count()},
+          {"bubble_ratio", prediction.bubble_ratio},
+          {"span_bubble_ratio", prediction.span_bubble_ratio},
+          {"tokens_per_s", prediction.tokens_per_second},
+          {"mfu", prediction.mfu_ratio},
+          {"peak_memory_bytes", prediction.peak_memory_bytes},
+          {"peak_activations", prediction.peak_activations},
+          {"critical_path", nullptr},
+          {"ranks", nullptr}};
+}
+
+Prediction prediction_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  Prediction prediction{.step_time = Seconds{object.positive_number("step_time_s")}};
+  object.positive_number("makespan_s");
+  prediction.bubble_ratio = object.non_negative_number("bubble_ratio");
+  prediction.span_bubble_ratio = object.non_negative_number("span_bubble_ratio");
+  prediction.tokens_per_second = object.positive_number("tokens_per_s");
+  prediction.mfu_ratio = object.positive_number("mfu");
+  prediction.peak_memory_bytes = object.integers("peak_memory_bytes");
+  for (const std::int64_t chunks : object.integers("peak_activations")) {
+    prediction.peak_activations.push_back(static_cast<int>(chunks));
+  }
+  for (const std::string_view key : {"critical_path", "ranks"}) {
+    if (object.has(key)) object.fail(key, "a plan keeps no timeline: set it to null, and see `plumb simulate` for it");
+  }
+  object.finish();
+  return prediction;
+}
+
+}  // namespace plumb

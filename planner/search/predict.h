@@ -1,0 +1,58 @@
+#pragma once
+// From a layout to its prediction: order, prices, lowering, simulation.
+//
+//   Pricing pricing(model, cluster, training);
+//   Prediction prediction = predict(pricing, layout).prediction;
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/cost/cost_table.h"
+#include "planner/spec/layout.h"
+#include "schedules/schedule.h"
+#include "schedules/time.h"
+#include "simulator/simulate.h"
+
+namespace plumb {
+
+/// What a plan promises, in the terms of `plumb simulate --json`.
+struct Prediction {
+  Seconds step_time{0};
+  double bubble_ratio = 0;
+  double span_bubble_ratio = 0;
+  double tokens_per_second = 0;
+  double mfu_ratio = 0;  ///< cost/model_flops.h
+  std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] of tensors, of one device
+  std::vector<int> peak_activations;            ///< [pipeline rank] in chunks, released at W
+
+  friend bool operator==(const Prediction&, const Prediction&) = default;
+};
+
+/// The compute order that the layout names. Throws ScheduleError if the schedule cannot be made with its numbers, SpecError
+/// if the micro-batches do not divide the batch.
+Schedule order_of(const TrainingSpec& training, const Layout& layout);
+
+/// The order with messages, data-parallel actions and optimizer steps.
+Schedule lowered_for(const Layout& layout, const Schedule& order);
+
+struct Predicted {
+  PricedLayout priced;
+  Schedule lowered;
+  Simulation simulation;
+  Prediction prediction;
+};
+
+/// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole run,
+/// whose time counts as the step's. Throws as price_layout and simulate do.
+Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options = {});
+Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options = {});
+
+/// {"step_time_s", "makespan_s", "bubble_ratio", "span_bubble_ratio", "tokens_per_s", "mfu", "peak_memory_bytes",
+///  "peak_activations", "critical_path", "ranks"}; the last two are null, as a timeline is needed for them.
+nlohmann::ordered_json to_json(const Prediction& prediction);
+Prediction prediction_from_json(const nlohmann::json& json, const std::string& place);
+
+}  // namespace plumb

@@ -1,0 +1,133 @@
+#include "planner/search/search.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "schedules/generators/catalogue.h"
+
+namespace plumb {
+namespace {
+
+/// The schedule of a layout with a single micro-batch: its stages and where they lie.
+Schedule skeleton_of(const Layout& layout) {
+  return make_schedule(layout.schedule,
+                       {.ranks = layout.pipeline, .microbatches = 1, .chunks = layout.chunks, .group = layout.group});
+}
+
+struct BoundedLayout {
+  SimTime bound{0};
+  std::size_t index = 0;  ///< in the enumeration
+};
+
+std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>& layouts) {
+  std::vector<BoundedLayout> bounded;
+  std::optional<Schedule> skeleton;
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    const Layout& layout = layouts[i];
+    const bool same = i > 0 && std::tie(layout.schedule, layout.pipeline, layout.chunks, layout.group) ==
+                                   std::tie(layouts[i - 1].schedule, layouts[i - 1].pipeline, layouts[i - 1].chunks,
+                                            layouts[i - 1].group);
+    if (!same) skeleton = skeleton_of(layout);
+    const PricedLayout priced = price_layout(pricing, layout, *skeleton);
+    bounded.push_back(
+        {step_time_lower_bound(priced.costs, *skeleton, microbatches_of(pricing.training(), layout)), i});
+  }
+  std::ranges::stable_sort(bounded, {}, &BoundedLayout::bound);
+  return bounded;
+}
+
+struct Kept {
+  SimTime makespan{0};
+  std::size_t index = 0;
+  RankedLayout ranked;
+};
+
+void insert_ranked(std::vector<Kept>& kept, Kept candidate, int limit) {
+  const auto key = [](const Kept& k) { return std::tuple(k.makespan, k.index); };
+  const auto place = std::ranges::upper_bound(kept, key(candidate), {}, key);
+  kept.insert(place, std::move(candidate));
+  if (static_cast<int>(kept.size()) > limit) kept.pop_back();
+}
+
+std::string infeasible_sentence(Pricing& pricing, const Enumeration& found, const LayoutRequest& request,
+                                const std::optional<std::pair<Layout, MemoryShortfall>>& closest) {
+  if (found.layouts.empty()) {
+    const Rejection& first = found.conflicts.front();
+    return fmt::format("no layout can exist; {}: {}", to_text(first.layout), first.reason);
+  }
+  return fmt::format("no layout fits; the closest is {}: {}; {}", to_text(closest->first), to_text(closest->second),
+                     nearest_change(pricing, closest->first, request));
+}
+
+}  // namespace
+
+std::optional<MemoryShortfall> shortfall_of(Pricing& pricing, const Layout& layout) {
+  const Schedule order = order_of(pricing.training(), layout);
+  return memory_shortfall(memory_in_issue_order(price_layout(pricing, layout, order).costs, order),
+                          pricing.cluster().device);
+}
+
+SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                            const LayoutRequest& request, const SearchOptions& options) {
+  Pricing pricing(model, cluster, training);
+  Enumeration found = enumerate_layouts(model, training, cluster.devices, request);
+  SearchResult result;
+  result.counts.enumerated = static_cast<std::int64_t>(found.layouts.size());
+  result.counts.conflicts = static_cast<std::int64_t>(found.conflicts.size());
+
+  std::vector<Kept> kept;
+  std::optional<std::pair<Layout, MemoryShortfall>> closest;
+  std::vector<Rejection> losers;
+  const auto lose = [&](const Layout& layout, std::string reason) {
+    if (options.explain) losers.push_back({request_of(layout), std::move(reason)});
+  };
+  const auto too_large = [&](const Layout& layout, const MemoryShortfall& shortfall) {
+    ++result.counts.too_large;
+    if (!closest || shortfall.missing_bytes < closest->second.missing_bytes) closest = {layout, shortfall};
+    if (options.explain) {
+      lose(layout, fmt::format("{}: {}", to_text(shortfall), nearest_change(pricing, layout, request)));
+    }
+  };
+
+  for (const BoundedLayout& bounded : by_bound(pricing, found.layouts)) {
+    const Layout& layout = found.layouts[bounded.index];
+    if (static_cast<int>(kept.size()) == options.keep && bounded.bound >= kept.back().makespan) {
+      ++result.counts.outrun;
+      lose(layout, fmt::format("it takes at least {:.4g} s, and the best takes {:.4g} s", to_seconds(bounded.bound).count(),
+                               to_seconds(kept.front().makespan).count()));
+      continue;
+    }
+    if (const auto shortfall = shortfall_of(pricing, layout)) {
+      too_large(layout, *shortfall);
+      continue;
+    }
+    Predicted predicted = predict(pricing, layout, {.record_timeline = false});
+    ++result.counts.simulated;
+    if (const auto shortfall = memory_shortfall(predicted.simulation.peak_memory_bytes, cluster.device)) {
+      too_large(layout, *shortfall);
+      continue;
+    }
+    insert_ranked(kept,
+                  {.makespan = predicted.simulation.makespan,
+                   .index = bounded.index,
+                   .ranked = {.layout = layout,
+                              .prediction = std::move(predicted.prediction),
+                              .split = std::move(predicted.priced.split),
+                              .notes = std::move(predicted.priced.notes)}},
+                  options.keep);
+    lose(layout, fmt::format("it takes {:.4g} s", to_seconds(predicted.simulation.makespan).count()));
+  }
+
+  for (Kept& candidate : kept) {
+    std::erase_if(losers, [&](const Rejection& loser) { return loser.layout == request_of(candidate.ranked.layout); });
+    result.ranked.push_back(std::move(candidate.ranked));
+  }
+  if (result.ranked.empty()) result.infeasible = infeasible_sentence(pricing, found, request, closest);
+  result.rejections = std::move(found.conflicts);
+  std::ranges::move(losers, std::back_inserter(result.rejections));
+  return result;
+}
+
+}  // namespace plumb

@@ -1,0 +1,231 @@
+#include "planner/spec/cluster_spec.h"
+
+#include <algorithm>
+#include <charconv>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "kernels/layer.h"
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kGiga = 1e9;
+constexpr double kTera = 1e12;
+constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
+constexpr double kMicro = 1e-6;
+
+/// Lengths of the kernels' shapes as kernels/layer.h lists them, by KernelKind.
+constexpr std::size_t kShapeLengths[kKernelKindCount] = {5, 6, 6, 3, 3, 3, 3, 2, 2, 3, 2, 3, 3, 2, 1};
+
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kBf16, Precision::kFp16};
+
+std::int64_t bytes_of_gib(double gib) { return static_cast<std::int64_t>(gib * kGibibyte + 0.5); }
+
+/// Every {"value", "source"} below `json`, by dotted path.
+void collect_sources(const nlohmann::json& json, const std::string& path, std::map<std::string, std::string>& sources) {
+  if (!json.is_object()) return;
+  if (json.contains("value") && json.contains("source") && json.at("source").is_string()) {
+    sources[path] = json.at("source").get<std::string>();
+    return;
+  }
+  for (const auto& [key, value] : json.items()) collect_sources(value, path.empty() ? key : path + "." + key, sources);
+}
+
+DeviceSpec read_device(StrictObject object) {
+  DeviceSpec device;
+  device.name = object.text("name");
+  StrictObject peaks = object.object("peak_tflops");
+  for (const Precision precision : kPrecisions) {
+    const std::string_view name = precision_name(precision);
+    if (peaks.has(name)) device.peak_flops_per_second[precision] = peaks.positive_number(name) * kTera;
+  }
+  peaks.finish();
+  if (device.peak_flops_per_second.empty()) {
+    object.fail("peak_tflops", "no precision is given: add the peak of at least one of fp32, bf16, fp16");
+  }
+  device.memory_bytes = bytes_of_gib(object.positive_number("memory_gib"));
+  if (object.has("reserved_gib")) device.reserved_bytes = bytes_of_gib(object.non_negative_number("reserved_gib"));
+  if (device.reserved_bytes >= device.memory_bytes) {
+    object.fail("reserved_gib", "nothing of memory_gib is left: give what the runtime really takes");
+  }
+  device.memory_bytes_per_second = object.positive_number("memory_bandwidth_gb_per_s") * kGiga;
+  device.gemm_efficiency = object.fraction("gemm_efficiency");
+  device.attention_efficiency = object.fraction("attention_efficiency");
+  device.memory_efficiency = object.fraction("memory_efficiency");
+  if (object.has("kernel_fixed_us")) device.kernel_fixed = Seconds{object.non_negative_number("kernel_fixed_us") * kMicro};
+  device.compute_units = static_cast<int>(object.positive_integer_or("compute_units", 1));
+  device.gemm_tile = static_cast<int>(object.positive_integer_or("gemm_tile", 1));
+  object.finish();
+  return device;
+}
+
+LinkSpec read_link(StrictObject& object) {
+  LinkSpec link;
+  link.bytes_per_second = object.positive_number("bandwidth_gb_per_s") * kGiga;
+  if (object.has("efficiency")) link.efficiency = object.fraction("efficiency");
+  if (object.has("latency_us")) link.latency = Seconds{object.non_negative_number("latency_us") * kMicro};
+  return link;
+}
+
+KernelSample read_sample(StrictObject object) {
+  KernelSample sample{.kernel = object.text("kernel"), .shape = object.integers("shape")};
+  sample.median = Seconds{object.positive_number("median_s")};
+  sample.fastest = object.has("fastest_s") ? Seconds{object.positive_number("fastest_s")} : sample.median;
+  sample.slowest = object.has("slowest_s") ? Seconds{object.positive_number("slowest_s")} : sample.median;
+  sample.repeats = static_cast<int>(object.positive_integer_or("repeats", 1));
+  sample.busy_ranks = static_cast<int>(object.positive_integer_or("busy_ranks", 1));
+  object.finish();
+  check_kernel_sample(sample, object.place());
+  return sample;
+}
+
+/// A number of the JSON form, with its source where there is one.
+nlohmann::ordered_json number(const ClusterSpec& cluster, const std::string& path, double exact) {
+  // 15 digits survive the way to SI units and back unchanged.
+  const double value = std::stod(fmt::format("{:.15g}", exact));
+  const auto source = cluster.sources.find(path);
+  if (source == cluster.sources.end()) return value;
+  return {{"value", value}, {"source", source->second}};
+}
+
+nlohmann::ordered_json integer(const ClusterSpec& cluster, const std::string& path, std::int64_t value) {
+  const auto source = cluster.sources.find(path);
+  if (source == cluster.sources.end()) return value;
+  return {{"value", value}, {"source", source->second}};
+}
+
+void write_link(nlohmann::ordered_json& json, const ClusterSpec& cluster, const std::string& path, const LinkSpec& link) {
+  json["bandwidth_gb_per_s"] = number(cluster, path + ".bandwidth_gb_per_s", link.bytes_per_second / kGiga);
+  json["efficiency"] = number(cluster, path + ".efficiency", link.efficiency);
+  json["latency_us"] = number(cluster, path + ".latency_us", link.latency.count() / kMicro);
+}
+
+nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
+  const DeviceSpec& device = cluster.device;
+  nlohmann::ordered_json json{{"name", device.name}};
+  for (const auto& [precision, flops] : device.peak_flops_per_second) {
+    const std::string name(precision_name(precision));
+    json["peak_tflops"][name] = number(cluster, "device.peak_tflops." + name, flops / kTera);
+  }
+  const auto put = [&](const std::string& key, double value) { json[key] = number(cluster, "device." + key, value); };
+  put("memory_gib", static_cast<double>(device.memory_bytes) / kGibibyte);
+  put("reserved_gib", static_cast<double>(device.reserved_bytes) / kGibibyte);
+  put("memory_bandwidth_gb_per_s", device.memory_bytes_per_second / kGiga);
+  put("gemm_efficiency", device.gemm_efficiency);
+  put("attention_efficiency", device.attention_efficiency);
+  put("memory_efficiency", device.memory_efficiency);
+  put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);
+  json["compute_units"] = integer(cluster, "device.compute_units", device.compute_units);
+  json["gemm_tile"] = integer(cluster, "device.gemm_tile", device.gemm_tile);
+  return json;
+}
+
+}  // namespace
+
+int node_count(const ClusterSpec& cluster) {
+  return (cluster.devices + cluster.devices_per_node - 1) / cluster.devices_per_node;
+}
+
+ClusterSpec resize(ClusterSpec cluster, int devices) {
+  const int per_node = cluster.devices_per_node;
+  if (devices < 1) {
+    throw SpecError(fmt::format("cluster {}: {} devices cannot train anything: give 1 or more", cluster.name, devices));
+  }
+  if (devices > per_node && devices % per_node != 0) {
+    throw SpecError(fmt::format("cluster {}: {} devices do not fill nodes of {}: give {} or {}", cluster.name, devices,
+                                per_node, devices / per_node * per_node, (devices / per_node + 1) * per_node));
+  }
+  if (devices > per_node && !cluster.network) {
+    throw SpecError(fmt::format("cluster {}: it has no network for more than one node: give at most {} devices, or add "
+                                "\"network\"",
+                                cluster.name, per_node));
+  }
+  cluster.devices = devices;
+  return cluster;
+}
+
+ClusterName parse_cluster_name(std::string_view name) {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string_view::npos) return {.preset = std::string(name)};
+  const std::string_view digits = name.substr(colon + 1);
+  int devices = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), devices);
+  if (error != std::errc{} || end != digits.data() + digits.size() || devices < 1) {
+    throw SpecError(fmt::format("cluster {}: \"{}\" is no number of devices: write PRESET:DEVICES, such as {}:8", name, digits,
+                                name.substr(0, colon)));
+  }
+  return {.preset = std::string(name.substr(0, colon)), .devices = devices};
+}
+
+void check_kernel_sample(const KernelSample& sample, std::string_view place) {
+  std::size_t length = 0;
+  if (sample.kernel == "message") length = 1;
+  if (sample.kernel == "all_reduce") length = 2;
+  for (int kind = 0; kind < kKernelKindCount; ++kind) {
+    if (kernel_name(static_cast<KernelKind>(kind)) == sample.kernel) length = kShapeLengths[kind];
+  }
+  if (length == 0) {
+    throw SpecError(fmt::format("{}: \"{}\" is no kernel of this version: calibrate again, or drop the sample", place,
+                                sample.kernel));
+  }
+  if (sample.shape.size() != length || std::ranges::any_of(sample.shape, [](std::int64_t size) { return size < 0; })) {
+    throw SpecError(fmt::format("{}: the shape of {} has {} sizes of 0 or more: calibrate again, or drop the sample", place,
+                                sample.kernel, length));
+  }
+  if (!(sample.median.count() > 0) || sample.busy_ranks < 1) {
+    throw SpecError(fmt::format("{}: {} lasts {} s on {} ranks: measure it again, or drop the sample", place, sample.kernel,
+                                sample.median.count(), sample.busy_ranks));
+  }
+}
+
+ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  ClusterSpec cluster;
+  cluster.name = object.text("name");
+  cluster.note = object.text_or("note", "");
+  cluster.device = read_device(object.object("device"));
+  StrictObject node = object.object("node");
+  cluster.devices_per_node = static_cast<int>(node.positive_integer("devices"));
+  if (cluster.devices_per_node > 1 || node.has("bandwidth_gb_per_s")) cluster.node_link = read_link(node);
+  node.finish();
+  if (object.has("network")) {
+    StrictObject network = object.object("network");
+    cluster.network = read_link(network);
+    network.finish();
+  }
+  if (object.has("kernel_samples")) {
+    for (StrictObject& sample : object.objects("kernel_samples")) cluster.samples.push_back(read_sample(sample));
+  }
+  const auto devices = static_cast<int>(object.positive_integer_or("devices", cluster.devices_per_node));
+  object.finish();
+  collect_sources(json, "", cluster.sources);
+  return resize(std::move(cluster), devices);
+}
+
+ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
+  return cluster_from_json(parse_json(text, file), file);
+}
+
+nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
+  nlohmann::ordered_json json{{"name", cluster.name}, {"note", cluster.note}, {"devices", cluster.devices}};
+  json["device"] = device_json(cluster);
+  json["node"] = {{"devices", integer(cluster, "node.devices", cluster.devices_per_node)}};
+  if (cluster.node_link) write_link(json["node"], cluster, "node", *cluster.node_link);
+  if (cluster.network) write_link(json["network"], cluster, "network", *cluster.network);
+  for (const KernelSample& sample : cluster.samples) {
+    json["kernel_samples"].push_back({{"kernel", sample.kernel},
+                                      {"shape", sample.shape},
+                                      {"median_s", sample.median.count()},
+                                      {"fastest_s", sample.fastest.count()},
+                                      {"slowest_s", sample.slowest.count()},
+                                      {"repeats", sample.repeats},
+                                      {"busy_ranks", sample.busy_ranks}});
+  }
+  return json;
+}
+
+}  // namespace plumb

@@ -1,0 +1,90 @@
+#pragma once
+// The machine: devices in nodes, nodes on a network. All figures come from a preset, from a user's file or from a
+// calibration (cost/calibration.h); none stands in code.
+//
+//   ClusterSpec cluster = resize(parse_cluster(text_of("tools/specs/clusters/h100.json"), "h100.json"), 16);
+//
+// Data-sheet figure and what software reaches of it stand side by side: a rate is always `peak * efficiency`.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/training_spec.h"
+#include "schedules/time.h"
+#include "traces/measurement.h"
+
+namespace plumb {
+
+struct DeviceSpec {
+  std::string name;
+  std::map<Precision, double> peak_flops_per_second;  ///< dense; a precision that is not there cannot be trained in
+  std::int64_t memory_bytes = 0;
+  std::int64_t reserved_bytes = 0;           ///< what driver and runtime take before the first tensor
+  double memory_bytes_per_second = 0;        ///< read and written together
+  double gemm_efficiency = 1;                ///< of the peak, in a GEMM that fills the device
+  double attention_efficiency = 1;           ///< of the peak, in fused attention (computed half counted)
+  double memory_efficiency = 1;              ///< of the memory bandwidth, in a memory-bound kernel
+  Seconds kernel_fixed{0};                   ///< of every kernel, whatever its size
+  int compute_units = 1;                     ///< that share a GEMM's output tiles
+  int gemm_tile = 1;                         ///< edge of an output tile in elements; 1: no quantisation
+
+  friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
+};
+
+/// One direction of one device's link.
+struct LinkSpec {
+  double bytes_per_second = 0;  ///< data sheet
+  double efficiency = 1;        ///< what collectives reach of it
+  Seconds latency{0};           ///< of one hop
+
+  friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
+};
+
+struct ClusterSpec {
+  std::string name;
+  std::string note;
+  int devices = 1;
+  DeviceSpec device;
+  int devices_per_node = 1;
+  std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
+  std::optional<LinkSpec> network;    ///< each device's share of its node's NICs; needed where there is more than one node
+  std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
+  std::map<std::string, std::string> sources;  ///< of the figures, by dotted path ("device.memory_gib")
+};
+
+int node_count(const ClusterSpec& cluster);
+
+/// The same machine with another number of devices. Throws SpecError unless `devices` is at most one node or fills its
+/// nodes, and where several nodes have no network to connect them.
+ClusterSpec resize(ClusterSpec cluster, int devices);
+
+/// "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Throws SpecError if what follows the colon is no number above 0.
+struct ClusterName {
+  std::string preset;
+  std::optional<int> devices;
+};
+ClusterName parse_cluster_name(std::string_view name);
+
+/// Throws SpecError naming `place` unless the sample is of a kernel (kernels/layer.h), a "message" or an "all_reduce", its
+/// shape has that kernel's length and no negative size, and its time and its busy ranks are above 0.
+void check_kernel_sample(const KernelSample& sample, std::string_view place);
+
+/// JSON form, units in the keys:
+///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
+///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "memory_efficiency", "kernel_fixed_us",
+///    "compute_units", "gemm_tile"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us"},
+///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us"}, "kernel_samples": [...]}
+/// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
+/// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
+ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);
+ClusterSpec parse_cluster(std::string_view text, const std::string& file);
+nlohmann::ordered_json to_json(const ClusterSpec& cluster);
+
+}  // namespace plumb

@@ -1,0 +1,28 @@
+#pragma once
+// A Hugging Face config.json, exactly as a repository has it.
+//
+//   ImportedModel imported = model_from_huggingface(text, "config.json");
+//   imported.model.layers; imported.ignored_keys;   // the verb prints the keys once
+//
+// Families by model_type: llama, mistral, qwen2 (RMS norm, SwiGLU, RoPE), gpt2 and gpt_neox (layer norm, GELU, biases).
+// What a file leaves out takes the default of the family's configuration class in the transformers library.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/model_spec.h"
+
+namespace plumb {
+
+struct ImportedModel {
+  ModelSpec model;
+  std::vector<std::string> ignored_keys;  ///< ascending: what does not bear on sizes or costs
+};
+
+/// Throws SpecError if the text is no JSON object, the model_type is missing or none of the families (they are named), a
+/// required key is missing or no positive number, or a value asks for what Plumb does not price (an activation other than
+/// the family's, biases on the attention alone).
+ImportedModel model_from_huggingface(std::string_view text, const std::string& file);
+
+}  // namespace plumb

@@ -1,0 +1,233 @@
+#include "planner/spec/layout.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cctype>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
+constexpr std::array<std::string_view, 3> kUnpricedDegrees = {"cp", "ep", "etp"};
+const std::vector<std::string> kKeys = {"dp",  "tp",        "pp",       "v",     "zero",  "sp", "mbs",
+                                        "recompute", "schedule", "group", "split", "cp",   "ep", "etp"};
+
+std::vector<std::string_view> pieces(std::string_view text, char separator) {
+  std::vector<std::string_view> result;
+  for (std::size_t start = 0; start <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, start), text.size());
+    result.push_back(text.substr(start, end - start));
+    start = end + 1;
+  }
+  return result;
+}
+
+std::int64_t number(std::string_view key, std::string_view text, std::int64_t smallest, std::int64_t largest) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || value < smallest || value > largest) {
+    throw SpecError(fmt::format("layout {}={}: give a whole number from {} to {}", key, text, smallest, largest));
+  }
+  return value;
+}
+
+constexpr std::int64_t kLargestDegree = 1'000'000;
+
+std::vector<int> split_numbers(std::string_view text, char separator) {
+  std::vector<int> split;
+  for (const std::string_view piece : pieces(text, separator)) {
+    split.push_back(static_cast<int>(number("split", piece, 1, kLargestDegree)));
+  }
+  return split;
+}
+
+[[noreturn]] void refuse_degree(std::string_view key) {
+  throw SpecError(fmt::format("layout {}: this version does not price context and expert parallelism: leave it out, or give "
+                              "{}=1",
+                              key, key));
+}
+
+Recompute recompute_from_name(std::string_view name) {
+  const auto it = std::ranges::find(kRecomputeNames, name);
+  if (it == kRecomputeNames.end()) {
+    throw SpecError(fmt::format("layout recompute={}: give {}", name, fmt::join(kRecomputeNames, ", ")));
+  }
+  return static_cast<Recompute>(it - kRecomputeNames.begin());
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+void take(LayoutRequest& request, std::string_view key, std::string_view value) {
+  const auto degree = [&] { return static_cast<int>(number(key, value, 1, kLargestDegree)); };
+  if (key == "dp") request.data = degree();
+  else if (key == "tp") request.tensor = degree();
+  else if (key == "pp") request.pipeline = degree();
+  else if (key == "v") request.chunks = degree();
+  else if (key == "zero") request.zero = static_cast<int>(number(key, value, 0, 3));
+  else if (key == "sp") request.sequence_parallel = number(key, value, 0, 1) == 1;
+  else if (key == "mbs") request.microbatch = number(key, value, 1, kLargestDegree);
+  else if (key == "recompute") request.recompute = recompute_from_name(value);
+  else if (key == "schedule") request.schedule = lower_case(value);
+  else if (key == "group") request.group = static_cast<int>(number(key, value, 0, kLargestDegree));
+  else if (key == "split") request.split = split_numbers(value, ':');
+  else if (std::ranges::find(kUnpricedDegrees, key) != kUnpricedDegrees.end()) {
+    if (degree() != 1) refuse_degree(key);
+  } else if (key == "offload") {
+    if (value != "none") throw SpecError("layout offload: this version does not price offloading: leave it out");
+  } else {
+    throw SpecError(fmt::format("layout {}: there is no such key: did you mean \"{}\"?", key, nearest_name(key, kKeys)));
+  }
+}
+
+}  // namespace
+
+std::string_view recompute_name(Recompute recompute) { return kRecomputeNames[static_cast<std::size_t>(recompute)]; }
+
+std::vector<int> parse_split(std::string_view text) { return split_numbers(text, ','); }
+
+LayoutRequest parse_layout(std::string_view text) {
+  LayoutRequest request;
+  if (text.empty()) return request;
+  std::set<std::string_view> seen;
+  for (const std::string_view piece : pieces(text, ',')) {
+    const std::size_t equals = piece.find('=');
+    if (equals == std::string_view::npos) {
+      throw SpecError(fmt::format("layout \"{}\": write KEY=VALUE, separated by commas, such as tp=2,pp=4", piece));
+    }
+    const std::string_view key = piece.substr(0, equals);
+    if (!seen.insert(key).second) throw SpecError(fmt::format("layout {}: the key is given twice: keep one", key));
+    take(request, key, piece.substr(equals + 1));
+  }
+  return request;
+}
+
+std::string to_text(const LayoutRequest& request) {
+  std::vector<std::string> words;
+  const auto add = [&words](std::string_view key, const auto& field) {
+    if (field) words.push_back(fmt::format("{}={}", key, *field));
+  };
+  add("dp", request.data);
+  add("tp", request.tensor);
+  add("pp", request.pipeline);
+  add("v", request.chunks);
+  add("zero", request.zero);
+  if (request.sequence_parallel) words.push_back(*request.sequence_parallel ? "sp=1" : "sp=0");
+  add("mbs", request.microbatch);
+  if (request.recompute) words.push_back(fmt::format("recompute={}", recompute_name(*request.recompute)));
+  add("schedule", request.schedule);
+  if (request.group.value_or(0) > 0) add("group", request.group);
+  if (request.split) words.push_back(fmt::format("split={}", fmt::join(*request.split, ":")));
+  return fmt::format("{}", fmt::join(words, ","));
+}
+
+std::string to_text(const Layout& layout) { return to_text(request_of(layout)); }
+
+LayoutRequest request_of(const Layout& layout) {
+  LayoutRequest request{.data = layout.data,
+                        .tensor = layout.tensor,
+                        .pipeline = layout.pipeline,
+                        .chunks = layout.chunks,
+                        .zero = layout.zero,
+                        .sequence_parallel = layout.sequence_parallel,
+                        .microbatch = layout.microbatch,
+                        .recompute = layout.recompute,
+                        .schedule = layout.schedule,
+                        .group = layout.group};
+  if (!layout.split.empty()) request.split = layout.split;
+  return request;
+}
+
+Layout layout_of(const LayoutRequest& request) {
+  const Layout plain;
+  return {.data = request.data.value_or(plain.data),
+          .tensor = request.tensor.value_or(plain.tensor),
+          .pipeline = request.pipeline.value_or(plain.pipeline),
+          .chunks = request.chunks.value_or(plain.chunks),
+          .zero = request.zero.value_or(plain.zero),
+          .sequence_parallel = request.sequence_parallel.value_or(plain.sequence_parallel),
+          .microbatch = request.microbatch.value_or(plain.microbatch),
+          .recompute = request.recompute.value_or(plain.recompute),
+          .schedule = request.schedule.value_or(plain.schedule),
+          .group = request.group.value_or(plain.group),
+          .split = request.split.value_or(plain.split)};
+}
+
+ProcessGrid grid_of(const Layout& layout) {
+  return {.tensor = layout.tensor, .data = layout.data, .pipeline = layout.pipeline};
+}
+
+std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout) {
+  const std::int64_t at_once = layout.data * layout.microbatch;
+  if (training.global_batch % at_once != 0) {
+    throw SpecError(fmt::format("a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change "
+                                "one of the three",
+                                training.global_batch, layout.data, layout.microbatch));
+  }
+  return training.global_batch / at_once;
+}
+
+LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  LayoutRequest request;
+  const auto degree = [&](std::string_view key, std::optional<int>& field) {
+    if (object.has(key)) field = static_cast<int>(object.positive_integer(key));
+  };
+  degree("dp", request.data);
+  degree("tp", request.tensor);
+  degree("pp", request.pipeline);
+  degree("v", request.chunks);
+  if (object.has("zero")) {
+    const std::int64_t zero = object.non_negative_integer("zero");
+    if (zero > 3) object.fail("zero", fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
+    request.zero = static_cast<int>(zero);
+  }
+  if (object.has("sp")) request.sequence_parallel = object.boolean("sp");
+  if (object.has("mbs")) request.microbatch = object.positive_integer("mbs");
+  if (object.has("recompute")) {
+    request.recompute = recompute_from_name(object.choice("recompute", {kRecomputeNames.begin(), kRecomputeNames.end()}));
+  }
+  if (object.has("schedule")) request.schedule = lower_case(object.text("schedule"));
+  if (object.has("group")) request.group = static_cast<int>(object.non_negative_integer("group"));
+  if (object.has("split")) {
+    request.split.emplace();
+    for (const std::int64_t layers : object.integers("split")) {
+      if (layers < 1) object.fail("split", fmt::format("{} layers cannot make a stage: give 1 or more to each", layers));
+      request.split->push_back(static_cast<int>(layers));
+    }
+  }
+  for (const std::string_view key : kUnpricedDegrees) {
+    if (object.has(key) && object.positive_integer(key) != 1) refuse_degree(key);
+  }
+  object.finish();
+  return request;
+}
+
+nlohmann::ordered_json to_json(const Layout& layout) {
+  nlohmann::ordered_json json{{"dp", layout.data},
+                              {"tp", layout.tensor},
+                              {"pp", layout.pipeline},
+                              {"v", layout.chunks},
+                              {"zero", layout.zero},
+                              {"sp", layout.sequence_parallel},
+                              {"mbs", layout.microbatch},
+                              {"recompute", recompute_name(layout.recompute)},
+                              {"schedule", layout.schedule}};
+  if (layout.group > 0) json["group"] = layout.group;
+  if (!layout.split.empty()) json["split"] = layout.split;
+  return json;
+}
+
+}  // namespace plumb

@@ -1,0 +1,91 @@
+#pragma once
+// How a model lies over a cluster: the parallel degrees, the schedule, what is sharded and what is recomputed.
+//
+//   LayoutRequest asked = parse_layout("tp=2,pp=4,recompute=full");   // what is not named stays open (search/search.h)
+//
+// `Layout` has every question answered; `LayoutRequest` is the same with open questions, and restricts a search.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/training_spec.h"
+#include "schedules/process_grid.h"
+
+namespace plumb {
+
+/// What F does not keep for the backward (without R actions the backward rebuilds it at its head).
+enum class Recompute : std::uint8_t {
+  kNone,
+  kSelective,  ///< what memory-bound kernels rebuild: the outputs of norms and of the MLP's activation
+  kFull,       ///< everything but each layer's input
+};
+
+struct Layout {
+  int data = 1;
+  int tensor = 1;
+  int pipeline = 1;
+  int chunks = 1;                   ///< v, stages a pipeline rank
+  int zero = 0;                     ///< ZeRO stage (Rajbhandari et al. 2020)
+  bool sequence_parallel = false;   ///< Megatron's, over the tensor group
+  std::int64_t microbatch = 1;      ///< sequences
+  Recompute recompute = Recompute::kNone;
+  std::string schedule = "1f1b";    ///< a name of the catalogue
+  int group = 0;                    ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
+  std::vector<int> split;           ///< [model part] transformer layers; empty: balanced by cost (cost/partition.h)
+
+  friend bool operator==(const Layout&, const Layout&) = default;
+};
+
+struct LayoutRequest {
+  std::optional<int> data;
+  std::optional<int> tensor;
+  std::optional<int> pipeline;
+  std::optional<int> chunks;
+  std::optional<int> zero;
+  std::optional<bool> sequence_parallel;
+  std::optional<std::int64_t> microbatch;
+  std::optional<Recompute> recompute;
+  std::optional<std::string> schedule;
+  std::optional<int> group;
+  std::optional<std::vector<int>> split;
+
+  friend bool operator==(const LayoutRequest&, const LayoutRequest&) = default;
+};
+
+/// "none", "selective", "full".
+std::string_view recompute_name(Recompute recompute);
+
+/// Keys dp, tp, pp, v, zero, sp, mbs, recompute, schedule, group, split (as split=8:8:10:6), comma-separated. cp, ep and
+/// etp are taken as 1. Throws SpecError naming the key: unknown (with the nearest known), twice, not a number above 0, a
+/// degree of cp, ep or etp that this version does not price, offload.
+LayoutRequest parse_layout(std::string_view text);
+
+/// "8,8,10,6" -> {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
+std::vector<int> parse_split(std::string_view text);
+
+/// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b"; of a request, what it
+/// answers.
+std::string to_text(const Layout& layout);
+std::string to_text(const LayoutRequest& request);
+
+/// Every question answered as the layout answers it.
+LayoutRequest request_of(const Layout& layout);
+
+/// The layout that a request says, with 1, none and 1f1b for what it leaves open.
+Layout layout_of(const LayoutRequest& request);
+
+ProcessGrid grid_of(const Layout& layout);
+
+/// Micro-batches of one replica in one step. Throws SpecError if they do not divide the batch.
+std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout);
+
+/// JSON form: the keys of the text form, {"dp": 2, ..., "sp": true, "split": [8, 8]}.
+LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& place);
+nlohmann::ordered_json to_json(const Layout& layout);
+
+}  // namespace plumb

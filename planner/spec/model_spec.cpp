@@ -1,0 +1,117 @@
+#include "planner/spec/model_spec.h"
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+
+std::vector<Layer> model_layers(const ModelSpec& model) {
+  std::vector<Layer> layers;
+  layers.reserve(static_cast<std::size_t>(model.layers) + 2);
+  layers.emplace_back(EmbeddingLayer{.vocab = model.vocab, .hidden = model.hidden, .positions = model.positions});
+  const TransformerLayer block{.hidden = model.hidden,
+                               .heads = model.heads,
+                               .kv_heads = model.kv_heads,
+                               .head_size = model.head_size,
+                               .ffn = model.ffn,
+                               .norm = model.norm,
+                               .mlp = model.mlp,
+                               .exact_gelu = model.exact_gelu,
+                               .qkv_bias = model.qkv_bias,
+                               .linear_bias = model.linear_bias,
+                               .parallel_residual = model.parallel_residual,
+                               .rotary_size = model.rotary_size,
+                               .rope_theta = model.rope_theta,
+                               .window = model.window,
+                               .norm_epsilon = model.norm_epsilon};
+  layers.insert(layers.end(), static_cast<std::size_t>(model.layers), Layer(block));
+  layers.emplace_back(HeadLayer{.vocab = model.vocab,
+                                .hidden = model.hidden,
+                                .norm = model.norm,
+                                .norm_epsilon = model.norm_epsilon,
+                                .tied = model.tied_embeddings});
+  return layers;
+}
+
+std::int64_t model_parameter_count(const ModelSpec& model) {
+  const std::vector<Layer> layers = model_layers(model);
+  const std::int64_t tied_twice = model.tied_embeddings ? model.vocab * model.hidden : 0;
+  return parameter_count(layers.front()) + model.layers * parameter_count(layers[1]) + parameter_count(layers.back()) -
+         tied_twice;
+}
+
+ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  ModelSpec model;
+  model.name = object.text("name");
+  model.source = object.text_or("source", "");
+  model.layers = object.positive_integer("layers");
+  model.hidden = object.positive_integer("hidden");
+  model.heads = object.positive_integer("heads");
+  model.kv_heads = object.positive_integer_or("kv_heads", model.heads);
+  if (model.heads % model.kv_heads != 0) {
+    object.fail("kv_heads", fmt::format("{} does not divide the {} heads: each group of heads shares one", model.kv_heads,
+                                        model.heads));
+  }
+  if (!object.has("head_size") && model.hidden % model.heads != 0) {
+    object.fail("head_size", fmt::format("this key is missing, and {} heads do not divide a hidden size of {}: add it",
+                                         model.heads, model.hidden));
+  }
+  model.head_size = object.positive_integer_or("head_size", model.hidden / model.heads);
+  model.ffn = object.positive_integer("ffn");
+  model.vocab = object.positive_integer("vocab");
+  model.positions = object.non_negative_integer_or("positions", 0);
+  if (object.has("norm")) {
+    model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
+  }
+  if (object.has("norm_epsilon")) model.norm_epsilon = object.positive_number("norm_epsilon");
+  if (object.has("mlp")) {
+    model.mlp = object.choice("mlp", {"swiglu", "gelu"}) == "gelu" ? MlpKind::kGelu : MlpKind::kSwiglu;
+  }
+  model.exact_gelu = object.boolean_or("exact_gelu", false);
+  model.qkv_bias = object.boolean_or("qkv_bias", false);
+  model.linear_bias = object.boolean_or("linear_bias", false);
+  model.parallel_residual = object.boolean_or("parallel_residual", false);
+  model.rotary_size = object.non_negative_integer_or("rotary_size", model.positions > 0 ? 0 : model.head_size);
+  if (model.rotary_size > model.head_size || model.rotary_size % 2 != 0) {
+    object.fail("rotary_size", fmt::format("{} is no even number of channels of a head of {}: give 0 to {}",
+                                           model.rotary_size, model.head_size, model.head_size / 2 * 2));
+  }
+  if (object.has("rope_theta")) model.rope_theta = object.positive_number("rope_theta");
+  model.window = object.non_negative_integer_or("window", 0);
+  model.tied_embeddings = object.boolean_or("tied_embeddings", false);
+  object.finish();
+  return model;
+}
+
+ModelSpec parse_model(std::string_view text, const std::string& file) {
+  return model_from_json(parse_json(text, file), file);
+}
+
+nlohmann::ordered_json to_json(const ModelSpec& model) {
+  return {{"name", model.name},
+          {"source", model.source},
+          {"layers", model.layers},
+          {"hidden", model.hidden},
+          {"heads", model.heads},
+          {"kv_heads", model.kv_heads},
+          {"head_size", model.head_size},
+          {"ffn", model.ffn},
+          {"vocab", model.vocab},
+          {"positions", model.positions},
+          {"norm", model.norm == NormKind::kRmsNorm ? "rms" : "layer"},
+          {"norm_epsilon", model.norm_epsilon},
+          {"mlp", model.mlp == MlpKind::kSwiglu ? "swiglu" : "gelu"},
+          {"exact_gelu", model.exact_gelu},
+          {"qkv_bias", model.qkv_bias},
+          {"linear_bias", model.linear_bias},
+          {"parallel_residual", model.parallel_residual},
+          {"rotary_size", model.rotary_size},
+          {"rope_theta", model.rope_theta},
+          {"window", model.window},
+          {"tied_embeddings", model.tied_embeddings}};
+}
+
+}  // namespace plumb

@@ -1,0 +1,59 @@
+#pragma once
+// A decoder-only transformer by its sizes, and the layers it stands for.
+//
+//   ModelSpec model = parse_model(text_of("tools/specs/models/llama-3-8b.json"), "llama-3-8b.json");
+//   model_parameter_count(model) == 8'030'261'248
+//   model_layers(model).size()   == 34          // embedding, 32 transformer layers, head
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/layer.h"
+
+namespace plumb {
+
+struct ModelSpec {
+  std::string name;
+  std::string source;             ///< where the sizes are published
+  std::int64_t layers = 0;
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_size = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocab = 0;
+  std::int64_t positions = 0;     ///< rows of a learned position table; 0: none
+  NormKind norm = NormKind::kRmsNorm;
+  double norm_epsilon = 1e-5;
+  MlpKind mlp = MlpKind::kSwiglu;
+  bool exact_gelu = false;
+  bool qkv_bias = false;
+  bool linear_bias = false;
+  bool parallel_residual = false;
+  std::int64_t rotary_size = 0;   ///< leading channels of each head that RoPE turns; 0: no RoPE
+  double rope_theta = 10000.0;
+  std::int64_t window = 0;        ///< sliding attention window in tokens; 0: the whole past
+  bool tied_embeddings = false;
+
+  friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
+};
+
+/// Embedding, `layers` transformer layers, head.
+std::vector<Layer> model_layers(const ModelSpec& model);
+
+/// Trained parameters; a tied table counts once.
+std::int64_t model_parameter_count(const ModelSpec& model);
+
+/// JSON form: every member by its name here ("norm": "rms" or "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads` is
+/// `heads`, `head_size` is hidden / heads, and `rotary_size` is head_size unless there are learned positions; the other
+/// optional keys have the defaults above. Reading throws SpecError with the place of what is wrong: an unknown
+/// or missing key, a wrong type, a size below 1, heads that kv_heads do not divide, a rotary_size above head_size or odd.
+ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
+ModelSpec parse_model(std::string_view text, const std::string& file);
+nlohmann::ordered_json to_json(const ModelSpec& model);
+
+}  // namespace plumb

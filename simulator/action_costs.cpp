@@ -1,0 +1,76 @@
+#include "simulator/action_costs.h"
+
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+SimTime occupancy(const LinkCost& link, std::int64_t bytes, int source_rank, int destination_rank) {
+  if (!(link.bytes_per_second > 0)) {
+    throw SpecError(fmt::format("the link from rank {} to rank {} has a bandwidth of {} bytes/s: give a positive one",
+                                source_rank, destination_rank, link.bytes_per_second));
+  }
+  return to_sim_time(Seconds{static_cast<double>(bytes) / link.bytes_per_second});
+}
+
+}  // namespace
+
+ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
+  const int stages = static_cast<int>(schedule.stages.size());
+  if (static_cast<int>(costs.stages.size()) != stages) {
+    throw SpecError(fmt::format("the cost table has {} stages, the schedule {}: give a row for each", costs.stages.size(), stages));
+  }
+  for (int s = 0; s < stages; ++s) {
+    const int rank = schedule.stages[s].rank;
+    if (rank < 0 || rank >= static_cast<int>(schedule.ranks.size())) {
+      throw ScheduleError(fmt::format("stage {} lies on rank {}, but the schedule has {} ranks", s, rank, schedule.ranks.size()));
+    }
+  }
+
+  ActionCosts converted{.stages = stages};
+  converted.ranges.reserve(static_cast<std::size_t>(kOpCount) * stages);
+  for (int op = 0; op < kOpCount; ++op) {
+    for (int s = 0; s < stages; ++s) {
+      const auto count = static_cast<std::int32_t>(costs.stages[s].segments[op].size());
+      converted.ranges.push_back({.first = static_cast<std::int32_t>(converted.durations.size()), .count = count});
+      for (std::int32_t part = 0; part < count; ++part) {
+        const Action action{.op = static_cast<Op>(op), .part = static_cast<std::int16_t>(part), .stage = s};
+        converted.durations.push_back(duration_of(costs, action));
+      }
+    }
+  }
+
+  std::map<std::tuple<int, int, bool>, int> channels;
+  const auto transfer = [&](int stage, int destination_stage, std::int64_t bytes, bool gradient) {
+    if (destination_stage < 0) return TransferCost{};
+    const int source_rank = schedule.stages[stage].rank;
+    const int destination_rank = schedule.stages[destination_stage].rank;
+    const LinkCost& link = link_between(costs, source_rank, destination_rank);
+    const auto channel = channels.try_emplace({source_rank, destination_rank, gradient}, static_cast<int>(channels.size()));
+    return TransferCost{.occupied = occupancy(link, bytes, source_rank, destination_rank),
+                        .latency = to_sim_time(link.latency),
+                        .destination_stage = destination_stage,
+                        .destination_rank = destination_rank,
+                        .channel = channel.first->second};
+  };
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  for (int s = 0; s < stages; ++s) {
+    const StageCosts& stage = costs.stages[s];
+    converted.activation_transfer.push_back(transfer(s, neighbors.successor[s], stage.activation_message_bytes, false));
+    converted.gradient_transfer.push_back(transfer(s, neighbors.predecessor[s], stage.gradient_message_bytes, true));
+  }
+  converted.channels = static_cast<int>(channels.size());
+  return converted;
+}
+
+void refuse_part(const Action& action, int parts) {
+  throw SpecError(fmt::format("{} has no cost: stage {} has costs for {} parts of {}; give one for all parts, or one each",
+                              to_text(action), action.stage, parts, op_name(action.op)));
+}
+
+}  // namespace plumb

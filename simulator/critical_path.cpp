@@ -1,0 +1,26 @@
+#include "simulator/critical_path.h"
+
+#include <algorithm>
+
+namespace plumb {
+
+std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times) {
+  if (times.end.empty()) return {};
+  const ActionIds ids = action_ids(schedule);
+  std::vector<CriticalStep> path;
+  auto id = static_cast<std::int32_t>(std::ranges::max_element(times.end) - times.end.begin());
+  while (id != ActionTable::kNone) {
+    const ActionPlace place = place_of(ids, id);
+    path.push_back({.rank = place.rank,
+                    .position = place.position,
+                    .action = schedule.ranks[place.rank][place.position],
+                    .start = times.start[id],
+                    .end = times.end[id],
+                    .reason = times.causes[id].reason});
+    id = times.causes[id].action;
+  }
+  std::ranges::reverse(path);
+  return path;
+}
+
+}  // namespace plumb

@@ -1,0 +1,12 @@
+#pragma once
+// The error of a schedule whose ranks wait for each other.
+
+#include "schedules/error.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// For a schedule that does not run to its end: names the cycle of waiting, action by action, with ranks and positions.
+ScheduleError deadlock_error(const Schedule& schedule, Sends sends);
+
+}  // namespace plumb

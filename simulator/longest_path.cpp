@@ -1,0 +1,71 @@
+#include "simulator/longest_path.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include <boost/graph/topological_sort.hpp>
+#include <boost/range/iterator_range.hpp>
+
+#include "schedules/action_graph.h"
+#include "simulator/deadlock.h"
+
+namespace plumb {
+namespace {
+
+/// [action id] what it holds its rank or channel for. A pair's first action holds it for both.
+std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts& costs) {
+  std::vector<SimTime> occupied;
+  for (const auto& actions : schedule.ranks) {
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& action = actions[i];
+      SimTime time = is_send(action.op) ? transfer_of(costs, action).occupied : duration_of(costs, action);
+      if (action.overlaps_next) time += duration_of(costs, actions[i + 1]);
+      occupied.push_back(time);
+    }
+  }
+  return occupied;
+}
+
+/// [action id] how much later than that the action has delivered.
+std::vector<SimTime> latencies(const Schedule& schedule, const ActionCosts& costs) {
+  std::vector<SimTime> latency;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      latency.push_back(is_send(action.op) ? transfer_of(costs, action).latency : SimTime{0});
+    }
+  }
+  return latency;
+}
+
+}  // namespace
+
+std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionCosts& costs, Sends sends) {
+  const ActionGraph graph = action_graph(schedule, sends);
+  if (!find_cycle(graph).empty()) throw deadlock_error(schedule, sends);
+  std::vector<ActionGraph::vertex_descriptor> order;
+  order.reserve(num_vertices(graph));
+  boost::topological_sort(graph, std::back_inserter(order));
+
+  const std::vector<SimTime> occupied = occupied_times(schedule, costs);
+  const std::vector<SimTime> latency = latencies(schedule, costs);
+  std::vector<SimTime> start(num_vertices(graph), SimTime{0});
+  for (auto from = order.rbegin(); from != order.rend(); ++from) {
+    for (const auto edge : boost::make_iterator_range(out_edges(*from, graph))) {
+      SimTime bound = start[*from];
+      if (graph[edge].wait != Wait::kStart) bound += occupied[*from];
+      if (graph[edge].wait == Wait::kDelivered) bound += latency[*from];
+      SimTime& later = start[target(edge, graph)];
+      later = std::max(later, bound);
+    }
+  }
+  // The second action of a pair has no edges of its own.
+  std::size_t id = 0;
+  for (const auto& actions : schedule.ranks) {
+    for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
+      if (i > 0 && actions[i - 1].overlaps_next) start[id] = start[id - 1];
+    }
+  }
+  return start;
+}
+
+}  // namespace plumb

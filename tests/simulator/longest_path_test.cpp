@@ -1,0 +1,68 @@
+// The engine against the longest path of the action graph, over everything the catalogue makes.
+
+#include <doctest/doctest.h>
+
+#include "schedules/action_table.h"
+#include "schedules/forms/text_form.h"
+#include "simulator/action_costs.h"
+#include "simulator/engine.h"
+#include "simulator/longest_path.h"
+#include "tests/simulator/support.h"
+
+using namespace plumb;
+
+namespace {
+
+/// Actions whose start differs, for both send modes.
+int differences(const Schedule& schedule, std::uint64_t seed) {
+  const ActionCosts costs = convert_costs(schedule, random_costs(schedule, seed));
+  const ActionTable table(schedule);
+  int count = 0;
+  for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous}) {
+    const std::vector<SimTime> engine = action_times(schedule, table, costs, sends, false).start;
+    const std::vector<SimTime> reference = longest_path_starts(schedule, costs, sends);
+    for (std::size_t id = 0; id < reference.size(); ++id) count += engine[id] != reference[id] ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_SUITE("property") {
+  TEST_CASE("the engine starts every action when the longest path of the action graph says, whatever the costs") {
+    for (int p = 1; p <= 9; ++p) {
+      for (int v = 1; v <= 4; ++v) {
+        for (int m = 1; m <= 3 * p; ++m) {
+          for (const Schedule& schedule : all_lowered(p, m, v)) {
+            INFO(schedule.name, " p=", p, " v=", v, " m=", m);
+            REQUIRE(differences(schedule, static_cast<std::uint64_t>(p * 10000 + v * 1000 + m)) == 0);
+          }
+        }
+      }
+    }
+  }
+
+  TEST_CASE("so it does with data parallelism, whose collectives run on channels of their own") {
+    for (int zero = 0; zero <= 3; ++zero) {
+      for (const char* name : {"gpipe", "1f1b", "interleaved"}) {
+        for (int m = 1; m <= 8; ++m) {
+          const Schedule schedule = lower(make_schedule(name, {.ranks = 4, .microbatches = m}),
+                                          {.data = {.enabled = true, .zero = zero}});
+          INFO(schedule.name, " zero=", zero, " m=", m);
+          CHECK(differences(schedule, static_cast<std::uint64_t>(zero * 100 + m)) == 0);
+        }
+      }
+    }
+  }
+
+  TEST_CASE("so it does with overlapped pairs and with sequence slices") {
+    const Schedule pairs = lower(parse_schedule("0F0 0F1 0F2 0B0&0F3 0B1 0B2 0B3\n"
+                                                "1F0 1F1 1B0&1F2 1B1&1F3 1B2 1B3\n"));
+    const Schedule slices = lower(parse_schedule("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"
+                                                 "1F0 1F0/1 1B0/1 1B0 1F1 1F1/1 1B1/1 1B1\n"));
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      CHECK(differences(pairs, seed) == 0);
+      CHECK(differences(slices, seed) == 0);
+    }
+  }
+}

@@ -1,0 +1,65 @@
+#pragma once
+// Shared by the simulator's tests: lowered schedules by name, costs, and random costs from a seed.
+
+#include <cstdint>
+#include <random>
+#include <string_view>
+#include <vector>
+
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "simulator/simulate.h"
+
+namespace plumb {
+
+inline constexpr SimTime kSecond{1'000'000'000'000};
+
+inline Schedule lowered(std::string_view name, int ranks, int microbatches, int chunks = 1) {
+  return lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
+}
+
+inline int stage_count(const Schedule& schedule) { return static_cast<int>(schedule.stages.size()); }
+
+/// Costs of one chunk, in seconds: forward, whole backward, hop latency.
+inline CostTable whole_costs(int stages, double forward, double backward, double hop = 0) {
+  return chunk_cost_table(stages, {.forward = {Seconds{forward}}, .backward = {Seconds{backward}}, .hop_latency = Seconds{hop}});
+}
+
+/// Unequal costs by operation and stage, links of unequal latency and bandwidth, some of them free; whole picoseconds.
+inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto picoseconds = [&random](std::uint64_t below) { return Seconds{static_cast<double>(random() % below) * 1e-12}; };
+  CostTable costs;
+  costs.stages.resize(schedule.stages.size());
+  for (StageCosts& stage : costs.stages) {
+    for (auto& by_part : stage.segments) by_part = {{Segment{.seconds = picoseconds(1000)}}};
+    stage.activation_message_bytes = static_cast<std::int64_t>(random() % 500);
+    stage.gradient_message_bytes = static_cast<std::int64_t>(random() % 500);
+    stage.memory = {.parameter_bytes = static_cast<std::int64_t>(random() % 100),
+                    .forward_bytes = static_cast<std::int64_t>(random() % 100)};
+  }
+  const int ranks = static_cast<int>(schedule.ranks.size());
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (random() % 4 == 0) continue;
+      costs.links[{from, to}] = {.latency = picoseconds(300), .bytes_per_second = 1e12 / static_cast<double>(1 + random() % 3)};
+    }
+  }
+  return costs;
+}
+
+/// Every schedule of the catalogue that accepts these numbers, lowered.
+inline std::vector<Schedule> all_lowered(int ranks, int microbatches, int chunks) {
+  std::vector<Schedule> schedules;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (chunks > 1 && !entry.takes_chunks) continue;
+    try {
+      schedules.push_back(lower(entry.make({.ranks = ranks, .microbatches = microbatches, .chunks = chunks})));
+    } catch (const InputError&) {  // a constraint of that schedule on p, v, m
+    }
+  }
+  return schedules;
+}
+
+}  // namespace plumb
