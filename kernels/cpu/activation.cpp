@@ -6,20 +6,26 @@
 namespace plumb {
 namespace {
 
-float sigmoid(float x) { return 1.0F / (1.0F + std::exp(-x)); }
+float sigmoid(float x) {
+  return 1.0F / (1.0F + std::exp(-x));
+}
 
 // The tanh form is 0.5 x (1 + tanh u) = x sigmoid(2u), u = sqrt(2/pi) (x + 0.044715 x^3).
 constexpr float kCubic = 0.044715F;
 const float kTwiceRoot = 2.0F * std::sqrt(2.0F / std::numbers::pi_v<float>);
 
-float gelu_tanh(float x) { return x * sigmoid(kTwiceRoot * (x + kCubic * x * x * x)); }
+float gelu_tanh(float x) {
+  return x * sigmoid(kTwiceRoot * (x + kCubic * x * x * x));
+}
 
 float gelu_tanh_slope(float x) {
   const float s = sigmoid(kTwiceRoot * (x + kCubic * x * x * x));
   return s + x * s * (1.0F - s) * kTwiceRoot * (1.0F + 3.0F * kCubic * x * x);
 }
 
-float normal_cdf(float x) { return 0.5F * std::erfc(-x / std::numbers::sqrt2_v<float>); }
+float normal_cdf(float x) {
+  return 0.5F * std::erfc(-x / std::numbers::sqrt2_v<float>);
+}
 
 float gelu_erf_slope(float x) {
   const float density = std::exp(-0.5F * x * x) * std::numbers::inv_sqrtpi_v<float> / std::numbers::sqrt2_v<float>;

@@ -1,6 +1,6 @@
 #pragma once
-// The MLP's nonlinearities. KernelKind kActivationForward and kActivationBackward; the backward writes the gradient of the
-// input in place of the input.
+// The MLP's nonlinearities. KernelKind kActivationForward and kActivationBackward; the backward writes the gradient of
+// the input in place of the input.
 
 #include <cstdint>
 

@@ -12,7 +12,9 @@ namespace {
 
 constexpr std::int64_t kBlockRows = 64;  // query rows at once: scores of 64 x 2048 keys fit the second-level cache
 
-blasint as_blas(std::int64_t size) { return static_cast<blasint>(size); }
+blasint as_blas(std::int64_t size) {
+  return static_cast<blasint>(size);
+}
 
 /// A matrix inside a larger row-major one.
 struct Panel {
@@ -60,12 +62,12 @@ Block block_at(std::int64_t first, const AttentionSize& size) {
 /// Where one head of one sequence finds its columns.
 struct HeadPlace {
   std::int64_t qkv_width;
-  std::int64_t query;        // element of the head's first query in qkv
+  std::int64_t query;  // element of the head's first query in qkv
   std::int64_t key;
   std::int64_t value;
   std::int64_t output_width;
-  std::int64_t output;       // element of the head's first output
-  std::int64_t statistics;   // element of the head's first log-sum-exp
+  std::int64_t output;      // element of the head's first output
+  std::int64_t statistics;  // element of the head's first log-sum-exp
 };
 
 HeadPlace place_of(std::int64_t sequence, std::int64_t head, const AttentionSize& size) {
@@ -81,8 +83,8 @@ HeadPlace place_of(std::int64_t sequence, std::int64_t head, const AttentionSize
           .statistics = (sequence * size.heads + head) * size.sequence};
 }
 
-/// Scores of one query row become probabilities: exp(score - log_sum_exp) where the mask lets the key through, 0 elsewhere.
-/// scores: [keys of the block]
+/// Scores of one query row become probabilities: exp(score - log_sum_exp) where the mask lets the key through, 0
+/// elsewhere. scores: [keys of the block]
 void probabilities(float* scores, std::int64_t query, float log_sum_exp, const Block& block, std::int64_t window) {
   const std::int64_t begin = first_key_of(query, window) - block.first_key, end = query + 1 - block.first_key;
   std::fill(scores, scores + begin, 0.0F);
@@ -129,8 +131,8 @@ void attention_forward(float* output, float* log_sum_exp, const float* qkv, cons
   }
 }
 
-void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output, const float* log_sum_exp,
-                        const AttentionSize& size, float* scratch) {
+void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
+                        const float* log_sum_exp, const AttentionSize& size, float* scratch) {
   const float scale = 1.0F / std::sqrt(static_cast<float>(size.head_size));
   const std::int64_t d = size.head_size, width = (size.heads + 2 * size.kv_heads) * d;
   std::fill(dqkv, dqkv + size.batch * size.sequence * width, 0.0F);
@@ -145,13 +147,14 @@ void attention_backward(float* dqkv, const float* doutput, const float* qkv, con
         const Panel value_rows{qkv + at.value + block.first_key * width, width};
         const Panel doutput_rows{doutput + at.output + first * at.output_width, at.output_width};
         const float* output_rows = output + at.output + first * at.output_width;
-        float* scores = scratch;                 // [rows, keys], then the probabilities, then the scores' gradient
+        float* scores = scratch;                      // [rows, keys], then the probabilities, then the scores' gradient
         float* dprobability = scratch + rows * keys;  // [rows, keys]
 
         multiply_transposed(scores, keys, query_rows, key_rows, rows, keys, d, scale);
         for (std::int64_t row = 0; row < rows; ++row)
           probabilities(scores + row * keys, first + row, log_sum_exp[at.statistics + first + row], block, size.window);
-        accumulate_transposed(dqkv + at.value + block.first_key * width, width, {scores, keys}, doutput_rows, keys, d, rows);
+        accumulate_transposed(dqkv + at.value + block.first_key * width, width, {scores, keys}, doutput_rows, keys, d,
+                              rows);
         multiply_transposed(dprobability, keys, doutput_rows, value_rows, rows, keys, d, 1.0F);
         for (std::int64_t row = 0; row < rows; ++row) {
           const float* dout = doutput_rows.data + row * doutput_rows.stride;
@@ -162,7 +165,8 @@ void attention_backward(float* dqkv, const float* doutput, const float* qkv, con
           for (std::int64_t key = 0; key < keys; ++key) p[key] *= scale * (dp[key] - mean);
         }
         multiply(dqkv + at.query + first * width, width, {scores, keys}, key_rows, rows, d, keys);
-        accumulate_transposed(dqkv + at.key + block.first_key * width, width, {scores, keys}, query_rows, keys, d, rows);
+        accumulate_transposed(dqkv + at.key + block.first_key * width, width, {scores, keys}, query_rows, keys, d,
+                              rows);
       }
     }
   }

@@ -5,7 +5,9 @@
 namespace plumb {
 namespace {
 
-blasint as_blas(std::int64_t size) { return static_cast<blasint>(size); }
+blasint as_blas(std::int64_t size) {
+  return static_cast<blasint>(size);
+}
 
 }  // namespace
 
@@ -24,9 +26,13 @@ void linear_weight_grad(float* dweight, const float* dy, const float* x, const G
               as_blas(size.m), x, as_blas(size.n), 1.0F, dweight, as_blas(size.n));
 }
 
-void use_one_blas_thread() { openblas_set_num_threads(1); }
+void use_one_blas_thread() {
+  openblas_set_num_threads(1);
+}
 
-std::string blas_core() { return openblas_get_corename(); }
+std::string blas_core() {
+  return openblas_get_corename();
+}
 
 std::optional<std::string> better_blas_core() {
 #if defined(__x86_64__)

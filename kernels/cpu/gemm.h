@@ -1,6 +1,6 @@
 #pragma once
-// The three products of a linear layer, by OpenBLAS. Matrices are row-major and dense; weights are [out, in]. KernelKind
-// kGemm with count 1: `size` is the {m, n, k} of the call's shape, and each function one GemmForm.
+// The three products of a linear layer, by OpenBLAS. Matrices are row-major and dense; weights are [out, in].
+// KernelKind kGemm with count 1: `size` is the {m, n, k} of the call's shape, and each function one GemmForm.
 
 #include <cstdint>
 #include <optional>
@@ -27,12 +27,12 @@ void linear_weight_grad(float* dweight, const float* dy, const float* x, const G
 /// Call it before threads start.
 void use_one_blas_thread();
 
-/// The processor that OpenBLAS took this one for, e.g. "SkylakeX". What it does not know (processors newer than the library)
-/// it takes for "Prescott", at a quarter of the speed.
+/// The processor that OpenBLAS took this one for, e.g. "SkylakeX". What it does not know (processors newer than the
+/// library) it takes for "Prescott", at a quarter of the speed.
 std::string blas_core();
 
-/// A value of the environment variable OPENBLAS_CORETYPE that serves this processor better than what blas_core() says, or
-/// nothing. OpenBLAS reads it when the program starts.
+/// A value of the environment variable OPENBLAS_CORETYPE that serves this processor better than what blas_core() says,
+/// or nothing. OpenBLAS reads it when the program starts.
 std::optional<std::string> better_blas_core();
 
 }  // namespace plumb

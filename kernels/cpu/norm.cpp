@@ -25,9 +25,8 @@ void rms_norm_backward(float* dx, float* dgain, const float* dy, const float* re
     float* dx_row = dx + row * columns;
     const float scale = rstd[row];
     for (std::int64_t c = 0; c < columns; ++c) dgain[c] += dy_row[c] * (x_row[c] * scale);
-    const float projection =
-        lane_sum(columns, [&](std::int64_t c) { return dy_row[c] * gain[c] * x_row[c]; }) * scale * scale /
-        static_cast<float>(columns);
+    const float projection = lane_sum(columns, [&](std::int64_t c) { return dy_row[c] * gain[c] * x_row[c]; }) * scale *
+                             scale / static_cast<float>(columns);
     if (residual_gradient == nullptr) {
       for (std::int64_t c = 0; c < columns; ++c) dx_row[c] = scale * (dy_row[c] * gain[c] - x_row[c] * projection);
     } else {
@@ -53,7 +52,8 @@ void layer_norm_forward(float* y, float* mean, float* rstd, const float* x, cons
 }
 
 void layer_norm_backward(float* dx, float* dgain, float* dbias, const float* dy, const float* residual_gradient,
-                         const float* x, const float* mean, const float* rstd, const float* gain, const NormSize& size) {
+                         const float* x, const float* mean, const float* rstd, const float* gain,
+                         const NormSize& size) {
   const std::int64_t columns = size.columns;
   const float count = static_cast<float>(columns);
   for (std::int64_t row = 0; row < size.rows; ++row) {
@@ -65,7 +65,8 @@ void layer_norm_backward(float* dx, float* dgain, float* dbias, const float* dy,
     for (std::int64_t c = 0; c < columns; ++c) dbias[c] += dy_row[c];
     const float average = lane_sum(columns, [&](std::int64_t c) { return dy_row[c] * gain[c]; }) / count;
     const float projection =
-        lane_sum(columns, [&](std::int64_t c) { return dy_row[c] * gain[c] * (x_row[c] - center); }) * scale * scale / count;
+        lane_sum(columns, [&](std::int64_t c) { return dy_row[c] * gain[c] * (x_row[c] - center); }) * scale * scale /
+        count;
     if (residual_gradient == nullptr) {
       for (std::int64_t c = 0; c < columns; ++c)
         dx_row[c] = scale * (dy_row[c] * gain[c] - average - (x_row[c] - center) * projection);

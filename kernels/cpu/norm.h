@@ -1,7 +1,7 @@
 #pragma once
 // RMSNorm and LayerNorm over the channels of each row. KernelKind kNormForward and kNormBackward. The backward adds the
-// norm's gradient to what reaches its input past it (the residual), so that a block needs no extra addition; there `dx` may
-// be the same memory as `x` or `residual_gradient`.
+// norm's gradient to what reaches its input past it (the residual), so that a block needs no extra addition; there `dx`
+// may be the same memory as `x` or `residual_gradient`.
 
 #include <cstdint>
 
@@ -26,8 +26,8 @@ void rms_norm_backward(float* dx, float* dgain, const float* dy, const float* re
 void layer_norm_forward(float* y, float* mean, float* rstd, const float* x, const float* gain, const float* bias,
                         const NormSize& size, float epsilon);
 
-/// dx = residual_gradient + the norm's gradient; dgain and dbias += column sums. A null residual_gradient counts as zeros.
-/// dx, dy, x, residual_gradient: [R, C]; gain, dgain, dbias: [C]; mean, rstd: [R]
+/// dx = residual_gradient + the norm's gradient; dgain and dbias += column sums. A null residual_gradient counts as
+/// zeros. dx, dy, x, residual_gradient: [R, C]; gain, dgain, dbias: [C]; mean, rstd: [R]
 void layer_norm_backward(float* dx, float* dgain, float* dbias, const float* dy, const float* residual_gradient,
                          const float* x, const float* mean, const float* rstd, const float* gain, const NormSize& size);
 

@@ -1,6 +1,7 @@
 #pragma once
-// Sums in a fixed order: 16 interleaved partial sums, added pairwise at the end, then the rest. The order depends on the
-// length alone, so results do not depend on threads or alignment, and the compiler can keep the lanes in vector registers.
+// Sums in a fixed order: 16 interleaved partial sums, added pairwise at the end, then the rest. The order depends on
+// the length alone, so results do not depend on threads or alignment, and the compiler can keep the lanes in vector
+// registers.
 
 #include <algorithm>
 #include <array>

@@ -44,7 +44,9 @@ Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
         const std::int64_t kv = head * z.kv_heads / z.heads;
         const auto query = (b * z.sequence + i) * width + head * d;
         const auto key = [&](std::int64_t j) { return (b * z.sequence + j) * width + (z.heads + kv) * d; };
-        const auto value = [&](std::int64_t j) { return (b * z.sequence + j) * width + (z.heads + z.kv_heads + kv) * d; };
+        const auto value = [&](std::int64_t j) {
+          return (b * z.sequence + j) * width + (z.heads + z.kv_heads + kv) * d;
+        };
         const auto out = (b * z.sequence + i) * out_width + head * d;
         const std::int64_t first = z.window > 0 ? std::max<std::int64_t>(0, i - z.window + 1) : 0;
         const double scale = 1 / std::sqrt(double(d));
@@ -75,7 +77,9 @@ Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
   return result;
 }
 
-Values as_floats(const std::vector<double>& values) { return {values.begin(), values.end()}; }
+Values as_floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
 
 }  // namespace
 

@@ -28,6 +28,7 @@ TEST_CASE("the gradient of the cross-entropy agrees with finite differences and 
 TEST_CASE("large logits do not overflow") {
   Values logits = {1000.0F, -1000.0F, 999.0F};
   const std::vector<std::int32_t> targets = {1};
-  CHECK(cross_entropy(logits.data(), targets.data(), 1, 3, 1.0F) == doctest::Approx(2000.0 + std::log1p(std::exp(-1.0))));
+  CHECK(cross_entropy(logits.data(), targets.data(), 1, 3, 1.0F) ==
+        doctest::Approx(2000.0 + std::log1p(std::exp(-1.0))));
   CHECK(logits[1] == doctest::Approx(-1.0F));
 }

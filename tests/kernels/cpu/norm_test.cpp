@@ -60,7 +60,8 @@ TEST_CASE("LayerNorm gives rows of mean zero and variance one before gain and bi
 }
 
 TEST_CASE("the gradients of LayerNorm agree with finite differences") {
-  Values x = random_values(kElements, 1), gain = random_values(kSize.columns, 2), bias = random_values(kSize.columns, 4);
+  Values x = random_values(kElements, 1), gain = random_values(kSize.columns, 2),
+         bias = random_values(kSize.columns, 4);
   const Values dy = random_values(kElements, 3);
   Values y(kElements), mean(kSize.rows), rstd(kSize.rows), dx(kElements), dgain(kSize.columns), dbias(kSize.columns);
   layer_norm_forward(y.data(), mean.data(), rstd.data(), x.data(), gain.data(), bias.data(), kSize, kEpsilon);
@@ -80,7 +81,8 @@ TEST_CASE("a norm's backward adds the residual's gradient, also in place of its 
   rms_norm_forward(y.data(), rstd.data(), x.data(), gain.data(), kSize, kEpsilon);
   rms_norm_backward(alone.data(), dgain.data(), dy.data(), nullptr, x.data(), rstd.data(), gain.data(), kSize);
   Values in_place = x;
-  rms_norm_backward(in_place.data(), dgain.data(), dy.data(), past.data(), in_place.data(), rstd.data(), gain.data(), kSize);
+  rms_norm_backward(in_place.data(), dgain.data(), dy.data(), past.data(), in_place.data(), rstd.data(), gain.data(),
+                    kSize);
   for (std::size_t i = 0; i < alone.size(); ++i) CHECK(in_place[i] == doctest::Approx(alone[i] + past[i]));
 
   layer_norm_forward(y.data(), mean.data(), rstd.data(), x.data(), gain.data(), bias.data(), kSize, kEpsilon);
