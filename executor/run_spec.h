@@ -6,31 +6,31 @@
 #include <vector>
 
 #include "kernels/layer.h"
+#include "kernels/optimizer.h"
 #include "schedules/process_grid.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
 
-/// AdamW (Loshchilov & Hutter 2019) with bias correction; weight decay is decoupled and spares one-dimensional tensors.
-struct AdamW {
-  float learning_rate = 1e-3F;
-  float beta1 = 0.9F;
-  float beta2 = 0.95F;
-  float epsilon = 1e-8F;
-  float weight_decay = 0.1F;
+/// What F keeps for the backward.
+enum class Recompute : std::uint8_t {
+  kNone,  ///< everything (saved_tensors)
+  kFull,  ///< the stage's input; R, or the head of the backward, rebuilds the rest
 };
 
 struct RunSpec {
   std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
-  ProcessGrid grid;                              ///< pipeline and data degrees; the cpu backend of this issue: no others
-  Schedule schedule;                             ///< lowered; one step (or, if asynchronous, one run between flushes)
+  ProcessGrid grid;   ///< pipeline and data degrees; the cpu backend of this issue: no others
+  Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
-  std::int64_t microbatch = 1;                   ///< sequences of a micro-batch
-  std::int64_t sequence = 0;                     ///< tokens of a sequence
+  Recompute recompute = Recompute::kNone;
+  std::int64_t microbatch = 1;  ///< sequences of a micro-batch
+  std::int64_t sequence = 0;    ///< tokens of a sequence
   AdamW optimizer;
-  std::uint64_t seed = 1;                        ///< of the initial weights and of the order of the data
-  std::vector<std::uint8_t> text;                ///< trained on byte by byte: a token is a byte
-  int steps = 1;
+  std::uint64_t seed = 1;          ///< of the initial weights and of the order of the data
+  std::vector<std::uint8_t> text;  ///< trained on byte by byte: a token is a byte
+  int steps = 1;                   ///< how many times the schedule is replayed
+  Seconds watchdog{60};            ///< the run fails if nothing at all moves for that long
 };
 
 }  // namespace plumb

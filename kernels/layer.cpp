@@ -15,16 +15,18 @@ struct Overloaded : Ts... {
 template <class... Ts>
 Overloaded(Ts...) -> Overloaded<Ts...>;
 
-std::int64_t share(std::int64_t total, int parts) { return (total + parts - 1) / parts; }
+std::int64_t share(std::int64_t total, int parts) {
+  return (total + parts - 1) / parts;
+}
 
 /// A transformer layer's sizes on one tensor-parallel rank.
 struct TransformerShare {
-  std::int64_t heads;         // a/t
-  std::int64_t kv_heads;      // k/t, at least 1
-  std::int64_t query_width;   // d a/t
-  std::int64_t qkv_width;     // d (a + 2k)/t
-  std::int64_t ffn;           // f/t
-  std::int64_t up_width;      // 2f/t if gated, else f/t
+  std::int64_t heads;        // a/t
+  std::int64_t kv_heads;     // k/t, at least 1
+  std::int64_t query_width;  // d a/t
+  std::int64_t qkv_width;    // d (a + 2k)/t
+  std::int64_t ffn;          // f/t
+  std::int64_t up_width;     // 2f/t if gated, else f/t
 };
 
 TransformerShare share_of(const TransformerLayer& layer, int tensor_parallel) {
@@ -44,16 +46,22 @@ void append_norm(std::vector<ParameterTensor>& tensors, const std::string& name,
   if (kind == NormKind::kLayerNorm) tensors.push_back({name + ".bias", {hidden}});
 }
 
-std::int64_t is_layer_norm(NormKind kind) { return kind == NormKind::kLayerNorm ? 1 : 0; }
+std::int64_t is_layer_norm(NormKind kind) {
+  return kind == NormKind::kLayerNorm ? 1 : 0;
+}
 
-std::int64_t tokens_of(const LayerWork& work) { return work.microbatch * work.sequence; }
+std::int64_t tokens_of(const LayerWork& work) {
+  return work.microbatch * work.sequence;
+}
 
 /// Tokens that norms, residuals and the output biases work on.
 std::int64_t residual_tokens_of(const LayerWork& work) {
   return work.sequence_parallel ? share(tokens_of(work), work.tensor_parallel) : tokens_of(work);
 }
 
-std::int64_t statistics_per_row(NormKind kind) { return kind == NormKind::kLayerNorm ? 2 : 1; }
+std::int64_t statistics_per_row(NormKind kind) {
+  return kind == NormKind::kLayerNorm ? 2 : 1;
+}
 
 KernelCall gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form) {
   return kernel_call(KernelKind::kGemm, {m, n, k, 1, static_cast<std::int64_t>(form)});
@@ -105,8 +113,8 @@ std::vector<KernelCall> transformer_input_grad(const TransformerLayer& layer, co
   calls.push_back(gemm(tokens, h, part.up_width, GemmForm::kInputGrad));
   calls.push_back(norm(KernelKind::kNormBackward, rows, h, layer.norm));
   calls.push_back(gemm(tokens, part.query_width, h, GemmForm::kInputGrad));
-  calls.push_back(kernel_call(KernelKind::kAttentionBackward, {work.microbatch, work.sequence, part.heads, part.kv_heads,
-                                                               layer.head_size, layer.window}));
+  calls.push_back(kernel_call(KernelKind::kAttentionBackward, {work.microbatch, work.sequence, part.heads,
+                                                               part.kv_heads, layer.head_size, layer.window}));
   if (layer.rotary_size > 0)
     calls.push_back(kernel_call(KernelKind::kRotary, {tokens, part.heads + part.kv_heads, layer.rotary_size}));
   calls.push_back(gemm(tokens, h, part.qkv_width, GemmForm::kInputGrad));
@@ -179,18 +187,30 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
       return {(forward ? 4 : 10) * size(0) * size(2) * size(4) * pairs,
               (forward ? 2 : 4) * area * (size(2) + size(3)) * size(4)};
     }
-    case KernelKind::kNormForward: return {(shape[2] ? 7 : 4) * area, 2 * area};
-    case KernelKind::kNormBackward: return {(shape[2] ? 13 : 10) * area, 4 * area};
-    case KernelKind::kActivationForward: return {(shape[2] ? 5 : 8) * area, (shape[2] ? 3 : 2) * area};
-    case KernelKind::kActivationBackward: return {(shape[2] ? 10 : 14) * area, (shape[2] ? 5 : 3) * area};
-    case KernelKind::kBiasForward: return {area, 2 * area};
-    case KernelKind::kBiasBackward: return {area, area};
-    case KernelKind::kRotary: return {3 * area * size(2), 2 * area * size(2)};
-    case KernelKind::kResidualAdd: return {area, 3 * area};
-    case KernelKind::kEmbeddingForward: return {size(2) * area, (2 + size(2)) * area};
-    case KernelKind::kEmbeddingBackward: return {(1 + size(2)) * area, (3 + 2 * size(2)) * area};
-    case KernelKind::kCrossEntropy: return {5 * area, 2 * area};
-    case KernelKind::kAdamW: return {14 * size(0), 8 * size(0)};
+    case KernelKind::kNormForward:
+      return {(shape[2] ? 7 : 4) * area, 2 * area};
+    case KernelKind::kNormBackward:
+      return {(shape[2] ? 13 : 10) * area, 4 * area};
+    case KernelKind::kActivationForward:
+      return {(shape[2] ? 5 : 8) * area, (shape[2] ? 3 : 2) * area};
+    case KernelKind::kActivationBackward:
+      return {(shape[2] ? 10 : 14) * area, (shape[2] ? 5 : 3) * area};
+    case KernelKind::kBiasForward:
+      return {area, 2 * area};
+    case KernelKind::kBiasBackward:
+      return {area, area};
+    case KernelKind::kRotary:
+      return {3 * area * size(2), 2 * area * size(2)};
+    case KernelKind::kResidualAdd:
+      return {area, 3 * area};
+    case KernelKind::kEmbeddingForward:
+      return {size(2) * area, (2 + size(2)) * area};
+    case KernelKind::kEmbeddingBackward:
+      return {(1 + size(2)) * area, (3 + 2 * size(2)) * area};
+    case KernelKind::kCrossEntropy:
+      return {5 * area, 2 * area};
+    case KernelKind::kAdamW:
+      return {14 * size(0), 8 * size(0)};
   }
   return {};
 }
@@ -267,7 +287,9 @@ std::int64_t parameter_count(const Layer& layer, int tensor_parallel) {
   return count;
 }
 
-std::string_view kernel_name(KernelKind kind) { return kKinds[static_cast<std::size_t>(kind)].name; }
+std::string_view kernel_name(KernelKind kind) {
+  return kKinds[static_cast<std::size_t>(kind)].name;
+}
 
 KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape) {
   assert(shape.size() == kKinds[static_cast<std::size_t>(kind)].shape_length);
@@ -318,14 +340,13 @@ std::vector<SavedTensor> saved_tensors(const Layer& layer, const LayerWork& work
           },
           [&](const HeadLayer& head) -> std::vector<SavedTensor> {
             const std::int64_t stream = rows * head.hidden;
-            return {{.name = "input", .elements = stream, .needed_by_weight_grad = true},
-                    {.name = "norm statistics",
-                     .elements = rows * statistics_per_row(head.norm),
-                     .single_precision = true},
-                    {.name = "norm output", .elements = stream, .needed_by_weight_grad = true},
-                    {.name = "logits",
-                     .elements = tokens * share(head.vocab, work.tensor_parallel),
-                     .needed_by_weight_grad = true}};
+            return {
+                {.name = "input", .elements = stream, .needed_by_weight_grad = true},
+                {.name = "norm statistics", .elements = rows * statistics_per_row(head.norm), .single_precision = true},
+                {.name = "norm output", .elements = stream, .needed_by_weight_grad = true},
+                {.name = "logits",
+                 .elements = tokens * share(head.vocab, work.tensor_parallel),
+                 .needed_by_weight_grad = true}};
           },
       },
       layer);
@@ -342,9 +363,10 @@ std::int64_t workspace_elements(const Layer& layer, const LayerWork& work, Pass 
   if (pass == Pass::kForward) return partial_sum;
   if (pass != Pass::kInputGrad) return 0;
   const TransformerShare part = share_of(*block, work.tensor_parallel);
-  // In turn: the activation's gradient; a norm output's gradient; the attention output's gradient beside that of Q, K, V,
-  // which takes the place of the saved one when it is complete.
-  return std::max({tokens * part.ffn, partial_sum + stream, partial_sum + tokens * (part.query_width + part.qkv_width)});
+  // In turn: the activation's gradient; a norm output's gradient; the attention output's gradient beside that of Q, K,
+  // V, which takes the place of the saved one when it is complete.
+  return std::max(
+      {tokens * part.ffn, partial_sum + stream, partial_sum + tokens * (part.query_width + part.qkv_width)});
 }
 
 std::int64_t output_elements(const Layer& layer, const LayerWork& work) {

@@ -1,7 +1,7 @@
 #pragma once
-// What a layer is: its kind and sizes, and from these its parameters, the kernels that run it (with their shapes, FLOPs and
-// bytes) and the tensors it keeps for its backward. No numerics here. The planner prices these lists and the executor runs
-// them: the layers that are priced are the layers that run.
+// What a layer is: its kind and sizes, and from these its parameters, the kernels that run it (with their shapes, FLOPs
+// and bytes) and the tensors it keeps for its backward. No numerics here. The planner prices these lists and the
+// executor runs them: the layers that are priced are the layers that run.
 //
 // Symbols (used on every tensor of kernels/): b micro-batch, s sequence, T = b*s tokens, h hidden, a heads, k kv heads,
 // d head size, f feed-forward size, V vocabulary, t tensor-parallel degree.
@@ -35,13 +35,13 @@ struct TransformerLayer {
   std::int64_t ffn = 0;
   NormKind norm = NormKind::kRmsNorm;
   MlpKind mlp = MlpKind::kSwiglu;
-  bool exact_gelu = false;         ///< GELU by erf instead of its tanh approximation
+  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
   bool qkv_bias = false;
   bool linear_bias = false;        ///< on the attention's output projection and the MLP's matrices
   bool parallel_residual = false;  ///< x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX)
   std::int64_t rotary_size = 0;    ///< leading channels of each head that RoPE turns; 0: no RoPE
   double rope_theta = 10000.0;
-  std::int64_t window = 0;         ///< sliding attention window in tokens; 0: the whole past
+  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
   double norm_epsilon = 1e-5;
 
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
@@ -53,7 +53,8 @@ struct HeadLayer {
   std::int64_t hidden = 0;
   NormKind norm = NormKind::kRmsNorm;
   double norm_epsilon = 1e-5;
-  bool tied = false;  ///< the projection is the token embedding's table (each use keeps its own copy and gradient buffer)
+  bool tied =
+      false;  ///< the projection is the token embedding's table (each use keeps its own copy and gradient buffer)
 
   friend bool operator==(const HeadLayer&, const HeadLayer&) = default;
 };
@@ -72,12 +73,13 @@ struct ParameterTensor {
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
-/// The parameters of a layer on one of `tensor_parallel` ranks, in the order in which every part of Plumb keeps them. A tied
-/// head lists its table too. A head, channel or row count that `tensor_parallel` does not divide is rounded up (the fullest
-/// rank's share); kv heads are at least one a rank.
+/// The parameters of a layer on one of `tensor_parallel` ranks, in the order in which every part of Plumb keeps them. A
+/// tied head lists its table too. A head, channel or row count that `tensor_parallel` does not divide is rounded up
+/// (the fullest rank's share); kv heads are at least one a rank.
 std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel = 1);
 
-/// Elements of one tensor, and of all parameters of a layer on one of `tensor_parallel` ranks (replicated ones in full).
+/// Elements of one tensor, and of all parameters of a layer on one of `tensor_parallel` ranks (replicated ones in
+/// full).
 std::int64_t element_count(const ParameterTensor& tensor);
 std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1);
 
@@ -90,21 +92,21 @@ enum class GemmForm : std::uint8_t {
 
 /// What one kernel call computes. The `shape` of each kind:
 enum class KernelKind : std::uint8_t {
-  kGemm,               ///< {m, n, k, count, form}: count products of [m,k] and [k,n]; form is a GemmForm
-  kAttentionForward,   ///< {b, s, a, k, d, window}: softmax(Q K^T / sqrt(d)) V, causal, no s^2 tensor kept
-  kAttentionBackward,  ///< {b, s, a, k, d, window}: dQ, dK, dV; recomputes the probabilities
-  kNormForward,        ///< {rows, columns, layer norm ? 1 : 0}
-  kNormBackward,       ///< {rows, columns, layer norm ? 1 : 0}: dx added to the residual's gradient, dgain (and dbias)
-  kActivationForward,  ///< {rows, columns of the result, gated ? 1 : 0}
-  kActivationBackward, ///< {rows, columns of the result, gated ? 1 : 0}
-  kBiasForward,        ///< {rows, columns}: added in place
-  kBiasBackward,       ///< {rows, columns}: column sums added to the gradient
-  kRotary,             ///< {tokens, heads turned, rotary size}: in place; the backward turns the other way
-  kResidualAdd,        ///< {rows, columns}: z = x + y
-  kEmbeddingForward,   ///< {tokens, columns, positions ? 1 : 0}
-  kEmbeddingBackward,  ///< {tokens, columns, positions ? 1 : 0}
-  kCrossEntropy,       ///< {rows, columns}: loss, and the gradient in place of the logits
-  kAdamW,              ///< {elements}: one update of parameters and both moments, gradients zeroed
+  kGemm,                ///< {m, n, k, count, form}: count products of [m,k] and [k,n]; form is a GemmForm
+  kAttentionForward,    ///< {b, s, a, k, d, window}: softmax(Q K^T / sqrt(d)) V, causal, no s^2 tensor kept
+  kAttentionBackward,   ///< {b, s, a, k, d, window}: dQ, dK, dV; recomputes the probabilities
+  kNormForward,         ///< {rows, columns, layer norm ? 1 : 0}
+  kNormBackward,        ///< {rows, columns, layer norm ? 1 : 0}: dx added to the residual's gradient, dgain (and dbias)
+  kActivationForward,   ///< {rows, columns of the result, gated ? 1 : 0}
+  kActivationBackward,  ///< {rows, columns of the result, gated ? 1 : 0}
+  kBiasForward,         ///< {rows, columns}: added in place
+  kBiasBackward,        ///< {rows, columns}: column sums added to the gradient
+  kRotary,              ///< {tokens, heads turned, rotary size}: in place; the backward turns the other way
+  kResidualAdd,         ///< {rows, columns}: z = x + y
+  kEmbeddingForward,    ///< {tokens, columns, positions ? 1 : 0}
+  kEmbeddingBackward,   ///< {tokens, columns, positions ? 1 : 0}
+  kCrossEntropy,        ///< {rows, columns}: loss, and the gradient in place of the logits
+  kAdamW,               ///< {elements}: one update of parameters and both moments, gradients zeroed
 };
 inline constexpr int kKernelKindCount = 15;
 
@@ -119,9 +121,9 @@ struct KernelCall {
   friend bool operator==(const KernelCall&, const KernelCall&) = default;
 };
 
-/// The call of a kind and shape with its FLOPs and elements filled in. FLOPs are exact for GEMMs and attention (which counts
-/// the pairs of query and key that the causal mask and the window leave); elsewhere a nominal count, one for a transcendental.
-/// Asserts that the shape has the kind's length.
+/// The call of a kind and shape with its FLOPs and elements filled in. FLOPs are exact for GEMMs and attention (which
+/// counts the pairs of query and key that the causal mask and the window leave); elsewhere a nominal count, one for a
+/// transcendental. Asserts that the shape has the kind's length.
 KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape);
 
 enum class Pass : std::uint8_t { kForward, kInputGrad, kWeightGrad, kOptimizer };
@@ -135,17 +137,18 @@ struct LayerWork {
 };
 
 /// The kernels of one pass over one layer on one rank, in the order in which they run. A whole backward is the input
-/// gradient's list followed by the weight gradient's. A layer whose input needs no gradient (the embedding) has an empty
-/// kInputGrad. The head's cross-entropy and its logits belong to kForward.
+/// gradient's list followed by the weight gradient's. A layer whose input needs no gradient (the embedding) has an
+/// empty kInputGrad. The head's cross-entropy and its logits belong to kForward.
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass);
 
 /// A tensor that a layer keeps from its forward to its backward.
 struct SavedTensor {
-  std::string name;             ///< e.g. "attention output"
-  std::int64_t elements = 0;    ///< on one rank
-  bool single_precision = false;  ///< 4 bytes an element whatever the computing precision (norm statistics, log-sum-exp, tokens)
-  bool needed_by_weight_grad = false;  ///< its storage is still held after the input gradient is done: the weight gradient
-                                       ///< reads it, or the gradient that has taken its place
+  std::string name;           ///< e.g. "attention output"
+  std::int64_t elements = 0;  ///< on one rank
+  bool single_precision =
+      false;  ///< 4 bytes an element whatever the computing precision (norm statistics, log-sum-exp, tokens)
+  bool needed_by_weight_grad = false;  ///< its storage is still held after the input gradient is done: the weight
+                                       ///< gradient reads it, or the gradient that has taken its place
 
   friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
 };
@@ -155,7 +158,8 @@ std::vector<SavedTensor> saved_tensors(const Layer& layer, const LayerWork& work
 /// (kInputGrad's output takes the place of the saved input). A kernel's own scratch is not counted.
 std::int64_t workspace_elements(const Layer& layer, const LayerWork& work, Pass pass);
 
-/// Elements of the tensor that a layer hands to the next, on one rank: T*h (T*h/t with sequence parallelism); 0 for a head.
+/// Elements of the tensor that a layer hands to the next, on one rank: T*h (T*h/t with sequence parallelism); 0 for a
+/// head.
 std::int64_t output_elements(const Layer& layer, const LayerWork& work);
 
 }  // namespace plumb

@@ -9,13 +9,25 @@ using namespace plumb;
 namespace {
 
 TransformerLayer llama3_8b_block() {
-  return {.hidden = 4096, .heads = 32, .kv_heads = 8, .head_size = 128, .ffn = 14336, .rotary_size = 128,
+  return {.hidden = 4096,
+          .heads = 32,
+          .kv_heads = 8,
+          .head_size = 128,
+          .ffn = 14336,
+          .rotary_size = 128,
           .rope_theta = 500000.0};
 }
 
 TransformerLayer gpt2_small_block() {
-  return {.hidden = 768, .heads = 12, .kv_heads = 12, .head_size = 64, .ffn = 3072, .norm = NormKind::kLayerNorm,
-          .mlp = MlpKind::kGelu, .qkv_bias = true, .linear_bias = true};
+  return {.hidden = 768,
+          .heads = 12,
+          .kv_heads = 12,
+          .head_size = 64,
+          .ffn = 3072,
+          .norm = NormKind::kLayerNorm,
+          .mlp = MlpKind::kGelu,
+          .qkv_bias = true,
+          .linear_bias = true};
 }
 
 std::int64_t matrix_parameters(const Layer& layer) {
@@ -93,8 +105,8 @@ TEST_CASE("sequence parallelism divides everything that a block saves") {
 }
 
 TEST_CASE("a GPT block saves 16 elements a token and hidden channel besides its statistics") {
-  // Korthikanti et al. 2022, table 2, as elements, without dropout and the s^2 tensors that flash attention does not keep:
-  // input 1, norm 1's output 1, Q K V 3, attention output 1, residual 1, norm 2's output 1, up 4, activation 4.
+  // Korthikanti et al. 2022, table 2, as elements, without dropout and the s^2 tensors that flash attention does not
+  // keep: input 1, norm 1's output 1, Q K V 3, attention output 1, residual 1, norm 2's output 1, up 4, activation 4.
   const TransformerLayer block = gpt2_small_block();
   std::int64_t elements = 0;
   for (const SavedTensor& tensor : saved_tensors(block, {.microbatch = 1, .sequence = 64}))
@@ -123,6 +135,7 @@ TEST_CASE("every kernel kind has a name of its own") {
 
 TEST_CASE("the optimizer updates every parameter once") {
   double elements = 0;
-  for (const KernelCall& call : layer_kernels(gpt2_small_block(), {}, Pass::kOptimizer)) elements += double(call.shape[0]);
+  for (const KernelCall& call : layer_kernels(gpt2_small_block(), {}, Pass::kOptimizer))
+    elements += double(call.shape[0]);
   CHECK(elements == double(parameter_count(gpt2_small_block())));
 }

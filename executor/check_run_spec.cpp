@@ -1,0 +1,147 @@
+#include "executor/check_run_spec.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+void require(bool holds, const std::string& otherwise) {
+  if (!holds) throw SpecError(otherwise);
+}
+
+std::int64_t hidden_of(const Layer& layer) {
+  return std::visit([](const auto& kind) { return kind.hidden; }, layer);
+}
+
+const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
+  return spec.stage_layers[stage];
+}
+
+void check_numbers(const RunSpec& spec) {
+  const ProcessGrid& grid = spec.grid;
+  require(
+      grid.tensor == 1 && grid.context == 1 && grid.expert == 1,
+      fmt::format("tensor {}, context {}, expert {}: the cpu backend has pipeline and data parallelism only; set the "
+                  "others to 1",
+                  grid.tensor, grid.context, grid.expert));
+  require(grid.data >= 1 && grid.pipeline >= 1, "a grid has at least one replica and one pipeline rank");
+  require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
+  require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
+  require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
+}
+
+void check_stages(const RunSpec& spec) {
+  const std::vector<StagePlace>& stages = spec.schedule.stages;
+  require(
+      spec.stage_layers.size() == stages.size(),
+      fmt::format("layers are given for {} stages and the schedule has {}", spec.stage_layers.size(), stages.size()));
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    require(!layers_of(spec, stage).empty(),
+            fmt::format("stage {} has no layers: give each stage at least one", stage));
+    const auto same_part = std::ranges::find(stages, stages[stage].model_part, &StagePlace::model_part);
+    require(layers_of(spec, static_cast<std::size_t>(same_part - stages.begin())) == layers_of(spec, stage),
+            fmt::format("stage {} is a copy of model part {} and has other layers", stage, stages[stage].model_part));
+  }
+}
+
+void check_block(const TransformerLayer& block, int number) {
+  require(block.heads >= 1 && block.kv_heads >= 1 && block.heads % block.kv_heads == 0,
+          fmt::format("layer {}: {} heads and {} kv heads; kv heads must divide heads", number, block.heads,
+                      block.kv_heads));
+  require(block.head_size >= 1 && block.ffn >= 1,
+          fmt::format("layer {}: head size and ffn must be at least 1", number));
+  require(block.rotary_size >= 0 && block.rotary_size % 2 == 0 && block.rotary_size <= block.head_size,
+          fmt::format("layer {}: rotary size {} must be even and at most the head size {}", number, block.rotary_size,
+                      block.head_size));
+  require(block.window >= 0, fmt::format("layer {}: a window of {} tokens; give 0 for none", number, block.window));
+}
+
+std::vector<Layer> model_layers(const RunSpec& spec) {
+  const std::vector<StagePlace>& stages = spec.schedule.stages;
+  std::vector<Layer> model;
+  for (int part = 0;; ++part) {
+    const auto stage = std::ranges::find(stages, part, &StagePlace::model_part);
+    if (stage == stages.end()) return model;
+    const std::vector<Layer>& layers = layers_of(spec, static_cast<std::size_t>(stage - stages.begin()));
+    model.insert(model.end(), layers.begin(), layers.end());
+  }
+}
+
+void check_model(const RunSpec& spec) {
+  const std::vector<Layer> model = model_layers(spec);
+  require(!model.empty() && std::holds_alternative<EmbeddingLayer>(model.front()) &&
+              std::holds_alternative<HeadLayer>(model.back()),
+          "a model starts with an embedding and ends with a head");
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const int number = static_cast<int>(i);
+    const bool is_end = i == 0 || i + 1 == model.size();
+    require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
+            fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
+                        hidden_of(model[0])));
+    require(is_end != std::holds_alternative<TransformerLayer>(model[i]),
+            fmt::format("layer {} is {}: between embedding and head there are transformer blocks", number,
+                        layer_kind_name(model[i])));
+    if (const auto* block = std::get_if<TransformerLayer>(&model[i])) check_block(*block, number);
+  }
+  const auto& embedding = std::get<EmbeddingLayer>(model.front());
+  const auto& head = std::get<HeadLayer>(model.back());
+  require(embedding.vocab == head.vocab,
+          fmt::format("the embedding has {} tokens and the head {}", embedding.vocab, head.vocab));
+  require(embedding.positions == 0 || embedding.positions >= spec.sequence,
+          fmt::format("sequences of {} tokens, and the embedding has {} positions; shorten the sequences",
+                      spec.sequence, embedding.positions));
+}
+
+void check_text(const RunSpec& spec) {
+  if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
+    throw InputError(
+        fmt::format("the text has {} bytes, and a sequence of {} tokens needs {}: give a longer text or a "
+                    "shorter sequence",
+                    spec.text.size(), spec.sequence, spec.sequence + 1));
+  const std::int64_t vocab = std::get<EmbeddingLayer>(model_layers(spec).front()).vocab;
+  for (std::size_t i = 0; i < spec.text.size(); ++i)
+    if (spec.text[i] >= vocab)
+      throw InputError(
+          fmt::format("byte {} of the text is {}, and the model's vocabulary has {} tokens: a token is a byte, "
+                      "so give the model 256",
+                      i, spec.text[i], vocab));
+}
+
+}  // namespace
+
+void require_runnable(const RunSpec& spec) {
+  check_numbers(spec);
+  check_stages(spec);
+  check_model(spec);
+  check_text(spec);
+}
+
+std::vector<int> first_layers(const RunSpec& spec) {
+  const std::vector<StagePlace>& stages = spec.schedule.stages;
+  std::vector<int> first(stages.size(), 0);
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    for (int part = 0; part < stages[stage].model_part; ++part) {
+      const auto earlier = std::ranges::find(stages, part, &StagePlace::model_part);
+      first[stage] += static_cast<int>(layers_of(spec, static_cast<std::size_t>(earlier - stages.begin())).size());
+    }
+  return first;
+}
+
+std::vector<TiedStages> tied_stages(const RunSpec& spec) {
+  const std::vector<StagePlace>& stages = spec.schedule.stages;
+  std::vector<TiedStages> tied;
+  for (std::size_t last = 0; last < stages.size(); ++last) {
+    const auto* head = std::get_if<HeadLayer>(&layers_of(spec, last).back());
+    if (head == nullptr || !head->tied) continue;
+    const auto first = std::ranges::find_if(
+        stages, [&](const StagePlace& place) { return place.lane == stages[last].lane && place.model_part == 0; });
+    tied.push_back({static_cast<int>(first - stages.begin()), static_cast<int>(last)});
+  }
+  return tied;
+}
+
+}  // namespace plumb

@@ -1,0 +1,43 @@
+#include "executor/cpu/initial_weights.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "executor/counter_random.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::uint64_t kWeightStream = 1;  // the data draw from stream 2
+constexpr float kTableDeviation = 0.02F;
+
+bool ends_with_gain(const std::string& name) {
+  return name.ends_with(".gain");
+}
+
+}  // namespace
+
+void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed) {
+  const auto* head = std::get_if<HeadLayer>(&layer);
+  const bool is_block = std::holds_alternative<TransformerLayer>(layer);
+  std::size_t offset = 0;
+  std::uint64_t number = 0;
+  for (const ParameterTensor& tensor : layer_parameters(layer)) {
+    const std::span<float> values = weights.subspan(offset, static_cast<std::size_t>(element_count(tensor)));
+    offset += values.size();
+    const bool is_tied_table = head != nullptr && head->tied && tensor.name == "projection.weight";
+    const std::uint64_t key_layer = is_tied_table ? 0 : static_cast<std::uint64_t>(layer_number);
+    const std::uint64_t key_number = is_tied_table ? 0 : number;
+    ++number;
+    if (tensor.shape.size() == 1) {
+      std::ranges::fill(values, ends_with_gain(tensor.name) ? 1.0F : 0.0F);
+      continue;
+    }
+    const float deviation = is_block ? 1.0F / std::sqrt(static_cast<float>(tensor.shape[1])) : kTableDeviation;
+    for (std::size_t i = 0; i < values.size(); ++i)
+      values[i] = deviation * standard_normal({kWeightStream, seed, key_layer, key_number, i});
+  }
+}
+
+}  // namespace plumb

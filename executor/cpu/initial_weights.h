@@ -1,0 +1,17 @@
+#pragma once
+// Initial weights: each element by a counter generator keyed by seed, layer, parameter and element, so that they are
+// the same under every layout. Matrices of blocks are normal with deviation 1/sqrt(in), tables and projections with
+// 0.02 (Radford et al. 2019), gains are 1 and biases 0. A tied head draws the embedding's numbers.
+
+#include <cstdint>
+#include <span>
+
+#include "kernels/layer.h"
+
+namespace plumb {
+
+/// weights: [parameter_count(layer)], the layer's parameters one after the other. `layer_number` counts from the
+/// model's first layer, the embedding.
+void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed);
+
+}  // namespace plumb

@@ -1,0 +1,144 @@
+#include "executor/cpu/kernel_set.h"
+
+#include "kernels/cpu/activation.h"
+#include "kernels/cpu/adamw.h"
+#include "kernels/cpu/bias.h"
+#include "kernels/cpu/cross_entropy.h"
+#include "kernels/cpu/embedding.h"
+#include "kernels/cpu/residual.h"
+
+namespace plumb {
+namespace {
+
+std::int64_t form(GemmForm value) {
+  return static_cast<std::int64_t>(value);
+}
+std::int64_t is_layer_norm(NormKind kind) {
+  return kind == NormKind::kLayerNorm ? 1 : 0;
+}
+bool is_gated(const TransformerLayer& layer) {
+  return layer.mlp == MlpKind::kSwiglu;
+}
+
+}  // namespace
+
+void CpuKernelSet::note(KernelKind kind, std::initializer_list<std::int64_t> shape) const {
+  if (log_ != nullptr) log_->push_back(kernel_call(kind, shape));
+}
+
+void CpuKernelSet::linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const {
+  note(KernelKind::kGemm, {size.m, size.n, size.k, 1, form(GemmForm::kForward)});
+  plumb::linear_forward(y, x, weight, size);
+}
+
+void CpuKernelSet::linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) const {
+  note(KernelKind::kGemm, {size.m, size.n, size.k, 1, form(GemmForm::kInputGrad)});
+  plumb::linear_input_grad(dx, dy, weight, size);
+}
+
+void CpuKernelSet::linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) const {
+  note(KernelKind::kGemm, {size.m, size.n, size.k, 1, form(GemmForm::kWeightGrad)});
+  plumb::linear_weight_grad(dweight, dy, x, size);
+}
+
+void CpuKernelSet::attention_forward(float* output, float* log_sum_exp, const float* qkv, const AttentionSize& size,
+                                     float* scratch) const {
+  note(KernelKind::kAttentionForward,
+       {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
+  plumb::attention_forward(output, log_sum_exp, qkv, size, scratch);
+}
+
+void CpuKernelSet::attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
+                                      const float* log_sum_exp, const AttentionSize& size, float* scratch) const {
+  note(KernelKind::kAttentionBackward,
+       {size.batch, size.sequence, size.heads, size.kv_heads, size.head_size, size.window});
+  plumb::attention_backward(dqkv, doutput, qkv, output, log_sum_exp, size, scratch);
+}
+
+void CpuKernelSet::norm_forward(NormKind kind, float* y, float* statistics, const float* x,
+                                const NormParameters& parameters, const NormSize& size, double epsilon) const {
+  note(KernelKind::kNormForward, {size.rows, size.columns, is_layer_norm(kind)});
+  if (kind == NormKind::kRmsNorm)
+    rms_norm_forward(y, statistics, x, parameters.gain, size, static_cast<float>(epsilon));
+  else
+    layer_norm_forward(y, statistics, statistics + size.rows, x, parameters.gain, parameters.bias, size,
+                       static_cast<float>(epsilon));
+}
+
+void CpuKernelSet::norm_backward(NormKind kind, float* dx, const NormGradients& gradients, const float* dy,
+                                 const float* residual_gradient, const float* x, const float* statistics,
+                                 const NormParameters& parameters, const NormSize& size) const {
+  note(KernelKind::kNormBackward, {size.rows, size.columns, is_layer_norm(kind)});
+  if (kind == NormKind::kRmsNorm)
+    rms_norm_backward(dx, gradients.gain, dy, residual_gradient, x, statistics, parameters.gain, size);
+  else
+    layer_norm_backward(dx, gradients.gain, gradients.bias, dy, residual_gradient, x, statistics,
+                        statistics + size.rows, parameters.gain, size);
+}
+
+void CpuKernelSet::activation_forward(const TransformerLayer& layer, float* y, const float* up,
+                                      std::int64_t rows) const {
+  note(KernelKind::kActivationForward, {rows, layer.ffn, is_gated(layer) ? 1 : 0});
+  if (is_gated(layer))
+    swiglu_forward(y, up, {rows, layer.ffn});
+  else
+    gelu_forward(y, up, {rows, layer.ffn}, layer.exact_gelu);
+}
+
+void CpuKernelSet::activation_backward(const TransformerLayer& layer, float* up, const float* dy,
+                                       std::int64_t rows) const {
+  note(KernelKind::kActivationBackward, {rows, layer.ffn, is_gated(layer) ? 1 : 0});
+  if (is_gated(layer))
+    swiglu_backward(up, dy, {rows, layer.ffn});
+  else
+    gelu_backward(up, dy, {rows, layer.ffn}, layer.exact_gelu);
+}
+
+void CpuKernelSet::bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) const {
+  note(KernelKind::kBiasForward, {rows, columns});
+  plumb::bias_forward(y, bias, rows, columns);
+}
+
+void CpuKernelSet::bias_backward(float* dbias, const float* dy, std::int64_t rows, std::int64_t columns) const {
+  note(KernelKind::kBiasBackward, {rows, columns});
+  plumb::bias_backward(dbias, dy, rows, columns);
+}
+
+void CpuKernelSet::rotary(float* x, const float* table, const RotarySize& size, RotaryDirection direction) const {
+  note(KernelKind::kRotary, {size.tokens, size.heads, size.rotary_size});
+  plumb::rotary(x, table, size, direction);
+}
+
+void CpuKernelSet::residual_add(float* z, const float* x, const float* y, std::int64_t rows,
+                                std::int64_t columns) const {
+  note(KernelKind::kResidualAdd, {rows, columns});
+  plumb::residual_add(z, x, y, rows, columns);
+}
+
+void CpuKernelSet::embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
+                                     const EmbeddingLayer& layer, const LayerWork& work) const {
+  const EmbeddingSize size{work.microbatch * work.sequence, work.sequence, layer.hidden};
+  note(KernelKind::kEmbeddingForward, {size.tokens, size.columns, positions != nullptr ? 1 : 0});
+  plumb::embedding_forward(y, tokens, table, positions, size);
+}
+
+void CpuKernelSet::embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
+                                      const EmbeddingLayer& layer, const LayerWork& work) const {
+  const EmbeddingSize size{work.microbatch * work.sequence, work.sequence, layer.hidden};
+  note(KernelKind::kEmbeddingBackward, {size.tokens, size.columns, dpositions != nullptr ? 1 : 0});
+  plumb::embedding_backward(dtable, dpositions, dy, tokens, size);
+}
+
+double CpuKernelSet::cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                                   float gradient_scale) const {
+  note(KernelKind::kCrossEntropy, {rows, columns});
+  return plumb::cross_entropy(logits, targets, rows, columns, gradient_scale);
+}
+
+void CpuKernelSet::adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,
+                                std::int64_t elements, const AdamW& optimizer, std::int64_t step) const {
+  note(KernelKind::kAdamW, {elements});
+  plumb::adamw_update(parameters, gradients, first_moment, second_moment, elements, optimizer, step);
+}
+
+}  // namespace plumb

@@ -1,0 +1,76 @@
+#pragma once
+// The CPU kernels as the layers call them: one method a KernelKind (and GEMM form), which runs the kernel and, if
+// somebody keeps a log, writes down the call. Layers reach kernels through here alone, so the log is what really ran; a
+// test holds it against layer_kernels().
+
+#include <cstdint>
+#include <initializer_list>
+#include <vector>
+
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/rotary.h"
+#include "kernels/layer.h"
+#include "kernels/optimizer.h"
+
+namespace plumb {
+
+/// Gain [C] of a norm, and its bias [C] (null for RMSNorm); of its gradients alike.
+struct NormParameters {
+  const float* gain = nullptr;
+  const float* bias = nullptr;
+};
+struct NormGradients {
+  float* gain = nullptr;
+  float* bias = nullptr;
+};
+
+class CpuKernelSet {
+ public:
+  /// `log` may be null; otherwise it outlives the set and is written by one thread.
+  explicit CpuKernelSet(std::vector<KernelCall>* log = nullptr) : log_(log) {}
+
+  // Shapes: as in kernels/cpu, whose functions these call.
+  void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const;
+  void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) const;
+  void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) const;
+  void attention_forward(float* output, float* log_sum_exp, const float* qkv, const AttentionSize& size,
+                         float* scratch) const;
+  void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
+                          const float* log_sum_exp, const AttentionSize& size, float* scratch) const;
+
+  /// statistics: [R] rstd for RMSNorm; [2R] means, then rstd for LayerNorm.
+  void norm_forward(NormKind kind, float* y, float* statistics, const float* x, const NormParameters& parameters,
+                    const NormSize& size, double epsilon) const;
+  void norm_backward(NormKind kind, float* dx, const NormGradients& gradients, const float* dy,
+                     const float* residual_gradient, const float* x, const float* statistics,
+                     const NormParameters& parameters, const NormSize& size) const;
+
+  /// up: [rows, f] or, gated, [rows, 2f]; y: [rows, f].
+  void activation_forward(const TransformerLayer& layer, float* y, const float* up, std::int64_t rows) const;
+  void activation_backward(const TransformerLayer& layer, float* up, const float* dy, std::int64_t rows) const;
+
+  void bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) const;
+  void bias_backward(float* dbias, const float* dy, std::int64_t rows, std::int64_t columns) const;
+  void rotary(float* x, const float* table, const RotarySize& size, RotaryDirection direction) const;
+  void residual_add(float* z, const float* x, const float* y, std::int64_t rows, std::int64_t columns) const;
+
+  /// Tokens and rows are [T], T = b*s; positions and dpositions may be null.
+  void embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
+                         const EmbeddingLayer& layer, const LayerWork& work) const;
+  void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
+                          const EmbeddingLayer& layer, const LayerWork& work) const;
+
+  double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                       float gradient_scale) const;
+  void adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,
+                    std::int64_t elements, const AdamW& optimizer, std::int64_t step) const;
+
+ private:
+  void note(KernelKind kind, std::initializer_list<std::int64_t> shape) const;
+
+  std::vector<KernelCall>* log_;
+};
+
+}  // namespace plumb

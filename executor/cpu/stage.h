@@ -1,0 +1,105 @@
+#pragma once
+// A stage of real layers in fp32 on the CPU.
+//
+// Weights, gradients and moments are one block each, layer after layer in the order of layer_parameters(). An
+// OPTIMIZER_STEP updates the newest weights in place, unless a micro-batch under way still needs them: then it makes a
+// copy and updates that. A version goes when its last micro-batch has gone.
+
+#include <functional>
+#include <variant>
+#include <vector>
+
+#include "executor/cpu/layers.h"
+#include "executor/run_spec.h"
+#include "executor/stage.h"
+#include "executor/token_batch.h"
+
+namespace plumb {
+
+struct CpuStageOptions {
+  std::vector<Layer> layers;
+  int first_layer = 0;          ///< its number in the model
+  std::int64_t microbatch = 1;  ///< sequences
+  std::int64_t sequence = 1;    ///< tokens
+  Recompute recompute = Recompute::kNone;
+  AdamW optimizer;
+  std::uint64_t seed = 1;
+  std::span<const std::uint8_t> text;             ///< outlives the stage
+  std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
+  std::vector<int> weight_versions;               ///< [micro-batch] as weight_versions() says; -1: does not come by
+  std::vector<float> gradient_scales;             ///< [micro-batch] 1 / tokens of its batch
+  std::function<void()> before_update;            ///< called with the gradients complete; may be empty
+  std::vector<KernelCall>* kernel_log = nullptr;  ///< every kernel call, if not null; outlives the stage
+};
+
+class CpuStage : public Stage {
+ public:
+  /// `pool` outlives the stage.
+  CpuStage(CpuStageOptions options, TensorPool& pool);
+
+  void begin(std::int64_t step) override;
+  Tensor forward(int microbatch, Tensor input) override;
+  void recompute(int microbatch) override;
+  Tensor backward(int microbatch, Tensor output_gradient) override;
+  Tensor input_grad(int microbatch, Tensor output_gradient) override;
+  void weight_grad(int microbatch) override;
+  void optimizer_step() override;
+  std::span<float> gradients() override { return gradients_.values(); }
+  std::span<float> tied_gradients(ModelEnd end) override;
+  std::int64_t input_elements() const override;
+  std::int64_t output_elements() const override;
+
+  /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
+  double loss(int microbatch) const { return microbatches_[static_cast<std::size_t>(microbatch)].loss; }
+
+  /// The gradients, or the newest weights, of a layer's parameters. [layer in the stage][parameter][element]
+  using LayerValues = std::vector<std::vector<std::vector<float>>>;
+  LayerValues gradient_values() const;
+  LayerValues weight_values() const;
+
+  /// Versions of the weights that are held now.
+  int held_versions() const { return static_cast<int>(versions_.size()); }
+
+ private:
+  using CpuLayer = std::variant<CpuEmbedding, CpuTransformer, CpuHead>;
+  using SavedLayer = std::variant<EmbeddingSaved, TransformerSaved, HeadSaved>;
+  struct Microbatch {
+    std::vector<SavedLayer> saved;  // [layer]
+    Tensor input;                   // with recomputation: all that F keeps
+    bool is_rebuilt = false;        // R has run
+    double loss = 0;
+  };
+  struct Version {
+    int number = 0;  // OPTIMIZER_STEPs since begin()
+    Tensor weights;
+  };
+
+  Microbatch& at(int microbatch) { return microbatches_[static_cast<std::size_t>(microbatch)]; }
+  const float* weights_of(int microbatch) const;
+  BatchPlace place_of(int microbatch) const;
+  Tensor run_forward(int microbatch, Tensor input, bool keep);
+  Tensor layer_forward(std::size_t layer, int microbatch, Tensor input);
+  Tensor layer_input_grad(std::size_t layer, int microbatch, Tensor output_gradient);
+  void layer_weight_grad(std::size_t layer, int microbatch);
+  void rebuild_if_needed(int microbatch);
+  void finish(int microbatch);
+  LayerValues split_by_parameter(const Tensor& block) const;
+
+  const CpuStageOptions options_;
+  TensorPool& pool_;
+  std::vector<float> scratch_;
+  CpuContext context_;
+  std::vector<CpuLayer> layers_;
+  std::vector<std::int64_t> first_element_;  // [layer] in the blocks below
+  std::vector<ParameterTensor> parameters_;  // of all layers, in the order of the blocks
+  std::vector<Version> versions_;            // ascending; the newest last
+  Tensor gradients_;
+  Tensor first_moments_;
+  Tensor second_moments_;
+  std::int64_t updates_ = 0;  // since the beginning, for AdamW's bias correction
+  std::int64_t step_ = 0;
+  std::vector<int> users_;  // [version] micro-batches still to finish with it
+  std::vector<Microbatch> microbatches_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,61 @@
+#pragma once
+// Ranks as threads of one process: a message is a copy from one rank's memory into another's.
+//
+// Buffered sends copy at once, into the receive's tensor if it is posted and into a buffer of the transport otherwise;
+// rendezvous sends wait for their receive, and whoever comes second copies. The last rank to join a sum computes it.
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+
+#include "executor/clock.h"
+#include "executor/transport.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+struct InProcessOptions {
+  int ranks = 1;
+  Sends sends = Sends::kBuffered;
+  Seconds watchdog{60};  ///< a wait during which nothing moves for this long, on any rank, is an error
+};
+
+class InProcessTransport : public Transport {
+ public:
+  InProcessTransport(const InProcessOptions& options, Clock clock);
+
+  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  Received wait_received(const TicketPtr& receive) override;
+  TransferTimes wait_sent(const TicketPtr& send) override;
+  TicketPtr sum(const SumGroup& group, int rank, std::span<float> values) override;
+  TransferTimes wait_sum(const TicketPtr& sum) override;
+  void abort(const std::string& reason) override;
+
+ private:
+  struct Message;
+  struct Sum;
+  struct SumSeat;
+  struct Queue {
+    std::deque<std::shared_ptr<Message>> sends;     // without their receive
+    std::deque<std::shared_ptr<Message>> receives;  // without their send
+  };
+
+  void deliver(Message& send, Message& receive);
+  void wait(std::unique_lock<std::mutex>& lock, int rank, const bool& done, const std::function<std::string()>& what);
+  void require_running() const;
+
+  const InProcessOptions options_;
+  const Clock clock_;
+  TensorPool buffers_;
+  std::mutex mutex_;
+  std::deque<std::condition_variable> wake_;  // [rank]
+  std::map<Channel, Queue> queues_;
+  std::map<std::int64_t, std::deque<std::shared_ptr<Sum>>> sums_;  // [group id], open ones
+  std::int64_t moves_ = 0;                                         // counts everything that happens, for the watchdog
+  std::optional<std::string> aborted_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,263 @@
+#include "executor/replay.h"
+
+#include <cassert>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace plumb {
+namespace {
+
+/// A tensor that waits for its consumer: made here, or on its way.
+struct Inbox {
+  Tensor tensor;
+  TicketPtr receive;
+  std::size_t span = 0;  // of the RECV
+};
+
+/// A span whose times are known only when its transfer is over.
+struct OpenSpan {
+  std::size_t span = 0;
+  TicketPtr ticket;
+};
+
+/// One replay of one rank's list.
+class Replay {
+ public:
+  Replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin)
+      : plan_(plan),
+        seat_(seat),
+        origin_(origin),
+        actions_(plan.schedule.ranks[static_cast<std::size_t>(seat.pipeline_rank)]),
+        microbatches_(static_cast<std::size_t>(plan.schedule.microbatches)),
+        arrived_activations_(plan.schedule.stages.size() * microbatches_),
+        arrived_gradients_(arrived_activations_.size()),
+        leaving_activations_(arrived_activations_.size()),
+        leaving_gradients_(arrived_activations_.size()),
+        sums_(plan.schedule.stages.size()) {}
+
+  RankTimeline run() {
+    timeline_.spans.reserve(actions_.size());
+    timeline_.memory.push_back({now(), seat_.pool->live_bytes()});
+    for (std::size_t position = 0; position < actions_.size(); ++position) {
+      at_place(position, [&] {
+        perform(position);
+        if (plan_.sums_gradients[static_cast<std::size_t>(seat_.pipeline_rank)][position])
+          join_sum(actions_[position].stage, timeline_.spans.size() - 1);
+      });
+    }
+    for (const OpenSpan& open : sends_)
+      at_place(open.span, [&] { close(open.span, seat_.transport->wait_sent(open.ticket)); });
+    return std::move(timeline_);
+  }
+
+ private:
+  using Slots = std::vector<Tensor>;
+
+  /// Names rank and action in whatever goes wrong there. Spans and actions share their positions.
+  template <class Work>
+  void at_place(std::size_t position, Work work) {
+    try {
+      work();
+    } catch (const RunAborted&) {
+      throw;
+    } catch (const std::exception& error) {
+      throw RunError(fmt::format("rank {}{}, action {} ({}): {}", seat_.pipeline_rank,
+                                 plan_.grid.data > 1 ? fmt::format(" of replica {}", seat_.replica) : "", position,
+                                 to_text(actions_[position]), error.what()));
+    }
+  }
+
+  void perform(std::size_t position) {
+    const Action& action = actions_[position];
+    timeline_.spans.push_back({.start = now(), .end = now(), .action = action, .stream = stream_of(action.op)});
+    switch (action.op) {
+      case Op::kForward:
+        return forward(action);
+      case Op::kBackward:
+      case Op::kInputGrad:
+        return backward(action);
+      case Op::kWeightGrad:
+        return compute([&] { stage(action.stage).weight_grad(action.microbatch); });
+      case Op::kRecompute:
+        return compute([&] { stage(action.stage).recompute(action.microbatch); });
+      case Op::kSendActivation:
+        return send(action, leaving_activations_, plan_.neighbors.successor);
+      case Op::kSendGradient:
+        return send(action, leaving_gradients_, plan_.neighbors.predecessor);
+      case Op::kRecvActivation:
+        return receive(action, arrived_activations_, plan_.neighbors.predecessor, stage(action.stage).input_elements());
+      case Op::kRecvGradient:
+        return receive(action, arrived_gradients_, plan_.neighbors.successor, stage(action.stage).output_elements());
+      case Op::kOptimizerStep:
+        return optimizer_step(action.stage);
+      case Op::kReduceGrad:  // joined where plan_.sums_gradients says; with one copy there is nothing to sum
+      case Op::kUnshard:     // groups of one: plan_replay refuses others
+      case Op::kReshard:
+        return;
+      case Op::kOffload:
+      case Op::kReload:
+      case Op::kEvict:
+      case Op::kLoad:
+        assert(false && "plan_replay refuses these");
+    }
+  }
+
+  void forward(const Action& action) {
+    Tensor input = take(arrived_activations_[slot(action)]);
+    Tensor output;
+    compute([&] { output = stage(action.stage).forward(action.microbatch, std::move(input)); });
+    hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
+  }
+
+  void backward(const Action& action) {
+    Tensor gradient = take(arrived_gradients_[slot(action)]);
+    compute([&] {
+      Stage& own = stage(action.stage);
+      gradient = action.op == Op::kBackward ? own.backward(action.microbatch, std::move(gradient))
+                                            : own.input_grad(action.microbatch, std::move(gradient));
+    });
+    hand_over(action, std::move(gradient), plan_.neighbors.predecessor, arrived_gradients_, leaving_gradients_);
+  }
+
+  /// Runs compute inside the newest span, with the memory at its peak from its start and what remains from its end.
+  template <class Work>
+  void compute(Work work) {
+    Span& span = timeline_.spans.back();
+    seat_.pool->reset_peak();
+    span.start = now();
+    work();
+    span.end = now();
+    timeline_.memory.push_back({span.start, seat_.pool->peak_bytes()});
+    timeline_.memory.push_back({span.end, seat_.pool->live_bytes()});
+  }
+
+  /// A tensor goes to the neighbouring stage: at once on the same rank, otherwise with the SEND that follows.
+  void hand_over(const Action& action, Tensor tensor, const std::vector<int>& neighbors, std::vector<Inbox>& arrived,
+                 Slots& leaving) {
+    const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
+    if (neighbor < 0) return;
+    if (rank_of(neighbor) == seat_.pipeline_rank)
+      arrived[slot(neighbor, action.microbatch)].tensor = std::move(tensor);
+    else
+      leaving[slot(action)] = std::move(tensor);
+  }
+
+  /// The input of a compute action; waits for it if it comes from another rank.
+  Tensor take(Inbox& inbox) {
+    if (inbox.receive == nullptr) return std::move(inbox.tensor);
+    Received received = seat_.transport->wait_received(inbox.receive);
+    inbox.receive = nullptr;
+    timeline_.spans[inbox.span].end = received.times.end - origin_;  // its start stays the moment it was issued
+    return std::move(received.tensor);
+  }
+
+  void send(const Action& action, Slots& leaving, const std::vector<int>& neighbors) {
+    const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
+    const Channel channel{world_rank(seat_.pipeline_rank), world_rank(rank_of(neighbor)), kind_of(action.op)};
+    sends_.push_back({timeline_.spans.size() - 1, seat_.transport->send(channel, {action.stage, action.microbatch},
+                                                                        std::move(leaving[slot(action)]))});
+  }
+
+  void receive(const Action& action, std::vector<Inbox>& arrived, const std::vector<int>& neighbors,
+               std::int64_t elements) {
+    const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
+    const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.pipeline_rank), kind_of(action.op)};
+    Inbox& inbox = arrived[slot(action)];
+    inbox.span = timeline_.spans.size() - 1;
+    inbox.receive = seat_.transport->receive(channel, {neighbor, action.microbatch}, seat_.pool->take(elements));
+  }
+
+  /// Joins the sum of a stage's gradients over its copies and replicas; `span` is drawn as the collective.
+  void join_sum(int stage_number, std::size_t span) {
+    SumGroup group{.id = plan_.schedule.stages[static_cast<std::size_t>(stage_number)].model_part};
+    for (int replica = 0; replica < plan_.grid.data; ++replica)
+      for (const StagePlace& place : plan_.schedule.stages)
+        if (place.model_part == group.id) group.ranks.push_back(world_rank(place.rank, replica));
+    sums_[static_cast<std::size_t>(stage_number)] = {
+        span, seat_.transport->sum(group, world_rank(seat_.pipeline_rank), stage(stage_number).gradients())};
+  }
+
+  void finish_sum(int stage_number) {
+    OpenSpan& open = sums_[static_cast<std::size_t>(stage_number)];
+    if (open.ticket == nullptr) return;
+    const TransferTimes times = seat_.transport->wait_sum(open.ticket);
+    if (actions_[open.span].op == Op::kReduceGrad) close(open.span, times);
+    open.ticket = nullptr;
+  }
+
+  void optimizer_step(int stage_number) {
+    finish_sum(stage_number);
+    for (std::size_t i = 0; i < plan_.tied.size(); ++i)
+      if (plan_.tied[i].embedding == stage_number || plan_.tied[i].head == stage_number) sum_tied(i);
+    compute([&] { stage(stage_number).optimizer_step(); });
+  }
+
+  /// Both ends of a tied table get embedding's + head's gradient. On one rank the first step of either does it for
+  /// both.
+  void sum_tied(std::size_t pair) {
+    const TiedStages& tied = plan_.tied[pair];
+    const int embedding_rank = rank_of(tied.embedding), head_rank = rank_of(tied.head);
+    if (embedding_rank == head_rank) {
+      if (!summed_tied_.insert(pair).second) return;
+      finish_sum(tied.embedding);
+      finish_sum(tied.head);
+      const std::span<float> first = stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding);
+      const std::span<float> last = stage(tied.head).tied_gradients(ModelEnd::kHead);
+      for (std::size_t i = 0; i < first.size(); ++i) last[i] = first[i] = first[i] + last[i];
+      return;
+    }
+    const bool is_first = embedding_rank == seat_.pipeline_rank;
+    // Ids of gradient sums are model parts; those of tied pairs follow them, apart for each replica.
+    const std::int64_t id =
+        static_cast<std::int64_t>(plan_.schedule.stages.size() + pair * static_cast<std::size_t>(plan_.grid.data)) +
+        seat_.replica;
+    const SumGroup group{.id = id, .ranks = {world_rank(embedding_rank), world_rank(head_rank)}};
+    const std::span<float> values = is_first ? stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding)
+                                             : stage(tied.head).tied_gradients(ModelEnd::kHead);
+    seat_.transport->wait_sum(seat_.transport->sum(group, world_rank(seat_.pipeline_rank), values));
+  }
+
+  void close(std::size_t span, const TransferTimes& times) {
+    timeline_.spans[span].start = times.start - origin_;
+    timeline_.spans[span].end = times.end - origin_;
+  }
+
+  static MessageKind kind_of(Op op) {
+    return op == Op::kSendActivation || op == Op::kRecvActivation ? MessageKind::kActivation : MessageKind::kGradient;
+  }
+  SimTime now() const { return seat_.clock() - origin_; }
+  Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
+  int rank_of(int stage_number) const { return plan_.schedule.stages[static_cast<std::size_t>(stage_number)].rank; }
+  int world_rank(int pipeline_rank) const { return world_rank(pipeline_rank, seat_.replica); }
+  int world_rank(int pipeline_rank, int replica) const {
+    return world_rank_of(plan_.grid, {.data = replica, .pipeline = pipeline_rank});
+  }
+  std::size_t slot(int stage_number, int microbatch) const {
+    return static_cast<std::size_t>(stage_number) * microbatches_ + static_cast<std::size_t>(microbatch);
+  }
+  std::size_t slot(const Action& action) const { return slot(action.stage, action.microbatch); }
+
+  const ReplayPlan& plan_;
+  const ReplaySeat& seat_;
+  const SimTime origin_;
+  const std::vector<Action>& actions_;
+  const std::size_t microbatches_;
+  std::vector<Inbox> arrived_activations_;  // [stage, micro-batch], of the consumer
+  std::vector<Inbox> arrived_gradients_;
+  Slots leaving_activations_;  // [stage, micro-batch], of the producer
+  Slots leaving_gradients_;
+  std::vector<OpenSpan> sums_;  // [stage]
+  std::vector<OpenSpan> sends_;
+  std::set<std::size_t> summed_tied_;
+  RankTimeline timeline_;
+};
+
+}  // namespace
+
+RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin) {
+  return Replay(plan, seat, origin).run();
+}
+
+}  // namespace plumb

@@ -1,0 +1,263 @@
+#include "executor/run.h"
+
+#include <algorithm>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/check_run_spec.h"
+#include "executor/cpu/stage.h"
+#include "executor/in_process_transport.h"
+#include "executor/replay.h"
+#include "executor/weight_versions.h"
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+/// Which optimizer step of a replay each micro-batch belongs to.
+struct Batches {
+  std::vector<int> batch_of;        // [micro-batch]
+  std::vector<std::int64_t> sizes;  // [batch] micro-batches of one replica
+};
+
+Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
+  Batches batches{std::vector<int>(static_cast<std::size_t>(schedule.microbatches), 0), {}};
+  batches.sizes.assign(1, 0);
+  for (std::size_t i = 0; i < batches.batch_of.size(); ++i) {
+    int batch = -1;
+    for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
+      if (versions.version[stage][i] < 0) continue;
+      if (batch >= 0 && batch != versions.batch[stage][i])
+        throw ScheduleError(
+            fmt::format("{}: micro-batch {} belongs to different optimizer steps on different stages; list "
+                        "each stage's OPTIMIZER_STEPs behind the same micro-batches",
+                        schedule.name, i));
+      batch = versions.batch[stage][i];
+    }
+    batches.batch_of[i] = batch;
+    batches.sizes.resize(std::max(batches.sizes.size(), static_cast<std::size_t>(batch) + 1), 0);
+    ++batches.sizes[static_cast<std::size_t>(batch)];
+  }
+  return batches;
+}
+
+/// Everything that the ranks' threads share. Each writes its own elements only.
+struct Session {
+  const RunSpec& spec;
+  const RunOptions& options;
+  ReplayPlan plan;
+  WeightVersions versions;
+  Batches batches;
+  std::vector<int> first_layer;  // [stage]
+  Clock clock;
+  std::vector<std::unique_ptr<TensorPool>> pools;  // [world rank]; they outlive the transport's messages
+  std::unique_ptr<InProcessTransport> transport;
+  std::vector<std::vector<SimTime>> ends;                         // [world rank][replay]
+  std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica][micro-batch]
+  RunResult result;
+  std::mutex failure_mutex;
+  std::exception_ptr failure;  // the first
+};
+
+std::int64_t batch_tokens(const Session& session, std::size_t batch) {
+  return session.spec.grid.data * session.batches.sizes[batch] * session.spec.microbatch * session.spec.sequence;
+}
+
+/// The first stage of its model part speaks for its copies.
+bool speaks_for_copies(const Session& session, int stage) {
+  const std::vector<StagePlace>& stages = session.plan.schedule.stages;
+  const int part = stages[static_cast<std::size_t>(stage)].model_part;
+  return std::ranges::find(stages, part, &StagePlace::model_part) - stages.begin() == stage;
+}
+
+/// Stages of one rank of one replica.
+class Rank {
+ public:
+  Rank(Session& session, const GridCoordinates& place)
+      : session_(session), place_(place), world_rank_(world_rank_of(session.spec.grid, place)) {
+    const std::vector<StagePlace>& stages = session.plan.schedule.stages;
+    seat_ = {.replica = place.data,
+             .pipeline_rank = place.pipeline,
+             .stages = std::vector<Stage*>(stages.size(), nullptr),
+             .transport = session.transport.get(),
+             .pool = session.pools[static_cast<std::size_t>(world_rank_)].get(),
+             .clock = session.clock};
+    stages_.resize(stages.size());
+    updates_.assign(stages.size(), 0);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      if (stages[stage].rank != place.pipeline) continue;
+      stages_[stage] = std::make_unique<CpuStage>(stage_options(stage), *seat_.pool);
+      seat_.stages[stage] = stages_[stage].get();
+    }
+  }
+
+  void run() {
+    std::int64_t peak_bytes = seat_.pool->live_bytes();
+    for (int step = 0; step < session_.spec.steps; ++step) {
+      for (const auto& stage : stages_)
+        if (stage != nullptr) stage->begin(step);
+      const SimTime start = meet();
+      RankTimeline timeline = replay(session_.plan, seat_, start);
+      session_.ends[static_cast<std::size_t>(world_rank_)].push_back(session_.clock() - start);
+      for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
+      if (place_.data == 0)
+        session_.result.timelines[static_cast<std::size_t>(step)].ranks[static_cast<std::size_t>(place_.pipeline)] =
+            std::move(timeline);
+      report_losses(step);
+    }
+    if (place_.data != 0) return;
+    session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
+    if (session_.options.capture_weights) capture(session_.result.weights, &CpuStage::weight_values);
+  }
+
+ private:
+  CpuStageOptions stage_options(std::size_t stage) {
+    const RunSpec& spec = session_.spec;
+    CpuStageOptions options{.layers = spec.stage_layers[stage],
+                            .first_layer = session_.first_layer[stage],
+                            .microbatch = spec.microbatch,
+                            .sequence = spec.sequence,
+                            .recompute = spec.recompute,
+                            .optimizer = spec.optimizer,
+                            .seed = spec.seed,
+                            .text = spec.text,
+                            .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
+                            .weight_versions = session_.versions.version[stage]};
+    for (const int batch : session_.batches.batch_of)
+      options.gradient_scales.push_back(
+          static_cast<float>(1.0 / static_cast<double>(batch_tokens(session_, static_cast<std::size_t>(batch)))));
+    if (session_.options.capture_gradients && place_.data == 0 && speaks_for_copies(session_, static_cast<int>(stage)))
+      options.before_update = [this, stage] {
+        ModelValues& gradients = session_.result.gradients[updates_[stage]++];
+        store(gradients, stage, stages_[stage]->gradient_values());
+      };
+    return options;
+  }
+
+  /// Waits for all ranks; returns the moment at which the last one came, the same for all.
+  SimTime meet() {
+    SumGroup everyone{.id = -1, .ranks = std::vector<int>(static_cast<std::size_t>(world_size(session_.spec.grid)))};
+    std::iota(everyone.ranks.begin(), everyone.ranks.end(), 0);
+    return session_.transport->wait_sum(session_.transport->sum(everyone, world_rank_, {})).end;
+  }
+
+  void report_losses(int step) {
+    std::vector<double>& losses =
+        session_.microbatch_loss[static_cast<std::size_t>(step)][static_cast<std::size_t>(place_.data)];
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      if (stages_[stage] == nullptr || session_.plan.neighbors.successor[stage] >= 0) continue;
+      for (std::size_t i = 0; i < losses.size(); ++i)
+        if (session_.versions.version[stage][i] >= 0) losses[i] = stages_[stage]->loss(static_cast<int>(i));
+    }
+  }
+
+  void capture(ModelValues& values, CpuStage::LayerValues (CpuStage::*read)() const) {
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+      if (stages_[stage] != nullptr && speaks_for_copies(session_, static_cast<int>(stage)))
+        store(values, stage, (stages_[stage].get()->*read)());
+  }
+
+  void store(ModelValues& model, std::size_t stage, CpuStage::LayerValues layers) {
+    for (std::size_t i = 0; i < layers.size(); ++i)
+      model[static_cast<std::size_t>(session_.first_layer[stage]) + i] = std::move(layers[i]);
+  }
+
+  Session& session_;
+  GridCoordinates place_;
+  int world_rank_;
+  ReplaySeat seat_;
+  std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
+  std::vector<std::size_t> updates_;               // [stage]
+};
+
+void run_rank(Session& session, int world_rank) {
+  try {
+    Rank(session, coordinates_of(session.spec.grid, world_rank)).run();
+  } catch (const RunAborted&) {
+    // The rank that failed first has said why.
+  } catch (const std::exception& error) {
+    {
+      const std::lock_guard lock(session.failure_mutex);
+      if (session.failure == nullptr) session.failure = std::current_exception();
+    }
+    session.transport->abort(error.what());
+  }
+}
+
+std::size_t model_layer_count(const RunSpec& spec, const std::vector<int>& first_layer) {
+  std::size_t count = 0;
+  for (std::size_t stage = 0; stage < first_layer.size(); ++stage)
+    count = std::max(count, static_cast<std::size_t>(first_layer[stage]) + spec.stage_layers[stage].size());
+  return count;
+}
+
+void prepare_result(Session& session) {
+  const auto steps = static_cast<std::size_t>(session.spec.steps);
+  const Schedule& schedule = session.plan.schedule;
+  const Timeline empty{
+      .source = Timeline::Source::kMeasured,
+      .title = fmt::format("{} p={} m={}", schedule.name, schedule.ranks.size(), schedule.microbatches),
+      .microbatches = schedule.microbatches,
+      .stages = schedule.stages,
+      .ranks = std::vector<RankTimeline>(schedule.ranks.size())};
+  session.result.timelines.assign(steps, empty);
+  session.result.peak_memory_bytes.assign(schedule.ranks.size(), 0);
+  session.ends.resize(static_cast<std::size_t>(world_size(session.spec.grid)));
+  session.microbatch_loss.assign(steps, std::vector(static_cast<std::size_t>(session.spec.grid.data),
+                                                    std::vector<double>(session.batches.batch_of.size())));
+  const ModelValues no_values(model_layer_count(session.spec, session.first_layer));
+  if (session.options.capture_gradients)
+    session.result.gradients.assign(steps * session.batches.sizes.size(), no_values);
+  if (session.options.capture_weights) session.result.weights = no_values;
+}
+
+/// Losses by optimizer step, added by replica and micro-batch; step times by replay.
+void finish_result(Session& session) {
+  for (const auto& replicas : session.microbatch_loss) {
+    std::vector<double> sums(session.batches.sizes.size(), 0.0);
+    for (const std::vector<double>& losses : replicas)
+      for (std::size_t i = 0; i < losses.size(); ++i)
+        sums[static_cast<std::size_t>(session.batches.batch_of[i])] += losses[i];
+    for (std::size_t batch = 0; batch < sums.size(); ++batch)
+      session.result.losses.push_back(sums[batch] / static_cast<double>(batch_tokens(session, batch)));
+  }
+  for (std::size_t step = 0; step < static_cast<std::size_t>(session.spec.steps); ++step) {
+    SimTime last{0};
+    for (const std::vector<SimTime>& ends : session.ends) last = std::max(last, ends[step]);
+    session.result.step_seconds.push_back(to_seconds(last));
+  }
+}
+
+}  // namespace
+
+RunResult run(const RunSpec& spec, const RunOptions& options) {
+  require_runnable(spec);
+  use_one_blas_thread();
+  Session session{.spec = spec,
+                  .options = options,
+                  .plan = plan_replay(spec.schedule, spec.grid, tied_stages(spec)),
+                  .versions = weight_versions(spec.schedule),
+                  .clock = monotonic_clock()};
+  session.batches = batches_of(spec.schedule, session.versions);
+  session.first_layer = first_layers(spec);
+  const int ranks = world_size(spec.grid);
+  for (int rank = 0; rank < ranks; ++rank) session.pools.push_back(std::make_unique<TensorPool>());
+  session.transport = std::make_unique<InProcessTransport>(
+      InProcessOptions{.ranks = ranks, .sends = spec.sends, .watchdog = spec.watchdog}, session.clock);
+  prepare_result(session);
+
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(run_rank, std::ref(session), rank);
+  for (std::thread& thread : threads) thread.join();
+  if (session.failure != nullptr) std::rethrow_exception(session.failure);
+  finish_result(session);
+  return std::move(session.result);
+}
+
+}  // namespace plumb

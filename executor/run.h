@@ -1,0 +1,40 @@
+#pragma once
+// Trains with real numerics: the cpu backend. One thread a rank, in this process.
+//
+//   const RunResult result = run(spec);
+//   result.losses.back();
+
+#include <vector>
+
+#include "executor/run_spec.h"
+#include "schedules/time.h"
+#include "traces/timeline.h"
+
+namespace plumb {
+
+struct RunOptions {
+  bool capture_gradients = false;  ///< keep what each optimizer step consumes (for tests)
+  bool capture_weights = false;    ///< keep the weights after the last step (for tests)
+};
+
+/// A value for each parameter of the model: [layer of the model][parameter, as layer_parameters() lists them][element].
+using ModelValues = std::vector<std::vector<std::vector<float>>>;
+
+struct RunResult {
+  std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
+  std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
+  std::vector<Timeline> timelines;    ///< [replay] measured, of replica 0
+  std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] tensors of replica 0 in the whole run
+  std::vector<ModelValues> gradients;           ///< [optimizer step] as replica 0 hands them to the optimizer
+  ModelValues weights;                          ///< after the last step
+};
+
+/// Replays spec.schedule `spec.steps` times. Global micro-batch g of replica r is r * m + i; a sample's text and every
+/// initial weight depend on the seed alone, so results are those of any other layout up to the order of additions, and
+/// the same every time. Memory counts every tensor: weights and their versions, gradients, moments, activations,
+/// messages that wait; not the scratch of attention (512 s bytes a rank) and what a buffered message occupies on its
+/// way. Throws SpecError or InputError if the specification is not consistent (place and remedy), ScheduleError if the
+/// schedule cannot be replayed (plan_replay), RunError if a rank fails; then all ranks have stopped.
+RunResult run(const RunSpec& spec, const RunOptions& options = {});
+
+}  // namespace plumb

@@ -1,0 +1,26 @@
+#pragma once
+// The training data: sequences cut out of a text, byte by byte. Which sequence a sample is depends on the seed, the
+// step and the sample's number in the global batch, and so on nothing that a layout decides.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace plumb {
+
+/// Sequences [first_sample, first_sample + count) of a step.
+struct BatchPlace {
+  std::uint64_t seed = 1;
+  std::int64_t step = 0;
+  std::int64_t first_sample = 0;
+  std::int64_t count = 1;     ///< sequences
+  std::int64_t sequence = 0;  ///< tokens of each
+};
+
+/// inputs: [count * sequence], the tokens. Asserts that the text is longer than a sequence.
+void fill_inputs(std::span<std::int32_t> inputs, std::span<const std::uint8_t> text, const BatchPlace& place);
+
+/// targets: [count * sequence], the token behind each input.
+void fill_targets(std::span<std::int32_t> targets, std::span<const std::uint8_t> text, const BatchPlace& place);
+
+}  // namespace plumb

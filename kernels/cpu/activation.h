@@ -1,0 +1,26 @@
+#pragma once
+// The MLP's nonlinearities. KernelKind kActivationForward and kActivationBackward; the backward writes the gradient of
+// the input in place of the input.
+
+#include <cstdint>
+
+namespace plumb {
+
+struct ActivationSize {
+  std::int64_t rows = 0;     ///< R
+  std::int64_t columns = 0;  ///< F, of the result
+};
+
+/// y = x * Phi(x), Phi by its tanh approximation, or by erf where `exact` (Hendrycks & Gimpel 2016). x, y: [R, F]
+void gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact);
+
+/// x := dy * gelu'(x). x, dy: [R, F]
+void gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact);
+
+/// y = silu(gate) * up (Shazeer 2020). gate_up: [R, 2F], a row is the gate's F channels, then up's; y: [R, F]
+void swiglu_forward(float* y, const float* gate_up, const ActivationSize& size);
+
+/// gate_up := its gradient. gate_up: [R, 2F]; dy: [R, F]
+void swiglu_backward(float* gate_up, const float* dy, const ActivationSize& size);
+
+}  // namespace plumb

@@ -1,0 +1,14 @@
+#pragma once
+// Softmax cross-entropy, loss and gradient in one pass. KernelKind kCrossEntropy.
+
+#include <cstdint>
+
+namespace plumb {
+
+/// Returns the sum over the rows of -log softmax(logits[r])[targets[r]], added in double, r ascending; the logits are
+/// replaced by gradient_scale times their gradient: gradient_scale * (softmax - one_hot(target)).
+/// logits: [rows, columns = V]; targets: [rows], each in [0, V)
+double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                     float gradient_scale);
+
+}  // namespace plumb

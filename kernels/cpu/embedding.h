@@ -1,0 +1,24 @@
+#pragma once
+// Token and position embedding. KernelKind kEmbeddingForward and kEmbeddingBackward.
+
+#include <cstdint>
+
+namespace plumb {
+
+struct EmbeddingSize {
+  std::int64_t tokens = 0;    ///< T, sequences of `sequence` tokens one after the other
+  std::int64_t sequence = 0;  ///< s
+  std::int64_t columns = 0;   ///< h
+};
+
+/// y[t] = table[token[t]] + positions[t mod s]. A null `positions` counts as zeros.
+/// y: [T, h]; tokens: [T]; table: [V, h]; positions: [>= s, h]
+void embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
+                       const EmbeddingSize& size);
+
+/// dtable[token[t]] += dy[t] and dpositions[t mod s] += dy[t], t ascending: the same sum in the same order every time.
+/// A null `dpositions` is skipped. dy: [T, h]; tokens: [T]; dtable: [V, h]; dpositions: [>= s, h]
+void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
+                        const EmbeddingSize& size);
+
+}  // namespace plumb

@@ -1,0 +1,48 @@
+#include "kernels/cpu/gemm.h"
+
+#include <cblas.h>
+
+namespace plumb {
+namespace {
+
+blasint as_blas(std::int64_t size) {
+  return static_cast<blasint>(size);
+}
+
+}  // namespace
+
+void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, x,
+              as_blas(size.k), weight, as_blas(size.k), 0.0F, y, as_blas(size.n));
+}
+
+void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
+              as_blas(size.k), weight, as_blas(size.n), 0.0F, dx, as_blas(size.n));
+}
+
+void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) {
+  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
+              as_blas(size.m), x, as_blas(size.n), 1.0F, dweight, as_blas(size.n));
+}
+
+void use_one_blas_thread() {
+  openblas_set_num_threads(1);
+}
+
+std::string blas_core() {
+  return openblas_get_corename();
+}
+
+std::optional<std::string> better_blas_core() {
+#if defined(__x86_64__)
+  if (blas_core() != "Prescott") return std::nullopt;
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512dq"))
+    return "SkylakeX";
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "Haswell";
+#endif
+  return std::nullopt;
+}
+
+}  // namespace plumb

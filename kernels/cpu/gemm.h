@@ -1,0 +1,38 @@
+#pragma once
+// The three products of a linear layer, by OpenBLAS. Matrices are row-major and dense; weights are [out, in].
+// KernelKind kGemm with count 1: `size` is the {m, n, k} of the call's shape, and each function one GemmForm.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace plumb {
+
+struct GemmSize {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+};
+
+/// y = x W^T. x: [m = T, k = in], weight: [n = out, k = in], y: [m = T, n = out]. GemmForm::kForward.
+void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size);
+
+/// dx = dy W. dy: [m = T, k = out], weight: [k = out, n = in], dx: [m = T, n = in]. GemmForm::kInputGrad.
+void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size);
+
+/// dW += dy^T x. dy: [k = T, m = out], x: [k = T, n = in], dweight: [m = out, n = in]. GemmForm::kWeightGrad.
+void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size);
+
+/// Makes every product run on the thread that calls it. The stages are the parallelism, and results stay deterministic.
+/// Call it before threads start.
+void use_one_blas_thread();
+
+/// The processor that OpenBLAS took this one for, e.g. "SkylakeX". What it does not know (processors newer than the
+/// library) it takes for "Prescott", at a quarter of the speed.
+std::string blas_core();
+
+/// A value of the environment variable OPENBLAS_CORETYPE that serves this processor better than what blas_core() says,
+/// or nothing. OpenBLAS reads it when the program starts.
+std::optional<std::string> better_blas_core();
+
+}  // namespace plumb

@@ -1,0 +1,105 @@
+#pragma once
+// Models and texts small enough to train in a test, and RunSpecs made of them.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "executor/run.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+
+namespace plumb::test {
+
+inline constexpr std::int64_t kVocab = 32;
+
+inline TransformerLayer llama_block() {
+  return {.hidden = 16, .heads = 4, .kv_heads = 2, .head_size = 4, .ffn = 24, .rotary_size = 4};
+}
+
+inline TransformerLayer gpt_block() {
+  return {.hidden = 16,
+          .heads = 2,
+          .kv_heads = 2,
+          .head_size = 8,
+          .ffn = 32,
+          .norm = NormKind::kLayerNorm,
+          .mlp = MlpKind::kGelu,
+          .qkv_bias = true,
+          .linear_bias = true};
+}
+
+/// Embedding, four blocks like Llama's, head.
+inline std::vector<Layer> llama_model(int blocks = 4) {
+  std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
+  model.insert(model.end(), static_cast<std::size_t>(blocks), llama_block());
+  model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16});
+  return model;
+}
+
+/// Embedding with positions, four blocks like GPT-2's, a head that shares the embedding's table.
+inline std::vector<Layer> gpt_model(int blocks = 4) {
+  std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16, .positions = 16}};
+  model.insert(model.end(), static_cast<std::size_t>(blocks), gpt_block());
+  model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16, .norm = NormKind::kLayerNorm, .tied = true});
+  return model;
+}
+
+/// The model cut into contiguous stages as equal as can be, larger ones first.
+inline std::vector<std::vector<Layer>> cut(const std::vector<Layer>& model, int stages) {
+  std::vector<std::vector<Layer>> parts;
+  std::size_t next = 0;
+  for (int stage = 0; stage < stages; ++stage) {
+    const std::size_t left = static_cast<std::size_t>(stages - stage);
+    const std::size_t count = (model.size() - next + left - 1) / left;
+    parts.emplace_back(model.begin() + static_cast<std::ptrdiff_t>(next),
+                       model.begin() + static_cast<std::ptrdiff_t>(next + count));
+    next += count;
+  }
+  return parts;
+}
+
+/// A text with something to learn: mostly, a token is 7 further than the one before it.
+inline std::vector<std::uint8_t> walk_text(std::size_t bytes = 400) {
+  std::vector<std::uint8_t> text(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) text[i] = static_cast<std::uint8_t>((7 * i + i / 10) % kVocab);
+  return text;
+}
+
+inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_order, int data = 1) {
+  RunSpec spec;
+  spec.schedule = lower(compute_order, {.data = {.enabled = data > 1}});
+  spec.grid = {.data = data, .pipeline = static_cast<int>(spec.schedule.ranks.size())};
+  spec.stage_layers = cut(model, static_cast<int>(spec.schedule.stages.size()));
+  spec.microbatch = 2;
+  spec.sequence = 7;
+  spec.text = walk_text();
+  spec.watchdog = Seconds{20};
+  return spec;
+}
+
+/// The whole model on one rank, its micro-batches one after the other.
+inline RunSpec one_rank(const std::vector<Layer>& model, int microbatches) {
+  return spec_of(model, make_schedule("naive", {.ranks = 1, .microbatches = microbatches}));
+}
+
+/// Largest max|a - b| / max|b| over the model's parameter tensors; 0 if they are bitwise equal.
+inline double worst_difference(const ModelValues& a, const ModelValues& b) {
+  if (a == b) return 0;
+  double worst = a.size() == b.size() ? 0 : INFINITY;
+  for (std::size_t layer = 0; layer < b.size() && layer < a.size(); ++layer)
+    for (std::size_t i = 0; i < b[layer].size(); ++i) {
+      double difference = 0, largest = 1e-30;
+      for (std::size_t e = 0; e < b[layer][i].size(); ++e) {
+        difference = std::max(difference, std::abs(double(a[layer][i][e]) - double(b[layer][i][e])));
+        largest = std::max(largest, std::abs(double(b[layer][i][e])));
+      }
+      worst = std::max(worst, difference / largest);
+    }
+  return worst;
+}
+
+}  // namespace plumb::test

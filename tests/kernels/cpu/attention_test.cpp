@@ -1,0 +1,117 @@
+#include "kernels/cpu/attention.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/cpu/checks.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+std::int64_t qkv_elements(const AttentionSize& size) {
+  return size.batch * size.sequence * (size.heads + 2 * size.kv_heads) * size.head_size;
+}
+std::int64_t output_elements(const AttentionSize& size) {
+  return size.batch * size.sequence * size.heads * size.head_size;
+}
+
+Values forward(const Values& qkv, const AttentionSize& size) {
+  Values output(output_elements(size)), statistics(size.batch * size.heads * size.sequence);
+  Values scratch(attention_scratch_elements(size));
+  attention_forward(output.data(), statistics.data(), qkv.data(), size, scratch.data());
+  return output;
+}
+
+Values backward(const Values& qkv, const Values& doutput, const AttentionSize& size) {
+  Values output(output_elements(size)), statistics(size.batch * size.heads * size.sequence), dqkv(qkv.size(), 7.0F);
+  Values scratch(attention_scratch_elements(size));
+  attention_forward(output.data(), statistics.data(), qkv.data(), size, scratch.data());
+  attention_backward(dqkv.data(), doutput.data(), qkv.data(), output.data(), statistics.data(), size, scratch.data());
+  return dqkv;
+}
+
+/// Attention and its gradient term by term, in double, with the whole row of probabilities.
+struct Naive {
+  std::vector<double> output, dqkv;
+};
+Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
+  const std::int64_t d = z.head_size, width = (z.heads + 2 * z.kv_heads) * d, out_width = z.heads * d;
+  Naive result{std::vector<double>(output_elements(z)), std::vector<double>(qkv.size())};
+  for (std::int64_t b = 0; b < z.batch; ++b)
+    for (std::int64_t head = 0; head < z.heads; ++head)
+      for (std::int64_t i = 0; i < z.sequence; ++i) {
+        const std::int64_t kv = head * z.kv_heads / z.heads;
+        const auto query = (b * z.sequence + i) * width + head * d;
+        const auto key = [&](std::int64_t j) { return (b * z.sequence + j) * width + (z.heads + kv) * d; };
+        const auto value = [&](std::int64_t j) {
+          return (b * z.sequence + j) * width + (z.heads + z.kv_heads + kv) * d;
+        };
+        const auto out = (b * z.sequence + i) * out_width + head * d;
+        const std::int64_t first = z.window > 0 ? std::max<std::int64_t>(0, i - z.window + 1) : 0;
+        const double scale = 1 / std::sqrt(double(d));
+        std::vector<double> p(z.sequence, 0), dp(z.sequence, 0);
+        double sum = 0, mean = 0;
+        for (std::int64_t j = first; j <= i; ++j) {
+          double score = 0;
+          for (std::int64_t c = 0; c < d; ++c) score += double(qkv[query + c]) * double(qkv[key(j) + c]);
+          sum += p[j] = std::exp(score * scale);
+        }
+        for (std::int64_t j = first; j <= i; ++j) {
+          p[j] /= sum;
+          for (std::int64_t c = 0; c < d; ++c) {
+            result.output[out + c] += p[j] * double(qkv[value(j) + c]);
+            dp[j] += double(doutput[out + c]) * double(qkv[value(j) + c]);
+            result.dqkv[value(j) + c] += p[j] * double(doutput[out + c]);
+          }
+          mean += p[j] * dp[j];
+        }
+        for (std::int64_t j = first; j <= i; ++j) {
+          const double dscore = p[j] * (dp[j] - mean) * scale;
+          for (std::int64_t c = 0; c < d; ++c) {
+            result.dqkv[query + c] += dscore * double(qkv[key(j) + c]);
+            result.dqkv[key(j) + c] += dscore * double(qkv[query + c]);
+          }
+        }
+      }
+  return result;
+}
+
+Values as_floats(const std::vector<double>& values) {
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+TEST_CASE("attention and its gradient agree with the s^2 reference for full, grouped, windowed and odd shapes") {
+  const std::vector<AttentionSize> sizes = {
+      {.batch = 2, .sequence = 1, .heads = 2, .kv_heads = 2, .head_size = 4},
+      {.batch = 1, .sequence = 130, .heads = 2, .kv_heads = 2, .head_size = 5},
+      {.batch = 2, .sequence = 67, .heads = 4, .kv_heads = 2, .head_size = 8},
+      {.batch = 1, .sequence = 64, .heads = 6, .kv_heads = 1, .head_size = 3},
+      {.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 4, .window = 9},
+      {.batch = 1, .sequence = 100, .heads = 1, .kv_heads = 1, .head_size = 4, .window = 1},
+      {.batch = 1, .sequence = 70, .heads = 1, .kv_heads = 1, .head_size = 4, .window = 500},
+  };
+  for (const AttentionSize& size : sizes) {
+    CAPTURE(size.sequence);
+    CAPTURE(size.window);
+    const Values qkv = random_values(qkv_elements(size), 5, 2.0F), doutput = random_values(output_elements(size), 6);
+    const Naive expected = naive(qkv, doutput, size);
+    CHECK(relative_difference(forward(qkv, size), as_floats(expected.output)) < 1e-5);
+    CHECK(relative_difference(backward(qkv, doutput, size), as_floats(expected.dqkv)) < 1e-5);
+  }
+}
+
+TEST_CASE("the gradient of attention agrees with finite differences") {
+  const AttentionSize size{.batch = 1, .sequence = 9, .heads = 2, .kv_heads = 1, .head_size = 3, .window = 5};
+  Values qkv = random_values(qkv_elements(size), 5);
+  const Values doutput = random_values(output_elements(size), 6);
+  const Values dqkv = backward(qkv, doutput, size);
+  CHECK(gradient_error(qkv, dqkv, [&] { return weighted_sum(doutput, forward(qkv, size)); }) < kGradientTolerance);
+}
+
+TEST_CASE("attention does not overflow where scores are large") {
+  const AttentionSize size{.batch = 1, .sequence = 8, .heads = 1, .kv_heads = 1, .head_size = 2};
+  for (const float value : forward(random_values(qkv_elements(size), 5, 100.0F), size)) CHECK(std::isfinite(value));
+}

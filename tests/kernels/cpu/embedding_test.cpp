@@ -1,0 +1,35 @@
+#include "kernels/cpu/embedding.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/cpu/checks.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+constexpr EmbeddingSize kSize{.tokens = 6, .sequence = 3, .columns = 5};
+const std::vector<std::int32_t> kTokens = {2, 0, 2, 3, 2, 0};  // a token repeats within and across sequences
+}  // namespace
+
+TEST_CASE("the gradients of both tables agree with finite differences, also for tokens that repeat") {
+  Values table = random_values(4 * 5, 1), positions = random_values(3 * 5, 2);
+  const Values dy = random_values(6 * 5, 3);
+  Values dtable(table.size(), 0.0F), dpositions(positions.size(), 0.0F);
+  embedding_backward(dtable.data(), dpositions.data(), dy.data(), kTokens.data(), kSize);
+  const auto objective = [&] {
+    Values y(6 * 5);
+    embedding_forward(y.data(), kTokens.data(), table.data(), positions.data(), kSize);
+    return weighted_sum(dy, y);
+  };
+  CHECK(gradient_error(table, dtable, objective) < kGradientTolerance);
+  CHECK(gradient_error(positions, dpositions, objective) < kGradientTolerance);
+}
+
+TEST_CASE("without positions a row is the token's") {
+  const Values table = random_values(4 * 5, 1);
+  Values y(6 * 5);
+  embedding_forward(y.data(), kTokens.data(), table.data(), nullptr, kSize);
+  for (int t = 0; t < 6; ++t)
+    for (int c = 0; c < 5; ++c) CHECK(y[t * 5 + c] == table[kTokens[t] * 5 + c]);
+}
