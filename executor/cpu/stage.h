@@ -57,6 +57,9 @@ class CpuStage : public Stage {
   LayerValues gradient_values() const;
   LayerValues weight_values() const;
 
+  /// The newest weights, all layers one after the other.
+  std::span<float> weights() { return versions_.back().weights.values(); }
+
   /// Versions of the weights that are held now.
   int held_versions() const { return static_cast<int>(versions_.size()); }
 

@@ -1,0 +1,221 @@
+#include "executor/cpu/stage.h"
+
+#include <doctest/doctest.h>
+
+#include <utility>
+
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+TransformerLayer neox_block() {
+  TransformerLayer block = gpt_block();
+  block.parallel_residual = true;
+  block.exact_gelu = true;
+  block.rotary_size = 4;
+  block.window = 3;
+  return block;
+}
+
+/// One of each kind of layer.
+std::vector<std::vector<Layer>> models() {
+  std::vector<Layer> neox = gpt_model(2);
+  neox[1] = neox[2] = neox_block();
+  return {llama_model(2), gpt_model(2), neox};
+}
+
+const std::vector<std::uint8_t> kText = walk_text();
+
+CpuStageOptions options_for(std::vector<Layer> layers, int microbatches = 2) {
+  return {.layers = std::move(layers),
+          .microbatch = 2,
+          .sequence = 7,
+          .text = kText,
+          .weight_versions = std::vector<int>(static_cast<std::size_t>(microbatches), 0),
+          .gradient_scales = std::vector<float>(static_cast<std::size_t>(microbatches), 1.0F)};
+}
+
+constexpr LayerWork kWork{.microbatch = 2, .sequence = 7};
+
+std::vector<KernelCall> expected_calls(const std::vector<Layer>& layers, Pass pass) {
+  std::vector<std::vector<KernelCall>> by_layer;
+  for (const Layer& layer : layers) by_layer.push_back(layer_kernels(layer, kWork, pass));
+  if (pass == Pass::kInputGrad || pass == Pass::kWeightGrad) std::ranges::reverse(by_layer);
+  std::vector<KernelCall> calls;
+  for (const auto& part : by_layer) calls.insert(calls.end(), part.begin(), part.end());
+  return calls;
+}
+
+std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad) {
+  std::int64_t elements = 0;
+  for (const Layer& layer : layers)
+    for (const SavedTensor& tensor : saved_tensors(layer, kWork))
+      if (tensor.needed_by_weight_grad || !after_input_grad) elements += tensor.elements;
+  return 4 * elements;
+}
+
+}  // namespace
+
+TEST_CASE("a stage calls exactly the kernels that layer_kernels lists, in their order") {
+  for (const std::vector<Layer>& model : models()) {
+    std::vector<KernelCall> calls;
+    CpuStageOptions options = options_for(model);
+    options.kernel_log = &calls;
+    TensorPool pool;
+    CpuStage stage(std::move(options), pool);
+    stage.begin(0);
+
+    const auto taken = [&] { return std::exchange(calls, {}); };
+    stage.forward(0, {});
+    CHECK(taken() == expected_calls(model, Pass::kForward));
+    stage.input_grad(0, {});
+    CHECK(taken() == expected_calls(model, Pass::kInputGrad));
+    stage.weight_grad(0);
+    CHECK(taken() == expected_calls(model, Pass::kWeightGrad));
+    stage.optimizer_step();
+    CHECK(taken() == expected_calls(model, Pass::kOptimizer));
+  }
+}
+
+TEST_CASE("a stage keeps exactly the tensors that saved_tensors lists, and after I those that W needs") {
+  for (const std::vector<Layer>& model : models()) {
+    TensorPool pool;
+    CpuStage stage(options_for(model), pool);
+    stage.begin(0);
+    const std::int64_t before = pool.live_bytes();
+    stage.forward(0, {});
+    CHECK(pool.live_bytes() - before == saved_bytes(model, false));
+    stage.input_grad(0, {});
+    CHECK(pool.live_bytes() - before == saved_bytes(model, true));
+    stage.weight_grad(0);
+    CHECK(pool.live_bytes() == before);
+  }
+}
+
+TEST_CASE("the temporaries of a block are those that workspace_elements counts") {
+  for (const TransformerLayer& block : {llama_block(), gpt_block(), neox_block()}) {
+    TensorPool pool;
+    CpuStage stage(options_for({block}), pool);
+    stage.begin(0);
+    const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements();
+    pool.reset_peak();
+    Tensor output = stage.forward(0, pool.take_zeros(stage.input_elements()));
+    CHECK(pool.peak_bytes() - before ==
+          saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, kWork, Pass::kForward));
+    output = {};
+    pool.reset_peak();
+    Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements()));
+    const std::int64_t bound =
+        saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, kWork, Pass::kInputGrad);
+    // Statistics and the log-sum-exp may be gone already when the largest temporaries are there.
+    const std::int64_t small_tensors = 4 * 2 * 14 * 2;
+    CHECK(pool.peak_bytes() - before <= bound);
+    CHECK(pool.peak_bytes() - before >= bound - small_tensors);
+    pool.reset_peak();
+    const std::int64_t live = pool.live_bytes();
+    stage.weight_grad(0);
+    CHECK(pool.peak_bytes() == live);
+  }
+}
+
+TEST_CASE("I then W give the gradients of B, bitwise, also when a W waits for the next I") {
+  for (const std::vector<Layer>& model : models()) {
+    TensorPool pool;
+    CpuStage whole(options_for(model), pool), split(options_for(model), pool);
+    whole.begin(0);
+    split.begin(0);
+    for (const int microbatch : {0, 1}) {
+      whole.forward(microbatch, {});
+      split.forward(microbatch, {});
+    }
+    for (const int microbatch : {0, 1}) whole.backward(microbatch, {});
+    split.input_grad(0, {});
+    split.input_grad(1, {});
+    split.weight_grad(0);
+    split.weight_grad(1);
+    CHECK(split.gradient_values() == whole.gradient_values());
+  }
+}
+
+TEST_CASE("the gradient of a whole model agrees with finite differences of its loss") {
+  // Along the gradient: loss(w + e g) - loss(w - e g) = 2 e |g|^2. Token rows are short (0.02 a channel) and normed, so
+  // the step is short too.
+  for (const std::vector<Layer>& model : models()) {
+    TensorPool pool;
+    CpuStage stage(options_for(model), pool);
+    stage.begin(0);
+    stage.forward(0, {});
+    stage.backward(0, {});
+    const auto gradients = stage.gradient_values();
+    double square = 0;
+    for (const auto& layer : gradients)
+      for (const auto& tensor : layer)
+        for (const float g : tensor) square += double(g) * double(g);
+    const double epsilon = 2.5e-4 / std::sqrt(square);
+    const auto loss_at = [&](double factor) {
+      CpuStage moved(options_for(model), pool);
+      moved.begin(0);
+      std::size_t element = 0;
+      const std::span<float> weights = moved.weights();
+      for (const auto& layer : gradients)
+        for (const auto& tensor : layer)
+          for (const float g : tensor) weights[element++] += static_cast<float>(factor * double(g));
+      moved.forward(0, {});
+      return moved.loss(0);
+    };
+    const double difference = (loss_at(epsilon) - loss_at(-epsilon)) / (2 * epsilon);
+    CHECK(difference == doctest::Approx(square).epsilon(5e-3));
+  }
+}
+
+TEST_CASE("with recomputation F keeps the stage's input only, and R or the backward rebuilds the rest") {
+  const std::vector<Layer> layers = {llama_block(), llama_block()};
+  TensorPool pool;
+  CpuStageOptions options = options_for(layers);
+  options.recompute = Recompute::kFull;
+  CpuStage stage(std::move(options), pool);
+  stage.begin(0);
+  const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements();
+  stage.forward(0, pool.take_zeros(stage.input_elements()));
+  CHECK(pool.live_bytes() - before == message_bytes);
+  stage.recompute(0);
+  CHECK(pool.live_bytes() - before == saved_bytes(layers, false));
+  stage.backward(0, pool.take_zeros(stage.output_elements()));
+  CHECK(pool.live_bytes() == before);
+}
+
+TEST_CASE("an optimizer step copies the weights only while an older version is in use") {
+  CpuStageOptions options = options_for(llama_model(1), 3);
+  options.weight_versions = {0, 0, 1};
+  TensorPool pool;
+  CpuStage stage(std::move(options), pool);
+  stage.begin(0);
+  stage.forward(0, {});
+  stage.forward(1, {});
+  stage.backward(0, {});
+  stage.optimizer_step();
+  CHECK(stage.held_versions() == 2);  // micro-batch 1 still needs version 0
+  stage.forward(2, {});
+  stage.backward(1, {});
+  CHECK(stage.held_versions() == 1);
+  stage.backward(2, {});
+  stage.optimizer_step();
+  CHECK(stage.held_versions() == 1);
+}
+
+TEST_CASE("a stage takes all its memory in the first step") {
+  TensorPool pool;
+  CpuStage stage(options_for(llama_model(2)), pool);
+  std::int64_t settled = 0;
+  for (int step = 0; step < 3; ++step) {
+    stage.begin(step);
+    for (const int microbatch : {0, 1}) stage.forward(microbatch, {});
+    for (const int microbatch : {0, 1}) stage.backward(microbatch, {});
+    stage.optimizer_step();
+    if (step == 0) settled = pool.allocations();
+  }
+  CHECK(pool.allocations() == settled);
+}
