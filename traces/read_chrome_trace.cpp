@@ -142,6 +142,9 @@ Timeline timeline_of(const Document& document) {
     timeline.stage_names = data.at("stage_names").get<std::vector<std::string>>();
     for (const json& place : data.at("stages")) {
       timeline.stages.push_back({.rank = place.at(0), .model_part = place.at(1), .lane = place.at(2)});
+      const int rank = timeline.stages.back().rank;
+      if (rank < 0 || rank >= static_cast<int>(timeline.ranks.size()))
+        throw InputError(fmt::format("there is no rank {}", rank));
     }
   } catch (const std::exception& error) {
     throw InputError(

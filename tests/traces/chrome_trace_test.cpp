@@ -137,8 +137,13 @@ TEST_SUITE("unit") {
           std::string::npos);
     const std::size_t op = text.find("\"op\":\"F\"");
     CHECK(error_of(std::string(text).replace(op, 8, "\"op\":\"Q\"")).starts_with("event "));
-    const std::size_t ranks = text.find("\"ranks\":2");
-    CHECK(error_of(std::string(text).replace(ranks, 9, "\"ranks\":1")).starts_with("event "));
+    const std::size_t pid = text.find("\"compute\",\"pid\":1");
+    REQUIRE(pid != std::string::npos);
+    CHECK(error_of(std::string(text).replace(pid, 17, "\"compute\",\"pid\":9")).starts_with("event "));
+    const std::size_t stages = text.find("\"stages\":[[0,");
+    REQUIRE(stages != std::string::npos);
+    CHECK(error_of(std::string(text).replace(stages, 13, "\"stages\":[[8,")).find("there is no rank 8") !=
+          std::string::npos);
     const std::size_t title = text.find("\"title\"");
     CHECK(error_of(std::string(text).replace(title, 7, "\"tilte\"")).starts_with("otherData: "));
   }
