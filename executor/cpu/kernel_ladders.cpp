@@ -53,7 +53,7 @@ std::vector<KernelCall> other_kernel_ladder() {
         calls.push_back(kernel_call(kind, {rows, columns}));
     }
   for (const std::int64_t rows : kTokens) {
-    for (const std::int64_t vocab : {256, 4096, 32768})
+    for (const std::int64_t vocab : {256, 1024, 4096, 16384})
       calls.push_back(kernel_call(KernelKind::kCrossEntropy, {rows, vocab}));
     for (const std::int64_t heads : {4, 40})
       for (const std::int64_t size : {32, 128}) calls.push_back(kernel_call(KernelKind::kRotary, {rows, heads, size}));

@@ -14,32 +14,40 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kRoundElements = 8 << 20;  // 32 MiB go round
-constexpr std::int64_t kVocab = 1024;             // of embeddings; cross-entropy's targets stay below 64
-constexpr Seconds kShortestRun{20e-6};            // a thousand times the clock's grain
+constexpr std::size_t kRoundElements = 8 << 20;  // 32 MiB go round
+constexpr std::int64_t kVocab = 1024;            // of embeddings; cross-entropy's targets stay below 64
+constexpr Seconds kShortestRun{20e-6};           // a thousand times the clock's grain
+constexpr double kLargestPart = 0.1;             // of the time left that one call's repeats may take
 constexpr int kLeastRepeats = 3;
 constexpr int kMostRepeats = 25;
 
-/// Memory that is handed out slice after slice, round and round.
+/// Memory that is handed out slice after slice, round and round. Slices of one call stay valid until the next call.
 class RoundMemory {
  public:
-  RoundMemory() : memory_(static_cast<std::size_t>(kRoundElements)) {
-    for (std::size_t i = 0; i < memory_.size(); ++i)
-      memory_[i] = static_cast<float>(mix_bits(i) >> 40) / 8388608.0F - 1.0F;  // [-1, 1)
+  RoundMemory() { add_block(kRoundElements); }
+
+  void begin_call() {
+    if (blocks_.size() > 1) blocks_.erase(blocks_.begin(), blocks_.end() - 1);
   }
 
   float* next(std::int64_t elements) {
     const auto count = static_cast<std::size_t>(elements);
-    if (memory_.size() < 2 * count) memory_.resize(2 * count, 0.5F);
-    if (position_ + count > memory_.size()) position_ = 0;
-    float* slice = memory_.data() + position_;
+    if (blocks_.back().size() < 2 * count) add_block(2 * count);
+    if (position_ + count > blocks_.back().size()) position_ = 0;
+    float* slice = blocks_.back().data() + position_;
     position_ += (count + 15) / 16 * 16;
     return slice;
   }
 
  private:
-  std::vector<float> memory_;
-  std::size_t position_ = 0;
+  void add_block(std::size_t elements) {
+    std::vector<float>& block = blocks_.emplace_back(elements);
+    for (std::size_t i = 0; i < elements; ++i) block[i] = static_cast<float>(mix_bits(i) >> 40) / 8388608.0F - 1.0F;
+    position_ = 0;
+  }
+
+  std::vector<std::vector<float>> blocks_;
+  std::size_t position_ = 0;  // in the last block
 };
 
 /// What one thread's kernels work on.
@@ -145,15 +153,18 @@ void call_other(const KernelCall& call, Operands& with) {
       return kernels.rotary(with.written.next(rows * width), with.rotary.data(),
                             {rows, 512, columns, size, width, size}, RotaryDirection::kForward);
     }
-    case KernelKind::kAdamW:
-      return kernels.adamw_update(with.written.next(rows), with.written.next(rows), with.written.next(rows),
-                                  with.written.next(rows), rows, AdamW{}, 10);
+    case KernelKind::kAdamW: {
+      float* tensors = with.written.next(4 * rows);
+      return kernels.adamw_update(tensors, tensors + rows, tensors + 2 * rows, tensors + 3 * rows, rows, AdamW{}, 10);
+    }
     default:
       return;
   }
 }
 
 void call_once(const KernelCall& call, Operands& with) {
+  with.read.begin_call();
+  with.written.begin_call();
   switch (call.kind) {
     case KernelKind::kGemm:
       return call_gemm(call.shape, with);
@@ -220,17 +231,20 @@ std::vector<Seconds> time_on_all(const KernelCall& call, const Repeats& plan,
 
 }  // namespace
 
-std::vector<KernelSample> measure_kernels(const KernelLadder& ladder, int busy_ranks, Seconds longest) {
+std::vector<KernelSample> measure_kernels(std::vector<KernelCall> calls, int busy_ranks, Seconds budget) {
   std::vector<std::unique_ptr<Operands>> operands;
   for (int rank = 0; rank < busy_ranks; ++rank) operands.push_back(std::make_unique<Operands>());
-  std::vector<KernelCall> calls = ladder.calls;
   std::ranges::stable_sort(calls, {}, work_of);
-  const Seconds share = ladder.budget / std::max<double>(1.0, static_cast<double>(calls.size()));
   std::array<double, kKernelKindCount> seconds_per_work{};  // of the kind's last call
   std::vector<KernelSample> samples;
-  for (const KernelCall& call : calls) {
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const KernelCall& call = calls[i];
+    const Seconds left = budget - Seconds(std::chrono::steady_clock::now() - start);
+    const Seconds share = std::max(left, Seconds{0}) / static_cast<double>(calls.size() - i);
     double& rate = seconds_per_work[static_cast<std::size_t>(call.kind)];
-    if (kLeastRepeats * rate * work_of(call) > longest.count()) continue;
+    const Seconds needed = (1 + kLeastRepeats) * Seconds(rate * work_of(call));
+    if (needed > std::max(share, left * kLargestPart)) continue;
     const Seconds warm = time_run(call, 1, *operands[0]);
     std::vector<Seconds> times = time_on_all(call, repeats_for(warm, share), operands);
     std::ranges::sort(times);

@@ -10,18 +10,13 @@
 
 namespace plumb {
 
-struct KernelLadder {
-  std::vector<KernelCall> calls;  ///< shapes to time
-  Seconds budget{1};              ///< for all of them
-};
-
 /// The ladders of measure_cpu, without their budgets.
 std::vector<KernelCall> gemm_ladder();
 std::vector<KernelCall> attention_ladder();
 std::vector<KernelCall> other_kernel_ladder();
 
-/// One sample for each call of the ladder, smallest work first, but for those whose three repeats would take longer
-/// than `longest`, as estimated from the calls of the same kind before.
-std::vector<KernelSample> measure_kernels(const KernelLadder& ladder, int busy_ranks, Seconds longest);
+/// A sample for each call, smallest work first, in about `budget`. Left out are calls whose three repeats would not fit what
+/// is left of it, as the call of the same kind before lets expect.
+std::vector<KernelSample> measure_kernels(std::vector<KernelCall> calls, int busy_ranks, Seconds budget);
 
 }  // namespace plumb
