@@ -11,7 +11,7 @@ namespace plumb {
 
 SimTime to_sim_time(Seconds cost) {
   constexpr double kPicosecondsPerSecond = 1e12;
-  constexpr double kLimit = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
+  constexpr double kLimit = static_cast<double>(std::numeric_limits<std::int64_t>::max()) / 4;
   const double picoseconds = cost.count() * kPicosecondsPerSecond;
   if (!(picoseconds >= 0) || picoseconds > kLimit) {
     throw SpecError(fmt::format("a time of {} s cannot be simulated: give a finite time from 0 to {:.3g} s",

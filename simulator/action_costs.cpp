@@ -23,12 +23,14 @@ SimTime occupancy(const LinkCost& link, std::int64_t bytes, int source_rank, int
 ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
   const int stages = static_cast<int>(schedule.stages.size());
   if (static_cast<int>(costs.stages.size()) != stages) {
-    throw SpecError(fmt::format("the cost table has {} stages, the schedule {}: give a row for each", costs.stages.size(), stages));
+    throw SpecError(
+        fmt::format("the cost table has {} stages, the schedule {}: give a row for each", costs.stages.size(), stages));
   }
   for (int s = 0; s < stages; ++s) {
     const int rank = schedule.stages[s].rank;
     if (rank < 0 || rank >= static_cast<int>(schedule.ranks.size())) {
-      throw ScheduleError(fmt::format("stage {} lies on rank {}, but the schedule has {} ranks", s, rank, schedule.ranks.size()));
+      throw ScheduleError(
+          fmt::format("stage {} lies on rank {}, but the schedule has {} ranks", s, rank, schedule.ranks.size()));
     }
   }
 
@@ -51,7 +53,8 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
     const int source_rank = schedule.stages[stage].rank;
     const int destination_rank = schedule.stages[destination_stage].rank;
     const LinkCost& link = link_between(costs, source_rank, destination_rank);
-    const auto channel = channels.try_emplace({source_rank, destination_rank, gradient}, static_cast<int>(channels.size()));
+    const auto channel =
+        channels.try_emplace({source_rank, destination_rank, gradient}, static_cast<int>(channels.size()));
     return TransferCost{.occupied = occupancy(link, bytes, source_rank, destination_rank),
                         .latency = to_sim_time(link.latency),
                         .destination_stage = destination_stage,
@@ -69,8 +72,9 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
 }
 
 void refuse_part(const Action& action, int parts) {
-  throw SpecError(fmt::format("{} has no cost: stage {} has costs for {} parts of {}; give one for all parts, or one each",
-                              to_text(action), action.stage, parts, op_name(action.op)));
+  throw SpecError(
+      fmt::format("{} has no cost: stage {} has costs for {} parts of {}; give one for all parts, or one each",
+                  to_text(action), action.stage, parts, op_name(action.op)));
 }
 
 }  // namespace plumb

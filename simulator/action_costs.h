@@ -1,6 +1,6 @@
 #pragma once
-// Every cost that a schedule's actions can have, converted once to integer time: what the engine, the action graph's delays
-// and the tests' longest path share, so that they differ in the rules they follow and never in rounding.
+// Every cost that a schedule's actions can have, converted once to integer time: what the engine, the action graph's
+// delays and the tests' longest path share, so that they differ in the rules they follow and never in rounding.
 
 #include <array>
 #include <cstdint>
@@ -18,7 +18,7 @@ struct TransferCost {
   SimTime latency{0};          ///< from the last byte's departure to delivery
   int destination_stage = -1;  ///< -1: the stage has no neighbour that way
   int destination_rank = -1;
-  int channel = -1;            ///< dense number of (source rank, destination rank, activation or gradient)
+  int channel = -1;  ///< dense number of (source rank, destination rank, activation or gradient)
 };
 
 struct ActionCosts {
@@ -28,7 +28,7 @@ struct ActionCosts {
     std::int32_t count = 0;
   };
   int stages = 0;
-  std::vector<Range> ranges;                      ///< [op * stages + stage]
+  std::vector<Range> ranges;  ///< [op * stages + stage]
   std::vector<SimTime> durations;
   std::vector<TransferCost> activation_transfer;  ///< [producing stage] of SEND_F
   std::vector<TransferCost> gradient_transfer;    ///< [producing stage] of SEND_B

@@ -1,6 +1,6 @@
 #pragma once
-// The critical path: the chain of actions that fixes the makespan. Each starts exactly when the one before it allows; any
-// time saved on an action that is not on it saves nothing.
+// The critical path: the chain of actions that fixes the makespan. Each starts exactly when the one before it allows;
+// any time saved on an action that is not on it saves nothing.
 
 #include <cstdint>
 #include <vector>
@@ -21,9 +21,9 @@ struct CriticalStep {
   Reason reason = Reason::kIssue;  ///< what of the step before it waited for (kIssue for the first, which starts at 0)
 };
 
-/// First to last. It ends with the first action (by id) of those that end last; where several constraints allow the same
-/// start, the rank's own order is named before inputs, and those before channels. The times need their causes.
-/// A step that frees a channel or issues a receive lets the next one start before its own end (its delivery).
+/// First to last. It ends with the first action (by id) of those that end last; where several constraints allow the
+/// same start, the rank's own order is named before inputs, and those before channels. The times need their causes. A
+/// step that frees a channel or issues a receive lets the next one start before its own end (its delivery).
 std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times);
 
 }  // namespace plumb

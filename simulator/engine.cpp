@@ -60,8 +60,14 @@ template <bool kRecordCauses>
 class Engine {
  public:
   Engine(const Schedule& schedule, const ActionTable& table, const ActionCosts& costs, Sends sends)
-      : schedule_(schedule), table_(table), costs_(costs), sends_(sends), neighbors_(stage_neighbors(schedule)),
-        ids_(action_ids(schedule)), ranks_(schedule.ranks.size()), stages_(schedule.stages.size()),
+      : schedule_(schedule),
+        table_(table),
+        costs_(costs),
+        sends_(sends),
+        neighbors_(stage_neighbors(schedule)),
+        ids_(action_ids(schedule)),
+        ranks_(schedule.ranks.size()),
+        stages_(schedule.stages.size()),
         channels_(static_cast<std::size_t>(costs.channels)) {
     const auto actions = static_cast<std::size_t>(ids_.first_id.back());
     times_.start.assign(actions, kUnknown);
@@ -93,16 +99,27 @@ class Engine {
       const Action& action = actions[state.position];
       const std::int32_t id = ids_.first_id[rank] + static_cast<std::int32_t>(state.position);
       std::size_t issued = 1;
-      if (is_compute(action.op)) {
-        const bool pair = action.overlaps_next && state.position + 1 < actions.size();
-        issued = pair ? 2 : 1;
-        if (!compute(state, &action, id, static_cast<int>(issued))) return;
-      } else if (is_send(action.op)) {
-        send(state, action, id);
-      } else if (is_recv(action.op)) {
-        receive(state, action, id);
-      } else {
-        beside_compute(state, action, id);
+      switch (action.op) {
+        case Op::kForward:
+        case Op::kBackward:
+        case Op::kInputGrad:
+        case Op::kWeightGrad:
+        case Op::kRecompute:
+        case Op::kOptimizerStep:
+          issued = action.overlaps_next && state.position + 1 < actions.size() ? 2 : 1;
+          if (!compute(state, &action, id, static_cast<int>(issued))) return;
+          break;
+        case Op::kSendActivation:
+        case Op::kSendGradient:
+          send(state, action, id);
+          break;
+        case Op::kRecvActivation:
+        case Op::kRecvGradient:
+          receive(state, action, id);
+          break;
+        default:
+          beside_compute(state, action, id);
+          break;
       }
       state.position += issued;
     }
@@ -143,16 +160,21 @@ class Engine {
     };
     switch (a.op) {
       case Op::kForward:
-        return after_neighbor(after, a, neighbors_.predecessor[a.stage], Op::kForward, Op::kForward, Op::kSendActivation) &&
+        return after_neighbor(after, a, neighbors_.predecessor[a.stage], Op::kForward, Op::kForward,
+                              Op::kSendActivation) &&
                (a.part == 0 || made_here(Op::kForward, a.part - 1));
       case Op::kBackward:
       case Op::kInputGrad:
         return made_here(Op::kForward, a.part) && made_here(Op::kRecompute, a.part) &&
-               after_neighbor(after, a, neighbors_.successor[a.stage], Op::kInputGrad, Op::kBackward, Op::kSendGradient) &&
+               after_neighbor(after, a, neighbors_.successor[a.stage], Op::kInputGrad, Op::kBackward,
+                              Op::kSendGradient) &&
                made_here(Op::kInputGrad, a.part + 1) && made_here(Op::kBackward, a.part + 1);
-      case Op::kWeightGrad: return made_here(Op::kInputGrad, a.part);
-      case Op::kRecompute: return made_here(Op::kForward, a.part);
-      default: return true;
+      case Op::kWeightGrad:
+        return made_here(Op::kInputGrad, a.part);
+      case Op::kRecompute:
+        return made_here(Op::kForward, a.part);
+      default:
+        return true;
     }
   }
 
@@ -167,15 +189,16 @@ class Engine {
     const std::int32_t transfer = table_.find(send, neighbor, a.microbatch, a.part);
     if (transfer == kNone) {
       const Action missing{.op = send, .part = a.part, .stage = neighbor, .microbatch = a.microbatch};
-      throw ScheduleError(fmt::format("{} waits for {}, which rank {} does not list: lower the schedule first", to_text(a),
-                                      to_text(missing), schedule_.stages[neighbor].rank));
+      throw ScheduleError(fmt::format("{} waits for {}, which rank {} does not list: lower the schedule first",
+                                      to_text(a), to_text(missing), schedule_.stages[neighbor].rank));
     }
     return after(transfer, Reason::kMessage);
   }
 
   void send(const RankState& state, const Action& action, std::int32_t id) {
     const TransferCost& cost = transfer_of(costs_, action);
-    if (cost.channel < 0) throw ScheduleError(fmt::format("{} has no neighbour to send to: remove it", to_text(action)));
+    if (cost.channel < 0)
+      throw ScheduleError(fmt::format("{} has no neighbour to send to: remove it", to_text(action)));
     Bound start;
     start.raise(state.free, Reason::kIssue);
     if (sends_ == Sends::kBuffered) {
@@ -286,7 +309,8 @@ class Engine {
 
 ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const ActionCosts& costs, Sends sends,
                          bool record_causes) {
-  return record_causes ? Engine<true>(lowered, table, costs, sends).run() : Engine<false>(lowered, table, costs, sends).run();
+  return record_causes ? Engine<true>(lowered, table, costs, sends).run()
+                       : Engine<false>(lowered, table, costs, sends).run();
 }
 
 }  // namespace plumb

@@ -1,6 +1,6 @@
 #pragma once
-// When each action starts, as the longest path of the action graph: the textbook form of what the engine computes, without
-// ranks, cursors or channels. It is the tests' reference and shares with the engine only the converted costs.
+// When each action starts, as the longest path of the action graph: the textbook form of what the engine computes,
+// without ranks, cursors or channels. It is the tests' reference and shares with the engine only the converted costs.
 
 #include <vector>
 

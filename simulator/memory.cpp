@@ -17,8 +17,13 @@ struct Change {
 class ChangeCollector {
  public:
   ChangeCollector(const Schedule& schedule, const ActionTable& table, const CostTable& costs, const ActionTimes& times)
-      : schedule_(schedule), table_(table), costs_(costs), times_(times), changes_(schedule.ranks.size()),
-        unsharded_(schedule.stages.size(), false), has_backward_(schedule.stages.size(), false) {
+      : schedule_(schedule),
+        table_(table),
+        costs_(costs),
+        times_(times),
+        changes_(schedule.ranks.size()),
+        unsharded_(schedule.stages.size(), false),
+        has_backward_(schedule.stages.size(), false) {
     for (const auto& actions : schedule.ranks) {
       for (const Action& action : actions) {
         if (action.op == Op::kBackward || action.op == Op::kInputGrad) has_backward_[action.stage] = true;
@@ -76,8 +81,12 @@ class ChangeCollector {
         if (unsharded_[action.stage]) add(end, -memory.unsharded_bytes);
         unsharded_[action.stage] = false;
         break;
-      case Op::kOffload: add(end, -memory.forward_bytes, -1); break;
-      case Op::kReload: add(start, memory.forward_bytes, 1); break;
+      case Op::kOffload:
+        add(end, -memory.forward_bytes, -1);
+        break;
+      case Op::kReload:
+        add(start, memory.forward_bytes, 1);
+        break;
       case Op::kEvict:
         add(end, -memory.forward_bytes, -1);
         partner_of(rank).push_back({start, memory.forward_bytes, 1});
@@ -86,7 +95,8 @@ class ChangeCollector {
         add(start, memory.forward_bytes, 1);
         partner_of(rank).push_back({end, -memory.forward_bytes, -1});
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -153,7 +163,8 @@ std::vector<RankMemory> memory_by_rank(const Schedule& schedule, const ActionTab
   }
   std::vector<std::vector<Change>> changes = ChangeCollector(schedule, table, costs, times).collect();
   std::vector<RankMemory> ranks;
-  for (std::size_t r = 0; r < changes.size(); ++r) ranks.push_back(sum_up(std::move(changes[r]), held_bytes[r], keep_samples));
+  for (std::size_t r = 0; r < changes.size(); ++r)
+    ranks.push_back(sum_up(std::move(changes[r]), held_bytes[r], keep_samples));
   return ranks;
 }
 

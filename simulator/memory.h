@@ -1,6 +1,6 @@
 #pragma once
-// How many bytes each rank holds at each moment of a simulated step (DESIGN.md section 3, rules 5 and 6), from what the cost
-// table says of each stage. Buffers of messages and collectives are not counted.
+// How many bytes each rank holds at each moment of a simulated step (DESIGN.md section 3, rules 5 and 6), from what the
+// cost table says of each stage. Buffers of messages and collectives are not counted.
 
 #include <cstdint>
 #include <vector>
@@ -20,13 +20,12 @@ struct RankMemory {
 };
 
 /// [rank]. Held are
-///   always               parameters, gradients, optimizer state of the rank's stages; weight_versions.h for further versions;
-///   F .. its backward    forward_bytes, up to the end of W or B (of F itself, on a stage without any backward);
-///   R .. that end        recompute_bytes; from the start of I or B where the list has no R;
-///   to the end of I      released_at_input_grad_bytes of the two above, where the backward is split;
-///   while it runs        the workspace of F, R and of B, I, W;
-///   UNSHARD .. RESHARD   unsharded_bytes, from the first UNSHARD of the stage;
-///   OFFLOAD .. RELOAD    all of the micro-batch but what OFFLOAD took: forward_bytes, from the end of the one to the start
+///   always               parameters, gradients, optimizer state of the rank's stages; weight_versions.h for further
+///   versions; F .. its backward    forward_bytes, up to the end of W or B (of F itself, on a stage without any
+///   backward); R .. that end        recompute_bytes; from the start of I or B where the list has no R; to the end of I
+///   released_at_input_grad_bytes of the two above, where the backward is split; while it runs        the workspace of
+///   F, R and of B, I, W; UNSHARD .. RESHARD   unsharded_bytes, from the first UNSHARD of the stage; OFFLOAD .. RELOAD
+///   all of the micro-batch but what OFFLOAD took: forward_bytes, from the end of the one to the start
 ///                        of the other. EVICT and LOAD likewise, and the rank p-1-r holds them meanwhile (BPipe).
 /// At one moment releases come before acquisitions.
 std::vector<RankMemory> memory_by_rank(const Schedule& schedule, const ActionTable& table, const CostTable& costs,

@@ -13,8 +13,12 @@
 namespace plumb {
 namespace {
 
+/// "1f1b p=4 m=8", with "v=2" between where ranks run two chunks.
 std::string title_of(const Schedule& schedule) {
-  return fmt::format("{} p={} m={}", schedule.name, schedule.ranks.size(), schedule.microbatches);
+  const std::size_t ranks = schedule.ranks.size();
+  const std::size_t chunks = ranks == 0 ? 0 : schedule.stages.size() / ranks;
+  return fmt::format("{} p={}{} m={}", schedule.name, ranks, chunks > 1 ? fmt::format(" v={}", chunks) : "",
+                     schedule.microbatches);
 }
 
 /// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.

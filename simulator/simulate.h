@@ -24,7 +24,6 @@ struct SimulationOptions {
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };
 
-
 struct Simulation {
   SimTime makespan{0};                          ///< the end of the last action of any kind
   std::vector<SimTime> busy;                    ///< [rank] sum of compute actions (an overlapped pair counts once)
@@ -33,9 +32,9 @@ struct Simulation {
   double bubble_ratio = 0;                      ///< 1 - sum(busy) / (p * makespan)
   double span_bubble_ratio = 0;                 ///< 1 - max(busy) / max(last_end - first_start)
   std::vector<std::int64_t> peak_memory_bytes;  ///< [rank]
-  std::vector<int> peak_activations;            ///< [rank] chunks alive at once, from the start of F to the end of B (W)
-  std::vector<CriticalStep> critical_path;      ///< first to last; empty without record_timeline
-  Timeline timeline;                            ///< empty without record_timeline
+  std::vector<int> peak_activations;        ///< [rank] chunks alive at once, from the start of F to the end of B (W)
+  std::vector<CriticalStep> critical_path;  ///< first to last; empty without record_timeline
+  Timeline timeline;                        ///< empty without record_timeline
 };
 
 /// Throws ScheduleError if the schedule deadlocks (the cycle is named action by action) or is not lowered although a

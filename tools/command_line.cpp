@@ -141,7 +141,10 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--text", arguments->text, "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
-    if (validates) verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
+    if (validates) {
+      verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
+      verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
+    }
     add_json(verb, arguments->json);
   }
   const auto calibrate = std::make_shared<CalibrateArguments>();

@@ -1,5 +1,6 @@
 #pragma once
-// The presets that the tool carries: the JSON files of tools/specs, put into the binary when it is built (specs/embed.py).
+// What the tool carries: the JSON files of tools/specs and a text to train on, put into the binary when it is built
+// (specs/embed.py).
 
 #include <string_view>
 #include <vector>
@@ -7,13 +8,13 @@
 namespace plumb {
 
 struct Preset {
-  enum class Kind { kModel, kCluster };
+  enum class Kind { kModel, kCluster, kText };
   Kind kind;
   std::string_view name;  ///< the file's name without its ending
-  std::string_view text;  ///< JSON, Plumb's own form
+  std::string_view text;  ///< JSON in Plumb's own form; a text as it is
 };
 
-/// Ordered by kind and name.
+/// Ordered by path: within a kind by name.
 const std::vector<Preset>& presets();
 
 }  // namespace plumb

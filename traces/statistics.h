@@ -15,19 +15,19 @@ struct OpTotal {
 };
 
 struct RankStatistics {
-  SimTime first_start{0};  ///< of the first compute action
-  SimTime last_end{0};     ///< of the last one
-  SimTime busy{0};         ///< some compute action runs; what overlaps counts once
-  SimTime idle{0};         ///< makespan - busy
+  SimTime first_start{0};              ///< of the first compute action
+  SimTime last_end{0};                 ///< of the last one
+  SimTime busy{0};                     ///< some compute action runs; what overlaps counts once
+  SimTime idle{0};                     ///< makespan - busy
   std::int64_t peak_memory_bytes = 0;  ///< 0 without memory samples
 };
 
 struct Statistics {
-  SimTime makespan{0};           ///< from the first start to the last end of any span
-  double bubble_ratio = 0;       ///< 1 - sum(busy) / (ranks * makespan)
-  double span_bubble_ratio = 0;  ///< 1 - max(busy) / max(last_end - first_start)
-  std::vector<RankStatistics> ranks;      ///< [pipeline rank]
-  std::array<OpTotal, kOpCount> ops{};    ///< [op]
+  SimTime makespan{0};                  ///< from the first start to the last end of any span
+  double bubble_ratio = 0;              ///< 1 - sum(busy) / (ranks * makespan)
+  double span_bubble_ratio = 0;         ///< 1 - max(busy) / max(last_end - first_start)
+  std::vector<RankStatistics> ranks;    ///< [pipeline rank]
+  std::array<OpTotal, kOpCount> ops{};  ///< [op]
 };
 
 /// A timeline without spans has all zeros.

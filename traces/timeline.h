@@ -1,10 +1,11 @@
 #pragma once
-// A Timeline says when each action of a schedule ran: predicted by the simulator or measured by the executor. Everything
-// downstream (statistics, Chrome trace, terminal drawing, comparison) takes a Timeline and cannot tell the two apart
-// except by `source`.
+// A Timeline says when each action of a schedule ran: predicted by the simulator or measured by the executor.
+// Everything downstream (statistics, Chrome trace, terminal drawing, comparison) takes a Timeline and cannot tell the
+// two apart except by `source`.
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedules/schedule.h"
@@ -34,8 +35,8 @@ struct MemorySample {
 };
 
 struct RankTimeline {
-  std::vector<Span> spans;            ///< in issue order. SEND: start to delivery of the transfer. RECV: issue to delivery.
-  std::vector<MemorySample> memory;   ///< ascending in time; the first is what the rank holds at 0
+  std::vector<Span> spans;  ///< in issue order. SEND: start to delivery of the transfer. RECV: issue to delivery.
+  std::vector<MemorySample> memory;  ///< ascending in time; the first is what the rank holds at 0
 
   friend bool operator==(const RankTimeline&, const RankTimeline&) = default;
 };
@@ -43,7 +44,7 @@ struct RankTimeline {
 struct Timeline {
   enum class Source : std::uint8_t { kPredicted, kMeasured };
   Source source = Source::kPredicted;
-  std::string title;                     ///< e.g. "1f1b p=4 m=8"
+  std::string title;  ///< e.g. "1f1b p=4 m=8"
   int microbatches = 0;
   std::vector<StagePlace> stages;        ///< as in the schedule
   std::vector<std::string> stage_names;  ///< [stage] model-level, e.g. "layers 0-7"; may be empty
@@ -54,5 +55,14 @@ struct Timeline {
 
 /// The stream that an operation's spans lie on.
 Stream stream_of(Op op);
+
+/// "compute", "send", "receive", "collective".
+std::string_view stream_name(Stream stream);
+
+/// What the timeline ran: the action of each span. Name and weight policy are not known.
+Schedule schedule_of(const Timeline& timeline);
+
+/// The stage's name, or "stage 3" where it has none.
+std::string stage_name(const Timeline& timeline, int stage);
 
 }  // namespace plumb

@@ -41,6 +41,18 @@ Seconds slowest_part(const LayerWeights& weights, const std::vector<int>& split)
   return slowest;
 }
 
+/// "8x2,7x3": runs are written once.
+std::string runs_of(const std::vector<int>& split) {
+  std::vector<std::string> runs;
+  for (std::size_t i = 0; i < split.size();) {
+    std::size_t end = i;
+    while (end < split.size() && split[end] == split[i]) ++end;
+    runs.push_back(end - i > 1 ? fmt::format("{}x{}", split[i], end - i) : fmt::format("{}", split[i]));
+    i = end;
+  }
+  return fmt::format("{}", fmt::join(runs, ","));
+}
+
 std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std::vector<int>& ranks) {
   const auto parts = static_cast<int>(ranks.size());
   std::vector<int> split(ranks.size(), 1);
@@ -74,12 +86,12 @@ Partition balanced_partition(int transformer_layers, const LayerWeights& weights
     return {.split = balanced,
             .notes = {fmt::format("layers are split {} over {} stages, since embedding and head count: the slowest stage "
                                   "takes {:.1f} % less time than with {} each",
-                                  fmt::join(balanced, ","), parts,
+                                  runs_of(balanced), parts,
                                   100 * (1 - best / slowest_part(weights, even)), transformer_layers / parts)}};
   }
   return {.split = balanced,
           .notes = {fmt::format("{} layers do not divide into {} stages: they are split {}", transformer_layers, parts,
-                                fmt::join(balanced, ","))}};
+                                runs_of(balanced))}};
 }
 
 std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers, const std::vector<int>& split) {
@@ -87,7 +99,7 @@ std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers,
   const int sum = std::accumulate(split.begin(), split.end(), 0);
   if (sum != transformers) {
     throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}",
-                                fmt::join(split, ","), sum, transformers, transformers));
+                                runs_of(split), sum, transformers, transformers));
   }
   std::vector<std::vector<Layer>> parts(split.size());
   auto next = layers.begin() + 1;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/search/fit_advisor.h"
 #include "schedules/generators/catalogue.h"
 
 namespace plumb {
@@ -51,28 +52,23 @@ void insert_ranked(std::vector<Kept>& kept, Kept candidate, int limit) {
   if (static_cast<int>(kept.size()) > limit) kept.pop_back();
 }
 
-std::string infeasible_sentence(Pricing& pricing, const Enumeration& found, const LayoutRequest& request,
+std::string infeasible_sentence(FitAdvisor& advisor, const Enumeration& found,
                                 const std::optional<std::pair<Layout, MemoryShortfall>>& closest) {
   if (found.layouts.empty()) {
     const Rejection& first = found.conflicts.front();
     return fmt::format("no layout can exist; {}: {}", to_text(first.layout), first.reason);
   }
   return fmt::format("no layout fits; the closest is {}: {}; {}", to_text(closest->first), to_text(closest->second),
-                     nearest_change(pricing, closest->first, request));
+                     advisor.nearest_change(closest->first));
 }
 
 }  // namespace
-
-std::optional<MemoryShortfall> shortfall_of(Pricing& pricing, const Layout& layout) {
-  const Schedule order = order_of(pricing.training(), layout);
-  return memory_shortfall(memory_in_issue_order(price_layout(pricing, layout, order).costs, order),
-                          pricing.cluster().device);
-}
 
 SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                             const LayoutRequest& request, const SearchOptions& options) {
   Pricing pricing(model, cluster, training);
   Enumeration found = enumerate_layouts(model, training, cluster.devices, request);
+  FitAdvisor advisor(pricing, request);
   SearchResult result;
   result.counts.enumerated = static_cast<std::int64_t>(found.layouts.size());
   result.counts.conflicts = static_cast<std::int64_t>(found.conflicts.size());
@@ -87,7 +83,7 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
     ++result.counts.too_large;
     if (!closest || shortfall.missing_bytes < closest->second.missing_bytes) closest = {layout, shortfall};
     if (options.explain) {
-      lose(layout, fmt::format("{}: {}", to_text(shortfall), nearest_change(pricing, layout, request)));
+      lose(layout, fmt::format("{}: {}", to_text(shortfall), advisor.nearest_change(layout)));
     }
   };
 
@@ -99,7 +95,7 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
                                to_seconds(kept.front().makespan).count()));
       continue;
     }
-    if (const auto shortfall = shortfall_of(pricing, layout)) {
+    if (const auto shortfall = advisor.shortfall_of(layout)) {
       too_large(layout, *shortfall);
       continue;
     }
@@ -124,7 +120,7 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
     std::erase_if(losers, [&](const Rejection& loser) { return loser.layout == request_of(candidate.ranked.layout); });
     result.ranked.push_back(std::move(candidate.ranked));
   }
-  if (result.ranked.empty()) result.infeasible = infeasible_sentence(pricing, found, request, closest);
+  if (result.ranked.empty()) result.infeasible = infeasible_sentence(advisor, found, closest);
   result.rejections = std::move(found.conflicts);
   std::ranges::move(losers, std::back_inserter(result.rejections));
   return result;

@@ -50,13 +50,4 @@ struct SearchResult {
 SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                             const LayoutRequest& request, const SearchOptions& options = {});
 
-/// Whether a layout without conflict fits, and by how much it does not.
-std::optional<MemoryShortfall> shortfall_of(Pricing& pricing, const Layout& layout);
-
-/// What to change so that a layout that does not fit does, one key if possible: more sequence parallelism, recomputation,
-/// sharding, smaller micro-batches, more tensor or pipeline ranks in place of replicas, chunks left out; failing these, the
-/// device memory or the number of devices that would do. Keys that `fixed` names stay as they are. One clause, such as
-/// "recompute=full fits".
-std::string nearest_change(Pricing& pricing, const Layout& layout, const LayoutRequest& fixed = {});
-
 }  // namespace plumb

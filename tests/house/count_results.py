@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Sums up a meson test log: doctest programs by their cases, other tests as one each.
+"""Sums up a meson test log: programs that print their cases by these, other tests as one each.
 
 The last line is "N passed, N failed"; skipped tests are named above it with their reason.
 """
@@ -7,7 +7,7 @@ import json
 import re
 import sys
 
-CASES = re.compile(r"\[doctest\] test cases:\s*(\d+) \|\s*(\d+) passed \|\s*(\d+) failed")
+CASES = re.compile(r"\[(?:doctest|cases)\](?: test cases:\s*\d+ \|)?\s*(\d+) passed,?(?: \|)?\s*(\d+) failed")
 
 
 def main(path):
@@ -18,8 +18,8 @@ def main(path):
         if test["result"] == "SKIP":
             print(f"skipped: {test['name']}: {test.get('stdout', '').strip().splitlines()[-1:]}")
         elif cases:
-            passed += int(cases.group(2))
-            failed += int(cases.group(3)) or int(test["result"] != "OK")
+            passed += int(cases.group(1))
+            failed += int(cases.group(2)) or int(test["result"] != "OK")
         else:
             passed += test["result"] == "OK"
             failed += test["result"] != "OK"

@@ -14,7 +14,9 @@ namespace {
 constexpr int kF = 3;
 constexpr int kB = 5;
 
-Simulation predict(const Schedule& schedule) { return simulate(schedule, whole_costs(stage_count(schedule), kF, kB)); }
+Simulation predict(const Schedule& schedule) {
+  return simulate(schedule, whole_costs(stage_count(schedule), kF, kB));
+}
 
 }  // namespace
 
@@ -27,7 +29,8 @@ TEST_SUITE("property") {
           INFO(name, " p=", p, " m=", m);
           CHECK(result.makespan == (m + p - 1) * (kF + kB) * kSecond);
           CHECK(std::ranges::all_of(result.busy, [&](SimTime busy) { return busy == m * (kF + kB) * kSecond; }));
-          CHECK(result.bubble_ratio == doctest::Approx(double(p - 1) / (m + p - 1)).epsilon(1e-12));  // a division of doubles
+          CHECK(result.bubble_ratio ==
+                doctest::Approx(double(p - 1) / (m + p - 1)).epsilon(1e-12));  // a division of doubles
         }
       }
     }
@@ -60,7 +63,8 @@ TEST_SUITE("property") {
     const Simulation result = predict(lowered("pipedream", p, 20));
     for (const RankTimeline& rank : result.timeline.ranks) {
       std::vector<Span> compute;
-      std::ranges::copy_if(rank.spans, std::back_inserter(compute), [](const Span& s) { return s.stream == Stream::kCompute; });
+      std::ranges::copy_if(rank.spans, std::back_inserter(compute),
+                           [](const Span& s) { return s.stream == Stream::kCompute; });
       const auto is = [](Op op) { return [op](const Span& span) { return span.action.op == op; }; };
       const auto first = std::ranges::find_if(compute, is(Op::kBackward));
       const auto last = std::ranges::find_if(compute.rbegin(), compute.rend(), is(Op::kForward)).base() - 1;

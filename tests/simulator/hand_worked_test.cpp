@@ -25,11 +25,16 @@ const Span& span_of(const Simulation& simulation, std::string_view token) {
   throw std::invalid_argument("no such action: " + std::string(token));
 }
 
-double start(const Simulation& simulation, std::string_view token) { return to_seconds(span_of(simulation, token).start).count(); }
-double end(const Simulation& simulation, std::string_view token) { return to_seconds(span_of(simulation, token).end).count(); }
+double start(const Simulation& simulation, std::string_view token) {
+  return to_seconds(span_of(simulation, token).start).count();
+}
+double end(const Simulation& simulation, std::string_view token) {
+  return to_seconds(span_of(simulation, token).end).count();
+}
 
 void set_duration(CostTable& costs, Op op, double seconds) {
-  for (StageCosts& stage : costs.stages) stage.segments[static_cast<std::size_t>(op)] = {{Segment{.seconds = Seconds{seconds}}}};
+  for (StageCosts& stage : costs.stages)
+    stage.segments[static_cast<std::size_t>(op)] = {{Segment{.seconds = Seconds{seconds}}}};
 }
 
 }  // namespace
@@ -46,7 +51,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("in 1F1B a hop's latency is paid once a round: the second backward waits for its forward's way down") {
     // rank 1: 1F0 [1.5, 2.5] 1B0 [2.5, 4.5] 1F1 [4.5, 5.5] 1B1 [5.5, 7.5]; rank 0 was ready with 0F1 at 2.
-    const Simulation result = simulate(lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n")), whole_costs(2, 1, 2, 0.5));
+    const Simulation result =
+        simulate(lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n")), whole_costs(2, 1, 2, 0.5));
     CHECK(start(result, "1F1") == 4.5);
     CHECK(start(result, "0B0") == 5.0);
     CHECK(start(result, "0B1") == 8.0);
@@ -69,7 +75,8 @@ TEST_SUITE("unit") {
     costs.default_link.bytes_per_second = 1;
     for (StageCosts& stage : costs.stages) stage.activation_message_bytes = stage.gradient_message_bytes = 10;
     // Stages 0, 2 on rank 0 and 1, 3 on rank 1: rank 0 sends 0F0's output and 2B0's input gradient to rank 1.
-    const Simulation result = simulate(lower(make_schedule("interleaved", {.ranks = 2, .microbatches = 2, .chunks = 2})), costs);
+    const Simulation result =
+        simulate(lower(make_schedule("interleaved", {.ranks = 2, .microbatches = 2, .chunks = 2})), costs);
     const Span& gradient = span_of(result, "2SEND_B0");
     const double made = end(result, "2B0");
     CHECK(to_seconds(gradient.start).count() == made);
@@ -101,7 +108,8 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("slices go forward in order and back in reverse") {
-    const Simulation result = simulate(lower(parse_schedule("0F0 0F0/1 0B0/1 0B0\n1F0 1F0/1 1B0/1 1B0\n")), whole_costs(2, 1, 2));
+    const Simulation result =
+        simulate(lower(parse_schedule("0F0 0F0/1 0B0/1 0B0\n1F0 1F0/1 1B0/1 1B0\n")), whole_costs(2, 1, 2));
     CHECK(start(result, "1F0/1") == 2.0);
     CHECK(start(result, "1B0/1") == 3.0);
     CHECK(start(result, "0B0/1") == 5.0);
@@ -138,7 +146,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("both bubbles are those of DESIGN.md: the one counts waiting at the ends, the other does not") {
     // Rank 0 works 6 s of 9, rank 1 of its span [1, 7] all of it.
-    const Simulation result = simulate(lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n")), whole_costs(2, 1, 2));
+    const Simulation result =
+        simulate(lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n")), whole_costs(2, 1, 2));
     CHECK(result.makespan == 9 * kSecond);
     CHECK(result.bubble_ratio == doctest::Approx(1 - 12.0 / 18.0));
     CHECK(result.span_bubble_ratio == doctest::Approx(1 - 6.0 / 9.0));

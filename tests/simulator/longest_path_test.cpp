@@ -46,8 +46,8 @@ TEST_SUITE("property") {
     for (int zero = 0; zero <= 3; ++zero) {
       for (const char* name : {"gpipe", "1f1b", "interleaved"}) {
         for (int m = 1; m <= 8; ++m) {
-          const Schedule schedule = lower(make_schedule(name, {.ranks = 4, .microbatches = m}),
-                                          {.data = {.enabled = true, .zero = zero}});
+          const Schedule schedule =
+              lower(make_schedule(name, {.ranks = 4, .microbatches = m}), {.data = {.enabled = true, .zero = zero}});
           INFO(schedule.name, " zero=", zero, " m=", m);
           CHECK(differences(schedule, static_cast<std::uint64_t>(zero * 100 + m)) == 0);
         }
@@ -56,10 +56,12 @@ TEST_SUITE("property") {
   }
 
   TEST_CASE("so it does with overlapped pairs and with sequence slices") {
-    const Schedule pairs = lower(parse_schedule("0F0 0F1 0F2 0B0&0F3 0B1 0B2 0B3\n"
-                                                "1F0 1F1 1B0&1F2 1B1&1F3 1B2 1B3\n"));
-    const Schedule slices = lower(parse_schedule("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"
-                                                 "1F0 1F0/1 1B0/1 1B0 1F1 1F1/1 1B1/1 1B1\n"));
+    const Schedule pairs =
+        lower(parse_schedule("0F0 0F1 0F2 0B0&0F3 0B1 0B2 0B3\n"
+                             "1F0 1F1 1B0&1F2 1B1&1F3 1B2 1B3\n"));
+    const Schedule slices =
+        lower(parse_schedule("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"
+                             "1F0 1F0/1 1B0/1 1B0 1F1 1F1/1 1B1/1 1B1\n"));
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
       CHECK(differences(pairs, seed) == 0);
       CHECK(differences(slices, seed) == 0);

@@ -23,15 +23,21 @@ CostTable with_memory(CostTable costs, const StageMemory& memory) {
 }  // namespace
 
 TEST_SUITE("unit") {
-  TEST_CASE("a rank holds its state always, an activation from F to the end of B, and a workspace while an action runs") {
+  TEST_CASE(
+      "a rank holds its state always, an activation from F to the end of B, and a workspace while an action runs") {
     const Schedule schedule = lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"));
-    const StageMemory memory{.parameter_bytes = 100, .gradient_bytes = 200, .optimizer_bytes = 700, .forward_bytes = 10,
-                             .forward_workspace_bytes = 1, .backward_workspace_bytes = 3};
+    const StageMemory memory{.parameter_bytes = 100,
+                             .gradient_bytes = 200,
+                             .optimizer_bytes = 700,
+                             .forward_bytes = 10,
+                             .forward_workspace_bytes = 1,
+                             .backward_workspace_bytes = 3};
     const Simulation result = simulate(schedule, with_memory(whole_costs(2, 1, 2), memory));
     // rank 0: F0 [0,1] F1 [1,2] B0 [4,6] B1 [7,9]; rank 1: F0 [1,2] B0 [2,4] F1 [4,5] B1 [5,7]
     CHECK(result.timeline.ranks[0].memory ==
           samples({{0, 1011}, {1, 1021}, {2, 1020}, {4, 1023}, {6, 1010}, {7, 1013}, {9, 1000}}));
-    CHECK(result.timeline.ranks[1].memory == samples({{0, 1000}, {1, 1011}, {2, 1013}, {4, 1011}, {5, 1013}, {7, 1000}}));
+    CHECK(result.timeline.ranks[1].memory ==
+          samples({{0, 1000}, {1, 1011}, {2, 1013}, {4, 1011}, {5, 1013}, {7, 1000}}));
     CHECK(result.peak_memory_bytes == std::vector<std::int64_t>{1023, 1013});
     CHECK(result.peak_activations == std::vector<int>{2, 1});
   }
@@ -46,7 +52,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("recomputation holds the rest from R, or from the backward where it has no R") {
     const StageMemory memory{.forward_bytes = 1, .recompute_bytes = 50};
-    const Simulation with_r = simulate(parse_schedule("0F0 0R0 0F1 0B0 0B1\n"), with_memory(whole_costs(1, 1, 2), memory));
+    const Simulation with_r =
+        simulate(parse_schedule("0F0 0R0 0F1 0B0 0B1\n"), with_memory(whole_costs(1, 1, 2), memory));
     // F0 [0,1] R0 [1,2] F1 [2,3] B0 [3,5] B1 [5,7], which has no R
     CHECK(with_r.timeline.ranks[0].memory == samples({{0, 1}, {1, 51}, {2, 52}, {5, 51}, {7, 0}}));
   }
@@ -54,7 +61,8 @@ TEST_SUITE("unit") {
   TEST_CASE("gathered parameters are held from UNSHARD to RESHARD, however many parts are gathered") {
     CostTable costs = with_memory(whole_costs(1, 1, 2), {.unsharded_bytes = 7});
     costs.stages[0].segments[static_cast<std::size_t>(Op::kUnshard)] = {{Segment{.seconds = Seconds{1}}}};
-    const Simulation result = simulate(parse_schedule("0UNSHARD 0UNSHARD/1 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD\n"), costs);
+    const Simulation result =
+        simulate(parse_schedule("0UNSHARD 0UNSHARD/1 0F0 0RESHARD 0UNSHARD 0B0 0RESHARD\n"), costs);
     // UNSHARDs [0,1] [1,2], F0 [2,3], UNSHARD [3,4], B0 [4,6]; at 3 released and gathered at once
     CHECK(result.timeline.ranks[0].memory == samples({{0, 7}, {6, 0}}));
   }
@@ -77,12 +85,14 @@ TEST_SUITE("unit") {
 
   TEST_CASE("PipeDream keeps p - r versions of the weights on rank r") {
     const int p = 4;
-    const Simulation result = simulate(lowered("pipedream", p, 12), with_memory(whole_costs(p, 1, 2), {.parameter_bytes = 5}));
+    const Simulation result =
+        simulate(lowered("pipedream", p, 12), with_memory(whole_costs(p, 1, 2), {.parameter_bytes = 5}));
     for (int r = 0; r < p; ++r) CHECK(result.peak_memory_bytes[r] == 5 * (p - r));
   }
 
   TEST_CASE("vertical sync keeps the versions of micro-batches that are still to come") {
-    // Rank 1 has stepped once when 1F1 comes with version 0 of rank 0, and keeps that version from its first step to 1B1.
+    // Rank 1 has stepped once when 1F1 comes with version 0 of rank 0, and keeps that version from its first step to
+    // 1B1.
     const std::string_view order =
         "0F0 0F1 0B0 0OPTIMIZER_STEP 0B1 0OPTIMIZER_STEP\n1F0 1B0 1OPTIMIZER_STEP 1F1 1B1 1OPTIMIZER_STEP\n";
     Schedule schedule = lower(parse_schedule(order));

@@ -19,17 +19,22 @@ inline Schedule lowered(std::string_view name, int ranks, int microbatches, int 
   return lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
 }
 
-inline int stage_count(const Schedule& schedule) { return static_cast<int>(schedule.stages.size()); }
+inline int stage_count(const Schedule& schedule) {
+  return static_cast<int>(schedule.stages.size());
+}
 
 /// Costs of one chunk, in seconds: forward, whole backward, hop latency.
 inline CostTable whole_costs(int stages, double forward, double backward, double hop = 0) {
-  return chunk_cost_table(stages, {.forward = {Seconds{forward}}, .backward = {Seconds{backward}}, .hop_latency = Seconds{hop}});
+  return chunk_cost_table(
+      stages, {.forward = {Seconds{forward}}, .backward = {Seconds{backward}}, .hop_latency = Seconds{hop}});
 }
 
 /// Unequal costs by operation and stage, links of unequal latency and bandwidth, some of them free; whole picoseconds.
 inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  const auto picoseconds = [&random](std::uint64_t below) { return Seconds{static_cast<double>(random() % below) * 1e-12}; };
+  const auto picoseconds = [&random](std::uint64_t below) {
+    return Seconds{static_cast<double>(random() % below) * 1e-12};
+  };
   CostTable costs;
   costs.stages.resize(schedule.stages.size());
   for (StageCosts& stage : costs.stages) {
@@ -43,7 +48,8 @@ inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
   for (int from = 0; from < ranks; ++from) {
     for (int to = 0; to < ranks; ++to) {
       if (random() % 4 == 0) continue;
-      costs.links[{from, to}] = {.latency = picoseconds(300), .bytes_per_second = 1e12 / static_cast<double>(1 + random() % 3)};
+      costs.links[{from, to}] = {.latency = picoseconds(300),
+                                 .bytes_per_second = 1e12 / static_cast<double>(1 + random() % 3)};
     }
   }
   return costs;

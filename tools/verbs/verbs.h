@@ -94,7 +94,8 @@ struct RunArguments {
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
   std::string trace;
-  std::string output;
+  std::string svg;     ///< validate: prediction above measurement
+  std::string output;  ///< validate: the prediction, written before the first step
   bool json = false;
 };
 int run_verb(const RunArguments& arguments);

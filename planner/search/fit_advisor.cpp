@@ -1,11 +1,14 @@
-#include <algorithm>
+#include "planner/search/fit_advisor.h"
+
 #include <cmath>
-#include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "planner/search/enumerate.h"
 #include "planner/search/layout_conflict.h"
-#include "planner/search/search.h"
+#include "planner/search/predict.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -61,11 +64,6 @@ std::vector<Change> changes_of(const Layout& layout, const LayoutRequest& fixed)
   return changes;
 }
 
-bool fits(Pricing& pricing, const Layout& layout) {
-  if (layout_conflict(pricing.model(), pricing.training(), pricing.cluster().devices, layout)) return false;
-  return !shortfall_of(pricing, layout);
-}
-
 /// Everything that saves memory at once.
 LayoutRequest frugal(const LayoutRequest& fixed) {
   LayoutRequest request = fixed;
@@ -82,11 +80,12 @@ struct Closest {
 };
 
 Closest closest_layout(Pricing& pricing, const LayoutRequest& fixed) {
+  FitAdvisor advisor(pricing, fixed);
   Closest closest;
   const Enumeration found =
       enumerate_layouts(pricing.model(), pricing.training(), pricing.cluster().devices, frugal(fixed));
   for (const Layout& layout : found.layouts) {
-    const auto shortfall = shortfall_of(pricing, layout);
+    const auto shortfall = advisor.shortfall_of(layout);
     if (!shortfall) return {.layout = layout};
     if (!closest.shortfall || shortfall->missing_bytes < closest.shortfall->missing_bytes) {
       closest = {.layout = layout, .shortfall = shortfall};
@@ -116,20 +115,40 @@ std::optional<std::string> more_devices(const Pricing& pricing, const LayoutRequ
 
 }  // namespace
 
-std::string nearest_change(Pricing& pricing, const Layout& layout, const LayoutRequest& fixed) {
-  for (const Change& change : changes_of(layout, fixed)) {
-    if (fits(pricing, change.layout)) return change.text + " fits";
+std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
+  const auto [it, added] = shortfalls_.try_emplace(to_text(layout));
+  if (added) {
+    const Schedule order = order_of(pricing_.training(), layout);
+    it->second = memory_shortfall(memory_in_issue_order(price_layout(pricing_, layout, order).costs, order),
+                                  pricing_.cluster().device);
   }
-  const Closest closest = closest_layout(pricing, fixed);
+  return it->second;
+}
+
+bool FitAdvisor::fits(const Layout& layout) {
+  if (layout_conflict(pricing_.model(), pricing_.training(), pricing_.cluster().devices, layout)) return false;
+  return !shortfall_of(layout);
+}
+
+std::string FitAdvisor::nearest_change(const Layout& layout) {
+  for (const Change& change : changes_of(layout, fixed_)) {
+    if (fits(change.layout)) return change.text + " fits";
+  }
+  if (!other_) other_ = other_layout_or_cluster();
+  return *other_;
+}
+
+std::string FitAdvisor::other_layout_or_cluster() {
+  const Closest closest = closest_layout(pricing_, fixed_);
   if (closest.layout && !closest.shortfall) return to_text(*closest.layout) + " fits";
   std::string remedy;
   if (closest.layout) {
     constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
     const double needed =
-        static_cast<double>(pricing.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
+        static_cast<double>(pricing_.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
     remedy = fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(*closest.layout));
   }
-  if (const auto devices = more_devices(pricing, fixed)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
+  if (const auto devices = more_devices(pricing_, fixed_)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
   return remedy.empty() ? "no number of devices fits it" : remedy;
 }
 

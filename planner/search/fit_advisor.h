@@ -1,0 +1,42 @@
+#pragma once
+// An object whose job is to explain: what to change so that a layout that does not fit does.
+//
+//   FitAdvisor advisor(pricing, fixed_keys);
+//   advisor.shortfall_of(layout);     // rank 0 lacks 3.2 GiB
+//   advisor.nearest_change(layout);   // "recompute=full fits"
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "planner/cost/cost_table.h"
+#include "planner/search/bounds.h"
+#include "planner/spec/layout.h"
+
+namespace plumb {
+
+/// Keeps what it has worked out; no answer depends on earlier questions.
+class FitAdvisor {
+ public:
+  /// `pricing` must outlive it. Keys that `fixed` names are never advised to change.
+  FitAdvisor(Pricing& pricing, LayoutRequest fixed) : pricing_(pricing), fixed_(std::move(fixed)) {}
+
+  /// By how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does.
+  std::optional<MemoryShortfall> shortfall_of(const Layout& layout);
+
+  /// One key if possible: sequence parallelism, sharding, recomputation, smaller micro-batches, one chunk a rank, tensor or
+  /// pipeline ranks in place of replicas. Failing these another layout; failing that the device memory or the number of
+  /// devices that would do. One clause.
+  std::string nearest_change(const Layout& layout);
+
+ private:
+  bool fits(const Layout& layout);
+  std::string other_layout_or_cluster();
+
+  Pricing& pricing_;
+  LayoutRequest fixed_;
+  std::unordered_map<std::string, std::optional<MemoryShortfall>> shortfalls_;  ///< by the layout's text
+  std::optional<std::string> other_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,133 @@
+#include "planner/search/whatif.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "planner/search/search.h"
+#include "schedules/error.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+const std::vector<std::string> kParts = {"model", "cluster", "training", "layout"};
+
+std::vector<std::string> words_of(std::string_view path) {
+  std::vector<std::string> words;
+  for (std::size_t start = 0; start <= path.size();) {
+    const std::size_t end = std::min(path.find('.', start), path.size());
+    words.emplace_back(path.substr(start, end - start));
+    start = end + 1;
+  }
+  return words;
+}
+
+/// What can be varied by name: the leaves of the parts, by dotted path.
+void collect_leaves(const json& value, const std::string& path, std::vector<std::string>& leaves) {
+  const bool sourced = value.is_object() && value.contains("value");
+  if (!value.is_object() || sourced) {
+    if (!value.is_array() && !value.is_null()) leaves.push_back(path);
+    return;
+  }
+  for (const auto& [key, inner] : value.items()) collect_leaves(inner, path.empty() ? key : path + "." + key, leaves);
+}
+
+/// The full path that a key means.
+std::string resolve(const std::vector<std::string>& leaves, const std::string& key) {
+  std::vector<std::string> found;
+  for (const std::string& leaf : leaves) {
+    if (leaf == key) return leaf;
+    if (leaf.substr(leaf.find('.') + 1) == key) found.push_back(leaf);
+  }
+  if (found.size() == 1) return found.front();
+  if (!found.empty()) {
+    throw SpecError(fmt::format("vary {}: several parts of the plan have it: name one of {}", key, fmt::join(found, ", ")));
+  }
+  throw SpecError(fmt::format("vary {}: no part of the plan has it: did you mean \"{}\"?", key, nearest_name(key, leaves)));
+}
+
+json& at_path(json& document, const std::string& path) {
+  json* place = &document;
+  for (const std::string& word : words_of(path)) place = &(*place)[word];
+  return *place;
+}
+
+WhatIfRow evaluated_row(const Plan& plan) {
+  Evaluation evaluation = evaluate(plan, {.record_timeline = false});
+  WhatIfRow row{.layout = plan.layout, .infeasible = std::move(evaluation.infeasible)};
+  if (row.infeasible.empty()) row.prediction = std::move(evaluation.predicted->prediction);
+  return row;
+}
+
+WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed) {
+  SearchResult found = search_layouts(plan.model, plan.cluster, plan.training, fixed, {.keep = 1});
+  if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
+  return {.layout = std::move(found.ranked.front().layout), .prediction = std::move(found.ranked.front().prediction)};
+}
+
+}  // namespace
+
+Variation parse_variation(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == std::string_view::npos || equals == 0 || equals + 1 == text.size()) {
+    throw SpecError(fmt::format("vary \"{}\": write KEY=a,b,c, such as network.bandwidth_gb_per_s=25,50", text));
+  }
+  Variation variation{.key = std::string(text.substr(0, equals))};
+  for (std::size_t start = equals + 1; start <= text.size();) {
+    const std::size_t end = std::min(text.find(',', start), text.size());
+    const std::string word(text.substr(start, end - start));
+    const json value = json::parse(word, nullptr, false);
+    if (word.empty()) throw SpecError(fmt::format("vary \"{}\": a value is empty: give one between the commas", text));
+    variation.values.push_back(value.is_number() || value.is_boolean() ? value : json(word));
+    start = end + 1;
+  }
+  return variation;
+}
+
+std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations, const WhatIfOptions& options) {
+  if (options.replan && plan.order) {
+    throw SpecError("a plan with a schedule of its own cannot be replanned: ask without replanning, or drop the schedule");
+  }
+  const json document = to_json(plan, "");
+  const json all_keys = [&] {
+    json parts;
+    for (const std::string& part : kParts) parts[part] = document.at(part);
+    return parts;
+  }();
+  std::vector<std::string> leaves;
+  collect_leaves(all_keys, "", leaves);
+  std::vector<std::string> paths;
+  std::size_t combinations = 1;
+  for (const Variation& variation : variations) {
+    paths.push_back(resolve(leaves, variation.key));
+    combinations *= variation.values.size();
+  }
+
+  std::vector<WhatIfRow> rows;
+  for (std::size_t combination = 0; combination < combinations; ++combination) {
+    json varied = document;
+    json fixed_layout = json::object();
+    std::vector<std::pair<std::string, json>> values(variations.size());
+    std::size_t rest = combination;
+    for (std::size_t i = variations.size(); i-- > 0;) {
+      const json& value = variations[i].values[rest % variations[i].values.size()];
+      rest /= variations[i].values.size();
+      values[i] = {paths[i], value};
+      at_path(varied, paths[i]) = value;
+      if (paths[i].starts_with("layout.")) fixed_layout[words_of(paths[i])[1]] = value;
+      if (paths[i] == "layout.schedule") varied["schedule"]["name"] = value;
+    }
+    const Plan other = plan_from_json(varied, "vary");
+    WhatIfRow row =
+        options.replan ? replanned_row(other, layout_from_json(fixed_layout, "vary: layout")) : evaluated_row(other);
+    row.values = std::move(values);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+}  // namespace plumb

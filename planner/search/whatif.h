@@ -1,0 +1,44 @@
+#pragma once
+// The same plan over a grid of other circumstances.
+//
+//   whatif(plan, {parse_variation("network.bandwidth_gb_per_s=25,50,100"), parse_variation("devices=16,32")},
+//          {.replan = true});
+//
+// A key is a dotted path into the plan's file: model.*, cluster.*, training.*, layout.*. The first word may be left out
+// where the rest is found in one of them only ("network.bandwidth_gb_per_s", "seq", "pp").
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/search/plan.h"
+
+namespace plumb {
+
+struct Variation {
+  std::string key;
+  std::vector<nlohmann::json> values;  ///< numbers, booleans or strings
+};
+
+/// "KEY=a,b,c"; a value that is no JSON number or boolean is a string. Throws SpecError if there is no key or no value.
+Variation parse_variation(std::string_view text);
+
+struct WhatIfOptions {
+  bool replan = false;  ///< search the best layout of each row; layout keys that vary are fixed, all others open
+};
+
+struct WhatIfRow {
+  std::vector<std::pair<std::string, nlohmann::json>> values;  ///< of the keys that vary, in the order given
+  Layout layout;
+  std::optional<Prediction> prediction;  ///< nothing: the row is infeasible
+  std::string infeasible;
+};
+
+/// A row for each combination, the last key changing fastest. Throws SpecError if a key is not found or in several parts
+/// (they are named), a value is refused there, or a plan with a schedule of its own is to be replanned.
+std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations, const WhatIfOptions& options = {});
+
+}  // namespace plumb

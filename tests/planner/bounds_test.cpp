@@ -1,0 +1,47 @@
+#include "planner/search/bounds.h"
+
+#include <doctest/doctest.h>
+
+#include "planner/search/enumerate.h"
+#include "planner/search/predict.h"
+#include "tests/planner/fixtures.h"
+
+namespace plumb {
+
+TEST_CASE("no simulated step is faster than its bound, and none holds less than the issue order does") {
+  ModelSpec model = small_gpt();
+  model.tied_embeddings = true;
+  const TrainingSpec training{.global_batch = 16, .sequence = 128};
+  const ClusterSpec cluster = round_cluster(8);
+  Pricing pricing(model, cluster, training);
+  int tight = 0;
+  const Enumeration found = enumerate_layouts(model, training, cluster.devices, {});
+  REQUIRE(found.layouts.size() > 500);
+  for (const Layout& layout : found.layouts) {
+    const Schedule order = order_of(training, layout);
+    const Predicted predicted = predict(pricing, layout, order, {.record_timeline = false});
+    const SimTime bound = step_time_lower_bound(predicted.priced.costs, order, microbatches_of(training, layout));
+    CAPTURE(to_text(layout));
+    CHECK(bound <= predicted.simulation.makespan);
+    if (to_seconds(bound) > 0.9 * to_seconds(predicted.simulation.makespan)) ++tight;
+    const std::vector<std::int64_t> peaks = memory_in_issue_order(predicted.priced.costs, order);
+    if (layout.zero < 3) {
+      CHECK(peaks == predicted.simulation.peak_memory_bytes);
+    } else {
+      for (std::size_t rank = 0; rank < peaks.size(); ++rank) CHECK(peaks[rank] <= predicted.simulation.peak_memory_bytes[rank]);
+    }
+  }
+  CHECK(tight > 100);  // a bound of 0 would pass the rest
+}
+
+TEST_CASE("a shortfall names the rank that lacks most, of what a device has besides its reserve") {
+  DeviceSpec device{.memory_bytes = 1000, .reserved_bytes = 100};
+  CHECK(!memory_shortfall({900, 800}, device));
+  const auto shortfall = memory_shortfall({950, 1200, 901}, device);
+  REQUIRE(shortfall);
+  CHECK(shortfall->rank == 1);
+  CHECK(shortfall->missing_bytes == 300);
+  CHECK(shortfall->available_bytes == 900);
+}
+
+}  // namespace plumb

@@ -1,0 +1,87 @@
+#include "planner/cost/collective_price.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kBytes = 1'000'000'000;
+
+double seconds(int ranks, int nodes, int per_node, CollectiveKind kind) {
+  const CollectivePrices prices = collective_prices(round_cluster(8), 4);
+  return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBytes).count();
+}
+
+}  // namespace
+
+// round_cluster: 100 GB/s and 1 us in a node, 10 GB/s a device and 10 us between nodes.
+
+TEST_CASE("collectives inside a node take alpha-beta ring times") {
+  using enum CollectiveKind;
+  CHECK(seconds(4, 1, 4, kAllReduce) == doctest::Approx(2 * 3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
+  CHECK(seconds(4, 1, 4, kAllGather) == doctest::Approx(3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
+  CHECK(seconds(4, 1, 4, kReduceScatter) == seconds(4, 1, 4, kAllGather));
+  CHECK(seconds(4, 1, 4, kBroadcast) == doctest::Approx(3e-6 + 1e9 / 100e9).epsilon(1e-12));
+  CHECK(seconds(4, 1, 4, kAllToAll) == doctest::Approx(3e-6 + 0.75 * 1e9 / 100e9).epsilon(1e-12));
+}
+
+TEST_CASE("a group of one costs nothing") {
+  for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kAllToAll}) {
+    CHECK(seconds(1, 1, 1, kind) == 0);
+  }
+}
+
+TEST_CASE("a ring across nodes enters and leaves through the NICs of its ranks there") {
+  using enum CollectiveKind;
+  // 8 ranks on 2 nodes: 6 hops inside and 1 between each way; 4 NICs of 10 GB/s are slower than 100 GB/s inside.
+  CHECK(seconds(8, 2, 4, kAllGather) == doctest::Approx(6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9).epsilon(1e-12));
+  CHECK(seconds(8, 2, 4, kAllReduce) == doctest::Approx(2 * (6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9)).epsilon(1e-12));
+  // one rank a node: its NIC alone, every hop between nodes
+  CHECK(seconds(2, 2, 1, kAllReduce) == doctest::Approx(2 * (10e-6 + 0.5 * 1e9 / 10e9)).epsilon(1e-12));
+  // all-to-all: of 7/8 of the bytes, 3/8 stay inside and 4/8 leave by the rank's own NIC
+  CHECK(seconds(8, 2, 4, kAllToAll) == doctest::Approx(7 * 10e-6 + 0.5 * 1e9 / 10e9).epsilon(1e-12));
+}
+
+TEST_CASE("measured all-reduces come out as measured") {
+  ClusterSpec cluster = round_cluster(4);
+  cluster.samples = {{.kernel = "all_reduce", .shape = {1000, 4}, .median = Seconds{1e-3}, .busy_ranks = 4},
+                     {.kernel = "all_reduce", .shape = {1000000, 4}, .median = Seconds{4e-3}, .busy_ranks = 4}};
+  const CollectivePrices prices = collective_prices(cluster, 4);
+  const GroupPlacement group{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
+  CHECK(collective_time(prices, group, CollectiveKind::kAllReduce, 1000).count() == doctest::Approx(1e-3));
+  CHECK(collective_time(prices, group, CollectiveKind::kAllReduce, 1000000).count() == doctest::Approx(4e-3));
+}
+
+TEST_CASE("groups sit where the process grid puts them") {
+  CHECK(placement_of({0, 1, 2, 3}, 4) == GroupPlacement{.ranks = 4, .nodes = 1, .ranks_per_node = 4});
+  CHECK(placement_of({0, 2, 4, 6}, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
+  const ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
+  CHECK(worst_placement(grid, Group::kTensor, 0, 4) == GroupPlacement{.ranks = 2, .nodes = 1, .ranks_per_node = 2});
+  CHECK(worst_placement(grid, Group::kData, 1, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
+  // tensor groups of 3 on nodes of 4: the second one, ranks 3 to 5, crosses.
+  CHECK(worst_placement({.tensor = 3, .data = 4}, Group::kTensor, 0, 4).nodes == 2);
+}
+
+TEST_CASE("pipeline neighbours exchange over the slowest of their devices' links") {
+  const CollectivePrices prices = collective_prices(round_cluster(8), 4);
+  const ProcessGrid inside{.tensor = 1, .data = 1, .pipeline = 8};
+  CHECK(pipeline_link(prices, inside, 0, 1, 4).bytes_per_second == 100e9);
+  CHECK(pipeline_link(prices, inside, 3, 4, 4).bytes_per_second == 10e9);
+  CHECK(pipeline_link(prices, inside, 3, 4, 4).latency == Seconds{10e-6});
+  CHECK(pipeline_link(prices, {.tensor = 2, .data = 2, .pipeline = 2}, 0, 1, 4).bytes_per_second == 10e9);
+}
+
+TEST_CASE("a missing link is asked for") {
+  ClusterSpec cluster = round_cluster(4);
+  cluster.node_link.reset();
+  check_refused<SpecError>([&] { collective_prices(cluster, 4); }, "round", "node.bandwidth_gb_per_s");
+  cluster = round_cluster(8);
+  cluster.network.reset();
+  check_refused<SpecError>([&] { collective_prices(cluster, 4); }, "round", "network");
+}
+
+}  // namespace plumb

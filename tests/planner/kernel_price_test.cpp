@@ -1,0 +1,142 @@
+#include "planner/cost/kernel_price.h"
+
+#include <cmath>
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+namespace {
+
+const TrainingSpec kBf16Training{.global_batch = 1, .sequence = 1, .gradient_precision = Precision::kBf16};
+
+KernelCall gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form = GemmForm::kForward) {
+  return kernel_call(KernelKind::kGemm, {m, n, k, 1, static_cast<std::int64_t>(form)});
+}
+
+/// A machine unlike the roofline: waves of 96x96 tiles on 24 units, a short-K penalty, a launch. Seconds.
+double stubborn_gemm_seconds(double m, double n, double k) {
+  const double tiles = std::ceil(m / 96) * std::ceil(n / 96);
+  const double waves = std::ceil(tiles / 24);
+  return 4e-6 + waves * (2 * 96 * 96 * (k + 64) / 0.5e12);
+}
+
+}  // namespace
+
+TEST_CASE("a large GEMM is bound by its FLOPs, a thin one by its bytes") {
+  const KernelPrices prices = kernel_prices(round_cluster(1), kBf16Training, 1);
+  // 2 * 4096^3 FLOPs at 100 TFLOP/s.
+  CHECK(kernel_time(prices, gemm(4096, 4096, 4096)).count() == doctest::Approx(2 * std::pow(4096.0, 3) / 100e12));
+  // (1*4096 + 4096*4096 + 1*4096) elements of 2 bytes at 1 TB/s.
+  CHECK(kernel_time(prices, gemm(1, 4096, 4096)).count() == doctest::Approx((2 * 4096.0 + 4096.0 * 4096.0) * 2 / 1e12));
+}
+
+TEST_CASE("efficiencies divide and the fixed part adds") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.gemm_efficiency = 0.5;
+  cluster.device.attention_efficiency = 0.25;
+  cluster.device.memory_efficiency = 0.5;
+  cluster.device.kernel_fixed = Seconds{3e-6};
+  const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
+  CHECK(kernel_time(prices, gemm(4096, 4096, 4096)).count() == doctest::Approx(3e-6 + 2 * std::pow(4096.0, 3) / 50e12));
+  const KernelCall attention = kernel_call(KernelKind::kAttentionForward, {1, 4096, 8, 8, 128, 0});
+  CHECK(kernel_time(prices, attention).count() == doctest::Approx(3e-6 + attention.flops / 25e12));
+  // x, y, z: three of 1e6 elements of 2 bytes at 0.5 TB/s.
+  CHECK(kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {1000, 1000})).count() == doctest::Approx(3e-6 + 6e6 / 0.5e12));
+}
+
+TEST_CASE("a GEMM pays for whole tiles and whole waves") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.gemm_tile = 128;
+  cluster.device.compute_units = 100;
+  const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
+  const double tile_seconds = 2.0 * 128 * 128 * 8192 / 1e12;  // one unit has 1 TFLOP/s
+  CHECK(kernel_time(prices, gemm(1280, 1280, 8192)).count() == doctest::Approx(tile_seconds));      // 100 tiles: one wave
+  CHECK(kernel_time(prices, gemm(1281, 1280, 8192)).count() == doctest::Approx(2 * tile_seconds));  // 110: two
+  CHECK(kernel_time(prices, gemm(1153, 1153, 8192)).count() == doctest::Approx(tile_seconds));      // ragged, 100
+}
+
+TEST_CASE("weight gradients accumulate in their own precision, and AdamW moves its own bytes") {
+  TrainingSpec training = kBf16Training;
+  const auto time = [&](const KernelCall& call) { return kernel_time(kernel_prices(round_cluster(1), training, 1), call).count(); };
+  const double narrow = time(gemm(4096, 4096, 1, GemmForm::kWeightGrad));
+  training.gradient_precision = Precision::kFp32;
+  // Two more bytes for each of m n elements, read and written.
+  CHECK(time(gemm(4096, 4096, 1, GemmForm::kWeightGrad)) - narrow == doctest::Approx(4 * 4096.0 * 4096.0 / 1e12));
+  CHECK(time(kernel_call(KernelKind::kAdamW, {1000000})) == doctest::Approx(34e6 / 1e12));
+}
+
+TEST_CASE("a measured shape comes out as measured, one beside it on the same curve") {
+  ClusterSpec cluster = round_cluster(1);
+  for (const std::int64_t rows : {100, 400, 1600}) {
+    const double bytes = 3.0 * 1000 * static_cast<double>(rows) * 2;
+    cluster.samples.push_back({.kernel = "residual_add", .shape = {rows, 1000}, .median = Seconds{3 * bytes / 1e12}});
+  }
+  const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
+  const auto time = [&](std::int64_t rows) { return kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {rows, 1000})).count(); };
+  CHECK(time(400) == doctest::Approx(3 * 6000.0 * 400 / 1e12));
+  CHECK(time(800) == doctest::Approx(3 * 6000.0 * 800 / 1e12));  // everything takes three times the roofline
+  CHECK(time(1) == doctest::Approx(3 * 6000.0 / 1e12));
+}
+
+TEST_CASE("samples are taken for as many busy ranks as there are, or the nearest number below") {
+  ClusterSpec cluster = round_cluster(4);
+  for (const int busy : {1, 2}) {
+    cluster.samples.push_back(
+        {.kernel = "residual_add", .shape = {10, 10}, .median = Seconds{1e-6 * busy}, .busy_ranks = busy});
+  }
+  const auto time = [&](int busy) {
+    return kernel_time(kernel_prices(cluster, kBf16Training, busy), kernel_call(KernelKind::kResidualAdd, {10, 10})).count();
+  };
+  CHECK(time(1) == doctest::Approx(1e-6));
+  CHECK(time(2) == doctest::Approx(2e-6));
+  CHECK(time(4) == doctest::Approx(2e-6));
+  std::erase_if(cluster.samples, [](const KernelSample& sample) { return sample.busy_ranks == 1; });
+  CHECK(time(1) == doctest::Approx(2e-6));
+}
+
+TEST_CASE("another variant of a kernel is corrected by its own samples") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.samples = {{.kernel = "gemm", .shape = {64, 64, 64, 1, 0}, .median = Seconds{1e-3}},
+                     {.kernel = "gemm", .shape = {64, 64, 64, 1, 2}, .median = Seconds{5e-3}}};
+  const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
+  CHECK(kernel_time(prices, gemm(64, 64, 64, GemmForm::kWeightGrad)).count() == doctest::Approx(5e-3));
+  CHECK(kernel_time(prices, gemm(64, 64, 64)).count() == doctest::Approx(1e-3));
+}
+
+TEST_CASE("GEMMs that were not measured come out within 10 % from a grid of those that were") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.peak_flops_per_second[Precision::kBf16] = 12e12;  // 24 units of 0.5
+  for (const std::int64_t m : {128, 256, 512, 1024, 2048, 4096}) {
+    for (const std::int64_t n : {128, 256, 512, 1024, 2048, 4096}) {
+      for (const std::int64_t k : {128, 512, 2048}) {
+        const double seconds = stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
+        cluster.samples.push_back({.kernel = "gemm", .shape = {m, n, k, 1, 0}, .median = Seconds{seconds}});
+      }
+    }
+  }
+  const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
+  double sum = 0;
+  int count = 0;
+  for (const std::int64_t m : {192, 768, 1536, 3000}) {
+    for (const std::int64_t n : {384, 768, 1536, 2304}) {
+      for (const std::int64_t k : {256, 768, 1024}) {
+        const double truth = stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
+        sum += std::abs(kernel_time(prices, gemm(m, n, k)).count() / truth - 1);
+        ++count;
+      }
+    }
+  }
+  CHECK(sum / count < 0.10);
+}
+
+TEST_CASE("a precision that the device has no peak for is refused with those it has") {
+  TrainingSpec training = kBf16Training;
+  training.precision = Precision::kFp16;
+  check_refused<SpecError>([&] { kernel_prices(round_cluster(1), training, 1); }, "round device", "fp32, bf16");
+}
+
+}  // namespace plumb

@@ -1,0 +1,79 @@
+#include "planner/spec/layout.h"
+
+#include <doctest/doctest.h>
+
+#include "planner/search/layout_conflict.h"
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+
+TEST_CASE("a layout's text answers what it names and leaves the rest open") {
+  const LayoutRequest request = parse_layout("dp=2,tp=4,pp=2,v=3,zero=1,sp=1,mbs=5,recompute=full,schedule=1F1B,group=4,split=8:8:10:6");
+  CHECK(request == LayoutRequest{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 3, .zero = 1, .sequence_parallel = true,
+                                 .microbatch = 5, .recompute = Recompute::kFull, .schedule = "1f1b", .group = 4,
+                                 .split = std::vector{8, 8, 10, 6}});
+  CHECK(parse_layout("") == LayoutRequest{});
+  CHECK(parse_layout("cp=1,ep=1,etp=1") == LayoutRequest{});
+  CHECK(parse_split("8,8,10,6") == std::vector{8, 8, 10, 6});
+}
+
+TEST_CASE("a layout survives its text and its JSON form") {
+  const Layout layout{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 3, .zero = 2, .sequence_parallel = true, .microbatch = 5,
+                      .recompute = Recompute::kSelective, .schedule = "interleaved", .group = 4, .split = {1, 2, 1, 1, 2, 1}};
+  CHECK(layout_of(parse_layout(to_text(layout))) == layout);
+  CHECK(layout_of(layout_from_json(to_json(layout), "again")) == layout);
+  CHECK(to_text(Layout{}) == "dp=1,tp=1,pp=1,v=1,zero=0,sp=0,mbs=1,recompute=none,schedule=1f1b");
+}
+
+TEST_CASE("a bad layout is refused with key and remedy") {
+  const auto refused = [](const char* text, const char* place, const char* part) {
+    CAPTURE(text);
+    check_refused<SpecError>([&] { parse_layout(text); }, place, part);
+  };
+  refused("tpp=2", "tpp", "\"tp\"");
+  refused("tp", "tp", "KEY=VALUE");
+  refused("tp=2,tp=2", "tp", "twice");
+  for (const char* key : {"dp", "tp", "pp", "v", "mbs"}) {
+    for (const char* value : {"0", "-1", "x", "", "2x", "1.5"}) {
+      refused((std::string(key) + "=" + value).c_str(), key, "whole number");
+    }
+  }
+  refused("zero=4", "zero", "3");
+  refused("sp=2", "sp", "1");
+  refused("recompute=some", "recompute", "selective");
+  refused("split=8:0", "split", "whole number");
+  for (const char* key : {"cp", "ep", "etp"}) refused((std::string(key) + "=2").c_str(), key, "does not price");
+  refused("offload=cpu", "offload", "does not price");
+  check_refused<SpecError>([] { layout_from_json({{"tpp", 2}}, "plan.json: layout"); }, "plan.json", "tp");
+  check_refused<SpecError>([] { layout_from_json({{"zero", 4}}, "plan.json: layout"); }, "zero", "3");
+  check_refused<SpecError>([] { layout_from_json({{"cp", 2}}, "plan.json: layout"); }, "cp", "does not price");
+}
+
+TEST_CASE("a layout that cannot exist says why and what would") {
+  const ModelSpec model = small_gpt();  // 8 layers, 8 heads
+  const TrainingSpec training{.global_batch = 12, .sequence = 512};
+  const auto conflict = [&](const char* text, int devices) {
+    return layout_conflict(model, training, devices, layout_of(parse_layout(text))).value_or("none");
+  };
+  CHECK(conflict("dp=2,tp=2,pp=2", 8) == "none");
+  CHECK(conflict("dp=2,tp=2,pp=2", 16).find("product be 16") != std::string::npos);
+  CHECK(conflict("tp=3", 3).find("divide the 8 heads") != std::string::npos);
+  CHECK(conflict("pp=4,v=3", 4).find("at most 8 stages") != std::string::npos);
+  CHECK(conflict("pp=1,v=2", 1).find("pp=1") != std::string::npos);
+  CHECK(conflict("dp=5", 5).find("global batch of 12") != std::string::npos);
+  CHECK(conflict("sp=1", 1).find("sp=0") != std::string::npos);
+  CHECK(conflict("pp=2,split=3:4", 2).find("sum up to 8") != std::string::npos);
+  CHECK(conflict("pp=2,split=8", 2).find("2 numbers") != std::string::npos);
+  ModelSpec grouped = model;
+  grouped.kv_heads = 2;
+  CHECK(layout_conflict(grouped, training, 4, {.tensor = 4})->find("2 kv heads") != std::string::npos);
+  ModelSpec odd = model;
+  odd.ffn = 4097;
+  CHECK(layout_conflict(odd, training, 2, {.tensor = 2})->find("feed-forward") != std::string::npos);
+  CHECK(layout_conflict(model, {.global_batch = 12, .sequence = 511}, 2, {.tensor = 2, .sequence_parallel = true})->find("tokens") !=
+        std::string::npos);
+}
+
+}  // namespace plumb

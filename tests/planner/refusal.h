@@ -1,0 +1,25 @@
+#pragma once
+// A bad input must be refused by its own exception, with the place and the remedy in one sentence.
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+namespace plumb {
+
+/// Checks that `act` throws an Error whose text has both parts.
+template <class Error, class Act>
+void check_refused(Act act, const std::string& place, const std::string& part) {
+  try {
+    act();
+    FAIL_CHECK("nothing was thrown");
+  } catch (const Error& error) {
+    const std::string text = error.what();
+    CAPTURE(text);
+    CHECK(text.find(place) != std::string::npos);
+    CHECK(text.find(part) != std::string::npos);
+    CHECK(text.find('\n') == std::string::npos);
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,135 @@
+// Every number of a cluster, a model and a training moves the answer the way physics says. The table below has a row for
+// each number of the JSON forms; a number without a row fails the second test.
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "planner/search/plan.h"
+#include "tests/planner/fixtures.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+enum class Watch { kTime, kMemory, kShortfall };
+enum class Moves { kUp, kDown, kNot };
+
+struct Row {
+  Watch watch = Watch::kTime;
+  Moves moves = Moves::kUp;
+  json value;                                   ///< instead of the example's
+  std::function<void(json&)> before = nullptr;  ///< makes the number matter, on both sides
+  std::function<void(json&)> beside = nullptr;  ///< what must change with it
+};
+
+/// Tensor groups of 4 inside nodes, stages on different nodes; a model that is windowless and rotary.
+json example() {
+  const Plan plan{.model = preset_model("llama-3-8b"),
+                  .cluster = preset_cluster("h100:16"),
+                  .training = {.global_batch = 8, .sequence = 2048},
+                  .layout = {.data = 2, .tensor = 4, .pipeline = 2}};
+  return to_json(plan, "");
+}
+
+void set_precision(json& plan, const char* precision) { plan["training"]["precision"] = precision; }
+
+void crowd(json& plan) { plan["cluster"]["device"]["memory_gib"] = 10; }
+
+const std::map<std::string, Row> kRows = {
+    {"cluster.devices", {.moves = Moves::kDown, .value = 32, .beside = [](json& p) { p["layout"]["dp"] = 4; }}},
+    {"cluster.device.peak_tflops.fp32", {.moves = Moves::kDown, .value = 100, .before = [](json& p) { set_precision(p, "fp32"); }}},
+    {"cluster.device.peak_tflops.bf16", {.moves = Moves::kDown, .value = 2000}},
+    {"cluster.device.peak_tflops.fp16", {.moves = Moves::kDown, .value = 2000, .before = [](json& p) { set_precision(p, "fp16"); }}},
+    {"cluster.device.memory_gib", {.watch = Watch::kShortfall, .moves = Moves::kDown, .value = 12, .before = crowd}},
+    {"cluster.device.reserved_gib", {.watch = Watch::kShortfall, .value = 1, .before = crowd}},
+    {"cluster.device.memory_bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 8000}},
+    {"cluster.device.gemm_efficiency", {.moves = Moves::kDown, .value = 0.9}},
+    {"cluster.device.attention_efficiency", {.moves = Moves::kDown, .value = 0.9}},
+    {"cluster.device.memory_efficiency", {.moves = Moves::kDown, .value = 0.9}},
+    {"cluster.device.kernel_fixed_us", {.value = 20}},
+    {"cluster.device.compute_units", {.value = 150}},  // 128 tiles leave more units of 150 idle than of 132
+    {"cluster.device.gemm_tile", {.value = 256}},
+    {"cluster.node.devices", {.value = 2}},  // tensor groups cross nodes
+    {"cluster.node.bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 900}},
+    {"cluster.node.efficiency", {.moves = Moves::kDown, .value = 1}},
+    {"cluster.node.latency_us", {.value = 30}},
+    {"cluster.network.bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 100}},
+    {"cluster.network.efficiency", {.moves = Moves::kDown, .value = 1}},
+    {"cluster.network.latency_us", {.value = 1000}},
+    {"model.layers", {.value = 34}},
+    {"model.hidden", {.value = 5120}},
+    {"model.heads", {.value = 64}},
+    {"model.kv_heads", {.value = 16}},
+    {"model.head_size", {.value = 192}},
+    {"model.ffn", {.value = 20480}},
+    {"model.vocab", {.value = 256512}},
+    {"model.positions", {.watch = Watch::kMemory, .value = 1000000}},
+    {"model.norm_epsilon", {.moves = Moves::kNot, .value = 1e-3}},  // a value, not a size
+    {"model.rotary_size", {.moves = Moves::kDown, .value = 32}},
+    {"model.rope_theta", {.moves = Moves::kNot, .value = 1e6}},  // a value, not a size
+    {"model.window", {.moves = Moves::kDown, .value = 256}},
+    {"training.global_batch", {.value = 16}},
+    {"training.seq", {.value = 4096}},
+};
+
+/// Dotted paths of the numbers below `value`; {"value", "source"} is one.
+void collect_numbers(const json& value, const std::string& path, std::vector<std::string>& found) {
+  if (value.is_number() || (value.is_object() && value.contains("value"))) return found.push_back(path);
+  if (!value.is_object()) return;
+  for (const auto& [key, inner] : value.items()) collect_numbers(inner, path + "." + key, found);
+}
+
+void set(json& document, const std::string& path, const json& value) {
+  std::string pointer = "/" + path;
+  for (char& c : pointer) {
+    if (c == '.') c = '/';
+  }
+  document[json::json_pointer(pointer)] = value;
+}
+
+double measure(const json& plan_json, Watch watch) {
+  const Plan plan = plan_from_json(plan_json, "plan");
+  const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
+  REQUIRE(evaluation.predicted);
+  const Prediction& prediction = evaluation.predicted->prediction;
+  if (watch == Watch::kTime) return prediction.step_time.count();
+  const auto peak = static_cast<double>(prediction.peak_memory_bytes[0]);
+  return watch == Watch::kMemory ? peak
+                                 : peak - static_cast<double>(plan.cluster.device.memory_bytes - plan.cluster.device.reserved_bytes);
+}
+
+}  // namespace
+
+TEST_CASE("every number moves the answer the way physics says") {
+  for (const auto& [path, row] : kRows) {
+    CAPTURE(path);
+    json before = example();
+    if (row.before) row.before(before);
+    json after = before;
+    set(after, path, row.value);
+    if (row.beside) row.beside(after);
+    const double was = measure(before, row.watch);
+    const double is = measure(after, row.watch);
+    switch (row.moves) {
+      case Moves::kUp: CHECK(is > was); break;
+      case Moves::kDown: CHECK(is < was); break;
+      case Moves::kNot: CHECK(is == was); break;
+    }
+  }
+}
+
+TEST_CASE("every number of the JSON forms has a row in the table, and every row a number") {
+  std::vector<std::string> numbers;
+  for (const char* part : {"cluster", "model", "training"}) collect_numbers(example()[part], part, numbers);
+  for (const std::string& path : numbers) {
+    CAPTURE(path);
+    CHECK(kRows.contains(path));
+  }
+  CHECK(numbers.size() == kRows.size());
+}
+
+}  // namespace plumb

@@ -1,0 +1,270 @@
+#!/usr/bin/env python3
+"""The command line as a user meets it: exit codes, what stands on stdout and stderr, and files that stay untouched.
+
+usage: command_line_test.py PLUMB
+"""
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLUMB = str(pathlib.Path(sys.argv[1]).resolve())
+
+
+def plumb(*arguments, cwd=None):
+    return subprocess.run([PLUMB, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+class CommandLineTest(unittest.TestCase):
+    def setUp(self):
+        self.holder = tempfile.TemporaryDirectory(prefix="plumb-cli-")
+        self.folder = pathlib.Path(self.holder.name)
+        self.addCleanup(self.holder.cleanup)
+
+    def write(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        return path
+
+    def done(self, *arguments):
+        result = plumb(*arguments)
+        self.assertEqual(result.returncode, 0, f"{arguments}: {result.stderr}")
+        return result.stdout
+
+    def json(self, *arguments):
+        """stdout is one JSON document and nothing else."""
+        return json.loads(self.done(*arguments, "--json"))
+
+    def refused(self, code, *arguments, says=()):
+        """The exit code, nothing but one sentence on stderr, and that sentence holds each of `says`."""
+        result = plumb(*arguments)
+        self.assertEqual(result.returncode, code, f"{arguments}: {result.stdout}{result.stderr}")
+        self.assertTrue(result.stderr.startswith("plumb: "), result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        for part in says:
+            self.assertIn(str(part), result.stderr)
+        return result
+
+    def llama_plan(self):
+        path = self.folder / "plan.json"
+        if not path.exists():
+            self.done("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "-o", path)
+        return path
+
+
+class Presets(CommandLineTest):
+    def test_every_listed_model_and_cluster_can_be_shown_and_read_back(self):
+        for verb in ("models", "clusters"):
+            for preset in self.json(verb)[verb]:
+                shown = self.done(verb, preset["name"])
+                if verb == "clusters":
+                    path = self.write("again.json", shown)
+                    self.assertEqual(self.done(verb, path), shown)
+
+    def test_llama_3_8b_has_8_03e9_parameters(self):
+        self.assertEqual(json.loads(self.done("models", "llama-3-8b"))["parameters"], 8_030_261_248)
+
+    def test_a_hugging_face_config_is_taken_as_it_is(self):
+        config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+                  "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+                  "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "max_position_embeddings": 8192,
+                  "tie_word_embeddings": False, "hidden_act": "silu", "torch_dtype": "bfloat16", "bos_token_id": 128000}
+        result = plumb("models", self.write("config.json", json.dumps(config)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["parameters"], 8_030_261_248)
+        self.assertIn("bos_token_id", result.stderr)  # ignored keys are listed once
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_a_preset_that_does_not_exist_names_the_nearest(self):
+        self.refused(1, "models", "llama-3-8", says=["llama-3-8b"])
+        self.refused(1, "clusters", "h10", says=["h100"])
+
+
+class Planning(CommandLineTest):
+    def test_a_plan_names_time_mfu_bubble_and_memory_by_rank(self):
+        best = self.json("plan", "llama-3-8b", "h100:16", "--global-batch", 128)["best"]
+        prediction = best["prediction"]
+        self.assertGreater(prediction["step_time_s"], 0)
+        self.assertTrue(0.1 < prediction["mfu"] < 0.8, prediction["mfu"])
+        self.assertTrue(0 <= prediction["bubble_ratio"] < 1)
+        self.assertEqual(len(prediction["peak_memory_bytes"]), best["layout"]["pp"])
+
+    def test_simulating_a_plan_gives_what_the_plan_promised(self):
+        plan = json.loads(self.llama_plan().read_text())
+        trace = self.folder / "trace.json"
+        simulated = self.json("simulate", self.llama_plan(), "--trace", trace)
+        for key in ("step_time_s", "bubble_ratio", "span_bubble_ratio", "mfu", "peak_memory_bytes", "peak_activations"):
+            self.assertEqual(simulated[key], plan["prediction"][key], key)
+        self.assertTrue(simulated["critical_path"])
+        self.assertEqual(len(simulated["ranks"]), plan["layout"]["pp"])
+        self.assertAlmostEqual(self.json("trace", "info", trace)["makespan_s"], simulated["makespan_s"], places=12)
+
+    def test_memory_by_rank_sums_to_the_peak(self):
+        for rank in self.json("memory", self.llama_plan())["ranks"]:
+            parts = sum(rank[key] for key in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "transient_bytes_at_peak"))
+            self.assertEqual(parts, rank["peak_bytes"])
+
+    def test_what_if_answers_each_question_of_the_grid(self):
+        csv = self.folder / "grid.csv"
+        rows = self.json("whatif", self.llama_plan(), "--vary", "cluster.network.bandwidth_gb_per_s=25,50,100",
+                         "--vary", "training.global_batch=128,256", "--csv", csv)["rows"]
+        self.assertEqual(len(rows), 6)
+        times = [row["prediction"]["step_time_s"] for row in rows[::2]]
+        self.assertEqual(times, sorted(times, reverse=True))  # a faster network is never slower
+        self.assertEqual(len(csv.read_text().splitlines()), 7)
+
+    def test_what_cannot_exist_exits_3_with_the_nearest_change(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout")
+        self.refused(3, *question, "tp=16,pp=1,dp=1", says=["tp"])  # 8 kv heads
+        self.refused(3, "plan", "gpt2", "h100:16", "--global-batch", 128, "--layout", "pp=16,tp=1", says=["pp"])  # 12 layers
+        self.refused(3, "plan", "llama-3.1-405b", "h100:8", "--global-batch", 8, says=["GiB"])
+
+
+class Schedules(CommandLineTest):
+    def test_closed_forms_in_the_users_unit(self):
+        answer = self.json("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,i=1,w=1,unit=ms")
+        self.assertEqual(answer["makespan_s"], 0.033)  # (m+p-1)(F+B) = 11 * 3 ms
+        self.assertAlmostEqual(answer["bubble_ratio"], 3 / 11, places=12)
+        self.assertIsNone(answer["tokens_per_s"])
+        self.assertIsNone(answer["mfu"])
+        self.assertIsNone(answer["peak_memory_bytes"])
+        self.assertEqual(answer["peak_activations"], [4, 3, 2, 1])
+
+    def test_names_in_any_case_and_files_work_alike(self):
+        made = self.folder / "made.csv"
+        self.done("schedule", "make", "Interleaved", "-p", 4, "-m", 8, "-v", 2, "-o", made)
+        by_name = self.json("simulate", "--schedule", "INTERLEAVED", "-p", 4, "-m", 8, "-v", 2, "--costs", "c=0.25")
+        by_file = self.json("simulate", "--schedule-file", made, "--costs", "c=0.25")
+        self.assertEqual(by_name["makespan_s"], by_file["makespan_s"])
+        as_text = self.folder / "made.txt"
+        self.done("schedule", "convert", made, "-o", as_text)
+        self.assertIn("valid", self.done("schedule", "check", as_text))
+
+    def test_list_and_show(self):
+        names = [entry["name"] for entry in self.json("schedule", "list")["schedules"]]
+        self.assertEqual(names, ["naive", "gpipe", "1f1b", "interleaved", "pipedream"])
+        for name in names:
+            self.assertIn("rank 0", self.done("schedule", "show", name, "-p", 4, "-m", 8))
+
+    def test_broken_schedules_are_refused_with_rank_and_position(self):
+        broken = {
+            "missing.txt": ("0F0 0F1 0B0 0B1\n1F0 1B0 1F1\n", ["rank 1", "1B1 is missing"]),
+            "doubled.txt": ("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1 1B1\n", ["rank 1, position 4", "already"]),
+            "misplaced.txt": ("0F0 0F1 0B0 1B1 0B1\n1F0 1F1 1B0\n", ["rank 0, position 3", "rank 1"]),
+            "unmatched.txt": ("0F0 0SEND_F0\n1F0\n", ["rank 0, position 1", "1RECV_F0"]),
+            "deadlock.txt": ("0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n", ["deadlocks", "0B0", "1F1"]),
+            "garbage.csv": ("0F0,0B0\n1F0,1B0,and more\n", ["row 2, column 3", "and more"]),
+        }
+        for name, (text, says) in broken.items():
+            with self.subTest(name):
+                path = self.write(name, text)
+                self.refused(1, "simulate", "--schedule-file", path, "--costs", "f=1", says=[path, *says])
+                checked = plumb("schedule", "check", path)
+                self.assertEqual(checked.returncode, 1)
+
+
+class BadInput(CommandLineTest):
+    def test_a_fault_in_a_model_file_names_file_place_and_remedy(self):
+        good = json.loads(self.done("models", "gpt2"))
+        del good["parameters"]
+        output = self.write("plan.json", "kept")
+
+        def refused_with(text, says):
+            path = self.write("model.json", text)
+            self.refused(1, "plan", path, "h100:8", "--global-batch", 8, "--seq", 128, "-o", output, says=[path, *says])
+            self.assertEqual(output.read_text(), "kept")
+
+        refused_with(json.dumps({**good, "hiden": 1}), ["hiden", "unknown", "hidden"])
+        refused_with(json.dumps({k: v for k, v in good.items() if k != "layers"}), ["layers", "missing"])
+        refused_with(json.dumps({**good, "heads": "12"}), ["heads", "number is wanted"])
+        refused_with(json.dumps({**good, "ffn": -1}), ["ffn", "out of range"])
+        refused_with(json.dumps({**good, "vocab": 0}), ["vocab", "out of range"])
+        refused_with(json.dumps(good)[:-20], ["line", "ends too early"])
+
+    def test_a_fault_in_a_cluster_or_plan_file_is_named(self):
+        cluster = json.loads(self.done("clusters", "h100"))
+        cluster["network"]["bandwidth_gb_per_s"] = -50
+        path = self.write("cluster.json", json.dumps(cluster))
+        self.refused(1, "plan", "gpt2", path, "--global-batch", 8, says=[path, "network.bandwidth_gb_per_s"])
+
+        plan = json.loads(self.llama_plan().read_text())
+        plan["layout"]["tq"] = 2
+        path = self.write("broken.json", json.dumps(plan))
+        self.refused(1, "simulate", path, says=[path, "tq"])
+
+    def test_paths_that_do_not_exist_or_cannot_be_written(self):
+        self.refused(1, "simulate", self.folder / "absent.json", says=["absent.json", "no such file"])
+        self.refused(1, "simulate", self.folder, says=["folder"])
+        self.refused(1, "plan", "gpt2", "h100:8", "--global-batch", 8, "-o", self.folder / "no" / "plan.json", says=["cannot be written"])
+        self.refused(1, "simulate", self.llama_plan(), "--trace", "/proc/trace.json", says=["/proc/trace.json"])
+
+    def test_usage_exits_2(self):
+        for arguments in ((), ("fly",), ("plan",), ("plan", "gpt2", "h100:8", "--global-batch", "-1"), ("simulate", "--sends", "maybe")):
+            with self.subTest(arguments):
+                self.refused(2, *arguments)
+
+    def test_questions_that_say_too_little_or_too_much(self):
+        self.refused(1, "plan", "gpt2", "h100:8", says=["--global-batch"])
+        self.refused(1, "simulate", says=["plan file"])
+        self.refused(1, "simulate", "--schedule", "1f1b", says=["-p"])
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
+        self.refused(1, "trace", "info", self.write("t.json", '{"traceEvents": ['), says=["t.json"])
+
+    def test_version_names_the_optional_parts(self):
+        text = self.done("--version")
+        for part in ("plumb", "CUDA", "NCCL", "MPI"):
+            self.assertIn(part, text)
+
+
+class Running(CommandLineTest):
+    """The cpu backend, on a machine that is described by hand: nothing is measured here."""
+
+    def cpu_plan(self, layout, steps_batch=4):
+        cluster = {"name": "hand-made", "devices": 2,
+                   "device": {"name": "cpu", "peak_tflops": {"fp32": 0.05}, "memory_gib": 4, "reserved_gib": 0,
+                              "memory_bandwidth_gb_per_s": 10, "gemm_efficiency": 0.5, "attention_efficiency": 0.5,
+                              "memory_efficiency": 0.5, "kernel_fixed_us": 1, "compute_units": 1, "gemm_tile": 1},
+                   "node": {"devices": 2, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
+        path = self.write("cpu.json", json.dumps(cluster))
+        plan = self.folder / "cpu.plan.json"
+        self.done("plan", "gpt-nano", path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, "-o", plan)
+        return plan
+
+    def test_a_plan_trains_and_its_loss_falls(self):
+        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
+        losses = self.json("run", plan, "--steps", 20)["losses"]
+        self.assertEqual(len(losses), 20)
+        self.assertLess(losses[-1], losses[0])
+        self.assertEqual(losses, self.json("run", plan, "--steps", 20)["losses"])  # the same every time
+
+    def test_layouts_agree_on_the_loss(self):
+        losses = [self.json("run", self.cpu_plan(layout), "--steps", 5)["losses"][-1]
+                  for layout in ("pp=2,mbs=1,schedule=gpipe", "pp=2,mbs=1,schedule=interleaved,v=2", "dp=2,zero=0,mbs=1")]
+        for loss in losses[1:]:
+            self.assertAlmostEqual(loss, losses[0], delta=1e-4 * losses[0])
+
+    def test_validation_predicts_first_and_says_where_the_error_comes_from(self):
+        prediction = self.folder / "prediction.json"
+        trace = self.folder / "measured.json"
+        answer = self.json("validate", self.cpu_plan("pp=2,mbs=1,schedule=1f1b"), "--steps", 3, "-o", prediction, "--trace", trace)
+        self.assertEqual(answer["step_time"]["predicted_s"], json.loads(prediction.read_text())["step_time_s"])
+        self.assertEqual(answer["steps"], 3)
+        difference = sum(c["predicted_s"] - c["measured_s"] for c in answer["causes"])
+        self.assertAlmostEqual(difference, answer["step_time"]["predicted_s"] - answer["step_time"]["measured_s"], places=9)
+        self.assertEqual(self.json("trace", "info", trace)["source"], "measured")
+
+    def test_what_the_backend_cannot_run_is_refused(self):
+        self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])
+        plan = self.cpu_plan("pp=2,mbs=1")
+        self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt"])
+        self.refused(2, "run", plan, "--backend", "abacus")
+
+
+if __name__ == "__main__":
+    program = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2)
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    print(f"[cases] {result.testsRun - failed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)

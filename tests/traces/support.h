@@ -1,0 +1,23 @@
+#pragma once
+// Shared by the tests of traces/: predicted timelines to look at.
+
+#include <string_view>
+
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "simulator/simulate.h"
+
+namespace plumb {
+
+inline constexpr SimTime kSecond{1'000'000'000'000};
+
+/// With forward 1 s and backward 2 s of a chunk.
+inline Timeline predicted_timeline(std::string_view name, int ranks, int microbatches, int chunks = 1,
+                                   double hop_s = 0) {
+  const Schedule schedule =
+      lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
+  return simulate(schedule, chunk_cost_table(ranks * chunks, {.backward = {Seconds{2}}, .hop_latency = Seconds{hop_s}}))
+      .timeline;
+}
+
+}  // namespace plumb

@@ -1,0 +1,39 @@
+#include "tools/lower_plan.h"
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+void require_cpu_layout(const Plan& plan) {
+  const Layout& layout = plan.layout;
+  const auto refuse = [](const std::string& what, std::string_view remedy) {
+    throw SpecError(fmt::format("the cpu backend does not run {}: {}", what, remedy));
+  };
+  if (plan.training.precision != Precision::kFp32) {
+    refuse(fmt::format("{}", precision_name(plan.training.precision)), "plan with --precision fp32");
+  }
+  if (layout.tensor > 1) refuse(fmt::format("tensor parallelism (tp={})", layout.tensor), "plan with --layout tp=1");
+  if (layout.zero > 0 && layout.data > 1) refuse(fmt::format("ZeRO {} over replicas", layout.zero), "plan with --layout zero=0");
+  if (layout.recompute == Recompute::kSelective) refuse("selective recomputation", "plan with --layout recompute=none or full");
+}
+
+}  // namespace
+
+RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings) {
+  require_cpu_layout(plan);
+  RunSpec spec{.grid = grid_of(plan.layout),
+               .schedule = predicted.lowered,
+               .microbatch = plan.layout.microbatch,
+               .sequence = plan.training.sequence,
+               .seed = settings.seed,
+               .text = {settings.text.begin(), settings.text.end()},
+               .steps = settings.steps};
+  for (const StagePlace& place : predicted.lowered.stages) spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
+  spec.recompute = plan.layout.recompute == Recompute::kFull ? RecomputeKind::kFull : RecomputeKind::kNone;
+  return spec;
+}
+
+}  // namespace plumb

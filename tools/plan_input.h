@@ -1,0 +1,24 @@
+#pragma once
+// Plans: read from a file, or found for a question.
+
+#include <string>
+#include <vector>
+
+#include "planner/search/plan.h"
+#include "planner/search/search.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+/// The plan in a file. Throws InputError with file, place and remedy.
+Plan plan_input(const std::string& path);
+
+struct PlannedQuestion {
+  std::vector<Plan> plans;  ///< best first; empty: nothing is feasible, search.infeasible says why
+  SearchResult search;
+};
+
+/// Searches what the question leaves open.
+PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options);
+
+}  // namespace plumb

@@ -1,0 +1,31 @@
+#include "tools/run_report.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "tools/files.h"
+#include "tools/presets.h"
+
+namespace plumb {
+
+Predicted runnable_prediction(const Plan& plan) {
+  Evaluation evaluation = evaluate(plan);
+  if (!evaluation.predicted) throw SpecError(evaluation.infeasible);
+  return std::move(*evaluation.predicted);
+}
+
+std::string training_text(const std::string& path) {
+  if (!path.empty()) return read_file(path);
+  const auto text = std::ranges::find(presets(), Preset::Kind::kText, &Preset::kind);
+  return std::string(text->text);
+}
+
+nlohmann::ordered_json run_json(const RunResult& result) {
+  nlohmann::ordered_json times = nlohmann::ordered_json::array();
+  for (const Seconds time : result.step_seconds) times.push_back(time.count());
+  return {{"losses", result.losses}, {"step_times_s", times}, {"peak_memory_bytes", result.peak_memory_bytes}};
+}
+
+}  // namespace plumb

@@ -1,0 +1,22 @@
+#pragma once
+// What the verbs that run a plan share: making it runnable, and telling what came of it.
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "executor/run.h"
+#include "planner/search/plan.h"
+
+namespace plumb {
+
+/// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
+Predicted runnable_prediction(const Plan& plan);
+
+/// The file's contents, or the text that the tool carries for an empty path.
+std::string training_text(const std::string& path);
+
+/// {"losses", "step_times_s", "peak_memory_bytes"}
+nlohmann::ordered_json run_json(const RunResult& result);
+
+}  // namespace plumb

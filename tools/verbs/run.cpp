@@ -1,0 +1,52 @@
+#include "executor/run.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/lower_plan.h"
+#include "tools/plan_input.h"
+#include "tools/run_report.h"
+#include "tools/table.h"
+#include "tools/verbs/verbs.h"
+#include "traces/chrome_trace.h"
+
+namespace plumb {
+namespace {
+
+constexpr int kDefaultSteps = 10;
+
+}  // namespace
+
+int run_verb(const RunArguments& arguments) {
+  if (!arguments.trace.empty()) require_writable(arguments.trace);
+  const Plan plan = plan_input(arguments.plan);
+  const Predicted predicted = runnable_prediction(plan);
+  const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  const RunSpec spec = lower_plan(plan, predicted, {.steps = steps, .seed = arguments.seed, .text = training_text(arguments.text)});
+
+  const RunResult result = run(spec);
+
+  if (!arguments.trace.empty()) {
+    write_file(arguments.trace, write_chrome_trace(result.timelines.back()));
+    print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
+  }
+  if (arguments.json) {
+    print_answer(run_json(result).dump(2) + "\n");
+    return kDone;
+  }
+  print_answer(fmt::format("{}, {}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout), result.losses.size()));
+  TextTable table{.head = {"step", "loss", "step time"}};
+  for (std::size_t i = 0; i < result.losses.size(); ++i) {
+    const bool timed = result.step_seconds.size() == result.losses.size();
+    table.rows.push_back({std::to_string(i + 1), fmt::format("{:.4f}", result.losses[i]),
+                          timed ? duration_text(result.step_seconds[i].count()) : "-"});
+  }
+  print_answer(to_text(table));
+  return kDone;
+}
+
+}  // namespace plumb

@@ -1,0 +1,94 @@
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/search/plan.h"
+#include "schedules/error.h"
+#include "schedules/lower.h"
+#include "schedules/validate.h"
+#include "simulator/simulate.h"
+#include "tools/console.h"
+#include "tools/costs_option.h"
+#include "tools/files.h"
+#include "tools/plan_input.h"
+#include "tools/schedule_input.h"
+#include "tools/simulation_report.h"
+#include "tools/verbs/verbs.h"
+#include "traces/chrome_trace.h"
+#include "traces/draw.h"
+
+namespace plumb {
+namespace {
+
+SimulationOptions options_of(const SimulateArguments& arguments) {
+  return {.sends = arguments.sends == "rendezvous" ? Sends::kRendezvous : Sends::kBuffered};
+}
+
+void report(const Simulation& simulation, const ReportContext& context, const std::string& title, const SimulateArguments& arguments) {
+  if (!arguments.trace.empty()) {
+    write_file(arguments.trace, write_chrome_trace(simulation.timeline));
+    print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
+  }
+  if (arguments.json) {
+    nlohmann::ordered_json document = {{"title", title}};
+    document.update(simulation_json(simulation, context));
+    print_answer(document.dump(2) + "\n");
+    return;
+  }
+  print_answer(title + ": " + simulation_text(simulation, context));
+  if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
+}
+
+int simulate_schedule(const SimulateArguments& arguments) {
+  const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
+  const Schedule order = schedule_input(arguments.schedule);
+  const Schedule lowered = has_messages(order) ? order : lower(order);
+  const Simulation simulation = simulate(lowered, costs_for(costs, order), options_of(arguments));
+  const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
+                              .unit = costs.unit,
+                              .unit_given = arguments.costs.find("unit=") != std::string::npos};
+  report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches), arguments);
+  return kDone;
+}
+
+int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
+  const Evaluation evaluation = evaluate(plan, options_of(arguments));
+  if (evaluation.predicted) {
+    const Predicted& predicted = *evaluation.predicted;
+    const ReportContext context{.tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
+                                .mfu_ratio = predicted.prediction.mfu_ratio,
+                                .has_memory = true,
+                                .optimizer_steps = optimizer_steps_of(predicted.lowered)};
+    report(predicted.simulation, context,
+           fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)), arguments);
+  }
+  if (evaluation.infeasible.empty()) return kDone;
+  print_note("plumb: " + evaluation.infeasible);
+  return kInfeasible;
+}
+
+}  // namespace
+
+int simulate_verb(const SimulateArguments& arguments) {
+  const bool asks_model = !arguments.question.cluster.empty();
+  const bool asks_schedule = !arguments.schedule.name.empty();
+  if (int(asks_schedule) + int(!arguments.plan.empty()) != 1) {
+    throw InputError("simulate takes a plan file, or MODEL CLUSTER --global-batch N, or --schedule NAME with --costs: give one of them");
+  }
+  if (!asks_schedule && !arguments.costs.empty()) {
+    throw InputError("--costs prices a schedule without a model: give --schedule, or leave the costs to the model");
+  }
+  if (!arguments.trace.empty()) require_writable(arguments.trace);
+  if (asks_schedule) return simulate_schedule(arguments);
+  if (!asks_model) return simulate_plan(plan_input(arguments.plan), arguments);
+
+  QuestionArguments question = arguments.question;
+  question.model = arguments.plan;
+  const PlannedQuestion planned = plan_question(question, {.keep = 1});
+  if (planned.plans.empty()) {
+    print_note(fmt::format("plumb: {}", planned.search.infeasible));
+    return kInfeasible;
+  }
+  return simulate_plan(planned.plans.front(), arguments);
+}
+
+}  // namespace plumb

@@ -1,0 +1,83 @@
+#include "planner/search/whatif.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/plan_input.h"
+#include "tools/table.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string value_text(const nlohmann::json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+/// One line a row; numbers with their unit for people, bare for a CSV.
+TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
+  TextTable table;
+  for (const auto& [key, value] : rows.front().values) table.head.push_back(key);
+  for (const char* column : {"layout", "step time", "MFU", "bubble", "tokens/s", "peak memory", "infeasible"}) table.head.emplace_back(column);
+  if (bare) {
+    const std::size_t first = table.head.size() - 6;
+    for (std::size_t i = 0; const char* column : {"step_time_s", "mfu", "bubble_ratio", "tokens_per_s", "peak_memory_bytes"}) {
+      table.head[first + i++] = column;
+    }
+  }
+  for (const WhatIfRow& row : rows) {
+    std::vector<std::string>& cells = table.rows.emplace_back();
+    for (const auto& [key, value] : row.values) cells.push_back(value_text(value));
+    cells.push_back(to_text(row.layout));
+    if (!row.prediction) {
+      cells.insert(cells.end(), 5, bare ? "" : "-");
+    } else {
+      const Prediction& p = *row.prediction;
+      const std::int64_t peak = *std::ranges::max_element(p.peak_memory_bytes);
+      const auto number = [&](double value, const std::string& text) { return bare ? fmt::format("{:.9g}", value) : text; };
+      cells.push_back(number(p.step_time.count(), duration_text(p.step_time.count())));
+      cells.push_back(number(p.mfu_ratio, fmt::format("{:.1f} %", 100 * p.mfu_ratio)));
+      cells.push_back(number(p.bubble_ratio, fmt::format("{:.1f} %", 100 * p.bubble_ratio)));
+      cells.push_back(number(p.tokens_per_second, fmt::format("{:.0f}", p.tokens_per_second)));
+      cells.push_back(bare ? std::to_string(peak) : bytes_text(static_cast<double>(peak)));
+    }
+    cells.push_back(row.infeasible);
+  }
+  return table;
+}
+
+ordered_json rows_json(const std::vector<WhatIfRow>& rows) {
+  ordered_json list = ordered_json::array();
+  for (const WhatIfRow& row : rows) {
+    ordered_json values = ordered_json::object();
+    for (const auto& [key, value] : row.values) values[key] = value;
+    list.push_back({{"values", values},
+                    {"layout", to_json(row.layout)},
+                    {"prediction", row.prediction ? to_json(*row.prediction) : ordered_json(nullptr)},
+                    {"infeasible", row.infeasible.empty() ? ordered_json(nullptr) : ordered_json(row.infeasible)}});
+  }
+  return {{"rows", list}};
+}
+
+}  // namespace
+
+int whatif_verb(const WhatifArguments& arguments) {
+  if (!arguments.csv.empty()) require_writable(arguments.csv);
+  const Plan plan = plan_input(arguments.plan);
+  std::vector<Variation> variations;
+  for (const std::string& text : arguments.vary) variations.push_back(parse_variation(text));
+  const std::vector<WhatIfRow> rows = whatif(plan, variations, {.replan = arguments.replan});
+  print_answer(arguments.json ? rows_json(rows).dump(2) + "\n" : to_text(table_of(rows, false)));
+  if (!arguments.csv.empty()) {
+    write_file(arguments.csv, to_csv(table_of(rows, true)));
+    print_note(fmt::format("wrote {}", arguments.csv));
+  }
+  const bool any_feasible = std::ranges::any_of(rows, [](const WhatIfRow& row) { return row.infeasible.empty(); });
+  return any_feasible ? kDone : kInfeasible;
+}
+
+}  // namespace plumb

@@ -1,0 +1,102 @@
+#include "traces/chain.h"
+
+#include <algorithm>
+#include <numeric>
+#include <span>
+
+#include "schedules/dependencies.h"
+
+namespace plumb {
+namespace {
+
+/// The actions that each action waits for, by id.
+class Predecessors {
+ public:
+  explicit Predecessors(const Schedule& schedule) : ids_(action_ids(schedule)) {
+    std::vector<Dependency> kept = dependencies(schedule);
+    std::erase_if(kept, [&](const Dependency& dependency) {
+      return dependency.reason == Reason::kChannel && is_send(action_of(schedule, dependency.to).op);
+    });
+    first_.assign(static_cast<std::size_t>(ids_.first_id.back()) + 1, 0);
+    for (const Dependency& dependency : kept) ++first_[dependency.to + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
+    from_.resize(kept.size());
+    std::vector<std::int32_t> next(first_.begin(), first_.end() - 1);
+    for (const Dependency& dependency : kept) from_[next[dependency.to]++] = dependency.from;
+    // The second of an overlapped pair waits for what the first waits for.
+    std::int32_t id = 0;
+    for (const auto& actions : schedule.ranks) {
+      for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
+        stands_for_.push_back(i > 0 && actions[i - 1].overlaps_next ? id - 1 : id);
+      }
+    }
+  }
+
+  std::span<const std::int32_t> of(std::int32_t id) const {
+    const std::int32_t first = stands_for_[id];
+    return std::span(from_).subspan(first_[first], first_[first + 1] - first_[first]);
+  }
+
+  const ActionIds& ids() const { return ids_; }
+
+ private:
+  const Action& action_of(const Schedule& schedule, std::int32_t id) const {
+    const ActionPlace place = place_of(ids_, id);
+    return schedule.ranks[place.rank][place.position];
+  }
+
+  ActionIds ids_;
+  std::vector<std::int32_t> first_;  ///< [id + 1] of its entries in from_
+  std::vector<std::int32_t> from_;
+  std::vector<std::int32_t> stands_for_;  ///< [id]
+};
+
+const Span& span_at(const Timeline& timeline, const ActionPlace& place) {
+  return timeline.ranks[place.rank].spans[place.position];
+}
+
+}  // namespace
+
+std::vector<std::vector<SimTime>> ready_times(const Timeline& timeline) {
+  const Predecessors predecessors(schedule_of(timeline));
+  std::vector<std::vector<SimTime>> ready;
+  std::int32_t id = 0;
+  for (const RankTimeline& rank : timeline.ranks) {
+    std::vector<SimTime>& times = ready.emplace_back(rank.spans.size(), SimTime::min());
+    for (SimTime& time : times) {
+      for (const std::int32_t before : predecessors.of(id)) {
+        time = std::max(time, span_at(timeline, place_of(predecessors.ids(), before)).end);
+      }
+      ++id;
+    }
+  }
+  return ready;
+}
+
+std::vector<ChainLink> latest_chain(const Timeline& timeline) {
+  const Predecessors predecessors(schedule_of(timeline));
+  const ActionIds& ids = predecessors.ids();
+  const auto end_of = [&](std::int32_t id) { return span_at(timeline, place_of(ids, id)).end; };
+  const std::int32_t actions = ids.first_id.back();
+
+  std::int32_t last = -1;
+  for (std::int32_t id = 0; id < actions; ++id) {
+    if (last < 0 || end_of(id) > end_of(last)) last = id;
+  }
+  std::vector<ChainLink> chain;
+  std::vector<bool> visited(static_cast<std::size_t>(actions), false);  // a file may hold what never ran
+  while (last >= 0 && !visited[last]) {
+    visited[last] = true;
+    const ActionPlace place = place_of(ids, last);
+    chain.push_back({.rank = place.rank, .span = place.position});
+    std::int32_t before = -1;
+    for (const std::int32_t id : predecessors.of(last)) {
+      if (before < 0 || end_of(id) > end_of(before)) before = id;
+    }
+    last = before;
+  }
+  std::ranges::reverse(chain);
+  return chain;
+}
+
+}  // namespace plumb

@@ -1,0 +1,31 @@
+#pragma once
+// What came before what in a timeline, predicted or measured: the spans that a span had to wait for, and the chain of
+// them that leads to the end.
+//
+// Waiting for a send's channel is not looked at: a transfer's span ends with its delivery, not with its hold on the
+// channel.
+
+#include <cstdint>
+#include <vector>
+
+#include "traces/timeline.h"
+
+namespace plumb {
+
+/// [rank][span] the latest end of the spans that it waits for: its rank's compute before it, its inputs, its
+/// collectives. SimTime::min() for a span that waits for none.
+std::vector<std::vector<SimTime>> ready_times(const Timeline& timeline);
+
+struct ChainLink {
+  int rank = 0;
+  std::int32_t span = 0;  ///< index into the rank's spans
+
+  friend bool operator==(const ChainLink&, const ChainLink&) = default;
+};
+
+/// First to last: from the first span of those that end last back to the span it waited for last, and so on. Messages
+/// are the SENDs. Ties go to the rank's own order. Empty without spans. Where no send waits for its channel or its
+/// receive, the chain of a predicted timeline is its critical path.
+std::vector<ChainLink> latest_chain(const Timeline& timeline);
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+#pragma once
+// A Timeline as a Chrome trace, the JSON that ui.perfetto.dev and chrome://tracing open, and back.
+//
+// A rank is a process ("rank 0: layers 0-7"); its streams are threads in fixed order: compute, send, receive,
+// collective. Spans that overlap on one stream (transfers under way at once, overlapped pairs) lie on further threads
+// of it, since overlapping events of one thread would be drawn as nested. Memory is a counter; an arrow leads from each
+// send to the delivery of its receive. Times are microseconds with six decimals, so that no picosecond is lost.
+//
+// Format: "Trace Event Format" (Google, 2016); what Perfetto makes of it: perfetto.dev/docs, "Other trace formats".
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/timeline.h"
+
+namespace plumb {
+
+/// About 250 bytes a span; a million spans take about a second.
+std::string write_chrome_trace(const Timeline& timeline);
+
+/// A span of a trace that is not ours.
+struct ForeignSpan {
+  std::string name;
+  SimTime start{0};  ///< since the first event of the file
+  SimTime end{0};
+
+  friend bool operator==(const ForeignSpan&, const ForeignSpan&) = default;
+};
+
+/// The spans of one (process, thread).
+struct ForeignRow {
+  std::string process;  ///< its name, or its id where it has none
+  std::string thread;
+  std::vector<ForeignSpan> spans;  ///< in the order of the file
+
+  friend bool operator==(const ForeignRow&, const ForeignRow&) = default;
+};
+
+struct ChromeTrace {
+  std::optional<Timeline> timeline;  ///< of a trace that write_chrome_trace wrote
+  std::vector<ForeignRow> rows;      ///< of any other; by process id, then thread id
+};
+
+/// Reads both forms of the format (an object with traceEvents, or a bare array).
+/// read_chrome_trace(write_chrome_trace(t)) gives t back, exactly up to 2^53 ps (2.5 hours). Of foreign traces complete
+/// ("X") and begin/end ("B", "E") events are taken, the rest is passed over. Throws InputError with line and column
+/// where the text is not JSON (a trace cut short, say), and with the number of the event where one of our own traces
+/// has been damaged.
+ChromeTrace read_chrome_trace(std::string_view json);
+
+}  // namespace plumb
