@@ -29,6 +29,16 @@ void require_unchanged(const StageTable& at_forward, const StageTable& batch) {
                         stage, i));
 }
 
+void require_made(const StageTable& version, const StageTable& at_forward) {
+  for (std::size_t stage = 0; stage < version.size(); ++stage)
+    for (std::size_t i = 0; i < version[stage].size(); ++i)
+      if (version[stage][i] > at_forward[stage][i])
+        throw ScheduleError(
+            fmt::format("micro-batch {} needs version {} of the weights of stage {}, which has made {} at its forward: "
+                        "put more micro-batches before each OPTIMIZER_STEP, or choose another weight policy",
+                        i, version[stage][i], stage, at_forward[stage][i]));
+}
+
 }  // namespace
 
 WeightVersions weight_versions(const Schedule& schedule) {
@@ -54,6 +64,7 @@ WeightVersions weight_versions(const Schedule& schedule) {
         version[stage][i] = at_forward[first_stage_of_lane(schedule, schedule.stages[stage].lane)][i];
       if (schedule.weights == WeightPolicy::kTwoBuffered) version[stage][i] = std::max(0, batch[stage][i] - 1);
     }
+  require_made(version, at_forward);
   return {std::move(version), std::move(batch)};
 }
 

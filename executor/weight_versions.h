@@ -19,8 +19,9 @@ struct WeightVersions {
 
 /// kCurrent and kStashed: the newest at the micro-batch's F; kVerticalSync: the newest at its F on the first stage of
 /// its lane; kTwoBuffered: max(0, batch - 1). -1 for a micro-batch that the stage does not run. In a schedule without
-/// backward every batch is 0. Throws ScheduleError if the weights change between a micro-batch's F and its backward
-/// although the policy is kCurrent.
+/// backward every batch is 0.
+/// Throws ScheduleError if the weights change between a micro-batch's F and its backward although the policy is
+/// kCurrent, or if a version is not made yet at the F that needs it.
 WeightVersions weight_versions(const Schedule& schedule);
 
 }  // namespace plumb

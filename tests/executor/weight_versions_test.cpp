@@ -41,3 +41,12 @@ TEST_CASE("weights that change under way are refused where the policy is 'curren
   CHECK_THROWS_WITH_AS(weight_versions(schedule), doctest::Contains("stage 0 change between forward and backward"),
                        ScheduleError);
 }
+
+TEST_CASE("a version that is not made in time is refused") {
+  // Batches of one: on the first of three ranks F2 wants version 1 before any update.
+  Schedule schedule = make_schedule("pipedream", {.ranks = 3, .microbatches = 4});
+  schedule.weights = WeightPolicy::kTwoBuffered;
+  CHECK_THROWS_WITH_AS(weight_versions(schedule),
+                       doctest::Contains("micro-batch 2 needs version 1 of the weights of stage 0, which has made 0"),
+                       ScheduleError);
+}

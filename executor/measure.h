@@ -1,0 +1,34 @@
+#pragma once
+// Measures this machine: what the planner's calibration fits into a cluster specification.
+//
+//   const Measurement measured = measure_cpu({.budget = Seconds{20}, .busy_ranks = 2, .date = "2025-01-31"});
+
+#include <string>
+
+#include "schedules/time.h"
+#include "traces/measurement.h"
+
+namespace plumb {
+
+struct MeasureOptions {
+  Seconds budget{20};  ///< for everything that is asked for; about
+  int busy_ranks = 1;  ///< threads that run the same kernel at the same time, so that shared cores are in the figures
+  std::string date;    ///< written into the result as it is
+  bool gemm = true;
+  bool attention = true;
+  bool other_kernels = true;  ///< norms, activations, biases, rotary, residuals, embedding, cross-entropy, optimizer
+  bool messages = true;       ///< and all-reduces, through the in-process transport
+};
+
+/// Every KernelKind's own function over a ladder of shapes, messages by size, all-reduces by size and group.
+///
+/// A sample is the median over repeats and busy ranks of the time of one call; a call much shorter than the clock's
+/// grain is timed in runs. Every call works on other memory than the one before (32 MiB go round), so weights are as
+/// cold as between two micro-batches of a model that does not fit the cache. GEMMs: 32 to 2048 tokens, 64 to 4096
+/// channels in and out, in the three forms. Shapes for whose 3 repeats the budget does not suffice are left out.
+/// "message" is the time from a send to its receiver's wake-up, half of a round trip, the receive being posted ahead;
+/// "all_reduce" from the moment at which the last rank joins to the wake-up of the slowest.
+/// Throws SpecError if busy_ranks < 1 or the budget is not positive.
+Measurement measure_cpu(const MeasureOptions& options = {});
+
+}  // namespace plumb

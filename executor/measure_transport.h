@@ -1,0 +1,14 @@
+#pragma once
+// Times the in-process transport: messages by size, all-reduces by size and group.
+
+#include <vector>
+
+#include "schedules/time.h"
+#include "traces/measurement.h"
+
+namespace plumb {
+
+/// "message" {bytes} and "all_reduce" {bytes, group size} samples; groups of 2 and 4. Takes about `budget`.
+std::vector<KernelSample> measure_transport(Seconds budget);
+
+}  // namespace plumb
