@@ -23,7 +23,12 @@ class Config {
     used_.insert(key);
     return object_.has(key);
   }
-  std::int64_t size(const std::string& key) { return used(key).positive_integer(key); }
+  std::int64_t size(const std::string& key) {
+    constexpr std::int64_t kLargestSize = 1 << 24;
+    const std::int64_t value = used(key).positive_integer(key);
+    if (value > kLargestSize) fail(key, fmt::format("{} is out of range: give at most {}", value, kLargestSize));
+    return value;
+  }
   std::int64_t size_or(const std::string& key, std::int64_t fallback) { return has(key) ? size(key) : fallback; }
   double number_or(const std::string& key, double fallback) {
     return has(key) ? object_.positive_number(key) : fallback;
