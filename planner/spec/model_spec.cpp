@@ -62,6 +62,7 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   model.head_size = object.positive_integer_or("head_size", model.hidden / model.heads);
   model.ffn = object.positive_integer("ffn");
   model.vocab = object.positive_integer("vocab");
+  model.sequence = object.non_negative_integer_or("sequence", 0);
   model.positions = object.non_negative_integer_or("positions", 0);
   if (object.has("norm")) {
     model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
@@ -100,6 +101,7 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
           {"head_size", model.head_size},
           {"ffn", model.ffn},
           {"vocab", model.vocab},
+          {"sequence", model.sequence},
           {"positions", model.positions},
           {"norm", model.norm == NormKind::kRmsNorm ? "rms" : "layer"},
           {"norm_epsilon", model.norm_epsilon},
