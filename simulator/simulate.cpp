@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "schedules/action_table.h"
+#include "schedules/validate.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
@@ -64,6 +65,7 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
 }  // namespace
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {
+  if (options.validate) require_valid(lowered);
   const ActionCosts converted = convert_costs(lowered, costs);
   const ActionTable table(lowered);
   const ActionTimes times = action_times(lowered, table, converted, options.sends, options.record_timeline);

@@ -21,6 +21,7 @@ namespace plumb {
 
 struct SimulationOptions {
   Sends sends = Sends::kBuffered;
+  bool validate = true;  ///< refuse what schedules/validate.h refuses; false where the schedule is known to be valid
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };
 
@@ -37,8 +38,9 @@ struct Simulation {
   Timeline timeline;                        ///< empty without record_timeline
 };
 
-/// Throws ScheduleError if the schedule deadlocks (the cycle is named action by action) or is not lowered although a
-/// message is needed; SpecError if the table has not a row for each stage, or a cost is negative or not finite.
+/// Throws ScheduleError if the schedule is not valid (without options.validate: if it deadlocks; the cycle is named
+/// action by action) or is not lowered although a message is needed; SpecError if the table has not a row for each
+/// stage, or a cost is negative or not finite.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options = {});
 
 }  // namespace plumb

@@ -21,12 +21,8 @@ ordered_json or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-double step_time(const Simulation& simulation, const ReportContext& context) {
-  return seconds(simulation.makespan) / context.optimizer_steps;
-}
-
 std::optional<double> tokens_per_second(const Simulation& simulation, const ReportContext& context) {
-  const double time = step_time(simulation, context);
+  const double time = seconds(simulation.makespan);
   if (!context.tokens_per_step || time <= 0) return std::nullopt;
   return *context.tokens_per_step / time;
 }
@@ -68,7 +64,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
                      {"peak_activations", simulation.peak_activations[r]}});
   }
-  return {{"step_time_s", step_time(simulation, context)},
+  return {{"step_time_s", seconds(simulation.makespan)},
           {"makespan_s", seconds(simulation.makespan)},
           {"bubble_ratio", simulation.bubble_ratio},
           {"span_bubble_ratio", simulation.span_bubble_ratio},
@@ -88,7 +84,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   std::string text = context.optimizer_steps == 1
                          ? fmt::format("step time {}", time(simulation.makespan))
                          : fmt::format("{} optimizer steps in {}, {} each", context.optimizer_steps, time(simulation.makespan),
-                                       time_of(step_time(simulation, context)));
+                                       time_of(seconds(simulation.makespan) / context.optimizer_steps));
   text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio, 100 * simulation.span_bubble_ratio);
   if (const auto rate = tokens_per_second(simulation, context)) text += fmt::format(", {:.0f} tokens/s", *rate);
   if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);

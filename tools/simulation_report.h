@@ -23,8 +23,8 @@ struct ReportContext {
   bool unit_given = false;   ///< false: the unit that suits each time
 };
 
-/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the makespan over
-/// the optimizer steps taken.
+/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the makespan: of
+/// one step, or of an asynchronous schedule's whole run between flushes.
 nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
 
 /// A line of sums, a table by rank, and what the critical path is made of.

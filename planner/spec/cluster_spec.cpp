@@ -124,6 +124,20 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   return json;
 }
 
+/// Why a cluster cannot have that many devices, with the remedy; empty if it can.
+std::string devices_conflict(const ClusterSpec& cluster, std::int64_t devices) {
+  const int per_node = cluster.devices_per_node;
+  if (devices < 1) return fmt::format("{} devices cannot train anything: give 1 or more", devices);
+  if (devices > per_node && devices % per_node != 0) {
+    return fmt::format("{} devices do not fill nodes of {}: give {} or {}", devices, per_node, devices / per_node * per_node,
+                       (devices / per_node + 1) * per_node);
+  }
+  if (devices > per_node && !cluster.network) {
+    return fmt::format("there is no network for more than one node: give at most {} devices, or add \"network\"", per_node);
+  }
+  return "";
+}
+
 }  // namespace
 
 int node_count(const ClusterSpec& cluster) {
@@ -131,19 +145,8 @@ int node_count(const ClusterSpec& cluster) {
 }
 
 ClusterSpec resize(ClusterSpec cluster, int devices) {
-  const int per_node = cluster.devices_per_node;
-  if (devices < 1) {
-    throw SpecError(fmt::format("cluster {}: {} devices cannot train anything: give 1 or more", cluster.name, devices));
-  }
-  if (devices > per_node && devices % per_node != 0) {
-    throw SpecError(fmt::format("cluster {}: {} devices do not fill nodes of {}: give {} or {}", cluster.name, devices,
-                                per_node, devices / per_node * per_node, (devices / per_node + 1) * per_node));
-  }
-  if (devices > per_node && !cluster.network) {
-    throw SpecError(fmt::format("cluster {}: it has no network for more than one node: give at most {} devices, or add "
-                                "\"network\"",
-                                cluster.name, per_node));
-  }
+  const std::string conflict = devices_conflict(cluster, devices);
+  if (!conflict.empty()) throw SpecError(fmt::format("cluster {}: {}", cluster.name, conflict));
   cluster.devices = devices;
   return cluster;
 }
@@ -200,10 +203,12 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
   if (object.has("kernel_samples")) {
     for (StrictObject& sample : object.objects("kernel_samples")) cluster.samples.push_back(read_sample(sample));
   }
-  const auto devices = static_cast<int>(object.positive_integer_or("devices", cluster.devices_per_node));
+  const std::int64_t devices = object.positive_integer_or("devices", cluster.devices_per_node);
+  if (const std::string conflict = devices_conflict(cluster, devices); !conflict.empty()) object.fail("devices", conflict);
+  cluster.devices = static_cast<int>(devices);
   object.finish();
   collect_sources(json, "", cluster.sources);
-  return resize(std::move(cluster), devices);
+  return cluster;
 }
 
 ClusterSpec parse_cluster(std::string_view text, const std::string& file) {

@@ -13,7 +13,9 @@ namespace plumb {
 namespace {
 
 KernelSample sample(KernelKind kind, std::vector<std::int64_t> shape, double seconds) {
-  return {.kernel = std::string(kernel_name(kind)), .shape = std::move(shape), .median = Seconds{seconds}, .repeats = 5};
+  const Seconds time{seconds};
+  return {.kernel = std::string(kernel_name(kind)), .shape = std::move(shape), .median = time, .fastest = time, .slowest = time,
+          .repeats = 5};
 }
 
 /// A core of 50 GFLOP/s and 10 GB/s whose messages take 2 us and 5 GB/s.
@@ -27,8 +29,9 @@ Measurement core_measurement() {
     measurement.samples.push_back(sample(KernelKind::kResidualAdd, {size, 1000}, bytes / 10e9));
   }
   for (const std::int64_t bytes : {1000, 10000, 1000000}) {
+    const Seconds time{2e-6 + static_cast<double>(bytes) / 5e9};
     measurement.samples.push_back(
-        {.kernel = "message", .shape = {bytes}, .median = Seconds{2e-6 + static_cast<double>(bytes) / 5e9}});
+        {.kernel = "message", .shape = {bytes}, .median = time, .fastest = time, .slowest = time, .repeats = 5});
   }
   return measurement;
 }

@@ -115,7 +115,7 @@ TEST_CASE("a bad cluster file is refused with place and remedy") {
   refused("/device/reserved_gib", 90, "reserved_gib");
   refused("/device/memory_gb", 80, "memory_gib");
   refused("/network/bandwith_gb_per_s", 1, "bandwidth_gb_per_s");
-  refused("/device/memory_gib", {{"value", 80}, {"origin", "x"}}, "source");
+  refused("/device/memory_gib", {{"value", 80}, {"origin", "x"}}, "origin");
   refused("/device/peak_tflops", {{"fp64", 1.0}}, "fp");
   refused("/devices", 12, "16");
   const auto sample = [](std::string kernel, std::vector<std::int64_t> shape, double seconds) {

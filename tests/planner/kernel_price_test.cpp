@@ -1,5 +1,6 @@
 #include "planner/cost/kernel_price.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -17,11 +18,10 @@ KernelCall gemm(std::int64_t m, std::int64_t n, std::int64_t k, GemmForm form = 
   return kernel_call(KernelKind::kGemm, {m, n, k, 1, static_cast<std::int64_t>(form)});
 }
 
-/// A machine unlike the roofline: waves of 96x96 tiles on 24 units, a short-K penalty, a launch. Seconds.
+/// A machine unlike the roofline, as a CPU library is: blocks of 16 x 24, and each short side costs speed. Seconds.
 double stubborn_gemm_seconds(double m, double n, double k) {
-  const double tiles = std::ceil(m / 96) * std::ceil(n / 96);
-  const double waves = std::ceil(tiles / 24);
-  return 4e-6 + waves * (2 * 96 * 96 * (k + 64) / 0.5e12);
+  const double blocks = std::ceil(m / 16) * 16 * std::ceil(n / 24) * 24;
+  return 1e-6 + 2 * blocks * (k + 60) / 50e9 * (1 + 40 / m) * (1 + 20 / n);
 }
 
 }  // namespace
@@ -107,12 +107,12 @@ TEST_CASE("another variant of a kernel is corrected by its own samples") {
   CHECK(kernel_time(prices, gemm(64, 64, 64)).count() == doctest::Approx(1e-3));
 }
 
-TEST_CASE("GEMMs that were not measured come out within 10 % from a grid of those that were") {
+TEST_CASE("GEMMs that were not measured come out within 10 % on average from a grid of those that were") {
   ClusterSpec cluster = round_cluster(1);
-  cluster.device.peak_flops_per_second[Precision::kBf16] = 12e12;  // 24 units of 0.5
-  for (const std::int64_t m : {128, 256, 512, 1024, 2048, 4096}) {
-    for (const std::int64_t n : {128, 256, 512, 1024, 2048, 4096}) {
-      for (const std::int64_t k : {128, 512, 2048}) {
+  cluster.device.peak_flops_per_second[Precision::kBf16] = 50e9;
+  for (const std::int64_t m : {16, 32, 64, 128, 256, 512, 1024}) {
+    for (const std::int64_t n : {64, 128, 256, 512, 1024}) {
+      for (const std::int64_t k : {64, 128, 256, 512, 1024}) {
         const double seconds = stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
         cluster.samples.push_back({.kernel = "gemm", .shape = {m, n, k, 1, 0}, .median = Seconds{seconds}});
       }
@@ -120,17 +120,21 @@ TEST_CASE("GEMMs that were not measured come out within 10 % from a grid of thos
   }
   const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
   double sum = 0;
+  double worst = 0;
   int count = 0;
-  for (const std::int64_t m : {192, 768, 1536, 3000}) {
-    for (const std::int64_t n : {384, 768, 1536, 2304}) {
-      for (const std::int64_t k : {256, 768, 1024}) {
+  for (const std::int64_t m : {24, 48, 100, 200, 768, 1500}) {
+    for (const std::int64_t n : {96, 128, 384, 768}) {
+      for (const std::int64_t k : {96, 128, 512, 768}) {
         const double truth = stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
-        sum += std::abs(kernel_time(prices, gemm(m, n, k)).count() / truth - 1);
+        const double error = std::abs(kernel_time(prices, gemm(m, n, k)).count() / truth - 1);
+        sum += error;
+        worst = std::max(worst, error);
         ++count;
       }
     }
   }
   CHECK(sum / count < 0.10);
+  CHECK(worst < 0.30);  // a shape just above a block's edge costs a block that its neighbours did not show
 }
 
 TEST_CASE("a precision that the device has no peak for is refused with those it has") {

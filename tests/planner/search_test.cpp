@@ -44,7 +44,7 @@ TEST_CASE("the search finds what simulating every layout finds") {
 
 TEST_CASE("every layout that lost has a reason, and the counts add up") {
   ClusterSpec cluster = round_cluster(4);
-  cluster.device.memory_bytes = std::int64_t{2} << 30;
+  cluster.device.memory_bytes = std::int64_t{1} << 30;
   const SearchResult result = search_layouts(small_gpt(), cluster, kTraining, {}, {.keep = 3, .explain = true});
   REQUIRE(result.ranked.size() == 3);
   CHECK(result.counts.enumerated == result.counts.too_large + result.counts.simulated + result.counts.outrun);

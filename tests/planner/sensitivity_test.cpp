@@ -40,7 +40,7 @@ void set_precision(json& plan, const char* precision) { plan["training"]["precis
 void crowd(json& plan) { plan["cluster"]["device"]["memory_gib"] = 10; }
 
 const std::map<std::string, Row> kRows = {
-    {"cluster.devices", {.moves = Moves::kDown, .value = 32, .beside = [](json& p) { p["layout"]["dp"] = 4; }}},
+    {"cluster.devices", {.moves = Moves::kDown, .value = 32, .before = [](json& p) { p["training"]["global_batch"] = 64; }, .beside = [](json& p) { p["layout"]["dp"] = 4; }}},
     {"cluster.device.peak_tflops.fp32", {.moves = Moves::kDown, .value = 100, .before = [](json& p) { set_precision(p, "fp32"); }}},
     {"cluster.device.peak_tflops.bf16", {.moves = Moves::kDown, .value = 2000}},
     {"cluster.device.peak_tflops.fp16", {.moves = Moves::kDown, .value = 2000, .before = [](json& p) { set_precision(p, "fp16"); }}},

@@ -101,8 +101,8 @@ TEST_SUITE("unit") {
     CHECK(simulate(schedule, costs).peak_memory_bytes == std::vector<std::int64_t>{10, 5});
     schedule.weights = WeightPolicy::kVerticalSync;
     CHECK(simulate(schedule, costs).peak_memory_bytes == std::vector<std::int64_t>{10, 10});
-    schedule.weights = WeightPolicy::kCurrent;
-    CHECK(simulate(schedule, costs).peak_memory_bytes == std::vector<std::int64_t>{5, 5});
+    schedule.weights = WeightPolicy::kCurrent;  // which validate refuses for weights that change between micro-batches
+    CHECK(simulate(schedule, costs, {.validate = false}).peak_memory_bytes == std::vector<std::int64_t>{5, 5});
   }
 
   TEST_CASE("two buffers are two versions, however deep the pipeline") {
