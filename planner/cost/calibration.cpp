@@ -21,17 +21,26 @@ std::optional<KernelKind> kernel_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_gemm(KernelKind kind) { return kind == KernelKind::kGemm; }
+bool is_gemm(KernelKind kind) {
+  return kind == KernelKind::kGemm;
+}
 bool is_attention(KernelKind kind) {
   return kind == KernelKind::kAttentionForward || kind == KernelKind::kAttentionBackward;
 }
-bool is_memory_bound(KernelKind kind) { return !is_gemm(kind) && !is_attention(kind); }
+bool is_memory_bound(KernelKind kind) {
+  return !is_gemm(kind) && !is_attention(kind);
+}
 
-double flops_of(const KernelCall& call) { return call.flops; }
-double bytes_of(const KernelCall& call) { return call.elements_moved * kFp32Bytes; }
+double flops_of(const KernelCall& call) {
+  return call.flops;
+}
+double bytes_of(const KernelCall& call) {
+  return call.elements_moved * kFp32Bytes;
+}
 
 /// What each sample of the kernels reaches a second, ascending.
-std::vector<double> rates(const Measurement& measurement, bool (*chosen)(KernelKind), double (*amount)(const KernelCall&)) {
+std::vector<double> rates(const Measurement& measurement, bool (*chosen)(KernelKind),
+                          double (*amount)(const KernelCall&)) {
   std::vector<double> result;
   for (const KernelSample& sample : measurement.samples) {
     const std::optional<KernelKind> kind = kernel_from_name(sample.kernel);
@@ -41,7 +50,9 @@ std::vector<double> rates(const Measurement& measurement, bool (*chosen)(KernelK
   return result;
 }
 
-double median(const std::vector<double>& ascending) { return ascending[ascending.size() / 2]; }
+double median(const std::vector<double>& ascending) {
+  return ascending[ascending.size() / 2];
+}
 
 /// Least squares of t = latency + bytes * inverse on relative errors (weights 1 / t^2).
 LinkSpec message_link(const Measurement& measurement) {
@@ -57,15 +68,16 @@ LinkSpec message_link(const Measurement& measurement) {
     largest = std::max(largest, sample.shape[0]);
   }
   if (smallest >= largest) {
-    throw SpecError(fmt::format("measurement of {}: {} ranks exchange messages, but not two sizes of them were measured: "
-                                "calibrate messages too",
-                                measurement.device, measurement.cores));
+    throw SpecError(
+        fmt::format("measurement of {}: {} ranks exchange messages, but not two sizes of them were measured: "
+                    "calibrate messages too",
+                    measurement.device, measurement.cores));
   }
   double latency = std::max(0.0, (wxx * wy - wx * wxy) / (w * wxx - wx * wx));
   double inverse = (wxy - latency * wx) / wxx;
   if (!(inverse > 0)) {
-    throw SpecError(fmt::format("measurement of {}: larger messages do not take longer: measure larger ones, more often",
-                                measurement.device));
+    throw SpecError(fmt::format(
+        "measurement of {}: larger messages do not take longer: measure larger ones, more often", measurement.device));
   }
   return {.bytes_per_second = 1 / inverse, .latency = Seconds{latency}};
 }

@@ -75,21 +75,24 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
   if (cluster.node_link) {
     prices.node = effective(*cluster.node_link);
   } else if (std::min(cluster.devices, cluster.devices_per_node) > 1) {
-    throw SpecError(fmt::format("cluster {}: node.bandwidth_gb_per_s is missing: say how fast the {} devices of a node "
-                                "exchange data, or give the cluster one device",
-                                cluster.name, cluster.devices_per_node));
+    throw SpecError(
+        fmt::format("cluster {}: node.bandwidth_gb_per_s is missing: say how fast the {} devices of a node "
+                    "exchange data, or give the cluster one device",
+                    cluster.name, cluster.devices_per_node));
   }
   if (cluster.network) {
     prices.network = effective(*cluster.network);
   } else if (node_count(cluster) > 1) {
-    throw SpecError(fmt::format("cluster {}: network is missing: say what connects its {} nodes, or use at most {} devices",
-                                cluster.name, node_count(cluster), cluster.devices_per_node));
+    throw SpecError(
+        fmt::format("cluster {}: network is missing: say what connects its {} nodes, or use at most {} devices",
+                    cluster.name, node_count(cluster), cluster.devices_per_node));
   }
   for (const KernelSample& sample : samples_of(cluster, "all_reduce", busy_ranks)) {
     if (sample.shape[1] < 2) continue;
     const auto ranks = static_cast<int>(sample.shape[1]);
     const GroupPlacement placement{.ranks = ranks, .nodes = 1, .ranks_per_node = ranks};
-    const Seconds modelled = collective_time({.node = prices.node}, placement, CollectiveKind::kAllReduce, sample.shape[0]);
+    const Seconds modelled =
+        collective_time({.node = prices.node}, placement, CollectiveKind::kAllReduce, sample.shape[0]);
     if (modelled.count() > 0) {
       prices.all_reduce.push_back(shape_correction(sample.shape, sample.median.count(), modelled.count()));
     }
@@ -108,9 +111,12 @@ Seconds collective_time(const CollectivePrices& prices, const GroupPlacement& pl
       return placement.nodes == 1 ? ring * correction_factor(prices.all_reduce, {bytes, placement.ranks}) : ring;
     }
     case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter: return ring_pass(prices, placement, share);
-    case CollectiveKind::kBroadcast: return ring_pass(prices, placement, buffer);
-    case CollectiveKind::kAllToAll: return all_to_all(prices, placement, buffer);
+    case CollectiveKind::kReduceScatter:
+      return ring_pass(prices, placement, share);
+    case CollectiveKind::kBroadcast:
+      return ring_pass(prices, placement, buffer);
+    case CollectiveKind::kAllToAll:
+      return all_to_all(prices, placement, buffer);
   }
   return Seconds{0};
 }

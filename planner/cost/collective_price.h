@@ -1,8 +1,8 @@
 #pragma once
 // What one collective or message lasts, by where its group sits: alpha-beta on rings.
 //
-// A ring of n ranks on N nodes takes `steps` hops; a chunk crosses between nodes `crossings` times and stays inside a node
-// for the rest:
+// A ring of n ranks on N nodes takes `steps` hops; a chunk crosses between nodes `crossings` times and stays inside a
+// node for the rest:
 //   t = (steps - crossings) * latency_node + crossings * latency_network + volume / bandwidth
 //   all-reduce       steps 2(n-1), crossings 2(N-1), volume 2(n-1)/n * bytes
 //   all-gather       steps  n-1,   crossings  N-1,   volume  (n-1)/n * bytes
@@ -13,8 +13,8 @@
 // `bytes` is the whole buffer of one rank (of the gathered result for all-gather). A group of one costs nothing.
 // `bandwidth` is the node link's inside one node. Across nodes it is the slower of the node link and the NICs of the g
 // ranks that the group has on its emptiest node: rings enter and leave a node through all of them.
-// Sources: step and crossing counts, NVIDIA/nccl src/graph/tuning.cc (Apache-2.0, facts restated); 2(n-1)/n is nccl-tests'
-// bus factor (doc/PERFORMANCE.md); bandwidth-optimal ring, Patarasuk & Yuan 2009.
+// Sources: step and crossing counts, NVIDIA/nccl src/graph/tuning.cc (Apache-2.0, facts restated); 2(n-1)/n is
+// nccl-tests' bus factor (doc/PERFORMANCE.md); bandwidth-optimal ring, Patarasuk & Yuan 2009.
 
 #include <cstdint>
 #include <vector>
@@ -37,12 +37,13 @@ struct GroupPlacement {
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
 
-/// The worst placed tensor or data group among the devices of one pipeline rank: most nodes, then fewest ranks on a node.
+/// The worst placed tensor or data group among the devices of one pipeline rank: most nodes, then fewest ranks on a
+/// node.
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
 
 struct CollectivePrices {
-  LinkCost node;     ///< effective bandwidth and latency of a hop inside a node
-  LinkCost network;  ///< of one device's NIC share
+  LinkCost node;                            ///< effective bandwidth and latency of a hop inside a node
+  LinkCost network;                         ///< of one device's NIC share
   std::vector<ShapeCorrection> all_reduce;  ///< of measured {bytes, group size}; empty: the formulas
 };
 

@@ -31,7 +31,8 @@ PassPrice rebuild_price(const LayerPrice& price, Recompute recompute) {
 }
 
 Seconds steady_cost(const LayerPrice& price, Recompute recompute) {
-  return total(price.forward) + total(rebuild_price(price, recompute)) + total(price.input_grad) + total(price.weight_grad);
+  return total(price.forward) + total(rebuild_price(price, recompute)) + total(price.input_grad) +
+         total(price.weight_grad);
 }
 
 int part_count(const Schedule& schedule) {
@@ -51,7 +52,8 @@ Partition partition_of(const Layout& layout, const ModelSpec& model, const std::
     return {.split = layout.split};
   }
   if (model.layers < parts) {
-    throw SpecError(fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, model.layers));
+    throw SpecError(
+        fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, model.layers));
   }
   return balanced_partition(static_cast<int>(model.layers),
                             {.embedding = steady_cost(prices[kEmbeddingIndex], layout.recompute),
@@ -60,7 +62,9 @@ Partition partition_of(const Layout& layout, const ModelSpec& model, const std::
                             schedule.stages);
 }
 
-SegmentsByPart whole(std::vector<Segment> segments) { return {std::move(segments)}; }
+SegmentsByPart whole(std::vector<Segment> segments) {
+  return {std::move(segments)};
+}
 
 Segment collective_segment(Group group, CollectiveKind kind, Seconds seconds, std::int64_t bytes) {
   return {.kind = Segment::Kind::kCollective, .seconds = seconds, .group = group, .collective = kind, .bytes = bytes};
@@ -86,14 +90,15 @@ void price_compute(StageCosts& costs, const std::vector<Layer>& layers, const st
   costs.segments[static_cast<std::size_t>(Op::kBackward)] = whole(segments_for(whole_backward));
 }
 
-void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout, const GroupPlacement& data_group,
-                         std::int64_t parameters) {
+void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout,
+                         const GroupPlacement& data_group, std::int64_t parameters) {
   if (layout.data == 1) return;
   const std::int64_t gradient_bytes = parameters * bytes_per_element(pricing.training().gradient_precision);
   const std::int64_t weight_bytes = parameters * bytes_per_element(pricing.training().precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
   costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = whole({collective_segment(
-      Group::kData, reduction, collective_time(pricing.collectives(), data_group, reduction, gradient_bytes), gradient_bytes)});
+      Group::kData, reduction, collective_time(pricing.collectives(), data_group, reduction, gradient_bytes),
+      gradient_bytes)});
   if (layout.zero == 0) return;
   const auto gather = CollectiveKind::kAllGather;
   costs.segments[static_cast<std::size_t>(Op::kUnshard)] = whole({collective_segment(
@@ -202,7 +207,8 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     price_data_parallel(costs, pricing, layout, groups.data[stage.rank], parameters);
 
     std::vector<Segment> step;
-    if (stage.model_part == 0 || stage.model_part == last_part) step = tied_reduction(pricing, grid, first_rank, last_rank);
+    if (stage.model_part == 0 || stage.model_part == last_part)
+      step = tied_reduction(pricing, grid, first_rank, last_rank);
     step.push_back({.kind = Segment::Kind::kCompute, .seconds = optimizer});
     costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 

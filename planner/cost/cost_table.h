@@ -7,13 +7,14 @@
 //   simulate(lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}}), priced.costs);
 //
 // By operation of a stage, the sum over its layers:
-//   F, I, W         kernels and tensor-group collectives (cost/layer_price.h); B is I and W; with R actions recomputation
+//   F, I, W         kernels and tensor-group collectives (cost/layer_price.h); B is I and W; with R actions
+//   recomputation
 //                   is R's, otherwise it stands at the head of B and I
 //   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3)
 //   UNSHARD         all-gather of the weights; RESHARD costs nothing
 //   OPTIMIZER_STEP  AdamW on the rank's shard; the stages of a tied table first sum its gradient between them
-// Messages are the stage's output, divided by the tensor group with sequence parallelism. Links follow the placement of the
-// pipeline ranks' devices.
+// Messages are the stage's output, divided by the tensor group with sequence parallelism. Links follow the placement of
+// the pipeline ranks' devices.
 
 #include <map>
 #include <string>
@@ -32,7 +33,8 @@
 
 namespace plumb {
 
-/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions. Throws SpecError as kernel_prices and collective_prices do.
+/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions.
+/// Throws SpecError as kernel_prices and collective_prices do.
 class Pricing {
  public:
   Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
@@ -72,8 +74,8 @@ struct PricedLayout {
   std::vector<std::string> notes;
 };
 
-/// `schedule` is the compute order (lowered or not) whose stages are priced. Throws SpecError if the layout's split does
-/// not fit model and schedule.
+/// `schedule` is the compute order (lowered or not) whose stages are priced. Throws SpecError if the layout's split
+/// does not fit model and schedule.
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule);
 
 }  // namespace plumb

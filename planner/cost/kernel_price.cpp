@@ -41,7 +41,8 @@ double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
   if (call.kind == KernelKind::kAdamW) return static_cast<double>(call.shape[0] * prices.optimizer_traffic_bytes);
   double bytes = call.elements_moved * static_cast<double>(prices.element_bytes);
   if (call.kind == KernelKind::kGemm && call.shape[4] == static_cast<std::int64_t>(GemmForm::kWeightGrad)) {
-    const auto accumulated = 2 * static_cast<double>(call.shape[0] * call.shape[1] * call.shape[3]);  // read and written
+    const auto accumulated =
+        2 * static_cast<double>(call.shape[0] * call.shape[1] * call.shape[3]);  // read and written
     bytes += accumulated * static_cast<double>(prices.gradient_bytes - prices.element_bytes);
   }
   return bytes;
@@ -50,14 +51,17 @@ double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
 /// What of a shape is no size but a choice between programs.
 std::int64_t variant_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   switch (kind) {
-    case KernelKind::kGemm: return shape[4];
+    case KernelKind::kGemm:
+      return shape[4];
     case KernelKind::kNormForward:
     case KernelKind::kNormBackward:
     case KernelKind::kActivationForward:
     case KernelKind::kActivationBackward:
     case KernelKind::kEmbeddingForward:
-    case KernelKind::kEmbeddingBackward: return shape[2];
-    default: return 0;
+    case KernelKind::kEmbeddingBackward:
+      return shape[2];
+    default:
+      return 0;
   }
 }
 
@@ -87,8 +91,9 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
     for (const auto& [name, flops] : cluster.device.peak_flops_per_second) {
       known += fmt::format("{}{}", known.empty() ? "" : ", ", precision_name(name));
     }
-    throw SpecError(fmt::format("device {} has no peak_tflops for {}: train in {}, or give the figure in the cluster's file",
-                                cluster.device.name, precision_name(precision), known));
+    throw SpecError(
+        fmt::format("device {} has no peak_tflops for {}: train in {}, or give the figure in the cluster's file",
+                    cluster.device.name, precision_name(precision), known));
   }
   KernelPrices prices{.device = cluster.device,
                       .peak_flops_per_second = peak->second,

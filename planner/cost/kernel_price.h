@@ -6,12 +6,13 @@
 //
 // Roofline (Williams et al. 2009) with a fixed part:
 //   t = kernel_fixed + max(flops / (peak * efficiency), bytes / (bandwidth * memory_efficiency))
-// Bytes are the call's elements in the computing precision, but for the weight gradients that a GEMM accumulates (gradient
-// precision) and for AdamW (spec/training_spec.h). Only GEMMs and attention are bounded by FLOPs. A GEMM's FLOPs are those of the whole output tiles and waves that it occupies: a device of c units computes
-// ceil(tiles / c) * c tiles in the time of the last one, padding included.
+// Bytes are the call's elements in the computing precision, but for the weight gradients that a GEMM accumulates
+// (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs and attention are bounded by FLOPs. A GEMM's
+// FLOPs are those of the whole output tiles and waves that it occupies: a device of c units computes ceil(tiles / c) *
+// c tiles in the time of the last one, padding included.
 //
-// Where the cluster has measured samples of a kernel, the roofline is corrected by them (cost/shape_correction.h), by those
-// of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) where there are any.
+// Where the cluster has measured samples of a kernel, the roofline is corrected by them (cost/shape_correction.h), by
+// those of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) where there are any.
 
 #include <array>
 #include <cstdint>
@@ -31,15 +32,15 @@ struct KernelPrices {
   DeviceSpec device;
   double peak_flops_per_second = 0;
   std::int64_t element_bytes = 0;
-  std::int64_t gradient_bytes = 0;             ///< of one element of the accumulated gradient
-  std::int64_t optimizer_traffic_bytes = 0;    ///< of one parameter's update
+  std::int64_t gradient_bytes = 0;           ///< of one element of the accumulated gradient
+  std::int64_t optimizer_traffic_bytes = 0;  ///< of one parameter's update
   /// [KernelKind][variant]; empty: roofline
   std::array<std::map<std::int64_t, std::vector<ShapeCorrection>>, kKernelKindCount> corrections;
 };
 
-/// `busy_ranks` is how many ranks of a node work at once: of each kernel the samples with the largest number not above it
-/// are used (where there is none, those with the smallest). Throws SpecError if the device has no peak for the precision
-/// (naming those it has), or a sample's time is not above 0.
+/// `busy_ranks` is how many ranks of a node work at once: of each kernel the samples with the largest number not above
+/// it are used (where there is none, those with the smallest). Throws SpecError if the device has no peak for the
+/// precision (naming those it has), or a sample's time is not above 0.
 KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& training, int busy_ranks);
 
 Seconds roofline_time(const KernelPrices& prices, const KernelCall& call);

@@ -12,7 +12,8 @@ bool rebuilt_selectively(KernelKind kind) {
 /// Adds collectives of the tensor group to passes.
 class TensorGroup {
  public:
-  TensorGroup(const CollectivePrices& prices, const GroupPlacement& placement) : prices_(prices), placement_(placement) {}
+  TensorGroup(const CollectivePrices& prices, const GroupPlacement& placement)
+      : prices_(prices), placement_(placement) {}
 
   void add(PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) const {
     if (placement_.ranks == 1) return;
@@ -89,8 +90,8 @@ std::vector<Segment> segments_for(const PassPrice& price) {
   return segments;
 }
 
-LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const GroupPlacement& tensor_group,
-                       const Layer& layer, const LayerWork& work) {
+LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives,
+                       const GroupPlacement& tensor_group, const Layer& layer, const LayerWork& work) {
   LayerPrice price;
   for (const KernelCall& call : layer_kernels(layer, work, Pass::kForward)) {
     const Seconds time = kernel_time(kernels, call);

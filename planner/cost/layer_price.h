@@ -1,6 +1,6 @@
 #pragma once
-// What one layer costs on one rank, pass by pass: the kernels of kernels/layer.h and the collectives of the tensor group
-// around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h elements:
+// What one layer costs on one rank, pass by pass: the kernels of kernels/layer.h and the collectives of the tensor
+// group around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h elements:
 //
 //   transformer  F  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
 //                I  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
@@ -25,7 +25,7 @@ inline constexpr int kCollectiveKindCount = 5;
 /// Compute and blocking collectives of one pass, summed.
 struct PassPrice {
   Seconds compute{0};
-  std::array<Seconds, kCollectiveKindCount> collective_seconds{};    ///< [CollectiveKind]
+  std::array<Seconds, kCollectiveKindCount> collective_seconds{};     ///< [CollectiveKind]
   std::array<std::int64_t, kCollectiveKindCount> collective_bytes{};  ///< [CollectiveKind]
 
   PassPrice& operator+=(const PassPrice& other);
@@ -44,8 +44,8 @@ struct LayerPrice {
   PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head
 };
 
-LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const GroupPlacement& tensor_group,
-                       const Layer& layer, const LayerWork& work);
+LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives,
+                       const GroupPlacement& tensor_group, const Layer& layer, const LayerWork& work);
 
 /// One optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each tensor.
 Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, int tensor_parallel, int shards);

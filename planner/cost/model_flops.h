@@ -1,10 +1,11 @@
 #pragma once
-// The work that a training step is credited with, by convention, whatever the layout really computes (no recomputation).
+// The work that a training step is credited with, by convention, whatever the layout really computes (no
+// recomputation).
 //
-// FLOPs of a token = 6 N + 12 L a d s (Chowdhery et al. 2022, appendix B; Narayanan et al. 2021, eq. 3 is the same sum):
-// N are the parameters that take part in a product, that is all but the token and position tables (a tied table counts
-// once, as the head); L layers of a heads of size d over sequences of s tokens, the causal half not deducted, a sliding
-// window counted as s = min(s, window).
+// FLOPs of a token = 6 N + 12 L a d s (Chowdhery et al. 2022, appendix B; Narayanan et al. 2021, eq. 3 is the same
+// sum): N are the parameters that take part in a product, that is all but the token and position tables (a tied table
+// counts once, as the head); L layers of a heads of size d over sequences of s tokens, the causal half not deducted, a
+// sliding window counted as s = min(s, window).
 
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"

@@ -74,7 +74,8 @@ std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std
 
 }  // namespace
 
-Partition balanced_partition(int transformer_layers, const LayerWeights& weights, const std::vector<StagePlace>& stages) {
+Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
+                             const std::vector<StagePlace>& stages) {
   const int parts = part_count(stages);
   assert(transformer_layers >= parts);
   const std::vector<int> balanced = greedy_split(transformer_layers, weights, rank_of_part(stages, parts));
@@ -84,10 +85,10 @@ Partition balanced_partition(int transformer_layers, const LayerWeights& weights
     constexpr double kWorthwhile = 0.99;
     if (!(best < kWorthwhile * slowest_part(weights, even))) return {.split = even};
     return {.split = balanced,
-            .notes = {fmt::format("layers are split {} over {} stages, since embedding and head count: the slowest stage "
-                                  "takes {:.1f} % less time than with {} each",
-                                  runs_of(balanced), parts,
-                                  100 * (1 - best / slowest_part(weights, even)), transformer_layers / parts)}};
+            .notes = {fmt::format(
+                "layers are split {} over {} stages, since embedding and head count: the slowest stage "
+                "takes {:.1f} % less time than with {} each",
+                runs_of(balanced), parts, 100 * (1 - best / slowest_part(weights, even)), transformer_layers / parts)}};
   }
   return {.split = balanced,
           .notes = {fmt::format("{} layers do not divide into {} stages: they are split {}", transformer_layers, parts,
@@ -98,8 +99,8 @@ std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers,
   const int transformers = static_cast<int>(layers.size()) - 2;
   const int sum = std::accumulate(split.begin(), split.end(), 0);
   if (sum != transformers) {
-    throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}",
-                                runs_of(split), sum, transformers, transformers));
+    throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}", runs_of(split),
+                                sum, transformers, transformers));
   }
   std::vector<std::vector<Layer>> parts(split.size());
   auto next = layers.begin() + 1;

@@ -1,10 +1,11 @@
 #pragma once
 // Layers to stages: which consecutive layers each model part holds.
 //
-// All transformer layers cost the same, the embedding sits on the first part and the head on the last. The balanced split
-// hands the transformer layers out one by one to the part that is cheapest so far, of equals to the one whose rank is;
-// for equal items that minimises the slowest part (Graham 1969's list scheduling, optimal where all items are equal). Where
-// the parts divide the layers evenly and balancing does not speed up the slowest part by at least 1 %, the even split stays.
+// All transformer layers cost the same, the embedding sits on the first part and the head on the last. The balanced
+// split hands the transformer layers out one by one to the part that is cheapest so far, of equals to the one whose
+// rank is; for equal items that minimises the slowest part (Graham 1969's list scheduling, optimal where all items are
+// equal). Where the parts divide the layers evenly and balancing does not speed up the slowest part by at least 1 %,
+// the even split stays.
 
 #include <string>
 #include <vector>
@@ -28,7 +29,8 @@ struct Partition {
 };
 
 /// `stages` gives each model part's rank. Every part gets at least one layer: asserts that there are enough.
-Partition balanced_partition(int transformer_layers, const LayerWeights& weights, const std::vector<StagePlace>& stages);
+Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
+                             const std::vector<StagePlace>& stages);
 
 /// The layers of each model part: the embedding before the first, the head behind the last. `layers` is model_layers();
 /// throws SpecError if the split does not sum up to its transformer layers.

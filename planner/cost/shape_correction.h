@@ -3,8 +3,8 @@
 //
 //   factor = exp(sum_i w_i log(measured_i / model_i) / sum_i w_i),   w_i = 1 / d_i^3
 // over the eight nearest samples, d the Euclidean distance of the shapes in log2(1 + size): inverse distance weighting
-// (Shepard 1968) of what the model leaves unexplained. A measured shape comes out as measured, a size between two of them
-// on the log-log curve through both, and one outside keeps the correction of its neighbours.
+// (Shepard 1968) of what the model leaves unexplained. A measured shape comes out as measured, a size between two of
+// them on the log-log curve through both, and one outside keeps the correction of its neighbours.
 
 #include <cstdint>
 #include <vector>

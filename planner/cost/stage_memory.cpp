@@ -7,7 +7,9 @@
 namespace plumb {
 namespace {
 
-std::int64_t share(std::int64_t total, int parts) { return (total + parts - 1) / parts; }
+std::int64_t share(std::int64_t total, int parts) {
+  return (total + parts - 1) / parts;
+}
 
 std::int64_t bytes_of(const SavedTensor& tensor, std::int64_t element_bytes) {
   constexpr std::int64_t kSinglePrecision = 4;
@@ -30,7 +32,8 @@ struct LayerActivations {
   std::int64_t released_at_input_grad = 0;
 };
 
-LayerActivations activations_of(const Layer& layer, const LayerWork& work, Recompute recompute, std::int64_t element_bytes) {
+LayerActivations activations_of(const Layer& layer, const LayerWork& work, Recompute recompute,
+                                std::int64_t element_bytes) {
   LayerActivations result;
   for (const SavedTensor& tensor : saved_tensors(layer, work)) {
     const std::int64_t bytes = bytes_of(tensor, element_bytes);

@@ -1,18 +1,18 @@
 #pragma once
 // The bytes that one stage holds on its rank (schedules/cost_table.h says when each is held).
 //
-// Model state (Rajbhandari et al. 2020, section 3): weights in the computing precision, gradients in theirs, AdamW's state;
-// ZeRO 1 divides the optimizer state by the replicas, 2 the gradients too, 3 the weights too. ZeRO 2 and 3 reduce layer by
-// layer, so that one layer's whole gradient stands beside the shards; ZeRO 3 gathers layer by layer, one ahead, so that two
-// neighbouring layers stand whole (Zhao et al. 2023).
+// Model state (Rajbhandari et al. 2020, section 3): weights in the computing precision, gradients in theirs, AdamW's
+// state; ZeRO 1 divides the optimizer state by the replicas, 2 the gradients too, 3 the weights too. ZeRO 2 and 3
+// reduce layer by layer, so that one layer's whole gradient stands beside the shards; ZeRO 3 gathers layer by layer,
+// one ahead, so that two neighbouring layers stand whole (Zhao et al. 2023).
 //
-// Activations are the tensors that kernels/layer.h says are saved (Korthikanti et al. 2022, section 4, without dropout and,
-// the attention being fused, without the s^2 term), all of them or what recomputation leaves:
+// Activations are the tensors that kernels/layer.h says are saved (Korthikanti et al. 2022, section 4, without dropout
+// and, the attention being fused, without the s^2 term), all of them or what recomputation leaves:
 //   none       all
 //   selective  without the outputs of norms and of the MLP's activation; one layer's are rebuilt at a time
 //   full       each transformer layer keeps its input; one layer is rebuilt at a time
-// Where the backward is split, what is rebuilt at I waits for W: then all layers' stand at once. With R actions F keeps the
-// stage's input and R holds all the rest (DESIGN.md section 3, rule 5).
+// Where the backward is split, what is rebuilt at I waits for W: then all layers' stand at once. With R actions F keeps
+// the stage's input and R holds all the rest (DESIGN.md section 3, rule 5).
 
 #include <vector>
 

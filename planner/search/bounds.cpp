@@ -99,7 +99,8 @@ std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Sc
           peak = std::max(peak, held + memory.backward_workspace_bytes + memory.unsharded_bytes);
           held -= all - memory.released_at_input_grad_bytes;
           break;
-        default: break;
+        default:
+          break;
       }
     }
     peaks.push_back(peak);

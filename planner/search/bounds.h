@@ -1,6 +1,6 @@
 #pragma once
-// What is known of a layout before it is simulated: a time it cannot beat, and memory it cannot do without. Both are sound,
-// so that a search that drops a layout by them never drops the best.
+// What is known of a layout before it is simulated: a time it cannot beat, and memory it cannot do without. Both are
+// sound, so that a search that drops a layout by them never drops the best.
 
 #include <cstdint>
 #include <optional>
@@ -12,13 +12,13 @@
 
 namespace plumb {
 
-/// No schedule of these stages ends earlier. For each rank: the forwards of the parts before its first one, the rank's own
-/// work on all micro-batches, the backwards of those parts (unless the backward is split: weight gradients may run beside
-/// them), and the reduction and optimizer step that come last. `order` may have any number of micro-batches.
+/// No schedule of these stages ends earlier. For each rank: the forwards of the parts before its first one, the rank's
+/// own work on all micro-batches, the backwards of those parts (unless the backward is split: weight gradients may run
+/// beside them), and the reduction and optimizer step that come last. `order` may have any number of micro-batches.
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 
-/// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation finds
-/// without the overlap of collectives.
+/// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation
+/// finds without the overlap of collectives.
 std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Schedule& order);
 
 struct MemoryShortfall {

@@ -14,11 +14,15 @@ std::vector<T> fixed_or(const std::optional<T>& fixed, std::vector<T> open) {
 }
 
 template <class T>
-std::vector<T> divisors(T of) {
+std::vector<T> divisors(T of) {  // ascending
   std::vector<T> result;
-  for (T d = 1; d <= of; ++d) {
-    if (of % d == 0) result.push_back(d);
+  std::vector<T> large;
+  for (T d = 1; d * d <= of; ++d) {
+    if (of % d != 0) continue;
+    result.push_back(d);
+    if (d * d != of) large.push_back(of / d);
   }
+  result.insert(result.end(), large.rbegin(), large.rend());
   return result;
 }
 
@@ -101,8 +105,12 @@ class Enumerator {
 
   void shape(Layout layout) {
     if (auto reason = layout_conflict(model_, training_, devices_, layout)) {
-      LayoutRequest keys{.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline, .chunks = layout.chunks,
-                         .microbatch = layout.microbatch, .schedule = layout.schedule};
+      LayoutRequest keys{.data = layout.data,
+                         .tensor = layout.tensor,
+                         .pipeline = layout.pipeline,
+                         .chunks = layout.chunks,
+                         .microbatch = layout.microbatch,
+                         .schedule = layout.schedule};
       if (!layout.split.empty()) keys.split = layout.split;
       conflict(std::move(keys), std::move(*reason));
       return;
@@ -147,7 +155,8 @@ class Enumerator {
 
 }  // namespace
 
-Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& training, int devices, const LayoutRequest& request) {
+Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& training, int devices,
+                              const LayoutRequest& request) {
   return Enumerator(model, training, devices, request).run();
 }
 

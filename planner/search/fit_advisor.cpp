@@ -31,7 +31,8 @@ std::vector<Change> changes_of(const Layout& layout, const LayoutRequest& fixed)
     add("sp=1", [](Layout& l) { l.sequence_parallel = true; });
   }
   if (!fixed.zero && layout.data > 1) {
-    for (int zero = layout.zero + 1; zero <= 3; ++zero) add(fmt::format("zero={}", zero), [zero](Layout& l) { l.zero = zero; });
+    for (int zero = layout.zero + 1; zero <= 3; ++zero)
+      add(fmt::format("zero={}", zero), [zero](Layout& l) { l.zero = zero; });
   }
   if (!fixed.recompute) {
     for (const Recompute recompute : {Recompute::kSelective, Recompute::kFull}) {
@@ -146,7 +147,8 @@ std::string FitAdvisor::other_layout_or_cluster() {
     constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
     const double needed =
         static_cast<double>(pricing_.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
-    remedy = fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(*closest.layout));
+    remedy =
+        fmt::format("device.memory_gib={:.1f} would fit {}", std::ceil(needed * 10) / 10, to_text(*closest.layout));
   }
   if (const auto devices = more_devices(pricing_, fixed_)) remedy += (remedy.empty() ? "" : ", or ") + *devices;
   return remedy.empty() ? "no number of devices fits it" : remedy;

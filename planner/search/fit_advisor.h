@@ -24,9 +24,9 @@ class FitAdvisor {
   /// By how much a layout without conflict does not fit (memory_in_issue_order); nothing if it does.
   std::optional<MemoryShortfall> shortfall_of(const Layout& layout);
 
-  /// One key if possible: sequence parallelism, sharding, recomputation, smaller micro-batches, one chunk a rank, tensor or
-  /// pipeline ranks in place of replicas. Failing these another layout; failing that the device memory or the number of
-  /// devices that would do. One clause.
+  /// One key if possible: sequence parallelism, sharding, recomputation, smaller micro-batches, one chunk a rank,
+  /// tensor or pipeline ranks in place of replicas. Failing these another layout; failing that the device memory or the
+  /// number of devices that would do. One clause.
   std::string nearest_change(const Layout& layout);
 
  private:

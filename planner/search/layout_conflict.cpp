@@ -16,15 +16,16 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
   if (model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
   if (!layout.sequence_parallel) return std::nullopt;
   if (layout.tensor == 1) return "sp=1 divides over tensor-parallel ranks, and tp=1 has none: give sp=0 or a larger tp";
-  if (training.sequence % layout.tensor != 0) return undivided(training.sequence, "tokens of a sequence, as sp=1 needs");
+  if (training.sequence % layout.tensor != 0)
+    return undivided(training.sequence, "tokens of a sequence, as sp=1 needs");
   return std::nullopt;
 }
 
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
   if (stages > model.layers) {
-    return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline, layout.chunks,
-                       stages, model.layers, model.layers);
+    return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline,
+                       layout.chunks, stages, model.layers, model.layers);
   }
   if (layout.pipeline == 1 && layout.chunks > 1) {
     return fmt::format("v={} interleaves the stages of several ranks, and pp=1 has one: give v=1 or a larger pp",
@@ -33,8 +34,9 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
   if (layout.split.empty()) return std::nullopt;
   const int placed = std::accumulate(layout.split.begin(), layout.split.end(), 0);
   if (static_cast<std::int64_t>(layout.split.size()) != stages || placed != model.layers) {
-    return fmt::format("the split places {} layers on {} stages, but there are {} and {}: give {} numbers that sum up to {}",
-                       placed, layout.split.size(), model.layers, stages, stages, model.layers);
+    return fmt::format(
+        "the split places {} layers on {} stages, but there are {} and {}: give {} numbers that sum up to {}", placed,
+        layout.split.size(), model.layers, stages, stages, model.layers);
   }
   return std::nullopt;
 }
@@ -51,9 +53,23 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   if (auto conflict = tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
   if (training.global_batch % (layout.data * layout.microbatch) != 0) {
-    return fmt::format("a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change one of the "
-                       "three",
-                       training.global_batch, layout.data, layout.microbatch);
+    return fmt::format(
+        "a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change one of the "
+        "three",
+        training.global_batch, layout.data, layout.microbatch);
+  }
+  constexpr std::int64_t kLargestMicrobatch = 1 << 28;
+  if (layout.microbatch > kLargestMicrobatch / training.sequence) {
+    return fmt::format("mbs={} with sequences of {} tokens is more than any device can hold: give a smaller mbs",
+                       layout.microbatch, training.sequence);
+  }
+  constexpr std::int64_t kLongestSchedule = 1 << 24;
+  const std::int64_t forwards = microbatches_of(training, layout) * layout.pipeline * layout.chunks;
+  if (forwards > kLongestSchedule) {
+    return fmt::format(
+        "{} micro-batches on {} stages make a schedule of {} forwards, too long to simulate: give a larger mbs, "
+        "or fewer stages",
+        microbatches_of(training, layout), layout.pipeline * layout.chunks, forwards);
   }
   return std::nullopt;
 }

@@ -32,7 +32,8 @@ std::optional<Schedule> read_order(StrictObject object, Layout& layout) {
   std::optional<Schedule> order;
   if (object.has("actions")) {
     const nlohmann::json& rows = object.raw("actions");
-    const bool are_texts = rows.is_array() && std::ranges::all_of(rows, [](const auto& row) { return row.is_string(); });
+    const bool are_texts =
+        rows.is_array() && std::ranges::all_of(rows, [](const auto& row) { return row.is_string(); });
     if (!are_texts) object.fail("actions", "an array of strings is wanted, one for each line of the text form");
     order = parse_schedule(fmt::format("{}\n", fmt::join(rows.get<std::vector<std::string>>(), "\n")), object.place());
   }
@@ -47,9 +48,10 @@ Schedule order_of(const Plan& plan) {
   const Schedule& order = *plan.order;
   const std::int64_t microbatches = microbatches_of(plan.training, plan.layout);
   if (static_cast<int>(order.ranks.size()) != plan.layout.pipeline || order.microbatches != microbatches) {
-    throw SpecError(fmt::format("schedule {} has {} ranks and {} micro-batches, but the layout makes {} and {}: change pp, dp "
-                                "or mbs, or the schedule",
-                                order.name, order.ranks.size(), order.microbatches, plan.layout.pipeline, microbatches));
+    throw SpecError(
+        fmt::format("schedule {} has {} ranks and {} micro-batches, but the layout makes {} and {}: change pp, dp "
+                    "or mbs, or the schedule",
+                    order.name, order.ranks.size(), order.microbatches, plan.layout.pipeline, microbatches));
   }
   return order;
 }
@@ -62,7 +64,8 @@ Evaluation evaluate(const Plan& plan, const SimulationOptions& options) {
   Evaluation result{.predicted = predict(pricing, plan.layout, order_of(plan), options)};
   if (const auto shortfall = memory_shortfall(result.predicted->prediction.peak_memory_bytes, plan.cluster.device)) {
     FitAdvisor advisor(pricing, {});
-    result.infeasible = fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
+    result.infeasible =
+        fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
   }
   return result;
 }
@@ -76,12 +79,15 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& place) {
             .training = training_from_json(object.raw("training"), place_of("training")),
             .layout = layout_of(layout_from_json(object.raw("layout"), place_of("layout")))};
   if (object.has("schedule")) plan.order = read_order(object.object("schedule"), plan.layout);
-  if (object.has("prediction")) plan.prediction = prediction_from_json(object.raw("prediction"), place_of("prediction"));
+  if (object.has("prediction"))
+    plan.prediction = prediction_from_json(object.raw("prediction"), place_of("prediction"));
   object.finish();
   return plan;
 }
 
-Plan parse_plan(std::string_view text, const std::string& file) { return plan_from_json(parse_json(text, file), file); }
+Plan parse_plan(std::string_view text, const std::string& file) {
+  return plan_from_json(parse_json(text, file), file);
+}
 
 nlohmann::ordered_json to_json(const Plan& plan, std::string_view plumb_version) {
   nlohmann::ordered_json schedule{{"name", plan.layout.schedule}};

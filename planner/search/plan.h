@@ -1,12 +1,12 @@
 #pragma once
-// A plan: everything a run needs to be repeated, and what it is expected to do. A plan file is self-contained; each part has
-// the form in which it can be given alone.
+// A plan: everything a run needs to be repeated, and what it is expected to do. A plan file is self-contained; each
+// part has the form in which it can be given alone.
 //
 //   {"plumb_version": "0.1.0", "model": {...}, "cluster": {...}, "training": {...}, "layout": {...},
 //    "schedule": {"name": "1f1b"}, "prediction": {...} or null}
 //
-// A schedule of the user's own stands there by its rows: {"name": "mine", "actions": ["0F0 0B0", "1F0 1B0"]}, in the text
-// form (schedules/forms/text_form.h), a line an entry.
+// A schedule of the user's own stands there by its rows: {"name": "mine", "actions": ["0F0 0B0", "1F0 1B0"]}, in the
+// text form (schedules/forms/text_form.h), a line an entry.
 
 #include <optional>
 #include <string>

@@ -24,15 +24,15 @@ struct Prediction {
   double bubble_ratio = 0;
   double span_bubble_ratio = 0;
   double tokens_per_second = 0;
-  double mfu_ratio = 0;  ///< cost/model_flops.h
+  double mfu_ratio = 0;                         ///< cost/model_flops.h
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] of tensors, of one device
   std::vector<int> peak_activations;            ///< [pipeline rank] in chunks, released at W
 
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };
 
-/// The compute order that the layout names. Throws ScheduleError if the schedule cannot be made with its numbers, SpecError
-/// if the micro-batches do not divide the batch.
+/// The compute order that the layout names. Throws ScheduleError if the schedule cannot be made with its numbers,
+/// SpecError if the micro-batches do not divide the batch.
 Schedule order_of(const TrainingSpec& training, const Layout& layout);
 
 /// The order with messages, data-parallel actions and optimizer steps.
@@ -45,8 +45,8 @@ struct Predicted {
   Prediction prediction;
 };
 
-/// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole run,
-/// whose time counts as the step's. Throws as price_layout and simulate do.
+/// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole
+/// run, whose time counts as the step's. Throws as price_layout and simulate do.
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options = {});
 Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options = {});
 

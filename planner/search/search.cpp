@@ -32,8 +32,7 @@ std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>&
                                             layouts[i - 1].group);
     if (!same) skeleton = skeleton_of(layout);
     const PricedLayout priced = price_layout(pricing, layout, *skeleton);
-    bounded.push_back(
-        {step_time_lower_bound(priced.costs, *skeleton, microbatches_of(pricing.training(), layout)), i});
+    bounded.push_back({step_time_lower_bound(priced.costs, *skeleton, microbatches_of(pricing.training(), layout)), i});
   }
   std::ranges::stable_sort(bounded, {}, &BoundedLayout::bound);
   return bounded;
@@ -91,8 +90,8 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
     const Layout& layout = found.layouts[bounded.index];
     if (static_cast<int>(kept.size()) == options.keep && bounded.bound >= kept.back().makespan) {
       ++result.counts.outrun;
-      lose(layout, fmt::format("it takes at least {:.4g} s, and the best takes {:.4g} s", to_seconds(bounded.bound).count(),
-                               to_seconds(kept.front().makespan).count()));
+      lose(layout, fmt::format("it takes at least {:.4g} s, and the best takes {:.4g} s",
+                               to_seconds(bounded.bound).count(), to_seconds(kept.front().makespan).count()));
       continue;
     }
     if (const auto shortfall = advisor.shortfall_of(layout)) {

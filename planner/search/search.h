@@ -5,8 +5,8 @@
 //   if (found.ranked.empty()) say(found.infeasible);
 //
 // Layouts are taken in the order of a time they cannot beat (search/bounds.h). Each is dropped if it does not fit, and
-// simulated otherwise; the search ends when no bound left can beat the layouts kept. What it drops is never among the best.
-// Deterministic: equals rank in the order of their enumeration, the simplest first.
+// simulated otherwise; the search ends when no bound left can beat the layouts kept. What it drops is never among the
+// best. Deterministic: equals rank in the order of their enumeration, the simplest first.
 
 #include <cstdint>
 #include <string>
@@ -33,9 +33,9 @@ struct RankedLayout {
 struct SearchCounts {
   std::int64_t enumerated = 0;  ///< layouts without conflict
   std::int64_t conflicts = 0;
-  std::int64_t too_large = 0;   ///< did not fit, of those that were looked at
+  std::int64_t too_large = 0;  ///< did not fit, of those that were looked at
   std::int64_t simulated = 0;
-  std::int64_t outrun = 0;      ///< their bound was no better than what was kept
+  std::int64_t outrun = 0;  ///< their bound was no better than what was kept
 };
 
 struct SearchResult {
@@ -45,8 +45,8 @@ struct SearchResult {
   std::string infeasible;  ///< where nothing is feasible: by how much, and the nearest change that helps
 };
 
-/// Throws SpecError or ScheduleError for what is the user's mistake (see Pricing, make_schedule); what cannot exist or does
-/// not fit is a rejection.
+/// Throws SpecError or ScheduleError for what is the user's mistake (see Pricing, make_schedule); what cannot exist or
+/// does not fit is a rejection.
 SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                             const LayoutRequest& request, const SearchOptions& options = {});
 

@@ -45,9 +45,11 @@ std::string resolve(const std::vector<std::string>& leaves, const std::string& k
   }
   if (found.size() == 1) return found.front();
   if (!found.empty()) {
-    throw SpecError(fmt::format("vary {}: several parts of the plan have it: name one of {}", key, fmt::join(found, ", ")));
+    throw SpecError(
+        fmt::format("vary {}: several parts of the plan have it: name one of {}", key, fmt::join(found, ", ")));
   }
-  throw SpecError(fmt::format("vary {}: no part of the plan has it: did you mean \"{}\"?", key, nearest_name(key, leaves)));
+  throw SpecError(
+      fmt::format("vary {}: no part of the plan has it: did you mean \"{}\"?", key, nearest_name(key, leaves)));
 }
 
 json& at_path(json& document, const std::string& path) {
@@ -88,9 +90,11 @@ Variation parse_variation(std::string_view text) {
   return variation;
 }
 
-std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations, const WhatIfOptions& options) {
+std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations,
+                              const WhatIfOptions& options) {
   if (options.replan && plan.order) {
-    throw SpecError("a plan with a schedule of its own cannot be replanned: ask without replanning, or drop the schedule");
+    throw SpecError(
+        "a plan with a schedule of its own cannot be replanned: ask without replanning, or drop the schedule");
   }
   const json document = to_json(plan, "");
   const json all_keys = [&] {

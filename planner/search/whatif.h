@@ -37,8 +37,9 @@ struct WhatIfRow {
   std::string infeasible;
 };
 
-/// A row for each combination, the last key changing fastest. Throws SpecError if a key is not found or in several parts
-/// (they are named), a value is refused there, or a plan with a schedule of its own is to be replanned.
-std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations, const WhatIfOptions& options = {});
+/// A row for each combination, the last key changing fastest. Throws SpecError if a key is not found or in several
+/// parts (they are named), a value is refused there, or a plan with a schedule of its own is to be replanned.
+std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations,
+                              const WhatIfOptions& options = {});
 
 }  // namespace plumb

@@ -23,7 +23,11 @@ constexpr std::size_t kShapeLengths[kKernelKindCount] = {5, 6, 6, 3, 3, 3, 3, 2,
 
 constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kBf16, Precision::kFp16};
 
-std::int64_t bytes_of_gib(double gib) { return static_cast<std::int64_t>(gib * kGibibyte + 0.5); }
+std::int64_t bytes_of_gib(StrictObject& object, std::string_view key, double gib) {
+  constexpr double kLargestGib = 1e9;
+  if (gib > kLargestGib) object.fail(key, fmt::format("{} is out of range: give at most {}", gib, kLargestGib));
+  return static_cast<std::int64_t>(gib * kGibibyte + 0.5);
+}
 
 /// Every {"value", "source"} below `json`, by dotted path.
 void collect_sources(const nlohmann::json& json, const std::string& path, std::map<std::string, std::string>& sources) {
@@ -33,6 +37,13 @@ void collect_sources(const nlohmann::json& json, const std::string& path, std::m
     return;
   }
   for (const auto& [key, value] : json.items()) collect_sources(value, path.empty() ? key : path + "." + key, sources);
+}
+
+int count_or(StrictObject& object, std::string_view key, int fallback) {
+  constexpr std::int64_t kLargestCount = 1 << 24;
+  const std::int64_t count = object.positive_integer_or(key, fallback);
+  if (count > kLargestCount) object.fail(key, fmt::format("{} is out of range: give at most {}", count, kLargestCount));
+  return static_cast<int>(count);
 }
 
 DeviceSpec read_device(StrictObject object) {
@@ -47,8 +58,10 @@ DeviceSpec read_device(StrictObject object) {
   if (device.peak_flops_per_second.empty()) {
     object.fail("peak_tflops", "no precision is given: add the peak of at least one of fp32, bf16, fp16");
   }
-  device.memory_bytes = bytes_of_gib(object.positive_number("memory_gib"));
-  if (object.has("reserved_gib")) device.reserved_bytes = bytes_of_gib(object.non_negative_number("reserved_gib"));
+  device.memory_bytes = bytes_of_gib(object, "memory_gib", object.positive_number("memory_gib"));
+  if (object.has("reserved_gib")) {
+    device.reserved_bytes = bytes_of_gib(object, "reserved_gib", object.non_negative_number("reserved_gib"));
+  }
   if (device.reserved_bytes >= device.memory_bytes) {
     object.fail("reserved_gib", "nothing of memory_gib is left: give what the runtime really takes");
   }
@@ -56,9 +69,10 @@ DeviceSpec read_device(StrictObject object) {
   device.gemm_efficiency = object.fraction("gemm_efficiency");
   device.attention_efficiency = object.fraction("attention_efficiency");
   device.memory_efficiency = object.fraction("memory_efficiency");
-  if (object.has("kernel_fixed_us")) device.kernel_fixed = Seconds{object.non_negative_number("kernel_fixed_us") * kMicro};
-  device.compute_units = static_cast<int>(object.positive_integer_or("compute_units", 1));
-  device.gemm_tile = static_cast<int>(object.positive_integer_or("gemm_tile", 1));
+  if (object.has("kernel_fixed_us"))
+    device.kernel_fixed = Seconds{object.non_negative_number("kernel_fixed_us") * kMicro};
+  device.compute_units = count_or(object, "compute_units", 1);
+  device.gemm_tile = count_or(object, "gemm_tile", 1);
   object.finish();
   return device;
 }
@@ -76,8 +90,8 @@ KernelSample read_sample(StrictObject object) {
   sample.median = Seconds{object.positive_number("median_s")};
   sample.fastest = object.has("fastest_s") ? Seconds{object.positive_number("fastest_s")} : sample.median;
   sample.slowest = object.has("slowest_s") ? Seconds{object.positive_number("slowest_s")} : sample.median;
-  sample.repeats = static_cast<int>(object.positive_integer_or("repeats", 1));
-  sample.busy_ranks = static_cast<int>(object.positive_integer_or("busy_ranks", 1));
+  sample.repeats = count_or(object, "repeats", 1);
+  sample.busy_ranks = count_or(object, "busy_ranks", 1);
   object.finish();
   check_kernel_sample(sample, object.place());
   return sample;
@@ -98,7 +112,8 @@ nlohmann::ordered_json integer(const ClusterSpec& cluster, const std::string& pa
   return {{"value", value}, {"source", source->second}};
 }
 
-void write_link(nlohmann::ordered_json& json, const ClusterSpec& cluster, const std::string& path, const LinkSpec& link) {
+void write_link(nlohmann::ordered_json& json, const ClusterSpec& cluster, const std::string& path,
+                const LinkSpec& link) {
   json["bandwidth_gb_per_s"] = number(cluster, path + ".bandwidth_gb_per_s", link.bytes_per_second / kGiga);
   json["efficiency"] = number(cluster, path + ".efficiency", link.efficiency);
   json["latency_us"] = number(cluster, path + ".latency_us", link.latency.count() / kMicro);
@@ -125,15 +140,16 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
 }
 
 /// Why a cluster cannot have that many devices, with the remedy; empty if it can.
-std::string devices_conflict(const ClusterSpec& cluster, std::int64_t devices) {
+std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
   if (devices < 1) return fmt::format("{} devices cannot train anything: give 1 or more", devices);
   if (devices > per_node && devices % per_node != 0) {
-    return fmt::format("{} devices do not fill nodes of {}: give {} or {}", devices, per_node, devices / per_node * per_node,
-                       (devices / per_node + 1) * per_node);
+    return fmt::format("{} devices do not fill nodes of {}: give {} or {}", devices, per_node,
+                       devices / per_node * per_node, (devices / per_node + 1) * per_node);
   }
   if (devices > per_node && !cluster.network) {
-    return fmt::format("there is no network for more than one node: give at most {} devices, or add \"network\"", per_node);
+    return fmt::format("there is no network for more than one node: give at most {} devices, or add \"network\"",
+                       per_node);
   }
   return "";
 }
@@ -158,8 +174,8 @@ ClusterName parse_cluster_name(std::string_view name) {
   int devices = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), devices);
   if (error != std::errc{} || end != digits.data() + digits.size() || devices < 1) {
-    throw SpecError(fmt::format("cluster {}: \"{}\" is no number of devices: write PRESET:DEVICES, such as {}:8", name, digits,
-                                name.substr(0, colon)));
+    throw SpecError(fmt::format("cluster {}: \"{}\" is no number of devices: write PRESET:DEVICES, such as {}:8", name,
+                                digits, name.substr(0, colon)));
   }
   return {.preset = std::string(name.substr(0, colon)), .devices = devices};
 }
@@ -176,12 +192,12 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place) {
                                 sample.kernel));
   }
   if (sample.shape.size() != length || std::ranges::any_of(sample.shape, [](std::int64_t size) { return size < 0; })) {
-    throw SpecError(fmt::format("{}: the shape of {} has {} sizes of 0 or more: calibrate again, or drop the sample", place,
-                                sample.kernel, length));
+    throw SpecError(fmt::format("{}: the shape of {} has {} sizes of 0 or more: calibrate again, or drop the sample",
+                                place, sample.kernel, length));
   }
   if (!(sample.median.count() > 0) || sample.busy_ranks < 1) {
-    throw SpecError(fmt::format("{}: {} lasts {} s on {} ranks: measure it again, or drop the sample", place, sample.kernel,
-                                sample.median.count(), sample.busy_ranks));
+    throw SpecError(fmt::format("{}: {} lasts {} s on {} ranks: measure it again, or drop the sample", place,
+                                sample.kernel, sample.median.count(), sample.busy_ranks));
   }
 }
 
@@ -192,7 +208,8 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
   cluster.note = object.text_or("note", "");
   cluster.device = read_device(object.object("device"));
   StrictObject node = object.object("node");
-  cluster.devices_per_node = static_cast<int>(node.positive_integer("devices"));
+  node.positive_integer("devices");
+  cluster.devices_per_node = count_or(node, "devices", 1);
   if (cluster.devices_per_node > 1 || node.has("bandwidth_gb_per_s")) cluster.node_link = read_link(node);
   node.finish();
   if (object.has("network")) {
@@ -203,9 +220,10 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
   if (object.has("kernel_samples")) {
     for (StrictObject& sample : object.objects("kernel_samples")) cluster.samples.push_back(read_sample(sample));
   }
-  const std::int64_t devices = object.positive_integer_or("devices", cluster.devices_per_node);
-  if (const std::string conflict = devices_conflict(cluster, devices); !conflict.empty()) object.fail("devices", conflict);
-  cluster.devices = static_cast<int>(devices);
+  const int devices = count_or(object, "devices", cluster.devices_per_node);
+  if (const std::string conflict = devices_conflict(cluster, devices); !conflict.empty())
+    object.fail("devices", conflict);
+  cluster.devices = devices;
   object.finish();
   collect_sources(json, "", cluster.sources);
   return cluster;

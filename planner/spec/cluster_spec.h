@@ -26,14 +26,14 @@ struct DeviceSpec {
   std::string name;
   std::map<Precision, double> peak_flops_per_second;  ///< dense; a precision that is not there cannot be trained in
   std::int64_t memory_bytes = 0;
-  std::int64_t reserved_bytes = 0;           ///< what driver and runtime take before the first tensor
-  double memory_bytes_per_second = 0;        ///< read and written together
-  double gemm_efficiency = 1;                ///< of the peak, in a GEMM that fills the device
-  double attention_efficiency = 1;           ///< of the peak, in fused attention (computed half counted)
-  double memory_efficiency = 1;              ///< of the memory bandwidth, in a memory-bound kernel
-  Seconds kernel_fixed{0};                   ///< of every kernel, whatever its size
-  int compute_units = 1;                     ///< that share a GEMM's output tiles
-  int gemm_tile = 1;                         ///< edge of an output tile in elements; 1: no quantisation
+  std::int64_t reserved_bytes = 0;     ///< what driver and runtime take before the first tensor
+  double memory_bytes_per_second = 0;  ///< read and written together
+  double gemm_efficiency = 1;          ///< of the peak, in a GEMM that fills the device
+  double attention_efficiency = 1;     ///< of the peak, in fused attention (computed half counted)
+  double memory_efficiency = 1;        ///< of the memory bandwidth, in a memory-bound kernel
+  Seconds kernel_fixed{0};             ///< of every kernel, whatever its size
+  int compute_units = 1;               ///< that share a GEMM's output tiles
+  int gemm_tile = 1;                   ///< edge of an output tile in elements; 1: no quantisation
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
@@ -54,7 +54,8 @@ struct ClusterSpec {
   DeviceSpec device;
   int devices_per_node = 1;
   std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
-  std::optional<LinkSpec> network;    ///< each device's share of its node's NICs; needed where there is more than one node
+  std::optional<LinkSpec>
+      network;  ///< each device's share of its node's NICs; needed where there is more than one node
   std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
   std::map<std::string, std::string> sources;  ///< of the figures, by dotted path ("device.memory_gib")
 };
@@ -65,15 +66,16 @@ int node_count(const ClusterSpec& cluster);
 /// nodes, and where several nodes have no network to connect them.
 ClusterSpec resize(ClusterSpec cluster, int devices);
 
-/// "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Throws SpecError if what follows the colon is no number above 0.
+/// "h100:16" -> {"h100", 16}; "h100" -> {"h100", nothing}. Throws SpecError if what follows the colon is no number
+/// above 0.
 struct ClusterName {
   std::string preset;
   std::optional<int> devices;
 };
 ClusterName parse_cluster_name(std::string_view name);
 
-/// Throws SpecError naming `place` unless the sample is of a kernel (kernels/layer.h), a "message" or an "all_reduce", its
-/// shape has that kernel's length and no negative size, and its time and its busy ranks are above 0.
+/// Throws SpecError naming `place` unless the sample is of a kernel (kernels/layer.h), a "message" or an "all_reduce",
+/// its shape has that kernel's length and no negative size, and its time and its busy ranks are above 0.
 void check_kernel_sample(const KernelSample& sample, std::string_view place);
 
 /// JSON form, units in the keys:

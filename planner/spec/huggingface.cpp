@@ -25,7 +25,9 @@ class Config {
   }
   std::int64_t size(const std::string& key) { return used(key).positive_integer(key); }
   std::int64_t size_or(const std::string& key, std::int64_t fallback) { return has(key) ? size(key) : fallback; }
-  double number_or(const std::string& key, double fallback) { return has(key) ? object_.positive_number(key) : fallback; }
+  double number_or(const std::string& key, double fallback) {
+    return has(key) ? object_.positive_number(key) : fallback;
+  }
   bool flag_or(const std::string& key, bool fallback) { return has(key) ? object_.boolean(key) : fallback; }
   std::string text(const std::string& key) { return used(key).text(key); }
   std::string text_or(const std::string& key, const std::string& fallback) { return has(key) ? text(key) : fallback; }
@@ -57,7 +59,8 @@ class Config {
 std::int64_t head_size(Config& config, std::int64_t hidden, std::int64_t heads) {
   if (config.has("head_dim")) return config.size("head_dim");
   if (hidden % heads != 0) {
-    config.fail("num_attention_heads", fmt::format("{} heads do not divide a hidden size of {}: add head_dim", heads, hidden));
+    config.fail("num_attention_heads",
+                fmt::format("{} heads do not divide a hidden size of {}: add head_dim", heads, hidden));
   }
   return hidden / heads;
 }
@@ -174,7 +177,8 @@ ModelSpec gpt_neox(Config& config) {
   }
   model.parallel_residual = config.flag_or("use_parallel_residual", true);
   const double share = config.number_or("rotary_pct", 0.25);
-  if (share > 1) config.fail("rotary_pct", fmt::format("{} is out of range: give a share above 0 and at most 1", share));
+  if (share > 1)
+    config.fail("rotary_pct", fmt::format("{} is out of range: give a share above 0 and at most 1", share));
   model.rotary_size = std::llround(std::floor(static_cast<double>(model.head_size) * share)) / 2 * 2;
   model.rope_theta = rope_theta(config, "rotary_emb_base");
   model.tied_embeddings = config.flag_or("tie_word_embeddings", false);
@@ -198,13 +202,15 @@ ImportedModel model_from_huggingface(std::string_view text, const std::string& f
   if (family == std::end(kFamilies)) {
     std::vector<std::string_view> known;
     for (const Family& candidate : kFamilies) known.push_back(candidate.model_type);
-    config.fail("model_type", fmt::format("\"{}\" is not supported: use a {} model, or write its sizes as a Plumb model file",
-                                          type, fmt::join(known, ", ")));
+    config.fail("model_type",
+                fmt::format("\"{}\" is not supported: use a {} model, or write its sizes as a Plumb model file", type,
+                            fmt::join(known, ", ")));
   }
   ImportedModel imported{.model = family->read(config)};
   imported.model.name = config.text_or("_name_or_path", file);
   if (imported.model.name.empty()) imported.model.name = file;
   imported.model.source = fmt::format("Hugging Face configuration {}, model_type {}", file, type);
+  imported.model = model_from_json(to_json(imported.model), file);  // for the rules that every model obeys
   imported.ignored_keys = config.ignored_keys();
   return imported;
 }

@@ -20,9 +20,9 @@ struct ImportedModel {
   std::vector<std::string> ignored_keys;  ///< ascending: what does not bear on sizes or costs
 };
 
-/// Throws SpecError if the text is no JSON object, the model_type is missing or none of the families (they are named), a
-/// required key is missing or no positive number, or a value asks for what Plumb does not price (an activation other than
-/// the family's, biases on the attention alone).
+/// Throws SpecError if the text is no JSON object, the model_type is missing or none of the families (they are named),
+/// a required key is missing or no positive number, or a value asks for what Plumb does not price (an activation other
+/// than the family's, biases on the attention alone).
 ImportedModel model_from_huggingface(std::string_view text, const std::string& file);
 
 }  // namespace plumb

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cctype>
+#include <charconv>
 #include <set>
 
 #include <fmt/format.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
 constexpr std::array<std::string_view, 3> kUnpricedDegrees = {"cp", "ep", "etp"};
-const std::vector<std::string> kKeys = {"dp",  "tp",        "pp",       "v",     "zero",  "sp", "mbs",
+const std::vector<std::string> kKeys = {"dp",        "tp",       "pp",    "v",     "zero", "sp", "mbs",
                                         "recompute", "schedule", "group", "split", "cp",   "ep", "etp"};
 
 std::vector<std::string_view> pieces(std::string_view text, char separator) {
@@ -42,6 +42,13 @@ std::int64_t number(std::string_view key, std::string_view text, std::int64_t sm
 
 constexpr std::int64_t kLargestDegree = 1'000'000;
 
+int degree_of(StrictObject& object, std::string_view key, std::int64_t smallest) {
+  const std::int64_t value = smallest > 0 ? object.positive_integer(key) : object.non_negative_integer(key);
+  if (value > kLargestDegree)
+    object.fail(key, fmt::format("{} is out of range: give at most {}", value, kLargestDegree));
+  return static_cast<int>(value);
+}
+
 std::vector<int> split_numbers(std::string_view text, char separator) {
   std::vector<int> split;
   for (const std::string_view piece : pieces(text, separator)) {
@@ -51,9 +58,10 @@ std::vector<int> split_numbers(std::string_view text, char separator) {
 }
 
 [[noreturn]] void refuse_degree(std::string_view key) {
-  throw SpecError(fmt::format("layout {}: this version does not price context and expert parallelism: leave it out, or give "
-                              "{}=1",
-                              key, key));
+  throw SpecError(
+      fmt::format("layout {}: this version does not price context and expert parallelism: leave it out, or give "
+                  "{}=1",
+                  key, key));
 }
 
 Recompute recompute_from_name(std::string_view name) {
@@ -72,31 +80,47 @@ std::string lower_case(std::string_view text) {
 
 void take(LayoutRequest& request, std::string_view key, std::string_view value) {
   const auto degree = [&] { return static_cast<int>(number(key, value, 1, kLargestDegree)); };
-  if (key == "dp") request.data = degree();
-  else if (key == "tp") request.tensor = degree();
-  else if (key == "pp") request.pipeline = degree();
-  else if (key == "v") request.chunks = degree();
-  else if (key == "zero") request.zero = static_cast<int>(number(key, value, 0, 3));
-  else if (key == "sp") request.sequence_parallel = number(key, value, 0, 1) == 1;
-  else if (key == "mbs") request.microbatch = number(key, value, 1, kLargestDegree);
-  else if (key == "recompute") request.recompute = recompute_from_name(value);
-  else if (key == "schedule") request.schedule = lower_case(value);
-  else if (key == "group") request.group = static_cast<int>(number(key, value, 0, kLargestDegree));
-  else if (key == "split") request.split = split_numbers(value, ':');
+  if (key == "dp")
+    request.data = degree();
+  else if (key == "tp")
+    request.tensor = degree();
+  else if (key == "pp")
+    request.pipeline = degree();
+  else if (key == "v")
+    request.chunks = degree();
+  else if (key == "zero")
+    request.zero = static_cast<int>(number(key, value, 0, 3));
+  else if (key == "sp")
+    request.sequence_parallel = number(key, value, 0, 1) == 1;
+  else if (key == "mbs")
+    request.microbatch = number(key, value, 1, kLargestDegree);
+  else if (key == "recompute")
+    request.recompute = recompute_from_name(value);
+  else if (key == "schedule")
+    request.schedule = lower_case(value);
+  else if (key == "group")
+    request.group = static_cast<int>(number(key, value, 0, kLargestDegree));
+  else if (key == "split")
+    request.split = split_numbers(value, ':');
   else if (std::ranges::find(kUnpricedDegrees, key) != kUnpricedDegrees.end()) {
     if (degree() != 1) refuse_degree(key);
   } else if (key == "offload") {
     if (value != "none") throw SpecError("layout offload: this version does not price offloading: leave it out");
   } else {
-    throw SpecError(fmt::format("layout {}: there is no such key: did you mean \"{}\"?", key, nearest_name(key, kKeys)));
+    throw SpecError(
+        fmt::format("layout {}: there is no such key: did you mean \"{}\"?", key, nearest_name(key, kKeys)));
   }
 }
 
 }  // namespace
 
-std::string_view recompute_name(Recompute recompute) { return kRecomputeNames[static_cast<std::size_t>(recompute)]; }
+std::string_view recompute_name(Recompute recompute) {
+  return kRecomputeNames[static_cast<std::size_t>(recompute)];
+}
 
-std::vector<int> parse_split(std::string_view text) { return split_numbers(text, ','); }
+std::vector<int> parse_split(std::string_view text) {
+  return split_numbers(text, ',');
+}
 
 LayoutRequest parse_layout(std::string_view text) {
   LayoutRequest request;
@@ -133,7 +157,9 @@ std::string to_text(const LayoutRequest& request) {
   return fmt::format("{}", fmt::join(words, ","));
 }
 
-std::string to_text(const Layout& layout) { return to_text(request_of(layout)); }
+std::string to_text(const Layout& layout) {
+  return to_text(request_of(layout));
+}
 
 LayoutRequest request_of(const Layout& layout) {
   LayoutRequest request{.data = layout.data,
@@ -172,9 +198,10 @@ ProcessGrid grid_of(const Layout& layout) {
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout) {
   const std::int64_t at_once = layout.data * layout.microbatch;
   if (training.global_batch % at_once != 0) {
-    throw SpecError(fmt::format("a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change "
-                                "one of the three",
-                                training.global_batch, layout.data, layout.microbatch));
+    throw SpecError(
+        fmt::format("a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change "
+                    "one of the three",
+                    training.global_batch, layout.data, layout.microbatch));
   }
   return training.global_batch / at_once;
 }
@@ -183,7 +210,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   StrictObject object(json, place);
   LayoutRequest request;
   const auto degree = [&](std::string_view key, std::optional<int>& field) {
-    if (object.has(key)) field = static_cast<int>(object.positive_integer(key));
+    if (object.has(key)) field = degree_of(object, key, 1);
   };
   degree("dp", request.data);
   degree("tp", request.tensor);
@@ -195,16 +222,19 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
     request.zero = static_cast<int>(zero);
   }
   if (object.has("sp")) request.sequence_parallel = object.boolean("sp");
-  if (object.has("mbs")) request.microbatch = object.positive_integer("mbs");
+  if (object.has("mbs")) request.microbatch = degree_of(object, "mbs", 1);
   if (object.has("recompute")) {
-    request.recompute = recompute_from_name(object.choice("recompute", {kRecomputeNames.begin(), kRecomputeNames.end()}));
+    request.recompute =
+        recompute_from_name(object.choice("recompute", {kRecomputeNames.begin(), kRecomputeNames.end()}));
   }
   if (object.has("schedule")) request.schedule = lower_case(object.text("schedule"));
-  if (object.has("group")) request.group = static_cast<int>(object.non_negative_integer("group"));
+  if (object.has("group")) request.group = degree_of(object, "group", 0);
   if (object.has("split")) {
     request.split.emplace();
     for (const std::int64_t layers : object.integers("split")) {
-      if (layers < 1) object.fail("split", fmt::format("{} layers cannot make a stage: give 1 or more to each", layers));
+      if (layers < 1 || layers > kLargestDegree) {
+        object.fail("split", fmt::format("{} layers cannot make a stage: give 1 or more to each", layers));
+      }
       request.split->push_back(static_cast<int>(layers));
     }
   }
@@ -216,14 +246,10 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
 }
 
 nlohmann::ordered_json to_json(const Layout& layout) {
-  nlohmann::ordered_json json{{"dp", layout.data},
-                              {"tp", layout.tensor},
-                              {"pp", layout.pipeline},
-                              {"v", layout.chunks},
-                              {"zero", layout.zero},
-                              {"sp", layout.sequence_parallel},
-                              {"mbs", layout.microbatch},
-                              {"recompute", recompute_name(layout.recompute)},
+  nlohmann::ordered_json json{{"dp", layout.data},          {"tp", layout.tensor},
+                              {"pp", layout.pipeline},      {"v", layout.chunks},
+                              {"zero", layout.zero},        {"sp", layout.sequence_parallel},
+                              {"mbs", layout.microbatch},   {"recompute", recompute_name(layout.recompute)},
                               {"schedule", layout.schedule}};
   if (layout.group > 0) json["group"] = layout.group;
   if (!layout.split.empty()) json["split"] = layout.split;

@@ -29,14 +29,14 @@ struct Layout {
   int data = 1;
   int tensor = 1;
   int pipeline = 1;
-  int chunks = 1;                   ///< v, stages a pipeline rank
-  int zero = 0;                     ///< ZeRO stage (Rajbhandari et al. 2020)
-  bool sequence_parallel = false;   ///< Megatron's, over the tensor group
-  std::int64_t microbatch = 1;      ///< sequences
+  int chunks = 1;                  ///< v, stages a pipeline rank
+  int zero = 0;                    ///< ZeRO stage (Rajbhandari et al. 2020)
+  bool sequence_parallel = false;  ///< Megatron's, over the tensor group
+  std::int64_t microbatch = 1;     ///< sequences
   Recompute recompute = Recompute::kNone;
-  std::string schedule = "1f1b";    ///< a name of the catalogue
-  int group = 0;                    ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
-  std::vector<int> split;           ///< [model part] transformer layers; empty: balanced by cost (cost/partition.h)
+  std::string schedule = "1f1b";  ///< a name of the catalogue
+  int group = 0;                  ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
+  std::vector<int> split;         ///< [model part] transformer layers; empty: balanced by cost (cost/partition.h)
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -60,16 +60,16 @@ struct LayoutRequest {
 /// "none", "selective", "full".
 std::string_view recompute_name(Recompute recompute);
 
-/// Keys dp, tp, pp, v, zero, sp, mbs, recompute, schedule, group, split (as split=8:8:10:6), comma-separated. cp, ep and
-/// etp are taken as 1. Throws SpecError naming the key: unknown (with the nearest known), twice, not a number above 0, a
-/// degree of cp, ep or etp that this version does not price, offload.
+/// Keys dp, tp, pp, v, zero, sp, mbs, recompute, schedule, group, split (as split=8:8:10:6), comma-separated. cp, ep
+/// and etp are taken as 1. Throws SpecError naming the key: unknown (with the nearest known), twice, not a number above
+/// 0, a degree of cp, ep or etp that this version does not price, offload.
 LayoutRequest parse_layout(std::string_view text);
 
 /// "8,8,10,6" -> {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
 std::vector<int> parse_split(std::string_view text);
 
-/// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b"; of a request, what it
-/// answers.
+/// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b"; of a request, what
+/// it answers.
 std::string to_text(const Layout& layout);
 std::string to_text(const LayoutRequest& request);
 

@@ -6,6 +6,27 @@
 #include "schedules/forms/strict_json.h"
 
 namespace plumb {
+namespace {
+
+// Far beyond any model, and small enough that bytes of everything stay below 2^63.
+constexpr std::int64_t kLargestLayers = 1 << 14;
+constexpr std::int64_t kLargestWidth = 1 << 20;
+constexpr std::int64_t kLargestTable = 1 << 24;
+
+std::int64_t size_of(StrictObject& object, std::string_view key, std::int64_t smallest, std::int64_t largest) {
+  const std::int64_t size = smallest > 0 ? object.positive_integer(key) : object.non_negative_integer(key);
+  if (size > largest) object.fail(key, fmt::format("{} is out of range: give at most {}", size, largest));
+  return size;
+}
+
+std::int64_t width(StrictObject& object, std::string_view key) {
+  return size_of(object, key, 1, kLargestWidth);
+}
+std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t fallback) {
+  return object.has(key) ? width(object, key) : fallback;
+}
+
+}  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model) {
   std::vector<Layer> layers;
@@ -47,23 +68,23 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   ModelSpec model;
   model.name = object.text("name");
   model.source = object.text_or("source", "");
-  model.layers = object.positive_integer("layers");
-  model.hidden = object.positive_integer("hidden");
-  model.heads = object.positive_integer("heads");
-  model.kv_heads = object.positive_integer_or("kv_heads", model.heads);
+  model.layers = size_of(object, "layers", 1, kLargestLayers);
+  model.hidden = width(object, "hidden");
+  model.heads = width(object, "heads");
+  model.kv_heads = width_or(object, "kv_heads", model.heads);
   if (model.heads % model.kv_heads != 0) {
-    object.fail("kv_heads", fmt::format("{} does not divide the {} heads: each group of heads shares one", model.kv_heads,
-                                        model.heads));
+    object.fail("kv_heads", fmt::format("{} does not divide the {} heads: each group of heads shares one",
+                                        model.kv_heads, model.heads));
   }
   if (!object.has("head_size") && model.hidden % model.heads != 0) {
     object.fail("head_size", fmt::format("this key is missing, and {} heads do not divide a hidden size of {}: add it",
                                          model.heads, model.hidden));
   }
-  model.head_size = object.positive_integer_or("head_size", model.hidden / model.heads);
-  model.ffn = object.positive_integer("ffn");
-  model.vocab = object.positive_integer("vocab");
+  model.head_size = width_or(object, "head_size", model.hidden / model.heads);
+  model.ffn = width(object, "ffn");
+  model.vocab = size_of(object, "vocab", 1, kLargestTable);
   model.sequence = object.non_negative_integer_or("sequence", 0);
-  model.positions = object.non_negative_integer_or("positions", 0);
+  model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
   if (object.has("norm")) {
     model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
   }

@@ -18,7 +18,7 @@ namespace plumb {
 
 struct ModelSpec {
   std::string name;
-  std::string source;             ///< where the sizes are published
+  std::string source;  ///< where the sizes are published
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
@@ -35,9 +35,9 @@ struct ModelSpec {
   bool qkv_bias = false;
   bool linear_bias = false;
   bool parallel_residual = false;
-  std::int64_t rotary_size = 0;   ///< leading channels of each head that RoPE turns; 0: no RoPE
+  std::int64_t rotary_size = 0;  ///< leading channels of each head that RoPE turns; 0: no RoPE
   double rope_theta = 10000.0;
-  std::int64_t window = 0;        ///< sliding attention window in tokens; 0: the whole past
+  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
   bool tied_embeddings = false;
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
@@ -49,10 +49,11 @@ std::vector<Layer> model_layers(const ModelSpec& model);
 /// Trained parameters; a tied table counts once.
 std::int64_t model_parameter_count(const ModelSpec& model);
 
-/// JSON form: every member by its name here ("norm": "rms" or "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads` is
-/// `heads`, `head_size` is hidden / heads, and `rotary_size` is head_size unless there are learned positions; the other
-/// optional keys have the defaults above. Reading throws SpecError with the place of what is wrong: an unknown
-/// or missing key, a wrong type, a size below 1, heads that kv_heads do not divide, a rotary_size above head_size or odd.
+/// JSON form: every member by its name here ("norm": "rms" or "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads`
+/// is `heads`, `head_size` is hidden / heads, and `rotary_size` is head_size unless there are learned positions; the
+/// other optional keys have the defaults above. Reading throws SpecError with the place of what is wrong: an unknown or
+/// missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size
+/// above head_size or odd.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);

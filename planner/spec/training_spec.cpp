@@ -19,9 +19,13 @@ std::string precision_choice(StrictObject& object, std::string_view key, std::st
 
 }  // namespace
 
-std::string_view precision_name(Precision precision) { return kPrecisionNames[static_cast<std::size_t>(precision)]; }
+std::string_view precision_name(Precision precision) {
+  return kPrecisionNames[static_cast<std::size_t>(precision)];
+}
 
-std::int64_t bytes_per_element(Precision precision) { return precision == Precision::kFp32 ? 4 : 2; }
+std::int64_t bytes_per_element(Precision precision) {
+  return precision == Precision::kFp32 ? 4 : 2;
+}
 
 Precision precision_from_name(std::string_view name, std::string_view place) {
   for (std::size_t i = 0; i < kPrecisionNames.size(); ++i) {
@@ -44,11 +48,18 @@ std::int64_t optimizer_traffic_per_parameter(const TrainingSpec& training) {
   return gradient + 2 * kMomentsAndWeight + computing_copy;
 }
 
-std::int64_t tokens_per_step(const TrainingSpec& training) { return training.global_batch * training.sequence; }
+std::int64_t tokens_per_step(const TrainingSpec& training) {
+  return training.global_batch * training.sequence;
+}
 
 TrainingSpec training_from_json(const nlohmann::json& json, const std::string& place) {
   StrictObject object(json, place);
-  TrainingSpec training{.global_batch = object.positive_integer("global_batch"), .sequence = object.positive_integer("seq")};
+  constexpr std::int64_t kLargest = 1 << 28;  // sequences or tokens: far beyond any training
+  for (const std::string_view key : {"global_batch", "seq"}) {
+    if (object.positive_integer(key) > kLargest) object.fail(key, fmt::format("give at most {}", kLargest));
+  }
+  TrainingSpec training{.global_batch = object.positive_integer("global_batch"),
+                        .sequence = object.positive_integer("seq")};
   training.precision = precision_from_name(precision_choice(object, "precision", "bf16"), place);
   training.gradient_precision = precision_from_name(precision_choice(object, "gradient_precision", "fp32"), place);
   if (object.has("optimizer")) object.choice("optimizer", {"adamw"});

@@ -28,7 +28,8 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
     if (layout.zero < 3) {
       CHECK(peaks == predicted.simulation.peak_memory_bytes);
     } else {
-      for (std::size_t rank = 0; rank < peaks.size(); ++rank) CHECK(peaks[rank] <= predicted.simulation.peak_memory_bytes[rank]);
+      for (std::size_t rank = 0; rank < peaks.size(); ++rank)
+        CHECK(peaks[rank] <= predicted.simulation.peak_memory_bytes[rank]);
     }
   }
   CHECK(tight > 100);  // a bound of 0 would pass the rest

@@ -14,14 +14,18 @@ namespace {
 
 KernelSample sample(KernelKind kind, std::vector<std::int64_t> shape, double seconds) {
   const Seconds time{seconds};
-  return {.kernel = std::string(kernel_name(kind)), .shape = std::move(shape), .median = time, .fastest = time, .slowest = time,
+  return {.kernel = std::string(kernel_name(kind)),
+          .shape = std::move(shape),
+          .median = time,
+          .fastest = time,
+          .slowest = time,
           .repeats = 5};
 }
 
 /// A core of 50 GFLOP/s and 10 GB/s whose messages take 2 us and 5 GB/s.
 Measurement core_measurement() {
-  Measurement measurement{.backend = "cpu", .device = "a core", .cores = 2, .memory_bytes = std::int64_t{8} << 30,
-                          .date = "2026-01-01"};
+  Measurement measurement{
+      .backend = "cpu", .device = "a core", .cores = 2, .memory_bytes = std::int64_t{8} << 30, .date = "2026-01-01"};
   for (const std::int64_t size : {64, 128, 256}) {
     const double flops = 2.0 * static_cast<double>(size * size * size);
     measurement.samples.push_back(sample(KernelKind::kGemm, {size, size, size, 1, 0}, flops / 50e9));

@@ -28,7 +28,8 @@ TEST_CASE("every number of a cluster preset has a source") {
   for (const char* preset : kPresets) {
     CAPTURE(preset);
     std::vector<std::string> plain;
-    collect_plain_numbers(nlohmann::json::parse(source_text(std::string("tools/specs/clusters/") + preset + ".json")), "", plain);
+    collect_plain_numbers(nlohmann::json::parse(source_text(std::string("tools/specs/clusters/") + preset + ".json")),
+                          "", plain);
     CHECK(plain == std::vector<std::string>{});
   }
 }
@@ -57,8 +58,13 @@ TEST_CASE("a cluster survives its JSON form, sources included") {
     CHECK(json["device"]["memory_gib"].contains("source"));
   }
   ClusterSpec sampled = round_cluster(4);
-  sampled.samples = {{.kernel = "gemm", .shape = {1, 2, 3, 1, 0}, .median = Seconds{1e-6}, .fastest = Seconds{9e-7},
-                      .slowest = Seconds{2e-6}, .repeats = 5, .busy_ranks = 2}};
+  sampled.samples = {{.kernel = "gemm",
+                      .shape = {1, 2, 3, 1, 0},
+                      .median = Seconds{1e-6},
+                      .fastest = Seconds{9e-7},
+                      .slowest = Seconds{2e-6},
+                      .repeats = 5,
+                      .busy_ranks = 2}};
   const auto json = to_json(sampled);
   CHECK(to_json(parse_cluster(json.dump(), "again")).dump() == json.dump());
 }
@@ -89,16 +95,18 @@ TEST_CASE("a bad cluster file is refused with place and remedy") {
   const auto refused = [&](const char* pointer, json value, const char* part) {
     json bad = good;
     const json::json_pointer at(pointer);
-    if (value.is_discarded()) bad.at(at.parent_pointer()).erase(at.back());
-    else bad[at] = std::move(value);
+    if (value.is_discarded())
+      bad.at(at.parent_pointer()).erase(at.back());
+    else
+      bad[at] = std::move(value);
     CAPTURE(pointer);
     check_refused<SpecError>([&] { parse_cluster(bad.dump(), "c.json"); }, "c.json", part);
   };
   const json gone(json::value_t::discarded);
-  for (const char* pointer : {"/device", "/node", "/device/peak_tflops", "/device/memory_gib",
-                              "/device/memory_bandwidth_gb_per_s", "/device/gemm_efficiency", "/device/memory_efficiency",
-                              "/device/attention_efficiency", "/node/devices", "/node/bandwidth_gb_per_s",
-                              "/network/bandwidth_gb_per_s", "/name", "/device/name"}) {
+  for (const char* pointer :
+       {"/device", "/node", "/device/peak_tflops", "/device/memory_gib", "/device/memory_bandwidth_gb_per_s",
+        "/device/gemm_efficiency", "/device/memory_efficiency", "/device/attention_efficiency", "/node/devices",
+        "/node/bandwidth_gb_per_s", "/network/bandwidth_gb_per_s", "/name", "/device/name"}) {
     refused(pointer, gone, json::json_pointer(pointer).back().c_str());
     refused(pointer, json::array(), json::json_pointer(pointer).back().c_str());
   }
@@ -108,7 +116,8 @@ TEST_CASE("a bad cluster file is refused with place and remedy") {
     refused(pointer, 0, json::json_pointer(pointer).back().c_str());
     refused(pointer, -1, json::json_pointer(pointer).back().c_str());
   }
-  for (const char* pointer : {"/node/latency_us", "/network/latency_us", "/device/reserved_gib", "/device/kernel_fixed_us"}) {
+  for (const char* pointer :
+       {"/node/latency_us", "/network/latency_us", "/device/reserved_gib", "/device/kernel_fixed_us"}) {
     refused(pointer, -1, json::json_pointer(pointer).back().c_str());
   }
   refused("/device/gemm_efficiency", 1.2, "gemm_efficiency");
@@ -118,6 +127,8 @@ TEST_CASE("a bad cluster file is refused with place and remedy") {
   refused("/device/memory_gib", {{"value", 80}, {"origin", "x"}}, "origin");
   refused("/device/peak_tflops", {{"fp64", 1.0}}, "fp");
   refused("/devices", 12, "16");
+  refused("/devices", 5e9, "at most");
+  refused("/device/memory_gib", 1e300, "at most");
   const auto sample = [](std::string kernel, std::vector<std::int64_t> shape, double seconds) {
     return json::array({{{"kernel", kernel}, {"shape", shape}, {"median_s", seconds}}});
   };

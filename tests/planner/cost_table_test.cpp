@@ -53,24 +53,29 @@ TEST_CASE("recomputation stands at the head of the backward: full adds the trans
   const Priced selective = price(small_gpt(), 1, {.recompute = Recompute::kSelective});
   CHECK(seconds(full, Op::kForward) == seconds(none, Op::kForward));
   const double added = seconds(full, Op::kBackward) - seconds(none, Op::kBackward);
-  CHECK(added < seconds(none, Op::kForward));         // embedding and head are not repeated
+  CHECK(added < seconds(none, Op::kForward));  // embedding and head are not repeated
   CHECK(added > 0.8 * seconds(none, Op::kForward));
   CHECK(seconds(selective, Op::kBackward) > seconds(none, Op::kBackward));
   CHECK(seconds(selective, Op::kBackward) < seconds(full, Op::kBackward));
 }
 
 TEST_CASE("a tensor group all-reduces twice a layer and pass; sequence parallelism gathers and scatters instead") {
-  // 8 layers, E = 512 tokens x 1024 x 2 bytes over 4 ranks of one node; and the embedding's, and the head's three scalars.
+  // 8 layers, E = 512 tokens x 1024 x 2 bytes over 4 ranks of one node; and the embedding's, and the head's three
+  // scalars.
   const double ring = 2 * 3 * (1e-6 + 512.0 * 1024 * 2 / (4 * 100e9));
   const double scalars = 3 * 2 * 3 * (1e-6 + 512.0 * 4 / (4 * 100e9));
   const Priced plain = price(small_gpt(), 4, {.tensor = 4});
-  CHECK(collective_seconds(plain, Op::kForward, CollectiveKind::kAllReduce) == doctest::Approx((2 * 8 + 1) * ring + scalars));
+  CHECK(collective_seconds(plain, Op::kForward, CollectiveKind::kAllReduce) ==
+        doctest::Approx((2 * 8 + 1) * ring + scalars));
   CHECK(collective_seconds(plain, Op::kInputGrad, CollectiveKind::kAllReduce) == doctest::Approx((2 * 8 + 1) * ring));
   CHECK(collective_seconds(plain, Op::kWeightGrad, CollectiveKind::kAllReduce) == 0);
   const Priced divided = price(small_gpt(), 4, {.tensor = 4, .sequence_parallel = true});
-  CHECK(collective_seconds(divided, Op::kForward, CollectiveKind::kReduceScatter) == doctest::Approx((2 * 8 + 1) * ring / 2));
-  CHECK(collective_seconds(divided, Op::kForward, CollectiveKind::kAllGather) == doctest::Approx((2 * 8 + 1) * ring / 2));
-  CHECK(collective_seconds(divided, Op::kWeightGrad, CollectiveKind::kAllGather) == doctest::Approx((2 * 8 + 2) * ring / 2));
+  CHECK(collective_seconds(divided, Op::kForward, CollectiveKind::kReduceScatter) ==
+        doctest::Approx((2 * 8 + 1) * ring / 2));
+  CHECK(collective_seconds(divided, Op::kForward, CollectiveKind::kAllGather) ==
+        doctest::Approx((2 * 8 + 1) * ring / 2));
+  CHECK(collective_seconds(divided, Op::kWeightGrad, CollectiveKind::kAllGather) ==
+        doctest::Approx((2 * 8 + 2) * ring / 2));
 }
 
 TEST_CASE("gradients are all-reduced in their precision; ZeRO scatters them and gathers the weights") {
@@ -100,7 +105,8 @@ TEST_CASE("messages are a residual stream, divided under sequence parallelism, o
   CHECK(plain.layout.costs.stages[0].activation_message_bytes == 2 * 512 * 1024 * 2);
   CHECK(plain.layout.costs.stages[1].gradient_message_bytes == 2 * 512 * 1024 * 2);
   CHECK(link_between(plain.layout.costs, 0, 1).bytes_per_second == 10e9);  // stage 1 fills the other node
-  const Priced divided = price(small_gpt(), 8, {.tensor = 4, .pipeline = 2, .sequence_parallel = true, .microbatch = 2});
+  const Priced divided =
+      price(small_gpt(), 8, {.tensor = 4, .pipeline = 2, .sequence_parallel = true, .microbatch = 2});
   CHECK(divided.layout.costs.stages[0].activation_message_bytes == 2 * 512 * 1024 * 2 / 4);
   const Priced inside = price(small_gpt(), 4, {.pipeline = 4});
   CHECK(link_between(inside.layout.costs, 2, 1).bytes_per_second == 100e9);
@@ -114,7 +120,8 @@ TEST_CASE("the two uses of a tied table sum their gradients before the step") {
   for (const int stage : {0, 1}) {
     CHECK(collective_seconds(price(tied, 2, layout), Op::kOptimizerStep, CollectiveKind::kAllReduce, stage) ==
           doctest::Approx(2 * (1e-6 + table / 2 / 100e9)));
-    CHECK(collective_seconds(price(small_gpt(), 2, layout), Op::kOptimizerStep, CollectiveKind::kAllReduce, stage) == 0);
+    CHECK(collective_seconds(price(small_gpt(), 2, layout), Op::kOptimizerStep, CollectiveKind::kAllReduce, stage) ==
+          0);
   }
   CHECK(collective_seconds(price(tied, 1, {}), Op::kOptimizerStep, CollectiveKind::kAllReduce) == 0);
 }
@@ -131,7 +138,7 @@ TEST_CASE("1F1B over equal stages with free links takes (m + p - 1) of a stage's
   ClusterSpec cluster = round_cluster(4);
   cluster.node_link = LinkSpec{.bytes_per_second = 1e30};
   ModelSpec model = small_gpt();
-  model.vocab = 1;      // embedding and head next to nothing
+  model.vocab = 1;  // embedding and head next to nothing
   model.positions = 0;
   Pricing pricing(model, cluster, kTraining);
   const Layout layout{.pipeline = 4};
@@ -152,7 +159,8 @@ TEST_CASE("model FLOPs are 6 N + 12 L a d s a token") {
   CHECK(model_flops_per_step(model, training) == doctest::Approx(2 * 4096 * (6 * products + attention)).epsilon(1e-12));
   ModelSpec windowed = model;
   windowed.window = 1024;
-  CHECK(model_flops_per_step(windowed, training) == doctest::Approx(2 * 4096 * (6 * products + attention / 4)).epsilon(1e-12));
+  CHECK(model_flops_per_step(windowed, training) ==
+        doctest::Approx(2 * 4096 * (6 * products + attention / 4)).epsilon(1e-12));
   // At the peak of all devices the utilization is 1.
   const ClusterSpec cluster = round_cluster(4);
   CHECK(model_flops_utilization(model, training, cluster, Seconds{model_flops_per_step(model, training) / 400e12}) ==

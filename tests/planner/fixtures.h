@@ -15,8 +15,8 @@ std::string source_text(const std::string& path);
 ModelSpec preset_model(const std::string& name);
 ClusterSpec preset_cluster(const std::string& name_and_devices);
 
-/// 100 TFLOP/s at bf16 and 10 at fp32, 1 TB/s, 16 GiB, all efficiencies 1, no fixed time, no quantisation; 4 devices a node
-/// at 100 GB/s and 1 us, nodes at 10 GB/s a device and 10 us.
+/// 100 TFLOP/s at bf16 and 10 at fp32, 1 TB/s, 16 GiB, all efficiencies 1, no fixed time, no quantisation; 4 devices a
+/// node at 100 GB/s and 1 us, nodes at 10 GB/s a device and 10 us.
 ClusterSpec round_cluster(int devices);
 
 /// 8 layers of hidden 1024, 8 heads, ffn 4096, vocabulary 8192; GPT-2's form with biases.

@@ -12,7 +12,8 @@ namespace plumb {
 namespace {
 
 // The keys of published config.json files that bear on sizes, and some that do not.
-const char* const kLlama3 = R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+const char* const kLlama3 =
+    R"({"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
   "bos_token_id": 128000, "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336,
   "max_position_embeddings": 8192, "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32,
   "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_scaling": null, "rope_theta": 500000.0,
@@ -54,8 +55,8 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
 
 TEST_CASE("keys that bear on no size are ignored and listed in order") {
   const std::vector<std::string> ignored = model_from_huggingface(kLlama3, "config.json").ignored_keys;
-  CHECK(ignored == std::vector<std::string>{"architectures", "attention_dropout", "bos_token_id", "max_position_embeddings",
-                                            "rope_scaling", "torch_dtype"});
+  CHECK(ignored == std::vector<std::string>{"architectures", "attention_dropout", "bos_token_id",
+                                            "max_position_embeddings", "rope_scaling", "torch_dtype"});
 }
 
 TEST_CASE("defaults are the family's") {
@@ -83,8 +84,10 @@ TEST_CASE("defaults are the family's") {
 TEST_CASE("a configuration that cannot be priced is refused with place and remedy") {
   const auto refused = [](const char* text, const char* key, nlohmann::json value, const char* part) {
     nlohmann::json json = nlohmann::json::parse(text);
-    if (value.is_null()) json.erase(key);
-    else json[key] = std::move(value);
+    if (value.is_null())
+      json.erase(key);
+    else
+      json[key] = std::move(value);
     CAPTURE(key);
     check_refused<SpecError>([&] { model_from_huggingface(json.dump(), "config.json"); }, "config.json", part);
   };
@@ -96,9 +99,11 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
     refused(kLlama3, key, 0, key);
     refused(kLlama3, key, -1, key);
     refused(kLlama3, key, "big", key);
+    refused(kLlama3, key, 1e15, "at most");
     refused(kPythia, key, nullptr, key);
   }
-  for (const char* key : {"n_embd", "n_head", "n_layer", "n_positions", "vocab_size"}) refused(kGpt2, key, nullptr, key);
+  for (const char* key : {"n_embd", "n_head", "n_layer", "n_positions", "vocab_size"})
+    refused(kGpt2, key, nullptr, key);
   refused(kLlama3, "hidden_act", "relu", "silu");
   refused(kGpt2, "activation_function", "relu", "gelu");
   refused(kLlama3, "attention_bias", true, "mlp_bias");

@@ -45,7 +45,8 @@ TEST_CASE("efficiencies divide and the fixed part adds") {
   const KernelCall attention = kernel_call(KernelKind::kAttentionForward, {1, 4096, 8, 8, 128, 0});
   CHECK(kernel_time(prices, attention).count() == doctest::Approx(3e-6 + attention.flops / 25e12));
   // x, y, z: three of 1e6 elements of 2 bytes at 0.5 TB/s.
-  CHECK(kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {1000, 1000})).count() == doctest::Approx(3e-6 + 6e6 / 0.5e12));
+  CHECK(kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {1000, 1000})).count() ==
+        doctest::Approx(3e-6 + 6e6 / 0.5e12));
 }
 
 TEST_CASE("a GEMM pays for whole tiles and whole waves") {
@@ -54,14 +55,16 @@ TEST_CASE("a GEMM pays for whole tiles and whole waves") {
   cluster.device.compute_units = 100;
   const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
   const double tile_seconds = 2.0 * 128 * 128 * 8192 / 1e12;  // one unit has 1 TFLOP/s
-  CHECK(kernel_time(prices, gemm(1280, 1280, 8192)).count() == doctest::Approx(tile_seconds));      // 100 tiles: one wave
+  CHECK(kernel_time(prices, gemm(1280, 1280, 8192)).count() == doctest::Approx(tile_seconds));  // 100 tiles: one wave
   CHECK(kernel_time(prices, gemm(1281, 1280, 8192)).count() == doctest::Approx(2 * tile_seconds));  // 110: two
   CHECK(kernel_time(prices, gemm(1153, 1153, 8192)).count() == doctest::Approx(tile_seconds));      // ragged, 100
 }
 
 TEST_CASE("weight gradients accumulate in their own precision, and AdamW moves its own bytes") {
   TrainingSpec training = kBf16Training;
-  const auto time = [&](const KernelCall& call) { return kernel_time(kernel_prices(round_cluster(1), training, 1), call).count(); };
+  const auto time = [&](const KernelCall& call) {
+    return kernel_time(kernel_prices(round_cluster(1), training, 1), call).count();
+  };
   const double narrow = time(gemm(4096, 4096, 1, GemmForm::kWeightGrad));
   training.gradient_precision = Precision::kFp32;
   // Two more bytes for each of m n elements, read and written.
@@ -76,7 +79,9 @@ TEST_CASE("a measured shape comes out as measured, one beside it on the same cur
     cluster.samples.push_back({.kernel = "residual_add", .shape = {rows, 1000}, .median = Seconds{3 * bytes / 1e12}});
   }
   const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
-  const auto time = [&](std::int64_t rows) { return kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {rows, 1000})).count(); };
+  const auto time = [&](std::int64_t rows) {
+    return kernel_time(prices, kernel_call(KernelKind::kResidualAdd, {rows, 1000})).count();
+  };
   CHECK(time(400) == doctest::Approx(3 * 6000.0 * 400 / 1e12));
   CHECK(time(800) == doctest::Approx(3 * 6000.0 * 800 / 1e12));  // everything takes three times the roofline
   CHECK(time(1) == doctest::Approx(3 * 6000.0 / 1e12));
@@ -89,7 +94,8 @@ TEST_CASE("samples are taken for as many busy ranks as there are, or the nearest
         {.kernel = "residual_add", .shape = {10, 10}, .median = Seconds{1e-6 * busy}, .busy_ranks = busy});
   }
   const auto time = [&](int busy) {
-    return kernel_time(kernel_prices(cluster, kBf16Training, busy), kernel_call(KernelKind::kResidualAdd, {10, 10})).count();
+    return kernel_time(kernel_prices(cluster, kBf16Training, busy), kernel_call(KernelKind::kResidualAdd, {10, 10}))
+        .count();
   };
   CHECK(time(1) == doctest::Approx(1e-6));
   CHECK(time(2) == doctest::Approx(2e-6));
@@ -113,7 +119,8 @@ TEST_CASE("GEMMs that were not measured come out within 10 % on average from a g
   for (const std::int64_t m : {16, 32, 64, 128, 256, 512, 1024}) {
     for (const std::int64_t n : {64, 128, 256, 512, 1024}) {
       for (const std::int64_t k : {64, 128, 256, 512, 1024}) {
-        const double seconds = stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
+        const double seconds =
+            stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
         cluster.samples.push_back({.kernel = "gemm", .shape = {m, n, k, 1, 0}, .median = Seconds{seconds}});
       }
     }
@@ -125,7 +132,8 @@ TEST_CASE("GEMMs that were not measured come out within 10 % on average from a g
   for (const std::int64_t m : {24, 48, 100, 200, 768, 1500}) {
     for (const std::int64_t n : {96, 128, 384, 768}) {
       for (const std::int64_t k : {96, 128, 512, 768}) {
-        const double truth = stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
+        const double truth =
+            stubborn_gemm_seconds(static_cast<double>(m), static_cast<double>(n), static_cast<double>(k));
         const double error = std::abs(kernel_time(prices, gemm(m, n, k)).count() / truth - 1);
         sum += error;
         worst = std::max(worst, error);

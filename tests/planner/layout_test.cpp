@@ -10,9 +10,18 @@
 namespace plumb {
 
 TEST_CASE("a layout's text answers what it names and leaves the rest open") {
-  const LayoutRequest request = parse_layout("dp=2,tp=4,pp=2,v=3,zero=1,sp=1,mbs=5,recompute=full,schedule=1F1B,group=4,split=8:8:10:6");
-  CHECK(request == LayoutRequest{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 3, .zero = 1, .sequence_parallel = true,
-                                 .microbatch = 5, .recompute = Recompute::kFull, .schedule = "1f1b", .group = 4,
+  const LayoutRequest request =
+      parse_layout("dp=2,tp=4,pp=2,v=3,zero=1,sp=1,mbs=5,recompute=full,schedule=1F1B,group=4,split=8:8:10:6");
+  CHECK(request == LayoutRequest{.data = 2,
+                                 .tensor = 4,
+                                 .pipeline = 2,
+                                 .chunks = 3,
+                                 .zero = 1,
+                                 .sequence_parallel = true,
+                                 .microbatch = 5,
+                                 .recompute = Recompute::kFull,
+                                 .schedule = "1f1b",
+                                 .group = 4,
                                  .split = std::vector{8, 8, 10, 6}});
   CHECK(parse_layout("") == LayoutRequest{});
   CHECK(parse_layout("cp=1,ep=1,etp=1") == LayoutRequest{});
@@ -20,8 +29,17 @@ TEST_CASE("a layout's text answers what it names and leaves the rest open") {
 }
 
 TEST_CASE("a layout survives its text and its JSON form") {
-  const Layout layout{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 3, .zero = 2, .sequence_parallel = true, .microbatch = 5,
-                      .recompute = Recompute::kSelective, .schedule = "interleaved", .group = 4, .split = {1, 2, 1, 1, 2, 1}};
+  const Layout layout{.data = 2,
+                      .tensor = 4,
+                      .pipeline = 2,
+                      .chunks = 3,
+                      .zero = 2,
+                      .sequence_parallel = true,
+                      .microbatch = 5,
+                      .recompute = Recompute::kSelective,
+                      .schedule = "interleaved",
+                      .group = 4,
+                      .split = {1, 2, 1, 1, 2, 1}};
   CHECK(layout_of(parse_layout(to_text(layout))) == layout);
   CHECK(layout_of(layout_from_json(to_json(layout), "again")) == layout);
   CHECK(to_text(Layout{}) == "dp=1,tp=1,pp=1,v=1,zero=0,sp=0,mbs=1,recompute=none,schedule=1f1b");
@@ -48,6 +66,7 @@ TEST_CASE("a bad layout is refused with key and remedy") {
   refused("offload=cpu", "offload", "does not price");
   check_refused<SpecError>([] { layout_from_json({{"tpp", 2}}, "plan.json: layout"); }, "plan.json", "tp");
   check_refused<SpecError>([] { layout_from_json({{"zero", 4}}, "plan.json: layout"); }, "zero", "3");
+  check_refused<SpecError>([] { layout_from_json({{"dp", 5e9}}, "plan.json: layout"); }, "dp", "at most");
   check_refused<SpecError>([] { layout_from_json({{"cp", 2}}, "plan.json: layout"); }, "cp", "does not price");
 }
 
@@ -72,8 +91,12 @@ TEST_CASE("a layout that cannot exist says why and what would") {
   ModelSpec odd = model;
   odd.ffn = 4097;
   CHECK(layout_conflict(odd, training, 2, {.tensor = 2})->find("feed-forward") != std::string::npos);
-  CHECK(layout_conflict(model, {.global_batch = 12, .sequence = 511}, 2, {.tensor = 2, .sequence_parallel = true})->find("tokens") !=
+  CHECK(layout_conflict(model, {.global_batch = 1 << 20, .sequence = 1 << 20}, 1, {.microbatch = 1 << 20})
+            ->find("smaller mbs") != std::string::npos);
+  CHECK(layout_conflict(model, {.global_batch = 1 << 26, .sequence = 1}, 1, {})->find("larger mbs") !=
         std::string::npos);
+  CHECK(layout_conflict(model, {.global_batch = 12, .sequence = 511}, 2, {.tensor = 2, .sequence_parallel = true})
+            ->find("tokens") != std::string::npos);
 }
 
 }  // namespace plumb

@@ -67,7 +67,8 @@ TEST_CASE("a model's layers are the embedding, the transformer layers and the he
 }
 
 TEST_CASE("what a model file leaves out follows from the rest") {
-  const ModelSpec model = parse_model(R"({"name": "m", "layers": 1, "hidden": 12, "heads": 3, "ffn": 8, "vocab": 5})", "m.json");
+  const ModelSpec model =
+      parse_model(R"({"name": "m", "layers": 1, "hidden": 12, "heads": 3, "ffn": 8, "vocab": 5})", "m.json");
   CHECK(model.kv_heads == 3);
   CHECK(model.head_size == 4);
   CHECK(model.rotary_size == 4);
@@ -103,6 +104,7 @@ TEST_CASE("a bad model file is refused with place and remedy") {
     refused(with(key, 0), key);
     refused(with(key, -4), key);
     refused(with(key, 1.5), key);
+    refused(with(key, 1e12), key);
     refused(with(key, "many"), key);
   }
   for (const char* key : {"positions", "window", "rotary_size"}) refused(with(key, -1), key);

@@ -35,13 +35,15 @@ double slowest(const std::vector<int>& split, const LayerWeights& weights) {
 }  // namespace
 
 TEST_CASE("layers that divide evenly stay even while embedding and head are small") {
-  const Partition even = balanced_partition(8, {.transformer = Seconds{1}, .head = Seconds{0.01}}, loop_placement(4, 4));
+  const Partition even =
+      balanced_partition(8, {.transformer = Seconds{1}, .head = Seconds{0.01}}, loop_placement(4, 4));
   CHECK(even.split == std::vector{2, 2, 2, 2});
   CHECK(even.notes.empty());
 }
 
 TEST_CASE("a heavy head takes layers off the last stage, and that is said") {
-  const Partition split = balanced_partition(32, {.transformer = Seconds{1}, .head = Seconds{2.4}}, loop_placement(4, 4));
+  const Partition split =
+      balanced_partition(32, {.transformer = Seconds{1}, .head = Seconds{2.4}}, loop_placement(4, 4));
   CHECK(split.split == std::vector{9, 9, 8, 6});
   REQUIRE(split.notes.size() == 1);
   CHECK(split.notes[0].find("9x2,8,6") != std::string::npos);

@@ -85,8 +85,10 @@ TEST_CASE("a bad plan file is refused with place and remedy") {
   const auto refused = [&](const char* pointer, json value, const char* part) {
     json bad = good;
     const json::json_pointer at(pointer);
-    if (value.is_discarded()) bad.at(at.parent_pointer()).erase(at.back());
-    else bad[at] = std::move(value);
+    if (value.is_discarded())
+      bad.at(at.parent_pointer()).erase(at.back());
+    else
+      bad[at] = std::move(value);
     CAPTURE(pointer);
     check_refused<SpecError>([&] { parse_plan(bad.dump(), "plan.json"); }, "plan.json", part);
   };

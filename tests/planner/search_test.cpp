@@ -13,7 +13,9 @@ namespace {
 
 const TrainingSpec kTraining{.global_batch = 16, .sequence = 256};
 
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 }  // namespace
 
@@ -63,8 +65,9 @@ TEST_CASE("every layout that lost has a reason, and the counts add up") {
 }
 
 TEST_CASE("keys that are fixed restrict the search") {
-  const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kTraining,
-                                             parse_layout("tp=2,zero=1,schedule=interleaved,recompute=full"), {.keep = 100000});
+  const SearchResult result =
+      search_layouts(small_gpt(), round_cluster(8), kTraining,
+                     parse_layout("tp=2,zero=1,schedule=interleaved,recompute=full"), {.keep = 100000});
   REQUIRE(!result.ranked.empty());
   for (const RankedLayout& ranked : result.ranked) {
     CHECK(ranked.layout.tensor == 2);
@@ -84,7 +87,8 @@ TEST_CASE("a layout given in full is that layout") {
 
 TEST_CASE("what cannot exist is infeasible, with the reason") {
   const auto reason = [](const char* request, int devices) {
-    const SearchResult result = search_layouts(small_gpt(), round_cluster(devices), kTraining, parse_layout(request), {});
+    const SearchResult result =
+        search_layouts(small_gpt(), round_cluster(devices), kTraining, parse_layout(request), {});
     CHECK(result.ranked.empty());
     CHECK(!result.rejections.empty());
     return result.infeasible;
@@ -100,8 +104,8 @@ TEST_CASE("what cannot exist is infeasible, with the reason") {
 }
 
 TEST_CASE("a model too large for every layout says by how much and what would do") {
-  const SearchResult result =
-      search_layouts(preset_model("gpt3-175b"), preset_cluster("a100:8"), {.global_batch = 64, .sequence = 2048}, {}, {});
+  const SearchResult result = search_layouts(preset_model("gpt3-175b"), preset_cluster("a100:8"),
+                                             {.global_batch = 64, .sequence = 2048}, {}, {});
   CHECK(result.ranked.empty());
   CHECK(contains(result.infeasible, "no layout fits"));
   CHECK(contains(result.infeasible, "GiB"));
@@ -151,7 +155,8 @@ TEST_CASE("enumeration offers every key and no layout twice") {
     CHECK(layout.data * layout.tensor * layout.pipeline == 8);
   }
   CHECK(schedules == std::set<std::string>{"1f1b", "gpipe", "interleaved"});
-  for (const char* part : {"zero=3", "sp=1", "recompute=selective", "recompute=full", "mbs=16", "mbs=2,", "tp=8", "pp=8", "v=4"}) {
+  for (const char* part :
+       {"zero=3", "sp=1", "recompute=selective", "recompute=full", "mbs=16", "mbs=2,", "tp=8", "pp=8", "v=4"}) {
     CHECK(std::ranges::any_of(texts, [&](const std::string& text) { return contains(text, part); }));
   }
 }

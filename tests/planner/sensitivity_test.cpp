@@ -1,5 +1,5 @@
-// Every number of a cluster, a model and a training moves the answer the way physics says. The table below has a row for
-// each number of the JSON forms; a number without a row fails the second test.
+// Every number of a cluster, a model and a training moves the answer the way physics says. The table below has a row
+// for each number of the JSON forms; a number without a row fails the second test.
 
 #include <functional>
 #include <map>
@@ -35,15 +35,25 @@ json example() {
   return to_json(plan, "");
 }
 
-void set_precision(json& plan, const char* precision) { plan["training"]["precision"] = precision; }
+void set_precision(json& plan, const char* precision) {
+  plan["training"]["precision"] = precision;
+}
 
-void crowd(json& plan) { plan["cluster"]["device"]["memory_gib"] = 10; }
+void crowd(json& plan) {
+  plan["cluster"]["device"]["memory_gib"] = 10;
+}
 
 const std::map<std::string, Row> kRows = {
-    {"cluster.devices", {.moves = Moves::kDown, .value = 32, .before = [](json& p) { p["training"]["global_batch"] = 64; }, .beside = [](json& p) { p["layout"]["dp"] = 4; }}},
-    {"cluster.device.peak_tflops.fp32", {.moves = Moves::kDown, .value = 100, .before = [](json& p) { set_precision(p, "fp32"); }}},
+    {"cluster.devices",
+     {.moves = Moves::kDown,
+      .value = 32,
+      .before = [](json& p) { p["training"]["global_batch"] = 64; },
+      .beside = [](json& p) { p["layout"]["dp"] = 4; }}},
+    {"cluster.device.peak_tflops.fp32",
+     {.moves = Moves::kDown, .value = 100, .before = [](json& p) { set_precision(p, "fp32"); }}},
     {"cluster.device.peak_tflops.bf16", {.moves = Moves::kDown, .value = 2000}},
-    {"cluster.device.peak_tflops.fp16", {.moves = Moves::kDown, .value = 2000, .before = [](json& p) { set_precision(p, "fp16"); }}},
+    {"cluster.device.peak_tflops.fp16",
+     {.moves = Moves::kDown, .value = 2000, .before = [](json& p) { set_precision(p, "fp16"); }}},
     {"cluster.device.memory_gib", {.watch = Watch::kShortfall, .moves = Moves::kDown, .value = 12, .before = crowd}},
     {"cluster.device.reserved_gib", {.watch = Watch::kShortfall, .value = 1, .before = crowd}},
     {"cluster.device.memory_bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 8000}},
@@ -99,8 +109,9 @@ double measure(const json& plan_json, Watch watch) {
   const Prediction& prediction = evaluation.predicted->prediction;
   if (watch == Watch::kTime) return prediction.step_time.count();
   const auto peak = static_cast<double>(prediction.peak_memory_bytes[0]);
-  return watch == Watch::kMemory ? peak
-                                 : peak - static_cast<double>(plan.cluster.device.memory_bytes - plan.cluster.device.reserved_bytes);
+  return watch == Watch::kMemory
+             ? peak
+             : peak - static_cast<double>(plan.cluster.device.memory_bytes - plan.cluster.device.reserved_bytes);
 }
 
 }  // namespace
@@ -116,9 +127,15 @@ TEST_CASE("every number moves the answer the way physics says") {
     const double was = measure(before, row.watch);
     const double is = measure(after, row.watch);
     switch (row.moves) {
-      case Moves::kUp: CHECK(is > was); break;
-      case Moves::kDown: CHECK(is < was); break;
-      case Moves::kNot: CHECK(is == was); break;
+      case Moves::kUp:
+        CHECK(is > was);
+        break;
+      case Moves::kDown:
+        CHECK(is < was);
+        break;
+      case Moves::kNot:
+        CHECK(is == was);
+        break;
     }
   }
 }

@@ -7,9 +7,10 @@
 namespace plumb {
 namespace {
 
-// Korthikanti et al. 2022 count 34 s b h bytes a layer without the s^2 terms: 4 for the inputs of two layer norms, 11 for the
-// attention (QKV's input 2, Q K V 6, projection's input 2, dropout mask 1), 19 for the MLP (8 + 8 + 2 + dropout mask 1).
-// Plumb's layers have no dropout, and keep statistics: 32 s b h, 2 fp32 a row and norm, 1 fp32 a token and head.
+// Korthikanti et al. 2022 count 34 s b h bytes a layer without the s^2 terms: 4 for the inputs of two layer norms, 11
+// for the attention (QKV's input 2, Q K V 6, projection's input 2, dropout mask 1), 19 for the MLP (8 + 8 + 2 + dropout
+// mask 1). Plumb's layers have no dropout, and keep statistics: 32 s b h, 2 fp32 a row and norm, 1 fp32 a token and
+// head.
 constexpr std::int64_t kSequence = 512;
 constexpr std::int64_t kHidden = 1024;
 constexpr std::int64_t kHeads = 8;
@@ -23,7 +24,9 @@ StageMemory memory(const std::vector<Layer>& layers, const Layout& layout, Backw
   return stage_memory(layers, {.global_batch = 4, .sequence = kSequence}, layout, form);
 }
 
-std::int64_t statistics(std::int64_t rows, std::int64_t heads) { return rows * 2 * 2 * 4 + kSequence * heads * 4; }
+std::int64_t statistics(std::int64_t rows, std::int64_t heads) {
+  return rows * 2 * 2 * 4 + kSequence * heads * 4;
+}
 
 }  // namespace
 

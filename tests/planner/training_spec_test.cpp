@@ -9,7 +9,8 @@ namespace plumb {
 
 TEST_CASE("a training survives its JSON form") {
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
-    const TrainingSpec training{.global_batch = 8, .sequence = 16, .precision = precision, .gradient_precision = precision};
+    const TrainingSpec training{
+        .global_batch = 8, .sequence = 16, .precision = precision, .gradient_precision = precision};
     CHECK(parse_training(to_json(training).dump(), "again") == training);
   }
   const TrainingSpec defaults = parse_training(R"({"global_batch": 1, "seq": 2})", "t");
@@ -36,6 +37,7 @@ TEST_CASE("a bad training file is refused with place and remedy") {
   refused(R"({"global_batch": 0, "seq": 2})", "global_batch");
   refused(R"({"global_batch": 2, "seq": -2})", "seq");
   refused(R"({"global_batch": "2", "seq": 2})", "global_batch");
+  refused(R"({"global_batch": 2, "seq": 1e12})", "at most");
   refused(R"({"global_batch": 2, "seq": 2, "precison": "bf16"})", "precision");
   refused(R"({"global_batch": 2, "seq": 2, "precision": "int8"})", "fp16");
   refused(R"({"global_batch": 2, "seq": 2, "optimizer": "lion"})", "adamw");

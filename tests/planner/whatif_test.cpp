@@ -29,7 +29,8 @@ TEST_CASE("a variation is a key and its values") {
 }
 
 TEST_CASE("each value gives a row, in order, and the table is the product of the keys") {
-  const auto rows = whatif(example(), {parse_variation("network.bandwidth_gb_per_s=5,50"), parse_variation("device.memory_gib=40,80,0.2")});
+  const auto rows = whatif(
+      example(), {parse_variation("network.bandwidth_gb_per_s=5,50"), parse_variation("device.memory_gib=40,80,0.2")});
   REQUIRE(rows.size() == 6);
   CHECK(rows[0].values[0].first == "cluster.network.bandwidth_gb_per_s");
   CHECK(rows[0].values[0].second == 5);
@@ -49,9 +50,9 @@ TEST_CASE("a row is the plan with that value") {
 }
 
 TEST_CASE("any part of the plan can be varied by its dotted path") {
-  for (const char* key : {"model.layers=4,12", "layers=4,12", "seq=256,1024", "layout.mbs=1,2", "mbs=1,2", "pp=2", "dp=8",
-                          "layout.recompute=full", "layout.schedule=gpipe", "precision=fp16", "device.peak_tflops.bf16=400",
-                          "cluster.node.latency_us=1", "layout.sp=false"}) {
+  for (const char* key : {"model.layers=4,12", "layers=4,12", "seq=256,1024", "layout.mbs=1,2", "mbs=1,2", "pp=2",
+                          "dp=8", "layout.recompute=full", "layout.schedule=gpipe", "precision=fp16",
+                          "device.peak_tflops.bf16=400", "cluster.node.latency_us=1", "layout.sp=false"}) {
     CAPTURE(key);
     for (const WhatIfRow& row : whatif(example(), {parse_variation(key)})) CHECK(row.prediction);
   }
