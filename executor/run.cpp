@@ -123,7 +123,7 @@ class Rank {
                             .first_layer = session_.first_layer[stage],
                             .microbatch = spec.microbatch,
                             .sequence = spec.sequence,
-                            .recompute = spec.recompute,
+                            .rebuild = spec.rebuild,
                             .optimizer = spec.optimizer,
                             .seed = spec.seed,
                             .text = spec.text,

@@ -12,10 +12,10 @@
 
 namespace plumb {
 
-/// What F keeps for the backward.
-enum class Recompute : std::uint8_t {
-  kNone,  ///< everything (saved_tensors)
-  kFull,  ///< the stage's input; R, or the head of the backward, rebuilds the rest
+/// What of a stage R, or the head of the backward, computes again.
+enum class Rebuild : std::uint8_t {
+  kNothing,  ///< F keeps saved_tensors
+  kStage,    ///< F keeps the stage's input only
 };
 
 struct RunSpec {
@@ -23,7 +23,7 @@ struct RunSpec {
   ProcessGrid grid;   ///< pipeline and data degrees; the cpu backend of this issue: no others
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
-  Recompute recompute = Recompute::kNone;
+  Rebuild rebuild = Rebuild::kNothing;
   std::int64_t microbatch = 1;  ///< sequences of a micro-batch
   std::int64_t sequence = 0;    ///< tokens of a sequence
   AdamW optimizer;

@@ -58,7 +58,7 @@ ClusterSpec cluster_input(const std::string& name_or_path) {
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
   if (question.global_batch < 1) throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
   TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
-  if (training.sequence == 0) training.sequence = model.max_sequence;
+  if (training.sequence == 0) training.sequence = model.sequence;
   if (training.sequence == 0) throw SpecError(fmt::format("{} does not say how long its sequences are: give --seq", model.name));
   const auto& peaks = cluster.device.peak_flops_per_second;
   if (!question.precision.empty()) {

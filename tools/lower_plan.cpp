@@ -32,7 +32,7 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .text = {settings.text.begin(), settings.text.end()},
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages) spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
-  spec.recompute = plan.layout.recompute == Recompute::kFull ? RecomputeKind::kFull : RecomputeKind::kNone;
+  spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;
   return spec;
 }
 

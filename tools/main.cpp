@@ -1,3 +1,7 @@
+#include "tools/blas_core.h"
 #include "tools/command_line.h"
 
-int main(int argc, char** argv) { return plumb::run_command_line(argc, argv); }
+int main(int argc, char** argv) {
+  plumb::restart_with_better_blas_core(argv);
+  return plumb::run_command_line(argc, argv);
+}

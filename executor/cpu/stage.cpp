@@ -145,7 +145,7 @@ Tensor CpuStage::run_forward(int microbatch, Tensor input, bool keep) {
 }
 
 Tensor CpuStage::forward(int microbatch, Tensor input) {
-  return run_forward(microbatch, std::move(input), options_.recompute == Recompute::kNone);
+  return run_forward(microbatch, std::move(input), options_.rebuild == Rebuild::kNothing);
 }
 
 void CpuStage::recompute(int microbatch) {
@@ -157,7 +157,7 @@ void CpuStage::recompute(int microbatch) {
 }
 
 void CpuStage::rebuild_if_needed(int microbatch) {
-  if (options_.recompute == Recompute::kFull && !at(microbatch).is_rebuilt) recompute(microbatch);
+  if (options_.rebuild == Rebuild::kStage && !at(microbatch).is_rebuilt) recompute(microbatch);
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, int microbatch, Tensor output_gradient) {

@@ -21,7 +21,7 @@ struct CpuStageOptions {
   int first_layer = 0;          ///< its number in the model
   std::int64_t microbatch = 1;  ///< sequences
   std::int64_t sequence = 1;    ///< tokens
-  Recompute recompute = Recompute::kNone;
+  Rebuild rebuild = Rebuild::kNothing;
   AdamW optimizer;
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage

@@ -83,21 +83,39 @@ HeadPlace place_of(std::int64_t sequence, std::int64_t head, const AttentionSize
           .statistics = (sequence * size.heads + head) * size.sequence};
 }
 
-/// Scores of one query row become probabilities: exp(score - log_sum_exp) where the mask lets the key through, 0
-/// elsewhere. scores: [keys of the block]
-void probabilities(float* scores, std::int64_t query, float log_sum_exp, const Block& block, std::int64_t window) {
-  const std::int64_t begin = first_key_of(query, window) - block.first_key, end = query + 1 - block.first_key;
-  std::fill(scores, scores + begin, 0.0F);
-  for (std::int64_t key = begin; key < end; ++key) scores[key] = std::exp(scores[key] - log_sum_exp);
-  std::fill(scores + end, scores + block.keys(), 0.0F);
+/// The keys of the block that a query sees: [begin, end).
+struct Visible {
+  std::int64_t begin;
+  std::int64_t end;
+};
+Visible visible_keys(std::int64_t query, const Block& block, std::int64_t window) {
+  return {first_key_of(query, window) - block.first_key, query + 1 - block.first_key};
 }
 
-/// scores: [keys of the block]
-float log_sum_exp_of(const float* scores, std::int64_t query, const Block& block, std::int64_t window) {
-  const std::int64_t begin = first_key_of(query, window) - block.first_key, end = query + 1 - block.first_key;
-  const float largest = lane_max(scores + begin, end - begin);
-  const float sum = lane_sum(end - begin, [&](std::int64_t i) { return std::exp(scores[begin + i] - largest); });
+void hide_others(float* scores, const Visible& keys, const Block& block) {
+  std::fill(scores, scores + keys.begin, 0.0F);
+  std::fill(scores + keys.end, scores + block.keys(), 0.0F);
+}
+
+/// Scores of one query row become probabilities. Returns the log-sum-exp. scores: [keys of the block]
+float softmax(float* scores, std::int64_t query, const Block& block, std::int64_t window) {
+  const Visible keys = visible_keys(query, block, window);
+  float* seen = scores + keys.begin;
+  const std::int64_t count = keys.end - keys.begin;
+  const float largest = lane_max(seen, count);
+  for (std::int64_t i = 0; i < count; ++i) seen[i] = std::exp(seen[i] - largest);
+  const float sum = lane_sum(count, [&](std::int64_t i) { return seen[i]; });
+  const float scale = 1.0F / sum;
+  for (std::int64_t i = 0; i < count; ++i) seen[i] *= scale;
+  hide_others(scores, keys, block);
   return largest + std::log(sum);
+}
+
+/// The same probabilities from the scores and their log-sum-exp. scores: [keys of the block]
+void softmax_again(float* scores, std::int64_t query, float log_sum_exp, const Block& block, std::int64_t window) {
+  const Visible keys = visible_keys(query, block, window);
+  for (std::int64_t key = keys.begin; key < keys.end; ++key) scores[key] = std::exp(scores[key] - log_sum_exp);
+  hide_others(scores, keys, block);
 }
 
 }  // namespace
@@ -118,12 +136,8 @@ void attention_forward(float* output, float* log_sum_exp, const float* qkv, cons
         float* scores = scratch;  // [rows, keys]
         multiply_transposed(scores, keys, {qkv + at.query + first * width, width},
                             {qkv + at.key + block.first_key * width, width}, rows, keys, size.head_size, scale);
-        for (std::int64_t row = 0; row < rows; ++row) {
-          const std::int64_t query = first + row;
-          const float statistic = log_sum_exp_of(scores + row * keys, query, block, size.window);
-          log_sum_exp[at.statistics + query] = statistic;
-          probabilities(scores + row * keys, query, statistic, block, size.window);
-        }
+        for (std::int64_t row = 0; row < rows; ++row)
+          log_sum_exp[at.statistics + first + row] = softmax(scores + row * keys, first + row, block, size.window);
         multiply(output + at.output + first * at.output_width, at.output_width, {scores, keys},
                  {qkv + at.value + block.first_key * width, width}, rows, size.head_size, keys);
       }
@@ -152,7 +166,7 @@ void attention_backward(float* dqkv, const float* doutput, const float* qkv, con
 
         multiply_transposed(scores, keys, query_rows, key_rows, rows, keys, d, scale);
         for (std::int64_t row = 0; row < rows; ++row)
-          probabilities(scores + row * keys, first + row, log_sum_exp[at.statistics + first + row], block, size.window);
+          softmax_again(scores + row * keys, first + row, log_sum_exp[at.statistics + first + row], block, size.window);
         accumulate_transposed(dqkv + at.value + block.first_key * width, width, {scores, keys}, doutput_rows, keys, d,
                               rows);
         multiply_transposed(dprobability, keys, doutput_rows, value_rows, rows, keys, d, 1.0F);

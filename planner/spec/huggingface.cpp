@@ -92,6 +92,7 @@ ModelSpec sizes(Config& config) {
                 fmt::format("{} does not divide the {} attention heads: mend the file", model.kv_heads, model.heads));
   }
   model.head_size = head_size(config, model.hidden, model.heads);
+  model.sequence = config.size_or("max_position_embeddings", 0);
   return model;
 }
 
@@ -151,6 +152,7 @@ ModelSpec gpt2(Config& config) {
                   .hidden = config.size("n_embd"),
                   .heads = config.size("n_head"),
                   .vocab = config.size("vocab_size"),
+                  .sequence = config.size("n_positions"),
                   .positions = config.size("n_positions"),
                   .norm = NormKind::kLayerNorm,
                   .mlp = MlpKind::kGelu,

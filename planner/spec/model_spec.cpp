@@ -83,6 +83,7 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   model.head_size = width_or(object, "head_size", model.hidden / model.heads);
   model.ffn = width(object, "ffn");
   model.vocab = size_of(object, "vocab", 1, kLargestTable);
+  model.sequence = object.non_negative_integer_or("sequence", 0);
   model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
   if (object.has("norm")) {
     model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
@@ -121,6 +122,7 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
           {"head_size", model.head_size},
           {"ffn", model.ffn},
           {"vocab", model.vocab},
+          {"sequence", model.sequence},
           {"positions", model.positions},
           {"norm", model.norm == NormKind::kRmsNorm ? "rms" : "layer"},
           {"norm_epsilon", model.norm_epsilon},

@@ -115,7 +115,7 @@ TEST_CASE("recomputation changes no number and holds less memory") {
   for (const auto& model : {llama_model(), gpt_model()}) {
     RunSpec spec = spec_of(model, make_schedule("gpipe", {.ranks = 2, .microbatches = 6}));
     const RunResult kept = run(spec, {.capture_gradients = true});
-    spec.recompute = Recompute::kFull;
+    spec.rebuild = Rebuild::kStage;
     const RunResult rebuilt = run(spec, {.capture_gradients = true});
     CHECK(rebuilt.gradients == kept.gradients);
     CHECK(rebuilt.losses == kept.losses);

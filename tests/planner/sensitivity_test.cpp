@@ -77,6 +77,7 @@ const std::map<std::string, Row> kRows = {
     {"model.head_size", {.value = 192}},
     {"model.ffn", {.value = 20480}},
     {"model.vocab", {.value = 256512}},
+    {"model.sequence", {.moves = Moves::kNot, .value = 123}},  // the training says its own
     {"model.positions", {.watch = Watch::kMemory, .value = 1000000}},
     {"model.norm_epsilon", {.moves = Moves::kNot, .value = 1e-3}},  // a value, not a size
     {"model.rotary_size", {.moves = Moves::kDown, .value = 32}},

@@ -49,7 +49,7 @@ int models_verb(const PresetArguments& arguments) {
                           parameters >= kBillion / 10 ? fmt::format("{:.2f} B", parameters / kBillion) : fmt::format("{:.2f} M", parameters / 1e6),
                           std::to_string(model.layers), std::to_string(model.hidden), std::to_string(model.heads),
                           std::to_string(model.kv_heads), std::to_string(model.ffn), std::to_string(model.vocab),
-                          std::to_string(model.max_sequence)});
+                          std::to_string(model.sequence)});
   });
   print_answer(arguments.json ? ordered_json{{"models", list}}.dump(2) + "\n"
                               : to_text(table) + "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a Hugging Face config.json.\n");

@@ -15,6 +15,7 @@
 #include "traces/chrome_trace.h"
 #include "traces/compare.h"
 #include "traces/draw_svg.h"
+#include "traces/statistics.h"
 
 namespace plumb {
 namespace {

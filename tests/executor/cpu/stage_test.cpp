@@ -175,7 +175,7 @@ TEST_CASE("with recomputation F keeps the stage's input only, and R or the backw
   const std::vector<Layer> layers = {llama_block(), llama_block()};
   TensorPool pool;
   CpuStageOptions options = options_for(layers);
-  options.recompute = Recompute::kFull;
+  options.rebuild = Rebuild::kStage;
   CpuStage stage(std::move(options), pool);
   stage.begin(0);
   const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements();
