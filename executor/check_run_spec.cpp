@@ -99,16 +99,16 @@ void check_model(const RunSpec& spec) {
 void check_text(const RunSpec& spec) {
   if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
     throw InputError(
-        fmt::format("the text has {} bytes, and a sequence of {} tokens needs {}: give a longer text or a "
+        fmt::format("{} has {} bytes, and a sequence of {} tokens needs {}: give a longer text or a "
                     "shorter sequence",
-                    spec.text.size(), spec.sequence, spec.sequence + 1));
+                    spec.text_name, spec.text.size(), spec.sequence, spec.sequence + 1));
   const std::int64_t vocab = std::get<EmbeddingLayer>(model_layers(spec).front()).vocab;
   for (std::size_t i = 0; i < spec.text.size(); ++i)
     if (spec.text[i] >= vocab)
       throw InputError(
-          fmt::format("byte {} of the text is {}, and the model's vocabulary has {} tokens: a token is a byte, "
-                      "so give the model 256",
-                      i, spec.text[i], vocab));
+          fmt::format("byte {} of {} is {}, and the model's vocabulary has {} tokens: a token is a byte, so give the "
+                      "model 256",
+                      i, spec.text_name, spec.text[i], vocab));
 }
 
 }  // namespace

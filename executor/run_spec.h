@@ -3,6 +3,7 @@
 // schedule, precision, optimizer and data. tools/lower_plan.h makes one from a plan.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "kernels/layer.h"
@@ -29,6 +30,7 @@ struct RunSpec {
   AdamW optimizer;
   std::uint64_t seed = 1;          ///< of the initial weights and of the order of the data
   std::vector<std::uint8_t> text;  ///< trained on byte by byte: a token is a byte
+  std::string text_name = "the text";  ///< what messages call it: its file
   int steps = 1;                   ///< how many times the schedule is replayed
   Seconds watchdog{60};            ///< the run fails if nothing at all moves for that long
 };

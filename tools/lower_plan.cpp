@@ -30,6 +30,7 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .sequence = plan.training.sequence,
                .seed = settings.seed,
                .text = {settings.text.begin(), settings.text.end()},
+               .text_name = settings.text_name,
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages) spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
   spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;

@@ -12,7 +12,8 @@ namespace plumb {
 struct RunSettings {
   int steps = 1;
   std::uint64_t seed = 1;
-  std::string text;  ///< the bytes to train on
+  std::string text;       ///< the bytes to train on
+  std::string text_name;  ///< their file
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).

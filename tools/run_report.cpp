@@ -9,6 +9,11 @@
 #include "tools/presets.h"
 
 namespace plumb {
+namespace {
+
+const Preset& carried_text() { return *std::ranges::find(presets(), Preset::Kind::kText, &Preset::kind); }
+
+}  // namespace
 
 Predicted runnable_prediction(const Plan& plan) {
   Evaluation evaluation = evaluate(plan);
@@ -17,10 +22,10 @@ Predicted runnable_prediction(const Plan& plan) {
 }
 
 std::string training_text(const std::string& path) {
-  if (!path.empty()) return read_file(path);
-  const auto text = std::ranges::find(presets(), Preset::Kind::kText, &Preset::kind);
-  return std::string(text->text);
+  return path.empty() ? std::string(carried_text().text) : read_file(path);
 }
+
+std::string text_name(const std::string& path) { return path.empty() ? std::string(carried_text().name) : path; }
 
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json times = nlohmann::ordered_json::array();

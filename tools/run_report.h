@@ -16,6 +16,9 @@ Predicted runnable_prediction(const Plan& plan);
 /// The file's contents, or the text that the tool carries for an empty path.
 std::string training_text(const std::string& path);
 
+/// The path, or what the text that the tool carries is called.
+std::string text_name(const std::string& path);
+
 /// {"losses", "step_times_s", "peak_memory_bytes"}
 nlohmann::ordered_json run_json(const RunResult& result);
 

@@ -99,7 +99,7 @@ class CauseCollector {
       const SimTime gap = span.start - at;
       // Compute starts once it is ready; a transfer or a collective may have to wait for its channel.
       const bool computes = is_compute(span.action.op);
-      const SimTime late = std::max(SimTime{0}, std::min(ready[link.rank][link.span], span.start) - at);
+      const SimTime late = std::max(at, std::min(ready[link.rank][link.span], span.start)) - at;
       const SimTime waiting = computes ? late : gap;
       add({.kind = ErrorCause::Kind::kWaiting}, waiting, side);
       add({.kind = ErrorCause::Kind::kOverhead}, gap - waiting, side);

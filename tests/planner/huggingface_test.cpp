@@ -40,6 +40,7 @@ void check_same_sizes(const char* text, const char* preset) {
   ModelSpec expected = preset_model(preset);
   expected.name = imported.name;
   expected.source = imported.source;
+  expected.sequence = imported.sequence;  // the file says what the model takes, the preset what it was trained on
   CHECK(imported == expected);
 }
 
@@ -55,8 +56,8 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
 
 TEST_CASE("keys that bear on no size are ignored and listed in order") {
   const std::vector<std::string> ignored = model_from_huggingface(kLlama3, "config.json").ignored_keys;
-  CHECK(ignored == std::vector<std::string>{"architectures", "attention_dropout", "bos_token_id",
-                                            "max_position_embeddings", "rope_scaling", "torch_dtype"});
+  CHECK(ignored == std::vector<std::string>{"architectures", "attention_dropout", "bos_token_id", "rope_scaling",
+                                            "torch_dtype"});
 }
 
 TEST_CASE("defaults are the family's") {
@@ -65,6 +66,9 @@ TEST_CASE("defaults are the family's") {
     edit(json);
     return model_from_huggingface(json.dump(), "config.json").model;
   };
+  CHECK(edited(kLlama3, [](auto&) {}).sequence == 8192);
+  CHECK(edited(kQwen2, [](auto&) {}).sequence == 0);  // the file does not say
+  CHECK(edited(kGpt2, [](auto&) {}).sequence == 1024);
   CHECK(edited(kGpt2, [](auto&) {}).tied_embeddings);
   CHECK(!edited(kGpt2, [](auto& j) { j["tie_word_embeddings"] = false; }).tied_embeddings);
   CHECK(edited(kGpt2, [](auto& j) { j["n_inner"] = nullptr; }).ffn == 3072);

@@ -258,7 +258,7 @@ class Running(CommandLineTest):
     def test_what_the_backend_cannot_run_is_refused(self):
         self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])
         plan = self.cpu_plan("pp=2,mbs=1")
-        self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt"])
+        self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt", "9 bytes", "longer text"])
         self.refused(2, "run", plan, "--backend", "abacus")
 
 

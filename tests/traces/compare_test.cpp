@@ -84,6 +84,22 @@ TEST_SUITE("unit") {
     CHECK(sum_of_differences(overhead) == overhead.step.measured - overhead.step.predicted);
   }
 
+  TEST_CASE("an action that waits for nothing and starts late is overhead, whatever starts before it elsewhere") {
+    Timeline late = step(2);  // rank 1 posts its receive at 0; rank 0 begins half a second later
+    for (RankTimeline& rank : late.ranks) {
+      for (Span& span : rank.spans) {
+        if (span.action.op == Op::kRecvActivation && span.start == SimTime{0}) continue;
+        span.start += kSecond / 2;
+        span.end += kSecond / 2;
+      }
+    }
+    const Comparison comparison = compare(step(2), {late});
+    CHECK(sum_of_differences(comparison) == comparison.step.measured - comparison.step.predicted);
+    const ErrorCause* overhead = find(comparison, ErrorCause::Kind::kOverhead);
+    REQUIRE(overhead != nullptr);
+    CHECK(overhead->time.measured == kSecond / 2);
+  }
+
   TEST_CASE("a measurement without messages is compared all the same: their time is waiting there") {
     Timeline measured = step(2);
     for (RankTimeline& rank : measured.ranks)

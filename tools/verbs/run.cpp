@@ -26,7 +26,7 @@ int run_verb(const RunArguments& arguments) {
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const RunSpec spec = lower_plan(plan, predicted, {.steps = steps, .seed = arguments.seed, .text = training_text(arguments.text)});
+  const RunSpec spec = lower_plan(plan, predicted, {.steps = steps, .seed = arguments.seed, .text = training_text(arguments.text), .text_name = text_name(arguments.text)});
 
   const RunResult result = run(spec);
 

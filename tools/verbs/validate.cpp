@@ -105,7 +105,7 @@ int validate_verb(const RunArguments& arguments) {
 
   // The prediction stands before anything has run.
   const Predicted predicted = runnable_prediction(plan);
-  const RunSpec spec = lower_plan(plan, predicted, {.steps = kWarmupSteps + steps, .seed = arguments.seed, .text = training_text(arguments.text)});
+  const RunSpec spec = lower_plan(plan, predicted, {.steps = kWarmupSteps + steps, .seed = arguments.seed, .text = training_text(arguments.text), .text_name = text_name(arguments.text)});
   print_note(fmt::format("predicted before the first step: {}", duration_text(seconds(predicted.simulation.makespan))));
   if (!arguments.output.empty()) {
     write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");
