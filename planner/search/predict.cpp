@@ -1,6 +1,7 @@
 #include "planner/search/predict.h"
 
 #include <utility>
+#include <nlohmann/json.hpp>
 
 #include "planner/cost/model_flops.h"
 #include "schedules/forms/strict_json.h"

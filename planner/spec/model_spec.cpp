@@ -1,6 +1,7 @@
 #include "planner/spec/model_spec.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"

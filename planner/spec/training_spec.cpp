@@ -3,6 +3,7 @@
 #include <array>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"

@@ -1,6 +1,7 @@
 #include "planner/cost/calibration.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/cost/collective_price.h"
 #include "planner/cost/kernel_price.h"

@@ -1,6 +1,7 @@
 #include "planner/spec/cluster_spec.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"

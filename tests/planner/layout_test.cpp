@@ -1,6 +1,7 @@
 #include "planner/spec/layout.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/search/layout_conflict.h"
 #include "schedules/error.h"

@@ -1,6 +1,7 @@
 #include "planner/search/plan.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/search/fit_advisor.h"
 #include "tests/planner/fixtures.h"

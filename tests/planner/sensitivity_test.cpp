@@ -6,6 +6,7 @@
 #include <string>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/search/plan.h"
 #include "tests/planner/fixtures.h"
