@@ -23,9 +23,9 @@ struct MeasureOptions {
 /// Every KernelKind's own function over a ladder of shapes, messages by size, all-reduces by size and group.
 ///
 /// A sample is the median over repeats and busy ranks of the time of one call; a call much shorter than the clock's
-/// grain is timed in runs. Every call works on other memory than the one before (32 MiB go round), so weights are as
-/// cold as between two micro-batches of a model that does not fit the cache. GEMMs: 32 to 2048 tokens, 64 to 4096
-/// channels in and out, in the three forms. Shapes for whose 3 repeats the budget does not suffice are left out.
+/// grain is timed in runs. As in a training step, what the kernel before would have made is in the cache; weights,
+/// their gradients and what a forward kept come from memory that goes round in 32 MiB. GEMMs: 32 to 2048 tokens, 64 to
+/// 4096 channels in and out, in the three forms. Shapes for whose 3 repeats the budget does not suffice are left out.
 /// "message" is the time from a send to its receiver's wake-up, half of a round trip, the receive being posted ahead;
 /// "all_reduce" from the moment at which the last rank joins to the wake-up of the slowest.
 /// Throws SpecError if busy_ranks < 1 or the budget is not positive.

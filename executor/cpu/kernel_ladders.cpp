@@ -31,7 +31,7 @@ std::vector<KernelCall> attention_ladder() {
   };
   std::vector<KernelCall> calls;
   for (const KernelKind kind : {KernelKind::kAttentionForward, KernelKind::kAttentionBackward})
-    for (const Heads& heads : {Heads{4, 4, 32}, Heads{4, 4, 64}, Heads{8, 2, 64}, Heads{8, 8, 128}}) {
+    for (const Heads& heads : {Heads{4, 4, 16}, Heads{4, 4, 32}, Heads{4, 4, 64}, Heads{8, 2, 64}, Heads{8, 8, 128}}) {
       for (const std::int64_t sequence : {32, 64, 128, 256, 512, 1024})
         calls.push_back(kernel_call(kind, {1, sequence, heads.heads, heads.kv_heads, heads.head_size, 0}));
       calls.push_back(kernel_call(kind, {4, 128, heads.heads, heads.kv_heads, heads.head_size, 0}));

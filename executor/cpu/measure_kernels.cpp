@@ -21,18 +21,22 @@ constexpr double kLargestPart = 0.1;             // of the time left that one ca
 constexpr int kLeastRepeats = 3;
 constexpr int kMostRepeats = 25;
 
-/// Memory that is handed out slice after slice, round and round. Slices of one call stay valid until the next call.
-class RoundMemory {
+/// Memory that is handed out slice after slice. Slices of one call stay valid until the next call, which goes on behind
+/// them and round and round (cold), or begins at the same place again (hot).
+class Memory {
  public:
-  RoundMemory() { add_block(kRoundElements); }
+  enum class Use : std::uint8_t { kHot, kCold };
+  explicit Memory(Use use) : use_(use) { add_block(use == Use::kCold ? kRoundElements : 1); }
 
   void begin_call() {
     if (blocks_.size() > 1) blocks_.erase(blocks_.begin(), blocks_.end() - 1);
+    if (use_ == Use::kHot) position_ = 0;
   }
 
   float* next(std::int64_t elements) {
     const auto count = static_cast<std::size_t>(elements);
-    if (blocks_.back().size() < 2 * count) add_block(2 * count);
+    const bool ends = position_ + count > blocks_.back().size();
+    if (blocks_.back().size() < 2 * count || (ends && use_ == Use::kHot)) add_block(2 * (position_ + count));
     if (position_ + count > blocks_.back().size()) position_ = 0;
     float* slice = blocks_.back().data() + position_;
     position_ += (count + 15) / 16 * 16;
@@ -46,14 +50,16 @@ class RoundMemory {
     position_ = 0;
   }
 
+  Use use_;
   std::vector<std::vector<float>> blocks_;
   std::size_t position_ = 0;  // in the last block
 };
 
-/// What one thread's kernels work on.
+/// What one thread's kernels work on. As in a training step, what the kernel before has just made is still in the cache
+/// (hot), in memory that has been used before; weights, their gradients and what the forward kept are not (cold).
 struct Operands {
-  RoundMemory read;
-  RoundMemory written;
+  Memory hot{Memory::Use::kHot};
+  Memory cold{Memory::Use::kCold};
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> targets;
   std::vector<float> scratch;
@@ -70,16 +76,17 @@ struct Operands {
 
 void call_gemm(const std::vector<std::int64_t>& shape, Operands& with) {
   const GemmSize size{shape[0], shape[1], shape[2]};
-  const float* a = with.read.next(size.m * size.k);
-  const float* b = with.read.next(size.n * size.k);
-  float* c = with.written.next(size.m * size.n);
-  switch (static_cast<GemmForm>(shape[4])) {
+  const auto form = static_cast<GemmForm>(shape[4]);
+  const float* made = with.hot.next(size.m * size.k);   // x, or dy
+  const float* kept = with.cold.next(size.n * size.k);  // W, or x
+  float* result = (form == GemmForm::kWeightGrad ? with.cold : with.hot).next(size.m * size.n);
+  switch (form) {
     case GemmForm::kForward:
-      return linear_forward(c, a, b, size);
+      return linear_forward(result, made, kept, size);
     case GemmForm::kInputGrad:
-      return linear_input_grad(c, a, b, size);
+      return linear_input_grad(result, made, kept, size);
     case GemmForm::kWeightGrad:
-      return linear_weight_grad(c, a, b, size);
+      return linear_weight_grad(result, made, kept, size);
   }
 }
 
@@ -89,26 +96,25 @@ void call_attention(const KernelCall& call, Operands& with) {
   const std::int64_t tokens = size.batch * size.sequence, query = size.heads * size.head_size;
   const std::int64_t qkv = query + 2 * size.kv_heads * size.head_size;
   with.scratch.resize(static_cast<std::size_t>(attention_scratch_elements(size)));
-  const float* input = with.read.next(tokens * qkv);
   if (call.kind == KernelKind::kAttentionForward)
-    return attention_forward(with.written.next(tokens * query), with.written.next(tokens * size.heads), input, size,
-                             with.scratch.data());
-  attention_backward(with.written.next(tokens * qkv), with.read.next(tokens * query), input,
-                     with.read.next(tokens * query), with.read.next(tokens * size.heads), size, with.scratch.data());
+    return attention_forward(with.hot.next(tokens * query), with.hot.next(tokens * size.heads),
+                             with.hot.next(tokens * qkv), size, with.scratch.data());
+  attention_backward(with.hot.next(tokens * qkv), with.hot.next(tokens * query), with.cold.next(tokens * qkv),
+                     with.cold.next(tokens * query), with.cold.next(tokens * size.heads), size, with.scratch.data());
 }
 
 void call_norm(const KernelCall& call, Operands& with) {
   const NormSize size{call.shape[0], call.shape[1]};
   const NormKind kind = call.shape[2] != 0 ? NormKind::kLayerNorm : NormKind::kRmsNorm;
   const std::int64_t area = size.rows * size.columns;
-  const NormParameters parameters{with.read.next(size.columns), with.read.next(size.columns)};
+  const NormParameters parameters{with.cold.next(size.columns), with.cold.next(size.columns)};
   const CpuKernelSet kernels;
   if (call.kind == KernelKind::kNormForward)
-    return kernels.norm_forward(kind, with.written.next(area), with.written.next(2 * size.rows), with.read.next(area),
+    return kernels.norm_forward(kind, with.hot.next(area), with.hot.next(2 * size.rows), with.hot.next(area),
                                 parameters, size, 1e-5);
-  kernels.norm_backward(kind, with.written.next(area),
-                        {with.written.next(size.columns), with.written.next(size.columns)}, with.read.next(area),
-                        with.read.next(area), with.read.next(area), with.read.next(2 * size.rows), parameters, size);
+  kernels.norm_backward(kind, with.hot.next(area), {with.cold.next(size.columns), with.cold.next(size.columns)},
+                        with.hot.next(area), with.hot.next(area), with.cold.next(area), with.cold.next(2 * size.rows),
+                        parameters, size);
 }
 
 void call_activation(const KernelCall& call, Operands& with) {
@@ -117,8 +123,8 @@ void call_activation(const KernelCall& call, Operands& with) {
   const TransformerLayer layer{.ffn = columns, .mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu};
   const CpuKernelSet kernels;
   if (call.kind == KernelKind::kActivationForward)
-    return kernels.activation_forward(layer, with.written.next(rows * columns), with.read.next(rows * width), rows);
-  kernels.activation_backward(layer, with.written.next(rows * width), with.read.next(rows * columns), rows);
+    return kernels.activation_forward(layer, with.hot.next(rows * columns), with.hot.next(rows * width), rows);
+  kernels.activation_backward(layer, with.cold.next(rows * width), with.hot.next(rows * columns), rows);
 }
 
 void call_embedding(const KernelCall& call, Operands& with) {
@@ -128,10 +134,10 @@ void call_embedding(const KernelCall& call, Operands& with) {
   const LayerWork work{.microbatch = 1, .sequence = rows};
   const CpuKernelSet kernels;
   if (call.kind == KernelKind::kEmbeddingForward)
-    return kernels.embedding_forward(with.written.next(area), with.tokens.data(), with.read.next(kVocab * columns),
-                                     positions ? with.read.next(area) : nullptr, layer, work);
-  kernels.embedding_backward(with.written.next(kVocab * columns), positions ? with.written.next(area) : nullptr,
-                             with.read.next(area), with.tokens.data(), layer, work);
+    return kernels.embedding_forward(with.hot.next(area), with.tokens.data(), with.cold.next(kVocab * columns),
+                                     positions ? with.cold.next(area) : nullptr, layer, work);
+  kernels.embedding_backward(with.cold.next(kVocab * columns), positions ? with.cold.next(area) : nullptr,
+                             with.hot.next(area), with.tokens.data(), layer, work);
 }
 
 void call_other(const KernelCall& call, Operands& with) {
@@ -139,22 +145,21 @@ void call_other(const KernelCall& call, Operands& with) {
   const std::int64_t rows = call.shape[0], columns = call.shape.size() > 1 ? call.shape[1] : 1, area = rows * columns;
   switch (call.kind) {
     case KernelKind::kBiasForward:
-      return kernels.bias_forward(with.written.next(area), with.read.next(columns), rows, columns);
+      return kernels.bias_forward(with.hot.next(area), with.cold.next(columns), rows, columns);
     case KernelKind::kBiasBackward:
-      return kernels.bias_backward(with.written.next(columns), with.read.next(area), rows, columns);
+      return kernels.bias_backward(with.cold.next(columns), with.hot.next(area), rows, columns);
     case KernelKind::kResidualAdd:
-      return kernels.residual_add(with.written.next(area), with.read.next(area), with.read.next(area), rows, columns);
+      return kernels.residual_add(with.hot.next(area), with.hot.next(area), with.hot.next(area), rows, columns);
     case KernelKind::kCrossEntropy:
-      kernels.cross_entropy(with.written.next(area), with.targets.data(), rows, columns,
-                            1.0F / static_cast<float>(rows));
+      kernels.cross_entropy(with.hot.next(area), with.targets.data(), rows, columns, 1.0F / static_cast<float>(rows));
       return;
     case KernelKind::kRotary: {
       const std::int64_t size = call.shape[2], width = columns * size;
-      return kernels.rotary(with.written.next(rows * width), with.rotary.data(),
-                            {rows, 512, columns, size, width, size}, RotaryDirection::kForward);
+      return kernels.rotary(with.hot.next(rows * width), with.rotary.data(), {rows, 512, columns, size, width, size},
+                            RotaryDirection::kForward);
     }
     case KernelKind::kAdamW: {
-      float* tensors = with.written.next(4 * rows);
+      float* tensors = with.cold.next(4 * rows);
       return kernels.adamw_update(tensors, tensors + rows, tensors + 2 * rows, tensors + 3 * rows, rows, AdamW{}, 10);
     }
     default:
@@ -163,8 +168,8 @@ void call_other(const KernelCall& call, Operands& with) {
 }
 
 void call_once(const KernelCall& call, Operands& with) {
-  with.read.begin_call();
-  with.written.begin_call();
+  with.hot.begin_call();
+  with.cold.begin_call();
   switch (call.kind) {
     case KernelKind::kGemm:
       return call_gemm(call.shape, with);
