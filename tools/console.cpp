@@ -17,9 +17,13 @@ DrawOptions terminal_draw_options() {
   return {.width = size.ws_col, .color = true};
 }
 
-void print_answer(std::string_view text) { fmt::print(stdout, "{}", text); }
+void print_answer(std::string_view text) {
+  fmt::print(stdout, "{}", text);
+}
 
-void print_note(std::string_view text) { fmt::print(stderr, "{}\n", text); }
+void print_note(std::string_view text) {
+  fmt::print(stderr, "{}\n", text);
+}
 
 Progress::Progress(std::string_view what) : what_(what), terminal_(isatty(STDERR_FILENO) == 1) {}
 

@@ -1,5 +1,6 @@
 #pragma once
-// What a person reads: answers go to stdout, notes and progress to stderr, so that `--json` keeps stdout to one document.
+// What a person reads: answers go to stdout, notes and progress to stderr, so that `--json` keeps stdout to one
+// document.
 
 #include <string_view>
 
