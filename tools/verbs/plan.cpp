@@ -18,11 +18,17 @@ std::int64_t peak_of(const Prediction& prediction) {
   return *std::ranges::max_element(prediction.peak_memory_bytes);
 }
 
+/// The keys that decide; how the layers split is said in the notes.
+std::string keys_text(Layout layout) {
+  layout.split.clear();
+  return to_text(layout);
+}
+
 std::string ranking_text(const PlannedQuestion& planned) {
   TextTable table{.head = {"", "layout", "step time", "MFU", "bubble", "tokens/s", "peak memory"}};
   for (std::size_t i = 0; i < planned.plans.size(); ++i) {
     const Prediction& p = *planned.plans[i].prediction;
-    table.rows.push_back({std::to_string(i + 1), to_text(planned.plans[i].layout), duration_text(p.step_time.count()),
+    table.rows.push_back({std::to_string(i + 1), keys_text(planned.plans[i].layout), duration_text(p.step_time.count()),
                           fmt::format("{:.1f} %", 100 * p.mfu_ratio), fmt::format("{:.1f} %", 100 * p.bubble_ratio),
                           fmt::format("{:.0f}", p.tokens_per_second), bytes_text(static_cast<double>(peak_of(p)))});
   }
