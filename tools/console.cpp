@@ -22,6 +22,7 @@ void print_answer(std::string_view text) {
 }
 
 void print_note(std::string_view text) {
+  std::fflush(stdout);  // what was answered before stands before the note, wherever the two go
   fmt::print(stderr, "{}\n", text);
 }
 

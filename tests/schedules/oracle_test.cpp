@@ -24,7 +24,8 @@ struct OracleFile {
   std::string text;
 };
 
-/// The compute-only files "<schedule>_p<ranks>_v<chunks>_m<microbatches>..." of one schedule, in the order of their names.
+/// The compute-only files "<schedule>_p<ranks>_v<chunks>_m<microbatches>..." of one schedule, in the order of their
+/// names.
 std::vector<OracleFile> oracle_files(const std::string& schedule) {
   const char* shared = std::getenv("PLUMB_SHARED");
   const fs::path folder = fs::path(shared != nullptr ? shared : "") / "oracles" / "torch_csv";
@@ -65,9 +66,13 @@ void check_equal(const std::string& theirs, std::string_view ours) {
 
 TEST_SUITE_BEGIN("oracle");
 
-TEST_CASE("GPipe equals PyTorch's, action by action") { check_equal("GPipe", "gpipe"); }
+TEST_CASE("GPipe equals PyTorch's, action by action") {
+  check_equal("GPipe", "gpipe");
+}
 
-TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") { check_equal("Interleaved1F1B", "interleaved"); }
+TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") {
+  check_equal("Interleaved1F1B", "interleaved");
+}
 
 TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is") {
   for (const OracleFile& file : oracle_files("1F1B")) {

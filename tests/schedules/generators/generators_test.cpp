@@ -9,7 +9,9 @@
 using namespace plumb;
 
 namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) { return parse_schedule(text).ranks; }
+std::vector<std::vector<Action>> rows(std::string_view text) {
+  return parse_schedule(text).ranks;
+}
 }  // namespace
 
 TEST_CASE("naive runs one micro-batch through and back before the next") {
@@ -22,10 +24,9 @@ TEST_CASE("GPipe runs all forwards, then all backwards in ascending order") {
 }
 
 TEST_CASE("1F1B runs p-1-r forwards ahead on rank r, fewer where there are fewer micro-batches") {
-  CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 4}).ranks ==
-        rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
-             "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n"
-             "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3"));
+  CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 4}).ranks == rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
+                                                                             "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n"
+                                                                             "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3"));
   CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 1}).ranks == rows("0F0 0B0\n1F0 1B0\n2F0 2B0"));
 }
 
@@ -67,7 +68,8 @@ TEST_CASE("interleaved with m not a multiple of p is valid where Megatron's cut 
 }
 
 TEST_CASE("a group smaller than the ranks is refused where it would deadlock") {
-  CHECK_THROWS_AS(make_schedule("interleaved", {.ranks = 4, .microbatches = 8, .chunks = 2, .group = 2}), ScheduleError);
+  CHECK_THROWS_AS(make_schedule("interleaved", {.ranks = 4, .microbatches = 8, .chunks = 2, .group = 2}),
+                  ScheduleError);
   CHECK(validate(make_schedule("interleaved", {.ranks = 4, .microbatches = 2, .chunks = 2, .group = 2})).empty());
   CHECK(validate(make_schedule("interleaved", {.ranks = 4, .microbatches = 12, .chunks = 2, .group = 6})).empty());
 }
