@@ -28,8 +28,9 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int ranks = arguments.ranks > 0 ? arguments.ranks : cores;
   print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", arguments.budget_s, ranks));
+  const MeasureOptions options{.budget = Seconds{arguments.budget_s}, .busy_ranks = ranks, .date = today()};
   const Measurement measurement =
-      measure_cpu({.budget = Seconds{arguments.budget_s}, .busy_ranks = ranks, .date = today()});
+      with_progress("measuring", options.budget, [&options] { return measure_cpu(options); });
   const ClusterSpec cluster = cluster_from_measurement(measurement);
   const nlohmann::ordered_json document = to_json(cluster);
   write_file(arguments.output, document.dump(1) + "\n");

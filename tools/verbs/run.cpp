@@ -32,7 +32,8 @@ int run_verb(const RunArguments& arguments) {
                                    .text = training_text(arguments.text),
                                    .text_name = text_name(arguments.text)});
 
-  const RunResult result = run(spec);
+  const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
+  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
 
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, write_chrome_trace(result.timelines.back()));

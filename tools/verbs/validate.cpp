@@ -132,7 +132,8 @@ int validate_verb(const RunArguments& arguments) {
     print_note(fmt::format("wrote {}", arguments.output));
   }
 
-  const RunResult result = run(spec);
+  const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
+  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
   const std::vector<Timeline> measured(result.timelines.begin() + kWarmupSteps, result.timelines.end());
   const Comparison comparison = compare(predicted.simulation.timeline, measured);
 
