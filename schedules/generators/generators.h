@@ -16,6 +16,19 @@ Schedule gpipe_schedule(const ScheduleParameters& parameters);
 /// ahead, then alternates, then drains.
 Schedule one_f_one_b_schedule(const ScheduleParameters& parameters);
 
+/// Eager 1F1B (Zhuang et al. 2023, Alpa's `1f1b_overlap_friendly`): 1F1B with 2(p-1-r) forwards ahead instead of p-1-r,
+/// so that activations may travel while the rank computes.
+Schedule eager_one_f_one_b_schedule(const ScheduleParameters& parameters);
+
+/// ZB-H1 (Qi et al. 2024): 1F1B with the backward split; rank r keeps r weight gradients back, to run them while it
+/// would wait. All ranks hold the activations of 1F1B's first.
+Schedule zb_h1_schedule(const ScheduleParameters& parameters);
+
+/// ZB-H2 (Qi et al. 2024): 2(p-1-r) forwards ahead and 2r weight gradients kept back. With F = I = W no rank idles
+/// between its first and its last action, for nearly twice the activations; worth it where the optimizer steps rank by
+/// rank.
+Schedule zb_h2_schedule(const ScheduleParameters& parameters);
+
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
 /// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing).
 Schedule pipedream_schedule(const ScheduleParameters& parameters);
@@ -25,5 +38,18 @@ Schedule pipedream_schedule(const ScheduleParameters& parameters);
 /// of the group this is Megatron-LM's order, for m a multiple of max(1, m/p) PyTorch's, otherwise a ragged variant of
 /// both. Throws ScheduleError if the group is smaller than p while m is larger than the group: such an order deadlocks.
 Schedule interleaved_schedule(const ScheduleParameters& parameters);
+
+/// Interleaved zero bubble (PyTorch's InterleavedZeroBubble): `interleaved` with the backward split, one forward a hop
+/// ahead instead of two, and r weight gradients kept back on rank r; with one chunk it is ZB-H1. Throws as interleaved
+/// does.
+Schedule interleaved_zero_bubble_schedule(const ScheduleParameters& parameters);
+
+/// Breadth-first pipeline (Lamy-Poirier 2022; PyTorch's LoopedBFS), looped placement: all micro-batches through a chunk
+/// before the next chunk's turn, and the backwards in the mirrored order, so that each chunk's weights are needed once
+/// a pass.
+Schedule breadth_first_schedule(const ScheduleParameters& parameters);
+
+/// Inference and evaluation: the forwards of all micro-batches, no backward.
+Schedule forward_only_schedule(const ScheduleParameters& parameters);
 
 }  // namespace plumb

@@ -69,6 +69,10 @@ TEST_CASE("GPipe equals PyTorch's, action by action") { check_equal("GPipe", "gp
 
 TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") { check_equal("Interleaved1F1B", "interleaved"); }
 
+TEST_CASE("bfs equals PyTorch's LoopedBFS, action by action") { check_equal("LoopedBFS", "bfs"); }
+
+TEST_CASE("izb equals PyTorch's InterleavedZeroBubble, action by action") { check_equal("InterleavedZeroBubble", "izb"); }
+
 TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is") {
   for (const OracleFile& file : oracle_files("1F1B")) {
     CAPTURE(file.schedule);

@@ -9,7 +9,9 @@
 using namespace plumb;
 
 namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) { return parse_schedule(text).ranks; }
+std::vector<std::vector<Action>> rows(std::string_view text) {
+  return parse_schedule(text).ranks;
+}
 }  // namespace
 
 TEST_CASE("naive runs one micro-batch through and back before the next") {
@@ -22,10 +24,9 @@ TEST_CASE("GPipe runs all forwards, then all backwards in ascending order") {
 }
 
 TEST_CASE("1F1B runs p-1-r forwards ahead on rank r, fewer where there are fewer micro-batches") {
-  CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 4}).ranks ==
-        rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
-             "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n"
-             "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3"));
+  CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 4}).ranks == rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
+                                                                             "1F0 1F1 1B0 1F2 1B1 1F3 1B2 1B3\n"
+                                                                             "2F0 2B0 2F1 2B1 2F2 2B2 2F3 2B3"));
   CHECK(make_schedule("1f1b", {.ranks = 3, .microbatches = 1}).ranks == rows("0F0 0B0\n1F0 1B0\n2F0 2B0"));
 }
 
@@ -41,6 +42,36 @@ TEST_CASE("interleaved runs the chunks of a rank in turn, a group of micro-batch
   CHECK(make_schedule("interleaved", {.ranks = 2, .microbatches = 4, .chunks = 2}).ranks ==
         rows("0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3\n"
              "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3"));
+}
+
+TEST_CASE("eager 1F1B runs 2(p-1-r) forwards ahead on rank r") {
+  CHECK(make_schedule("eager-1f1b", {.ranks = 2, .microbatches = 4}).ranks == rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
+                                                                                   "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"));
+}
+
+TEST_CASE("breadth-first runs each chunk's micro-batches in one go, and goes back the way it came") {
+  CHECK(make_schedule("bfs", {.ranks = 2, .microbatches = 2, .chunks = 2}).ranks ==
+        rows("0F0 0F1 2F0 2F1 2B1 2B0 0B1 0B0\n"
+             "1F0 1F1 3F0 3F1 3B1 3B0 1B1 1B0"));
+}
+
+TEST_CASE("ZB-H1 keeps r weight gradients back on rank r, ZB-H2 2r, and fills the end with them") {
+  CHECK(make_schedule("zb-h1", {.ranks = 2, .microbatches = 3}).ranks == rows("0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2\n"
+                                                                              "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2"));
+  CHECK(make_schedule("zb-h2", {.ranks = 2, .microbatches = 4}).ranks ==
+        rows("0F0 0F1 0F2 0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3\n"
+             "1F0 1I0 1F1 1I1 1F2 1I2 1W0 1F3 1I3 1W1 1W2 1W3"));
+}
+
+TEST_CASE("interleaved zero bubble with one chunk is ZB-H1") {
+  for (int m = 1; m <= 12; ++m) {
+    CHECK(make_schedule("izb", {.ranks = 4, .microbatches = m}).ranks ==
+          make_schedule("zb-h1", {.ranks = 4, .microbatches = m}).ranks);
+  }
+}
+
+TEST_CASE("forward-only has no backward") {
+  CHECK(make_schedule("forward-only", {.ranks = 2, .microbatches = 2}).ranks == rows("0F0 0F1\n1F0 1F1"));
 }
 
 TEST_CASE("every schedule is valid before and after lowering, for any p, v and m") {
@@ -61,13 +92,21 @@ TEST_CASE("every schedule is valid before and after lowering, for any p, v and m
   }
 }
 
+TEST_CASE("every schedule takes 13 ranks and 29 micro-batches") {
+  for (const CatalogueEntry& entry : catalogue()) {
+    CAPTURE(entry.name);
+    CHECK(validate(lower(make_schedule(entry.name, {.ranks = 13, .microbatches = 29}))).empty());
+  }
+}
+
 TEST_CASE("interleaved with m not a multiple of p is valid where Megatron's cut tail deadlocks") {
   CHECK(validate(lower(make_schedule("interleaved", {.ranks = 4, .microbatches = 5, .chunks = 3}))).empty());
   CHECK(validate(lower(make_schedule("interleaved", {.ranks = 13, .microbatches = 29, .chunks = 3}))).empty());
 }
 
 TEST_CASE("a group smaller than the ranks is refused where it would deadlock") {
-  CHECK_THROWS_AS(make_schedule("interleaved", {.ranks = 4, .microbatches = 8, .chunks = 2, .group = 2}), ScheduleError);
+  CHECK_THROWS_AS(make_schedule("interleaved", {.ranks = 4, .microbatches = 8, .chunks = 2, .group = 2}),
+                  ScheduleError);
   CHECK(validate(make_schedule("interleaved", {.ranks = 4, .microbatches = 2, .chunks = 2, .group = 2})).empty());
   CHECK(validate(make_schedule("interleaved", {.ranks = 4, .microbatches = 12, .chunks = 2, .group = 6})).empty());
 }
