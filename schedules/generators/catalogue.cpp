@@ -104,6 +104,12 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
        .make = pipedream_schedule},
+      {.name = "pipedream-2bw",
+       .origin = "Narayanan et al. 2021 (memory-efficient pipeline-parallel DNN training)",
+       .constraint = "batches of p-1 micro-batches or more; asynchronous, two weight versions",
+       .bubble = "0 in the steady state",
+       .activations = "min(p-r, m)",
+       .make = pipedream_2bw_schedule},
   };
   return kEntries;
 }
@@ -120,6 +126,10 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
   if (parameters.group < 0) {
     throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
                                     parameters.group));
+  }
+  if (parameters.batch < 0) {
+    throw ScheduleError(fmt::format("a batch of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
+                                    parameters.batch));
   }
   return entry.make(parameters);
 }

@@ -17,6 +17,8 @@ struct ScheduleParameters {
   int microbatches = 1;  ///< m
   int chunks = 1;        ///< v, stages a rank
   int group = 0;         ///< interleaved: micro-batches that a chunk runs before the next one's turn; 0: the ranks
+  int batch = 0;         ///< pipedream-2bw: micro-batches between two optimizer steps; 0: the ranks
+  bool vertical_sync = false;  ///< pipedream: a micro-batch sees one version of the weights on every stage
 };
 
 struct CatalogueEntry {

@@ -30,8 +30,15 @@ Schedule zb_h1_schedule(const ScheduleParameters& parameters);
 Schedule zb_h2_schedule(const ScheduleParameters& parameters);
 
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
-/// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing).
+/// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing). With
+/// `vertical_sync` every stage uses the version that the micro-batch saw at stage 0.
 Schedule pipedream_schedule(const ScheduleParameters& parameters);
+
+/// PipeDream-2BW (Narayanan et al. 2021): as PipeDream, but one OPTIMIZER_STEP for each `batch` of micro-batches, whose
+/// gradients use the version of one batch ago: two versions on every rank. The last batch may be smaller. Throws
+/// ScheduleError if the batch is smaller than p-1 and not the only one: its successor would start before the version
+/// that it needs is made.
+Schedule pipedream_2bw_schedule(const ScheduleParameters& parameters);
 
 /// Interleaved 1F1B (Narayanan et al. 2021), looped placement: v chunks a rank, micro-batches in groups. The groups are
 /// as equal as m allows and never smaller than `group` (unless there is only one), larger ones first: for m a multiple

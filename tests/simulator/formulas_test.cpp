@@ -113,6 +113,38 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("GPipe with recomputation takes (m+p-1)(F+B) + mR: R is not on the gradients' way between ranks") {
+    // R = F = 3: the last rank recomputes before each of its backwards, the others while they wait or in turn with it.
+    for (int p = 1; p <= 6; ++p) {
+      for (int m = 1; m <= 3 * p; ++m) {
+        const auto time = [&](Checkpoint checkpoint) {
+          const Schedule schedule = make_schedule("gpipe", {.ranks = p, .microbatches = m});
+          return predict(lower(schedule, {.checkpoint = checkpoint}), {3, 4, 2}).makespan;
+        };
+        INFO("p=", p, " m=", m);
+        CHECK(time(Checkpoint::kNever) == seconds((m + p - 1) * (3 + 6)));
+        CHECK(time(Checkpoint::kAlways) == seconds((m + p - 1) * (3 + 6) + m * 3));
+        if (m > 1) CHECK(time(Checkpoint::kExceptLast) == seconds((m + p - 1) * (3 + 6) + (m - 1) * 3));
+      }
+    }
+  }
+
+  TEST_CASE("PipeDream holds p-r weight versions on rank r, PipeDream-2BW two") {
+    for (int p = 2; p <= 6; ++p) {
+      const int m = 4 * p;
+      const auto peak_versions = [&](std::string_view name) {
+        CostTable costs = chunk_cost_table(p, {});
+        for (StageCosts& stage : costs.stages) stage.memory = {.parameter_bytes = 1};
+        return simulate(lowered(name, p, m), costs).peak_memory_bytes;
+      };
+      for (int r = 0; r < p; ++r) {
+        INFO("p=", p, " r=", r);
+        CHECK(peak_versions("pipedream")[r] == p - r);
+        CHECK(peak_versions("pipedream-2bw")[r] == 2);
+      }
+    }
+  }
+
   TEST_CASE("forward-only takes (m+p-1)F and holds one micro-batch") {
     for (int p = 1; p <= 6; ++p) {
       for (int m = 1; m <= 2 * p; ++m) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -35,6 +37,42 @@ TEST_CASE("PipeDream steps its weights behind every backward and keeps the versi
   CHECK(schedule.weights == WeightPolicy::kStashed);
   CHECK(schedule.ranks == rows("0F0 0F1 0B0 0OPTIMIZER_STEP 0B1 0OPTIMIZER_STEP\n"
                                "1F0 1B0 1OPTIMIZER_STEP 1F1 1B1 1OPTIMIZER_STEP"));
+}
+
+TEST_CASE("PipeDream with vertical sync runs the same order under another policy") {
+  const Schedule stashed = make_schedule("pipedream", {.ranks = 3, .microbatches = 5});
+  const Schedule synced = make_schedule("pipedream", {.ranks = 3, .microbatches = 5, .vertical_sync = true});
+  CHECK(synced.weights == WeightPolicy::kVerticalSync);
+  CHECK(synced.ranks == stashed.ranks);
+}
+
+TEST_CASE("PipeDream-2BW steps its weights behind every batch, the last of which may be smaller") {
+  const Schedule schedule = make_schedule("pipedream-2bw", {.ranks = 2, .microbatches = 3});
+  CHECK(schedule.weights == WeightPolicy::kTwoBuffered);
+  CHECK(schedule.ranks == rows("0F0 0F1 0B0 0F2 0B1 0OPTIMIZER_STEP 0B2 0OPTIMIZER_STEP\n"
+                               "1F0 1B0 1F1 1B1 1OPTIMIZER_STEP 1F2 1B2 1OPTIMIZER_STEP"));
+}
+
+TEST_CASE("PipeDream-2BW lists the version of a forward, one batch old, ahead of it, and refuses batches that cannot") {
+  for (int p = 2; p <= 6; ++p) {
+    for (int batch = 1; batch <= p + 1; ++batch) {
+      const ScheduleParameters parameters{.ranks = p, .microbatches = 3 * p, .batch = batch};
+      CAPTURE(p);
+      CAPTURE(batch);
+      if (batch < p - 1) {
+        CHECK_THROWS_AS(make_schedule("pipedream-2bw", parameters), ScheduleError);
+        continue;
+      }
+      for (const std::vector<Action>& actions : make_schedule("pipedream-2bw", parameters).ranks) {
+        int version = 0;
+        for (const Action& action : actions) {
+          if (action.op == Op::kForward) CHECK(version >= std::max(0, action.microbatch / batch - 1));
+          version += action.op == Op::kOptimizerStep;
+        }
+      }
+    }
+  }
+  CHECK_NOTHROW(make_schedule("pipedream-2bw", {.ranks = 6, .microbatches = 2, .batch = 2}));
 }
 
 TEST_CASE("interleaved runs the chunks of a rank in turn, a group of micro-batches each") {
