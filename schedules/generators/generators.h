@@ -29,6 +29,13 @@ Schedule zb_h1_schedule(const ScheduleParameters& parameters);
 /// rank.
 Schedule zb_h2_schedule(const ScheduleParameters& parameters);
 
+/// ZB-auto (Qi et al. 2024; ZB-1p, ZB-1.5p and ZB-2p by `memory_ratio`): the schedule that synthesis/zero_bubble.h
+/// makes for `costs`, with the memory of memory_ratio * p activations a rank, of which I frees
+/// `released_at_input_grad_ratio` and W the rest (the authors' scheduler counts one half). Throws ScheduleError if
+/// memory_ratio is below 1 or the share is not in [0, 1), SpecError if the costs have neither one entry nor one a
+/// stage.
+Schedule zb_auto_schedule(const ScheduleParameters& parameters);
+
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
 /// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing). With
 /// `vertical_sync` every stage uses the version that the micro-batch saw at stage 0.

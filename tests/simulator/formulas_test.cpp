@@ -179,4 +179,48 @@ TEST_SUITE("oracle") {
       CHECK(rate("zb-h2") <= row.h2 + printed);
     }
   }
+  // Their memory counts half of an activation released at I. With all of it released at W no order gets below .1015
+  // and .0478 at 2p (chain_span_bound).
+  TEST_CASE("zb-auto has the bubble rates that Qi et al. print for 1p and 2p, or lower, within the memory") {
+    struct Row {
+      int p, m;
+      double f, i, w, c;
+      double one, two;
+    };
+    for (const Row& row : {Row{8, 24, 18522e-6, 18086e-6, 9337e-6, 601e-6, .1585, .0433},
+                           Row{16, 64, 11307e-6, 11254e-6, 8101e-6, 379e-6, .1088, .0054}}) {
+      for (const auto& [ratio, printed] : {std::pair{1, row.one}, std::pair{2, row.two}}) {
+        const ChunkCosts costs{.forward = {Seconds{row.f}},
+                               .input_grad = {Seconds{row.i}},
+                               .weight_grad = {Seconds{row.w}},
+                               .hop_latency = Seconds{row.c}};
+        const Schedule schedule = make_schedule("zb-auto", {.ranks = row.p,
+                                                            .microbatches = row.m,
+                                                            .memory_ratio = double(ratio),
+                                                            .released_at_input_grad_ratio = 0.5,
+                                                            .costs = costs});
+        CostTable table = chunk_cost_table(row.p, costs);
+        for (StageCosts& stage : table.stages) stage.memory = {.forward_bytes = 2, .released_at_input_grad_bytes = 1};
+        const Simulation result = simulate(lower(schedule), table);
+        CAPTURE(row.p);
+        CAPTURE(ratio);
+        CHECK(result.span_bubble_ratio <= printed + 1.5e-4);  // 1.5B at 2p: .0434, a last digit above theirs
+        CHECK(std::ranges::all_of(result.peak_memory_bytes, [&](auto bytes) { return bytes <= 2 * ratio * row.p; }));
+      }
+    }
+  }
+}
+
+TEST_SUITE("property") {
+  TEST_CASE("zb-auto with all of an activation released at W holds memory_ratio * p activations at most") {
+    for (int p = 1; p <= 5; ++p) {
+      for (int m = 1; m <= 2 * p; ++m) {
+        for (const double ratio : {1.0, 1.5, 2.0}) {
+          const Schedule schedule = make_schedule("zb-auto", {.ranks = p, .microbatches = m, .memory_ratio = ratio});
+          const Simulation result = predict(lower(schedule), {1, 1, 1});
+          CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n <= ratio * p; }));
+        }
+      }
+    }
+  }
 }
