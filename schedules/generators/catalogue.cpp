@@ -98,6 +98,13 @@ const std::vector<CatalogueEntry>& catalogue() {
        .activations = "min(mv, (v-1)g + p) chunks, g the largest group",
        .takes_chunks = true,
        .make = interleaved_zero_bubble_schedule},
+      {.name = "seq1f1b",
+       .origin = "Sun et al. 2024",
+       .constraint = "any m; k slices of equal cost",
+       .bubble = "(p-1)(F+B)/k where m >= p",
+       .activations = "min(p-r-1+k, mk) slices",
+       .takes_slices = true,
+       .make = seq1f1b_schedule},
       {.name = "forward-only",
        .origin = "inference",
        .constraint = "any m; no backward",
@@ -128,6 +135,11 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
   if (parameters.chunks > 1 && !entry.takes_chunks) {
     throw ScheduleError(fmt::format("{} runs one chunk a rank, not {}: leave the chunks out, or use interleaved",
                                     entry.name, parameters.chunks));
+  }
+  require_at_least_one(parameters.slices, "slices");
+  if (parameters.slices > 1 && !entry.takes_slices) {
+    throw ScheduleError(fmt::format("{} does not cut sequences into {} slices: leave the slices out, or use seq1f1b",
+                                    entry.name, parameters.slices));
   }
   if (parameters.group < 0) {
     throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",

@@ -63,6 +63,11 @@ Schedule interleaved_zero_bubble_schedule(const ScheduleParameters& parameters);
 /// a pass.
 Schedule breadth_first_schedule(const ScheduleParameters& parameters);
 
+/// Seq1F1B (Sun et al. 2024): 1F1B whose units are the `slices` k of each micro-batch's sequence; forwards ascend
+/// through the slices, backwards descend, since a slice attends to those before it. Rank r runs min(p-r-2+k, mk) units
+/// ahead.
+Schedule seq1f1b_schedule(const ScheduleParameters& parameters);
+
 /// Inference and evaluation: the forwards of all micro-batches, no backward.
 Schedule forward_only_schedule(const ScheduleParameters& parameters);
 

@@ -11,7 +11,7 @@
 namespace plumb {
 namespace {
 
-constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.875, 1.0};
+constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.95, 1.0};
 
 struct Candidate {
   std::vector<ListRule> rules;
@@ -43,8 +43,8 @@ Candidate best_regular(const ChainCosts& costs, double patience, SimTime bound) 
   const int p = static_cast<int>(costs.forward.size());
   Candidate best;
   for (const int forward_first_ranks : {0, p / 2, p}) {
-    for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
-      for (const double more : {0.0, 0.5, 1.0, 1.5}) {
+    for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
+      for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
         Candidate next = candidate(costs, regular_rules(p, forwards_by_hop, more, patience, forward_first_ranks));
         if (next.span < best.span) best = std::move(next);
         if (best.span <= bound) return best;

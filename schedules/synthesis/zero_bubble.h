@@ -16,7 +16,7 @@ struct Synthesis {
   SimTime bound{0};   ///< chain_span_bound
 };
 
-/// The best of a few hundred list schedules: warm-ups from that of 1F1B to two and a half times as long, several
+/// The best of a thousand list schedules: warm-ups from that of 1F1B to two and a half times as long, several
 /// degrees of patience with gaps, forwards or input gradients first; then one rank's rule at a time is varied as long
 /// as that shortens the span. Stops early at the bound.
 /// Throws ScheduleError if the lists are not equally long, are empty, or a rank cannot hold one activation.

@@ -108,6 +108,30 @@ TEST_CASE("interleaved zero bubble with one chunk is ZB-H1") {
   }
 }
 
+TEST_CASE("Seq1F1B runs slices forth in F and back in B") {
+  CHECK(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}).ranks ==
+        rows("0F0 0F0/1 0F1 0B0/1 0F1/1 0B0 0B1/1 0B1\n"
+             "1F0 1F0/1 1B0/1 1F1 1B0 1F1/1 1B1/1 1B1"));
+}
+
+TEST_CASE("Seq1F1B is valid for any p, m and k, and one slice is 1F1B") {
+  for (int p = 1; p <= 6; ++p) {
+    for (int m = 1; m <= 2 * p; ++m) {
+      for (int k = 2; k <= 5; ++k) {
+        CAPTURE(p);
+        CAPTURE(m);
+        CAPTURE(k);
+        const Schedule schedule = make_schedule("seq1f1b", {.ranks = p, .microbatches = m, .slices = k});
+        CHECK(validate(schedule).empty());
+        CHECK(validate(lower(schedule)).empty());
+      }
+      const ScheduleParameters whole{.ranks = p, .microbatches = m};
+      CHECK(make_schedule("seq1f1b", whole).ranks == make_schedule("1f1b", whole).ranks);
+    }
+  }
+  CHECK_THROWS_AS(make_schedule("1f1b", {.slices = 2}), ScheduleError);
+}
+
 TEST_CASE("forward-only has no backward") {
   CHECK(make_schedule("forward-only", {.ranks = 2, .microbatches = 2}).ranks == rows("0F0 0F1\n1F0 1F1"));
 }
