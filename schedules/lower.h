@@ -4,6 +4,7 @@
 //
 //   Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}));
 
+#include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -15,10 +16,11 @@ struct DataParallel {
 };
 
 struct LoweringOptions {
+  Checkpoint checkpoint = Checkpoint::kNever;  ///< which micro-batches get an R of their own
   DataParallel data;
 };
 
-/// The schedule with its optimizer steps, data-parallel collectives (if enabled) and messages.
+/// The schedule with its recomputation, optimizer steps, data-parallel collectives (if enabled) and messages.
 /// Throws ScheduleError if it has messages already, or if there is no such ZeRO stage.
 Schedule lower(const Schedule& schedule, const LoweringOptions& options = {});
 

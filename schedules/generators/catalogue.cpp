@@ -53,6 +53,12 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-1)(F+B)",
        .activations = "min(p-r, m)",
        .make = one_f_one_b_schedule},
+      {.name = "eager-1f1b",
+       .origin = "Zhuang et al. 2023 (Alpa)",
+       .constraint = "any m",
+       .bubble = "(p-1)(F+B)",
+       .activations = "min(2(p-r)-1, m)",
+       .make = eager_one_f_one_b_schedule},
       {.name = "interleaved",
        .origin = "Megatron-LM, Narayanan et al. 2021",
        .constraint = "any m; best where p divides m",
@@ -60,12 +66,63 @@ const std::vector<CatalogueEntry>& catalogue() {
        .activations = "min(mv, 2(p-1-r) + (v-1)g + 1) chunks, g the largest group",
        .takes_chunks = true,
        .make = interleaved_schedule},
+      {.name = "bfs",
+       .origin = "Lamy-Poirier 2022; PyTorch's LoopedBFS",
+       .constraint = "any m; best where m >= p",
+       .bubble = "(p-1)(F+B)/v where m >= p",
+       .activations = "mv chunks",
+       .takes_chunks = true,
+       .make = breadth_first_schedule},
+      {.name = "zb-h1",
+       .origin = "Qi et al. 2024",
+       .constraint = "any m; splits the backward",
+       .bubble = "(p-1)(F+I-W) where m >= p and F, I >= W",
+       .activations = "min(p, m)",
+       .make = zb_h1_schedule},
+      {.name = "zb-h2",
+       .origin = "Qi et al. 2024",
+       .constraint = "any m; best where m >= 2p-1; splits the backward",
+       .bubble = "span (p-1)(F+I-2W), makespan (p-1)(F + max(0, I-2W)), where m >= 2p-1 and F, I >= W",
+       .activations = "min(2p-1, m)",
+       .make = zb_h2_schedule},
+      {.name = "zb-auto",
+       .origin = "Qi et al. 2024 (ZB-1p, ZB-1.5p, ZB-2p)",
+       .constraint = "any m; splits the backward; made for given costs and memory",
+       .bubble = "no formula: the synthesis states its lower bound",
+       .activations = "at most min(kp, m), k the memory ratio (1, 1.5, 2)",
+       .make = zb_auto_schedule},
+      {.name = "izb",
+       .origin = "PyTorch's InterleavedZeroBubble, 2024",
+       .constraint = "any m; best where p divides m; splits the backward",
+       .bubble = "(p-1)(F+I-W)/v where p divides m and F = I = W",
+       .activations = "min(mv, (v-1)g + p) chunks, g the largest group",
+       .takes_chunks = true,
+       .make = interleaved_zero_bubble_schedule},
+      {.name = "seq1f1b",
+       .origin = "Sun et al. 2024",
+       .constraint = "any m; k slices of equal cost",
+       .bubble = "(p-1)(F+B)/k where m >= p",
+       .activations = "min(p-r-1+k, mk) slices",
+       .takes_slices = true,
+       .make = seq1f1b_schedule},
+      {.name = "forward-only",
+       .origin = "inference",
+       .constraint = "any m; no backward",
+       .bubble = "(p-1)F",
+       .activations = "1",
+       .make = forward_only_schedule},
       {.name = "pipedream",
        .origin = "PipeDream, Narayanan et al. 2019",
        .constraint = "any m; asynchronous, stashes weights",
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
        .make = pipedream_schedule},
+      {.name = "pipedream-2bw",
+       .origin = "Narayanan et al. 2021 (memory-efficient pipeline-parallel DNN training)",
+       .constraint = "batches of p-1 micro-batches or more; asynchronous, two weight versions",
+       .bubble = "0 in the steady state",
+       .activations = "min(p-r, m)",
+       .make = pipedream_2bw_schedule},
   };
   return kEntries;
 }
@@ -79,9 +136,18 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
     throw ScheduleError(fmt::format("{} runs one chunk a rank, not {}: leave the chunks out, or use interleaved",
                                     entry.name, parameters.chunks));
   }
+  require_at_least_one(parameters.slices, "slices");
+  if (parameters.slices > 1 && !entry.takes_slices) {
+    throw ScheduleError(fmt::format("{} does not cut sequences into {} slices: leave the slices out, or use seq1f1b",
+                                    entry.name, parameters.slices));
+  }
   if (parameters.group < 0) {
     throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
                                     parameters.group));
+  }
+  if (parameters.batch < 0) {
+    throw ScheduleError(fmt::format("a batch of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
+                                    parameters.batch));
   }
   return entry.make(parameters);
 }

@@ -74,6 +74,29 @@ TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") {
   check_equal("Interleaved1F1B", "interleaved");
 }
 
+TEST_CASE("bfs equals PyTorch's LoopedBFS, action by action") { check_equal("LoopedBFS", "bfs"); }
+
+TEST_CASE("izb equals PyTorch's InterleavedZeroBubble, action by action") { check_equal("InterleavedZeroBubble", "izb"); }
+
+TEST_CASE("seq1f1b equals its authors' order for p=4, m=8, k=4") {
+  const char* shared = std::getenv("PLUMB_SHARED");
+  std::ifstream file(fs::path(shared != nullptr ? shared : "") / "oracles/zero_bubble/Seq1F1B_k4_p4_m8.txt");
+  if (!file) {
+    MESSAGE("skipped: no Seq1F1B_k4_p4_m8.txt (PLUMB_SHARED does not hold it)");
+    return;
+  }
+  const Schedule made = make_schedule("seq1f1b", {.ranks = 4, .microbatches = 8, .slices = 4});
+  for (int r = 0; r < 4; ++r) {
+    std::string theirs, ours;
+    std::getline(file, theirs);  // "F0.0 F0.1 ... BW0.3": micro-batch and slice
+    for (const Action& a : made.ranks[r]) {
+      if (!ours.empty()) ours += ' ';
+      ours += (a.op == Op::kForward ? "F" : "BW") + std::to_string(a.microbatch) + "." + std::to_string(a.part);
+    }
+    CHECK(ours == theirs);
+  }
+}
+
 TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is") {
   for (const OracleFile& file : oracle_files("1F1B")) {
     CAPTURE(file.schedule);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -37,11 +39,101 @@ TEST_CASE("PipeDream steps its weights behind every backward and keeps the versi
                                "1F0 1B0 1OPTIMIZER_STEP 1F1 1B1 1OPTIMIZER_STEP"));
 }
 
+TEST_CASE("PipeDream with vertical sync runs the same order under another policy") {
+  const Schedule stashed = make_schedule("pipedream", {.ranks = 3, .microbatches = 5});
+  const Schedule synced = make_schedule("pipedream", {.ranks = 3, .microbatches = 5, .vertical_sync = true});
+  CHECK(synced.weights == WeightPolicy::kVerticalSync);
+  CHECK(synced.ranks == stashed.ranks);
+}
+
+TEST_CASE("PipeDream-2BW steps its weights behind every batch, the last of which may be smaller") {
+  const Schedule schedule = make_schedule("pipedream-2bw", {.ranks = 2, .microbatches = 3});
+  CHECK(schedule.weights == WeightPolicy::kTwoBuffered);
+  CHECK(schedule.ranks == rows("0F0 0F1 0B0 0F2 0B1 0OPTIMIZER_STEP 0B2 0OPTIMIZER_STEP\n"
+                               "1F0 1B0 1F1 1B1 1OPTIMIZER_STEP 1F2 1B2 1OPTIMIZER_STEP"));
+}
+
+TEST_CASE("PipeDream-2BW lists the version of a forward, one batch old, ahead of it, and refuses batches that cannot") {
+  for (int p = 2; p <= 6; ++p) {
+    for (int batch = 1; batch <= p + 1; ++batch) {
+      const ScheduleParameters parameters{.ranks = p, .microbatches = 3 * p, .batch = batch};
+      CAPTURE(p);
+      CAPTURE(batch);
+      if (batch < p - 1) {
+        CHECK_THROWS_AS(make_schedule("pipedream-2bw", parameters), ScheduleError);
+        continue;
+      }
+      for (const std::vector<Action>& actions : make_schedule("pipedream-2bw", parameters).ranks) {
+        int version = 0;
+        for (const Action& action : actions) {
+          if (action.op == Op::kForward) CHECK(version >= std::max(0, action.microbatch / batch - 1));
+          version += action.op == Op::kOptimizerStep;
+        }
+      }
+    }
+  }
+  CHECK_NOTHROW(make_schedule("pipedream-2bw", {.ranks = 6, .microbatches = 2, .batch = 2}));
+}
+
 TEST_CASE("interleaved runs the chunks of a rank in turn, a group of micro-batches each") {
   // Megatron-LM's order for p=2, v=2, m=4: rank 1 runs one group (2) ahead, rank 0 two more.
   CHECK(make_schedule("interleaved", {.ranks = 2, .microbatches = 4, .chunks = 2}).ranks ==
         rows("0F0 0F1 2F0 2F1 0F2 2B0 0F3 2B1 2F2 0B0 2F3 0B1 2B2 2B3 0B2 0B3\n"
              "1F0 1F1 3F0 3B0 3F1 3B1 1F2 1B0 1F3 1B1 3F2 3B2 3F3 3B3 1B2 1B3"));
+}
+
+TEST_CASE("eager 1F1B runs 2(p-1-r) forwards ahead on rank r") {
+  CHECK(make_schedule("eager-1f1b", {.ranks = 2, .microbatches = 4}).ranks == rows("0F0 0F1 0F2 0B0 0F3 0B1 0B2 0B3\n"
+                                                                                   "1F0 1B0 1F1 1B1 1F2 1B2 1F3 1B3"));
+}
+
+TEST_CASE("breadth-first runs each chunk's micro-batches in one go, and goes back the way it came") {
+  CHECK(make_schedule("bfs", {.ranks = 2, .microbatches = 2, .chunks = 2}).ranks ==
+        rows("0F0 0F1 2F0 2F1 2B1 2B0 0B1 0B0\n"
+             "1F0 1F1 3F0 3F1 3B1 3B0 1B1 1B0"));
+}
+
+TEST_CASE("ZB-H1 keeps r weight gradients back on rank r, ZB-H2 2r, and fills the end with them") {
+  CHECK(make_schedule("zb-h1", {.ranks = 2, .microbatches = 3}).ranks == rows("0F0 0F1 0I0 0W0 0F2 0I1 0W1 0I2 0W2\n"
+                                                                              "1F0 1I0 1F1 1I1 1W0 1F2 1I2 1W1 1W2"));
+  CHECK(make_schedule("zb-h2", {.ranks = 2, .microbatches = 4}).ranks ==
+        rows("0F0 0F1 0F2 0I0 0W0 0F3 0I1 0W1 0I2 0W2 0I3 0W3\n"
+             "1F0 1I0 1F1 1I1 1F2 1I2 1W0 1F3 1I3 1W1 1W2 1W3"));
+}
+
+TEST_CASE("interleaved zero bubble with one chunk is ZB-H1") {
+  for (int m = 1; m <= 12; ++m) {
+    CHECK(make_schedule("izb", {.ranks = 4, .microbatches = m}).ranks ==
+          make_schedule("zb-h1", {.ranks = 4, .microbatches = m}).ranks);
+  }
+}
+
+TEST_CASE("Seq1F1B runs slices forth in F and back in B") {
+  CHECK(make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}).ranks ==
+        rows("0F0 0F0/1 0F1 0B0/1 0F1/1 0B0 0B1/1 0B1\n"
+             "1F0 1F0/1 1B0/1 1F1 1B0 1F1/1 1B1/1 1B1"));
+}
+
+TEST_CASE("Seq1F1B is valid for any p, m and k, and one slice is 1F1B") {
+  for (int p = 1; p <= 6; ++p) {
+    for (int m = 1; m <= 2 * p; ++m) {
+      for (int k = 2; k <= 5; ++k) {
+        CAPTURE(p);
+        CAPTURE(m);
+        CAPTURE(k);
+        const Schedule schedule = make_schedule("seq1f1b", {.ranks = p, .microbatches = m, .slices = k});
+        CHECK(validate(schedule).empty());
+        CHECK(validate(lower(schedule)).empty());
+      }
+      const ScheduleParameters whole{.ranks = p, .microbatches = m};
+      CHECK(make_schedule("seq1f1b", whole).ranks == make_schedule("1f1b", whole).ranks);
+    }
+  }
+  CHECK_THROWS_AS(make_schedule("1f1b", {.slices = 2}), ScheduleError);
+}
+
+TEST_CASE("forward-only has no backward") {
+  CHECK(make_schedule("forward-only", {.ranks = 2, .microbatches = 2}).ranks == rows("0F0 0F1\n1F0 1F1"));
 }
 
 TEST_CASE("every schedule is valid before and after lowering, for any p, v and m") {
@@ -59,6 +151,13 @@ TEST_CASE("every schedule is valid before and after lowering, for any p, v and m
         }
       }
     }
+  }
+}
+
+TEST_CASE("every schedule takes 13 ranks and 29 micro-batches") {
+  for (const CatalogueEntry& entry : catalogue()) {
+    CAPTURE(entry.name);
+    CHECK(validate(lower(make_schedule(entry.name, {.ranks = 13, .microbatches = 29}))).empty());
   }
 }
 
