@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
-#include "schedules/synthesis/list_scheduler.h"
+#include "schedules/synthesis/chain_scheduler.h"
 
 namespace plumb {
 namespace {
@@ -14,23 +14,23 @@ namespace {
 constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.95, 1.0};
 
 struct Candidate {
-  std::vector<ListRule> rules;
+  std::vector<ChainRule> rules;
   std::vector<std::vector<Action>> orders;
   SimTime span = SimTime::max();
 };
 
-Candidate candidate(const ChainCosts& costs, std::vector<ListRule> rules) {
+Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules) {
   Candidate made;
   made.rules = std::move(rules);
-  made.orders = list_schedule(costs, made.rules);
+  made.orders = schedule_chain(costs, made.rules);
   made.span = chain_span(costs, made.orders);
   return made;
 }
 
 /// The same rule on every rank but for the warm-up, which grows by `forwards_by_hop` for each rank behind.
-std::vector<ListRule> regular_rules(int ranks, double forwards_by_hop, double more, double patience,
+std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double more, double patience,
                                     int forward_first_ranks) {
-  std::vector<ListRule> rules;
+  std::vector<ChainRule> rules;
   for (int r = 0; r < ranks; ++r) {
     rules.push_back({.max_in_flight = 1 + static_cast<int>(forwards_by_hop * (ranks - 1 - r) + more),
                      .patience = patience,
@@ -55,8 +55,8 @@ Candidate best_regular(const ChainCosts& costs, double patience, SimTime bound) 
 }
 
 /// The rules of a rank that are like `rule` but for one number.
-std::vector<ListRule> variations(const ListRule& rule) {
-  std::vector<ListRule> varied;
+std::vector<ChainRule> variations(const ChainRule& rule) {
+  std::vector<ChainRule> varied;
   for (const int step : {-2, -1, 1, 2}) {
     varied.push_back(rule);
     varied.back().max_in_flight = std::max(1, rule.max_in_flight + step);
@@ -75,8 +75,8 @@ Candidate improved(const ChainCosts& costs, Candidate best, SimTime bound) {
   for (SimTime before = SimTime::max(); best.span < before && best.span > bound;) {
     before = best.span;
     for (std::size_t r = 0; r < best.rules.size(); ++r) {
-      for (const ListRule& rule : variations(best.rules[r])) {
-        std::vector<ListRule> rules = best.rules;
+      for (const ChainRule& rule : variations(best.rules[r])) {
+        std::vector<ChainRule> rules = best.rules;
         rules[r] = rule;
         Candidate next = candidate(costs, std::move(rules));
         if (next.span < best.span) best = std::move(next);

@@ -1,4 +1,4 @@
-#include "schedules/synthesis/list_scheduler.h"
+#include "schedules/synthesis/chain_scheduler.h"
 
 #include <algorithm>
 #include <queue>
@@ -24,7 +24,7 @@ struct RankState {
 
 class ListScheduler {
  public:
-  ListScheduler(const ChainCosts& costs, const std::vector<ListRule>& rules)
+  ListScheduler(const ChainCosts& costs, const std::vector<ChainRule>& rules)
       : costs_(costs), rules_(rules), ranks_(costs.forward.size()) {
     const auto microbatches = static_cast<std::size_t>(costs.microbatches);
     for (RankState& rank : ranks_) {
@@ -101,14 +101,14 @@ class ListScheduler {
   void wake(int r, SimTime time) { decisions_.emplace(time, r); }
 
   const ChainCosts& costs_;
-  const std::vector<ListRule>& rules_;
+  const std::vector<ChainRule>& rules_;
   std::vector<RankState> ranks_;
   std::priority_queue<std::tuple<SimTime, int>, std::vector<std::tuple<SimTime, int>>, std::greater<>> decisions_;
 };
 
 }  // namespace
 
-std::vector<std::vector<Action>> list_schedule(const ChainCosts& costs, const std::vector<ListRule>& rules) {
+std::vector<std::vector<Action>> schedule_chain(const ChainCosts& costs, const std::vector<ChainRule>& rules) {
   return ListScheduler(costs, rules).run();
 }
 
