@@ -6,6 +6,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
 #include "schedules/validate.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -37,7 +38,7 @@ Schedule read_schedule(const std::string& path) {
   return schedule;
 }
 
-Schedule schedule_input(const ScheduleArguments& arguments) {
+Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   if (names_schedule_file(arguments.name)) {
     const Schedule schedule = read_schedule(arguments.name);
     const std::vector<Violation> violations = validate(schedule);
@@ -52,7 +53,20 @@ Schedule schedule_input(const ScheduleArguments& arguments) {
   return make_schedule(arguments.name, {.ranks = arguments.ranks,
                                         .microbatches = arguments.microbatches,
                                         .chunks = arguments.chunks,
-                                        .group = arguments.group});
+                                        .group = arguments.group,
+                                        .slices = arguments.slices,
+                                        .batch = arguments.batch,
+                                        .vertical_sync = arguments.vertical_sync,
+                                        .memory_ratio = arguments.memory_ratio,
+                                        .costs = costs});
+}
+
+Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
+  if (has_messages(schedule)) return schedule;
+  const Checkpoint checkpoint = arguments.checkpoint == "always"        ? Checkpoint::kAlways
+                                : arguments.checkpoint == "except_last" ? Checkpoint::kExceptLast
+                                                                        : Checkpoint::kNever;
+  return lower(schedule, {.checkpoint = checkpoint});
 }
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {

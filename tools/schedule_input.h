@@ -1,6 +1,7 @@
 #pragma once
 // A schedule as the command line names it: a name of the catalogue with numbers, or a file by its ending.
 
+#include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "tools/verbs/verbs.h"
 
@@ -13,8 +14,12 @@ bool names_schedule_file(const std::string& name);
 /// for an ending other than .txt and .csv.
 Schedule read_schedule(const std::string& path);
 
-/// Made or read, and valid. Throws ScheduleError with file, place and rule where it is not, and for missing numbers.
-Schedule schedule_input(const ScheduleArguments& arguments);
+/// Made or read, and valid. `costs` are what a schedule that is made for costs is made for. Throws ScheduleError with
+/// file, place and rule where it is not, and for missing numbers.
+Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
+
+/// The schedule with messages, optimizer steps and recomputation; as it is if it has messages already.
+Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments);
 
 /// Text or PyTorch's CSV, as the ending says.
 std::string schedule_file_text(const Schedule& schedule, const std::string& path);

@@ -5,7 +5,6 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
 #include "schedules/validate.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"
@@ -57,20 +56,20 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments) {
 
 int schedule_make_verb(const ScheduleVerbArguments& arguments) {
   Schedule schedule = schedule_input(arguments.schedule);
-  if (arguments.lowered) schedule = lower(schedule);
+  if (arguments.lowered) schedule = lowered_input(schedule, arguments.schedule);
   write_or_print(schedule, arguments.output);
   return kDone;
 }
 
 int schedule_convert_verb(const ScheduleVerbArguments& arguments) {
   const Schedule schedule = schedule_input(arguments.schedule);
-  write_or_print(arguments.lowered ? lower(schedule) : schedule, arguments.output);
+  write_or_print(arguments.lowered ? lowered_input(schedule, arguments.schedule) : schedule, arguments.output);
   return kDone;
 }
 
 int schedule_show_verb(const ScheduleVerbArguments& arguments) {
   const Schedule schedule = schedule_input(arguments.schedule);
-  const Schedule lowered = has_messages(schedule) ? schedule : lower(schedule);
+  const Schedule lowered = lowered_input(schedule, arguments.schedule);
   const Simulation simulation = simulate(lowered, chunk_cost_table(static_cast<int>(schedule.stages.size()), {}));
   print_answer(draw(simulation.timeline, terminal_draw_options()));
   return kDone;

@@ -3,7 +3,6 @@
 
 #include "planner/search/plan.h"
 #include "schedules/error.h"
-#include "schedules/lower.h"
 #include "schedules/validate.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"
@@ -41,8 +40,8 @@ void report(const Simulation& simulation, const ReportContext& context, const st
 
 int simulate_schedule(const SimulateArguments& arguments) {
   const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
-  const Schedule order = schedule_input(arguments.schedule);
-  const Schedule lowered = has_messages(order) ? order : lower(order);
+  const Schedule order = schedule_input(arguments.schedule, costs.chunk);
+  const Schedule lowered = lowered_input(order, arguments.schedule);
   const Simulation simulation = simulate(lowered, costs_for(costs, order), options_of(arguments));
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
                               .unit = costs.unit,

@@ -46,6 +46,11 @@ struct ScheduleArguments {
   int microbatches = 0;
   int chunks = 1;
   int group = 0;
+  int slices = 1;
+  int batch = 0;
+  bool vertical_sync = false;
+  double memory_ratio = 1;
+  std::string checkpoint = "never";  ///< when lowered: never, except_last, always
 };
 
 struct SimulateArguments {
