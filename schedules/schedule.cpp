@@ -69,4 +69,11 @@ std::vector<StagePlace> snake_placement(int ranks, int stages) {
   return places;
 }
 
+std::vector<StagePlace> bidirectional_placement(int ranks) {
+  std::vector<StagePlace> places;
+  for (int s = 0; s < ranks; ++s) places.push_back({.rank = s, .model_part = s, .lane = 0});
+  for (int s = 0; s < ranks; ++s) places.push_back({.rank = ranks - 1 - s, .model_part = s, .lane = 1});
+  return places;
+}
+
 }  // namespace plumb

@@ -66,6 +66,26 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
        .make = pipedream_schedule},
+      {.name = "zb-v",
+       .origin = "Qi et al. 2024",
+       .constraint = "any m; best where m >= 2p-1",
+       .bubble = "(p-1)F/2 at F=I=W where m >= 2p-1; none of the span",
+       .activations = "2p chunks where m >= 2p-1, otherwise fewer",
+       .chunks = 2,
+       .make = zb_v_schedule},
+      {.name = "dualpipev",
+       .origin = "DeepSeek-AI and Sea AI Lab 2025",
+       .constraint = "any m; best where m >= 2p",
+       .bubble = "(p-1)F at F=I=W where m >= 2p, if overlap gains nothing",
+       .activations = "2p+1 chunks where m >= 2p, otherwise fewer",
+       .chunks = 2,
+       .make = dualpipev_schedule},
+      {.name = "dualpipe",
+       .origin = "DeepSeek-V3, DeepSeek-AI 2024",
+       .constraint = "p even, m even, m >= 2p",
+       .bubble = "(p-2)F at F=I=W, if overlap gains nothing",
+       .activations = "p+1, over both copies",
+       .make = dualpipe_schedule},
   };
   return kEntries;
 }
@@ -75,9 +95,9 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
   require_at_least_one(parameters.ranks, "ranks");
   require_at_least_one(parameters.microbatches, "micro-batches");
   require_at_least_one(parameters.chunks, "chunks");
-  if (parameters.chunks > 1 && !entry.takes_chunks) {
-    throw ScheduleError(fmt::format("{} runs one chunk a rank, not {}: leave the chunks out, or use interleaved",
-                                    entry.name, parameters.chunks));
+  if (parameters.chunks > 1 && !entry.takes_chunks && parameters.chunks != entry.chunks) {
+    throw ScheduleError(fmt::format("{} runs {} a rank, not {}: leave the chunks out, or use interleaved", entry.name,
+                                    entry.chunks == 1 ? "one chunk" : "two chunks", parameters.chunks));
   }
   if (parameters.group < 0) {
     throw ScheduleError(fmt::format("a group of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",

@@ -26,4 +26,17 @@ Schedule pipedream_schedule(const ScheduleParameters& parameters);
 /// both. Throws ScheduleError if the group is smaller than p while m is larger than the group: such an order deadlocks.
 Schedule interleaved_schedule(const ScheduleParameters& parameters);
 
+/// ZB-V (Qi et al. 2024) in the hand-written order of PyTorch's ScheduleZBVZeroBubble: two chunks a rank on a V, split
+/// backwards, no bubble inside at F = I = W. For m < 2p-1 the order of 2p-1 micro-batches without those there are not.
+Schedule zb_v_schedule(const ScheduleParameters& parameters);
+
+/// DualPipeV (DeepSeek-AI, Sea AI Lab 2025), DualPipe cut in half: the eight steps of dualpipe on the two chunks of a V,
+/// forwards overlapped with backwards. For m < 2p the order of 2p micro-batches without those there are not.
+Schedule dualpipev_schedule(const ScheduleParameters& parameters);
+
+/// DualPipe (DeepSeek-V3, 2024): two lanes in opposite directions over copies of each model part, half of the
+/// micro-batches each, forwards of one overlapped with backwards of the other. Throws ScheduleError unless p and m are
+/// even and m >= 2p.
+Schedule dualpipe_schedule(const ScheduleParameters& parameters);
+
 }  // namespace plumb

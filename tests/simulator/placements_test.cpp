@@ -1,0 +1,67 @@
+// Closed forms of the schedules on a V, a snake or two lanes, exactly: free links, F = I = W = 1 s of a chunk.
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "tests/simulator/support.h"
+
+using namespace plumb;
+
+namespace {
+
+struct Measured {
+  SimTime bubble{0};       ///< makespan without what a rank computes
+  SimTime span_bubble{0};  ///< the same of the longest span
+  std::vector<int> peaks;
+};
+
+Measured measure(std::string_view name, int p, int m, int chunks = 1) {
+  const Schedule schedule = lowered(name, p, m, chunks);
+  const Simulation result = simulate(schedule, chunk_cost_table(stage_count(schedule), {}));
+  SimTime span{0};
+  for (int r = 0; r < p; ++r) span = std::max(span, result.last_end[r] - result.first_start[r]);
+  return {result.makespan - result.busy[0], span - result.busy[0], result.peak_activations};
+}
+
+bool all_equal(const std::vector<int>& values, int to) {
+  return std::ranges::all_of(values, [to](int value) { return value == to; });
+}
+
+}  // namespace
+
+TEST_SUITE("property") {
+  TEST_CASE("ZB-V waits for nothing but its first forward, and holds 2p chunks on every rank") {
+    for (int p = 1; p <= 8; ++p) {
+      for (int m = 2 * p - 1; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("zb-v", p, m);
+        CHECK(measured.bubble == (p - 1) * kSecond);
+        CHECK(measured.span_bubble == SimTime{0});
+        CHECK(all_equal(measured.peaks, 2 * p));
+      }
+    }
+  }
+
+  TEST_CASE("DualPipeV idles for 2(p-1) chunks if overlap gains nothing, and holds 2p+1") {
+    for (int p = 1; p <= 8; ++p) {
+      for (int m = 2 * p; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("dualpipev", p, m);
+        CHECK(measured.bubble == 2 * (p - 1) * kSecond);
+        CHECK(all_equal(measured.peaks, 2 * p + 1));
+      }
+    }
+  }
+
+  TEST_CASE("DualPipe idles for p-2 forwards if overlap gains nothing, and holds p+1 micro-batches") {
+    for (int p = 2; p <= 8; p += 2) {
+      for (int m = 2 * p; m <= 4 * p; m += 2) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("dualpipe", p, m);
+        CHECK(measured.bubble == (p - 2) * kSecond);
+        CHECK(all_equal(measured.peaks, p + 1));
+      }
+    }
+  }
+}
