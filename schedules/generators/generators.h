@@ -30,6 +30,15 @@ Schedule interleaved_schedule(const ScheduleParameters& parameters);
 /// backwards, no bubble inside at F = I = W. For m < 2p-1 the order of 2p-1 micro-batches without those there are not.
 Schedule zb_v_schedule(const ScheduleParameters& parameters);
 
+/// V-Half and V-Min (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024): split backwards on a V, with
+/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block, squeezed.
+Schedule v_half_schedule(const ScheduleParameters& parameters);
+Schedule v_min_schedule(const ScheduleParameters& parameters);
+
+/// V-1F1B (Sea AI Lab 2024): whole backwards on a V. A micro-batch's actions take the first slots, modulo a period of
+/// two forwards and two backwards (B = 2F), that earlier micro-batches leave free; repeated, and squeezed.
+Schedule v_1f1b_schedule(const ScheduleParameters& parameters);
+
 /// DualPipeV (DeepSeek-AI, Sea AI Lab 2025), DualPipe cut in half: the eight steps of dualpipe on the two chunks of a V,
 /// forwards overlapped with backwards. For m < 2p the order of 2p micro-batches without those there are not.
 Schedule dualpipev_schedule(const ScheduleParameters& parameters);

@@ -43,6 +43,39 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("V-Half and V-Min idle for the slots that their building blocks leave, within their memory") {
+    for (int p = 3; p <= 9; ++p) {
+      for (int m = p; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured half = measure("v-half", p, m);
+        if (m >= 2 * p && p % 2 != 0) CHECK(half.bubble == (3 * p - 6) * kSecond);
+        if (m >= 2 * p && p % 2 == 0 && m % p == 0) CHECK(half.bubble == (3 * p - 7) * kSecond);
+        if (m >= 2 * p) CHECK(half.bubble <= (3 * p - 5) * kSecond);
+        CHECK(std::ranges::max(half.peaks) <= p + 2);
+        const Measured min = measure("v-min", p, m);
+        CHECK(min.bubble == (p % 3 == 0 ? 4 * p - 3 : 4 * p - 5) * kSecond);
+        CHECK(std::ranges::max(min.peaks) == 2 * ((p + 4) / 3));
+      }
+    }
+  }
+
+  TEST_CASE("V-1F1B idles for the slots that its building block leaves, within its memory") {
+    for (int p = 1; p <= 9; ++p) {
+      for (int m = p; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("v-1f1b", p, m);
+        CHECK(measured.bubble == (7 * (p - 1) - 3 * ((p - 1) / 3)) * kSecond);
+        CHECK(std::ranges::max(measured.peaks) <= 2 * (2 * p / 3) + 2);
+      }
+    }
+  }
+
+  TEST_CASE("V-Min collapses where I outlasts W: its pattern counts on equal slots") {
+    const Schedule schedule = lowered("v-min", 8, 24);
+    const CostTable costs = chunk_cost_table(16, {.input_grad = {Seconds{1.5}}, .weight_grad = {Seconds{0.5}}});
+    CHECK(simulate(schedule, costs).span_bubble_ratio > 0.4);  // 0.158 at F = I = W
+  }
+
   TEST_CASE("DualPipeV idles for 2(p-1) chunks if overlap gains nothing, and holds 2p+1") {
     for (int p = 1; p <= 8; ++p) {
       for (int m = 2 * p; m <= 3 * p; ++m) {

@@ -57,6 +57,12 @@ std::vector<OracleRow> oracle_rows() {
   return rows;
 }
 
+/// "2p chunks(=1x)", "peak=6 chunks".
+int chunk_limit(const OracleRow& row) {
+  const std::size_t equals = row.memory_limit.find("peak=");
+  return equals == 0 ? std::stoi(row.memory_limit.substr(5)) : 2 * row.ranks;
+}
+
 CostTable costs_of(const OracleRow& row, const Schedule& schedule) {
   return chunk_cost_table(stage_count(schedule), {.forward = {Seconds{row.f}},
                                                   .input_grad = {Seconds{row.b}},
@@ -107,6 +113,19 @@ TEST_SUITE("oracle") {
       ++checked;
     }
     CHECK(checked == 15);
+  }
+
+  TEST_CASE("V-Half and V-Min take the authors' span and memory at F = I = W with free links, ZB-V theirs") {
+    const std::map<std::string, std::string> names = {{"v-half", "v-half"}, {"v-min", "v-min"}, {"zbv", "zb-v"}};
+    for (const OracleRow& row : oracle_rows()) {
+      if (!names.contains(row.scheduler) || row.f != row.b || row.b != row.w || row.c != 0) continue;
+      CAPTURE(row.scheduler);
+      CAPTURE(row.ranks);
+      const Schedule schedule = lowered(names.at(row.scheduler), row.ranks, row.microbatches);
+      const Simulation result = simulate(schedule, costs_of(row, schedule));
+      CHECK(longest_span(result) == to_sim_time(Seconds{row.span}));
+      CHECK(std::ranges::max(result.peak_activations) <= chunk_limit(row));
+    }
   }
 
   TEST_CASE("the authors' V-1F1B and interleaved schedules take 63 and 57 thousand at F = I = W = 1000") {
