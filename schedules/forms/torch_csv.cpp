@@ -67,8 +67,9 @@ TorchCsv read_torch_csv(std::string_view text, const std::string& file) {
         };
         const std::vector<Action> said = parse_cell(cell);
         if (said.empty()) {
-          fail(cell.starts_with('(') ? "is not a pair: write (<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B"
-                                     : "is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
+          fail(cell.starts_with('(')
+                   ? "is not a pair: write (<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B"
+                   : "is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
         }
         if (said.front().op == Op::kReduceGrad) {
           ++dropped;

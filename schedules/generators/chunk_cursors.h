@@ -35,9 +35,7 @@ class ChunkCursors {
     while (pending_[at].chunk != chunk) ++at;
     weight_grad_at(at);
   }
-  int pending(int chunk) const {
-    return static_cast<int>(std::ranges::count(pending_, chunk, &Pending::chunk));
-  }
+  int pending(int chunk) const { return static_cast<int>(std::ranges::count(pending_, chunk, &Pending::chunk)); }
   /// A forward and a whole backward, overlapped.
   void overlapped(int forward_chunk, int backward_chunk) {
     forward(forward_chunk);

@@ -10,8 +10,8 @@
 namespace plumb {
 namespace {
 
-/// The eight steps of a rank at distance `h` of `half` from the end where its chunk 0's micro-batches enter and those of
-/// chunk 1 leave; each chunk takes n >= 2 half micro-batches.
+/// The eight steps of a rank at distance `h` of `half` from the end where its chunk 0's micro-batches enter and those
+/// of chunk 1 leave; each chunk takes n >= 2 half micro-batches.
 std::vector<Action> eight_steps(int half, int h, int n, const ChunkCursors::Chunk& chunk0,
                                 const ChunkCursors::Chunk& chunk1) {
   ChunkCursors rank(chunk0, chunk1);
@@ -67,9 +67,10 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const int m = parameters.microbatches;
   if (p % 2 != 0 || m % 2 != 0 || m < 2 * p) {
-    throw ScheduleError(fmt::format("dualpipe demands p even, m even, m >= 2p, not {} ranks and {} micro-batches: "
-                                    "change them, or use dualpipev, which takes any",
-                                    p, m));
+    throw ScheduleError(
+        fmt::format("dualpipe demands p even, m even, m >= 2p, not {} ranks and {} micro-batches: "
+                    "change them, or use dualpipev, which takes any",
+                    p, m));
   }
   Schedule schedule{.name = "dualpipe", .microbatches = m, .stages = bidirectional_placement(p)};
   for (int r = 0; r < p; ++r) {

@@ -87,11 +87,9 @@ Schedule v_half_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const int limit = p + 2;
   // The extra slots keep the four actions of a rank in different slots of the period.
-  ListRules rules = repeated({.forward_down = 2,
-                              .backward_down = 2,
-                              .before_backward_down = p % 2 == 0 ? 3 : 0,
-                              .before_backward_up = 1},
-                             p, limit);
+  ListRules rules = repeated(
+      {.forward_down = 2, .backward_down = 2, .before_backward_down = p % 2 == 0 ? 3 : 0, .before_backward_up = 1}, p,
+      limit);
   // Chunk 0 runs ahead while the pipeline fills, but leaves room for the chunk 1 that the pattern has in flight.
   for (int r = 0; r < p; ++r) {
     rules.stage_limit[stage_up(p, r)] = 2 + r / 2;
