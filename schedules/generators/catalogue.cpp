@@ -107,6 +107,19 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-2)F at F=I=W, if overlap gains nothing",
        .activations = "p+1, over both copies",
        .make = dualpipe_schedule},
+      {.name = "chimera",
+       .origin = "Li and Hoefler 2021",
+       .constraint = "p even, m even",
+       .bubble = "(p-2)F at F=B where p divides m; far more at B=2F",
+       .activations = "at most p, over both copies, where p divides m; otherwise p+1",
+       .make = chimera_schedule},
+      {.name = "hanayo",
+       .origin = "Liu et al. 2023",
+       .constraint = "any m; W waves are v = 2W chunks",
+       .bubble = "(p-1)(F+B)/v at F=B where p divides m; more at B=2F",
+       .activations = "min(p, m) v chunks",
+       .takes_chunks = true,
+       .make = hanayo_schedule},
   };
   return kEntries;
 }

@@ -48,4 +48,13 @@ Schedule dualpipev_schedule(const ScheduleParameters& parameters);
 /// even and m >= 2p.
 Schedule dualpipe_schedule(const ScheduleParameters& parameters);
 
+/// Chimera (Li & Hoefler 2021) with one pair of pipelines: two lanes in opposite directions over copies of each model
+/// part, half of the micro-batches each, both 1F1B; merged greedily at F = B. Throws ScheduleError unless p and m are
+/// even.
+Schedule chimera_schedule(const ScheduleParameters& parameters);
+
+/// Hanayo (Liu et al. 2023): v chunks a rank on a snake (W waves are v = 2W), backwards first, then the forward of the
+/// deepest chunk, p micro-batches under way; laid out greedily at F = B.
+Schedule hanayo_schedule(const ScheduleParameters& parameters);
+
 }  // namespace plumb

@@ -97,4 +97,30 @@ TEST_SUITE("property") {
       }
     }
   }
+
+  TEST_CASE("Chimera idles for p-2 slots at F = B, and needs p activations, where p divides m") {
+    for (int p = 2; p <= 8; p += 2) {
+      for (int m = 2; m <= 4 * p; m += 2) {
+        INFO("p=", p, " m=", m);
+        const Schedule schedule = lowered("chimera", p, m);
+        const Simulation result = simulate(schedule, whole_costs(stage_count(schedule), 1, 1));
+        if (m % p == 0) CHECK(result.makespan - result.busy[0] == (p - 2) * kSecond);
+        CHECK(std::ranges::max(result.peak_activations) <= (m % p == 0 ? p : p + 1));
+      }
+    }
+  }
+
+  TEST_CASE("Hanayo idles for p-1 forwards and backwards of a chunk at F = B where p divides m") {
+    for (int p = 1; p <= 6; ++p) {
+      for (int v = 1; v <= 6; ++v) {
+        for (int m = 1; m <= 3 * p; ++m) {
+          INFO("p=", p, " v=", v, " m=", m);
+          const Schedule schedule = lowered("hanayo", p, m, v);
+          const Simulation result = simulate(schedule, whole_costs(stage_count(schedule), 1, 1));
+          if (m % p == 0) CHECK(result.makespan - result.busy[0] == 2 * (p - 1) * kSecond);
+          CHECK(std::ranges::max(result.peak_activations) <= std::min(p, m) * v);
+        }
+      }
+    }
+  }
 }

@@ -89,6 +89,18 @@ TEST_CASE("DualPipe names the constraint that p and m break") {
                     "dualpipev, which takes any");
 }
 
+TEST_CASE("Chimera runs a 1F1B in each direction, one in the gaps of the other") {
+  CHECK(make_schedule("chimera", {.ranks = 2, .microbatches = 4}).ranks ==
+        rows("0F0 3F2 3B2 0B0 0F1 3F3 3B3 0B1\n2F2 1F0 1B0 2B2 2F3 1F1 1B1 2B3"));
+  CHECK_THROWS_WITH(make_schedule("chimera", {.ranks = 13, .microbatches = 29}),
+                    "chimera demands p even, m even, not 13 ranks and 29 micro-batches: change them, or use 1f1b");
+}
+
+TEST_CASE("Hanayo's wave goes down the ranks and comes back up, forth and back again in the backward") {
+  CHECK(make_schedule("hanayo", {.ranks = 2, .microbatches = 2, .chunks = 2}).ranks ==
+        rows("0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1\n1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1"));
+}
+
 TEST_CASE("a schedule on a V takes its two chunks as given, and no others") {
   CHECK(make_schedule("zb-v", {.ranks = 2, .microbatches = 3, .chunks = 2}) ==
         make_schedule("zb-v", {.ranks = 2, .microbatches = 3}));
