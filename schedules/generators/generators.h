@@ -1,5 +1,6 @@
 #pragma once
-// The generators, one file each (or one a family). Each takes numbers and returns order: compute actions only. All work
+// The generators, one file each (or one a family). Each takes numbers and returns order: compute actions, and what
+// moves activations out of the way. All work
 // for any m >= 1; warm-ups are clamped. Numbers are checked by make_schedule (catalogue.h), the way in.
 
 #include "schedules/generators/catalogue.h"
@@ -52,6 +53,10 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters);
 /// part, half of the micro-batches each, both 1F1B; merged greedily at F = B. Throws ScheduleError unless p and m are
 /// even.
 Schedule chimera_schedule(const ScheduleParameters& parameters);
+
+/// BPipe (Kim et al. 2023): 1F1B whose first ranks EVICT activations to rank p-1-r, which holds few, and LOAD them back a
+/// backward ahead. No rank holds more than ceil((p+2)/2).
+Schedule bpipe_schedule(const ScheduleParameters& parameters);
 
 /// Hanayo (Liu et al. 2023): v chunks a rank on a snake (W waves are v = 2W), backwards first, then the forward of the
 /// deepest chunk, p micro-batches under way; laid out greedily at F = B.

@@ -110,6 +110,17 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("BPipe takes 1F1B's time and levels its activations at ceil((p+2)/2), if evicting is free") {
+    for (int p = 1; p <= 9; ++p) {
+      for (int m = 1; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Simulation result = simulate(lowered("bpipe", p, m), whole_costs(p, 3, 5));
+        CHECK(result.makespan == (m + p - 1) * 8 * kSecond);
+        CHECK(std::ranges::max(result.peak_activations) <= (p + 3) / 2);
+      }
+    }
+  }
+
   TEST_CASE("Hanayo idles for p-1 forwards and backwards of a chunk at F = B where p divides m") {
     for (int p = 1; p <= 6; ++p) {
       for (int v = 1; v <= 6; ++v) {

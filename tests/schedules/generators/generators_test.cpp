@@ -96,6 +96,14 @@ TEST_CASE("Chimera runs a 1F1B in each direction, one in the gaps of the other")
                     "chimera demands p even, m even, not 13 ranks and 29 micro-batches: change them, or use 1f1b");
 }
 
+TEST_CASE("BPipe's first ranks lend their newest activations out and take them back a backward ahead") {
+  // Four ranks keep two each, and a third while a forward runs; rank 0's fourth does not fit.
+  CHECK(make_schedule("bpipe", {.ranks = 4, .microbatches = 4}).ranks[0] ==
+        rows("0F0 0F1 0F2 0EVICT2 0F3 0EVICT3 0B0 0LOAD2 0B1 0LOAD3 0B2 0B3")[0]);
+  CHECK(make_schedule("bpipe", {.ranks = 4, .microbatches = 4}).ranks[1] ==
+        make_schedule("1f1b", {.ranks = 4, .microbatches = 4}).ranks[1]);
+}
+
 TEST_CASE("Hanayo's wave goes down the ranks and comes back up, forth and back again in the backward") {
   CHECK(make_schedule("hanayo", {.ranks = 2, .microbatches = 2, .chunks = 2}).ranks ==
         rows("0F0 0F1 3F0 3B0 3F1 3B1 0B0 0B1\n1F0 2F0 1F1 2F1 2B0 1B0 2B1 1B1"));
