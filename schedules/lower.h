@@ -4,6 +4,7 @@
 //
 //   Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}));
 
+#include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -15,10 +16,11 @@ struct DataParallel {
 };
 
 struct LoweringOptions {
+  Checkpoint checkpoint = Checkpoint::kNever;  ///< which micro-batches get an R of their own
   DataParallel data;
 };
 
-/// The schedule with its optimizer steps, the sums over copies of stages, data-parallel collectives (if enabled) and
+/// The schedule with its recomputation, optimizer steps, the sums over copies of stages, data-parallel collectives (if enabled) and
 /// messages. Throws ScheduleError if it has messages already, if there is no such ZeRO stage, or if copies of stages do
 /// not go with it (schedules/passes/passes.h).
 Schedule lower(const Schedule& schedule, const LoweringOptions& options = {});

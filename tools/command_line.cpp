@@ -5,8 +5,8 @@
 #include <new>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "schedules/error.h"
 #include "tools/console.h"
@@ -28,13 +28,18 @@ CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, co
   return app;
 }
 
-void add_json(CLI::App* app, bool& json) { app->add_flag("--json", json, "print one JSON document and nothing else"); }
+void add_json(CLI::App* app, bool& json) {
+  app->add_flag("--json", json, "print one JSON document and nothing else");
+}
 
 void add_question(CLI::App* app, QuestionArguments& question) {
-  app->add_option("--global-batch", question.global_batch, "sequences of one optimizer step")->check(CLI::PositiveNumber);
-  app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")->check(CLI::PositiveNumber);
+  app->add_option("--global-batch", question.global_batch, "sequences of one optimizer step")
+      ->check(CLI::PositiveNumber);
+  app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")
+      ->check(CLI::PositiveNumber);
   app->add_option("--precision", question.precision, "bf16, fp16 or fp32 (default: bf16 where the device has it)");
-  app->add_option("--layout", question.layout, "what is fixed of dp,tp,pp,v,zero,sp,mbs,recompute,schedule,group, as in tp=8,pp=2");
+  app->add_option("--layout", question.layout,
+                  "what is fixed of dp,tp,pp,v,zero,sp,mbs,recompute,schedule,group, as in tp=8,pp=2");
   app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
 }
 
@@ -49,8 +54,8 @@ void add_presets(CLI::App& app, Chosen& chosen) {
   for (const bool models : {true, false}) {
     const auto arguments = std::make_shared<PresetArguments>();
     CLI::App* verb = add_verb(app, chosen, models ? "models" : "clusters",
-                              models ? "list the model presets, or show one" : "list the cluster presets, or show one", arguments,
-                              models ? models_verb : clusters_verb);
+                              models ? "list the model presets, or show one" : "list the cluster presets, or show one",
+                              arguments, models ? models_verb : clusters_verb);
     verb->add_option("name", arguments->name, "a preset or a file");
     add_json(verb, arguments->json);
   }
@@ -58,8 +63,10 @@ void add_presets(CLI::App& app, Chosen& chosen) {
 
 void add_plan(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<PlanArguments>();
-  CLI::App* verb = add_verb(app, chosen, "plan", "search the best layout of a model on a cluster", arguments, plan_verb);
-  verb->add_option("model", arguments->question.model, "a preset, or a file (a Hugging Face config.json as it is)")->required();
+  CLI::App* verb =
+      add_verb(app, chosen, "plan", "search the best layout of a model on a cluster", arguments, plan_verb);
+  verb->add_option("model", arguments->question.model, "a preset, or a file (a Hugging Face config.json as it is)")
+      ->required();
   verb->add_option("cluster", arguments->question.cluster, "a preset (h100:16 for 16 devices) or a file")->required();
   add_question(verb, arguments->question);
   verb->add_option("--top", arguments->top, "how many layouts to list")->check(CLI::PositiveNumber);
@@ -70,14 +77,17 @@ void add_plan(CLI::App& app, Chosen& chosen) {
 
 void add_simulate(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<SimulateArguments>();
-  CLI::App* verb = add_verb(app, chosen, "simulate", "predict a plan, a layout or a schedule", arguments, simulate_verb);
+  CLI::App* verb =
+      add_verb(app, chosen, "simulate", "predict a plan, a layout or a schedule", arguments, simulate_verb);
   verb->add_option("plan_or_model", arguments->plan, "a plan file, or a model with a cluster behind it");
   verb->add_option("cluster", arguments->question.cluster, "a preset or a file");
   add_question(verb, arguments->question);
   verb->add_option("--schedule,--schedule-file", arguments->schedule.name, "a schedule's name or file (.csv, .txt)");
   add_schedule_numbers(verb, arguments->schedule);
-  verb->add_option("--costs", arguments->costs, "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o; lists by stage f=1:1:2)");
-  verb->add_option("--sends", arguments->sends, "buffered or rendezvous")->check(CLI::IsMember({"buffered", "rendezvous"}));
+  verb->add_option("--costs", arguments->costs,
+                   "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o; lists by stage f=1:1:2)");
+  verb->add_option("--sends", arguments->sends, "buffered or rendezvous")
+      ->check(CLI::IsMember({"buffered", "rendezvous"}));
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);
@@ -101,11 +111,13 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
     const auto arguments = std::make_shared<ScheduleVerbArguments>();
     CLI::App* verb = add_verb(*group, chosen, v.name, v.what, arguments, v.run);
     if (v.takes_schedule) {
-      verb->add_option("schedule", arguments->schedule.name, "a name (`plumb schedule list`) or a file (.txt, .csv)")->required();
+      verb->add_option("schedule", arguments->schedule.name, "a name (`plumb schedule list`) or a file (.txt, .csv)")
+          ->required();
       add_schedule_numbers(verb, arguments->schedule);
     }
     if (v.writes) {
-      verb->add_option("-o,--output", arguments->output, "file to write: .txt, or .csv for PyTorch's form (default: print as text)");
+      verb->add_option("-o,--output", arguments->output,
+                       "file to write: .txt, or .csv for PyTorch's form (default: print as text)");
       verb->add_flag("--lowered", arguments->lowered, "with messages and optimizer steps");
     }
     if (!v.takes_schedule || v.run == schedule_check_verb) add_json(verb, arguments->json);
@@ -119,9 +131,12 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
   add_json(memory_app, memory->json);
 
   const auto whatif = std::make_shared<WhatifArguments>();
-  CLI::App* whatif_app = add_verb(app, chosen, "whatif", "ask a plan's question over a grid of answers", whatif, whatif_verb);
+  CLI::App* whatif_app =
+      add_verb(app, chosen, "whatif", "ask a plan's question over a grid of answers", whatif, whatif_verb);
   whatif_app->add_option("plan", whatif->plan, "a plan file")->required();
-  whatif_app->add_option("--vary", whatif->vary, "KEY=a,b,c with KEY a field of the plan, as in cluster.network.bandwidth_gb_per_s")
+  whatif_app
+      ->add_option("--vary", whatif->vary,
+                   "KEY=a,b,c with KEY a field of the plan, as in cluster.network.bandwidth_gb_per_s")
       ->required()
       ->take_all();
   whatif_app->add_flag("--replan", whatif->replan, "search the best layout anew for each");
@@ -132,13 +147,15 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
 void add_hardware(CLI::App& app, Chosen& chosen) {
   for (const bool validates : {false, true}) {
     const auto arguments = std::make_shared<RunArguments>();
-    CLI::App* verb = add_verb(app, chosen, validates ? "validate" : "run",
-                              validates ? "predict a plan, run it, and say how far off the prediction was" : "run a plan on hardware",
-                              arguments, validates ? validate_verb : run_verb);
+    CLI::App* verb = add_verb(
+        app, chosen, validates ? "validate" : "run",
+        validates ? "predict a plan, run it, and say how far off the prediction was" : "run a plan on hardware",
+        arguments, validates ? validate_verb : run_verb);
     verb->add_option("plan", arguments->plan, "a plan file")->required();
     verb->add_option("--backend", arguments->backend, "what to run on: cpu")->check(CLI::IsMember({"cpu"}));
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
-    verb->add_option("--text", arguments->text, "file to train on, byte by byte (default: a text that the tool carries)");
+    verb->add_option("--text", arguments->text,
+                     "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
     if (validates) {
@@ -148,9 +165,11 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     add_json(verb, arguments->json);
   }
   const auto calibrate = std::make_shared<CalibrateArguments>();
-  CLI::App* verb = add_verb(app, chosen, "calibrate", "measure this machine and write it as a cluster", calibrate, calibrate_verb);
+  CLI::App* verb =
+      add_verb(app, chosen, "calibrate", "measure this machine and write it as a cluster", calibrate, calibrate_verb);
   verb->add_option("--backend", calibrate->backend, "what to measure: cpu")->check(CLI::IsMember({"cpu"}));
-  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")->check(CLI::PositiveNumber);
+  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")
+      ->check(CLI::PositiveNumber);
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
   verb->add_option("-o,--output", calibrate->output, "file to write")->required();
   add_json(verb, calibrate->json);
@@ -175,9 +194,11 @@ int report_usage(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
-  CLI::App app{"Plumb plans pipeline-parallel training, simulates the real schedule and runs the same schedule to show how far off "
-               "the prediction was.",
-               "plumb"};
+  CLI::App app{
+      "Plumb plans pipeline-parallel training, simulates the real schedule and runs the same schedule to show how far "
+      "off "
+      "the prediction was.",
+      "plumb"};
   app.set_version_flag("--version", version_text());
   app.require_subcommand(1);
   Chosen chosen;

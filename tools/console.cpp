@@ -17,24 +17,28 @@ DrawOptions terminal_draw_options() {
   return {.width = size.ws_col, .color = true};
 }
 
-void print_answer(std::string_view text) { fmt::print(stdout, "{}", text); }
-
-void print_note(std::string_view text) { fmt::print(stderr, "{}\n", text); }
-
-Progress::Progress(std::string_view what) : what_(what), terminal_(isatty(STDERR_FILENO) == 1) {}
-
-Progress::~Progress() {
-  if (terminal_ && drawn_ >= 0) fmt::print(stderr, "\r\x1b[K");
+void print_answer(std::string_view text) {
+  fmt::print(stdout, "{}", text);
 }
 
-void Progress::update(double share) {
-  constexpr int kWidth = 40;
-  const int filled = static_cast<int>(std::clamp(share, 0.0, 1.0) * kWidth);
-  if (!terminal_ || filled == drawn_) return;
-  drawn_ = filled;
-  fmt::print(stderr, "\r{} [{}{}]", what_, std::string(static_cast<std::size_t>(filled), '#'),
-             std::string(static_cast<std::size_t>(kWidth - filled), ' '));
+void print_note(std::string_view text) {
+  std::fflush(stdout);  // what was answered before stands before the note, wherever the two go
+  fmt::print(stderr, "{}\n", text);
+}
+
+bool shows_progress() {
+  return isatty(STDERR_FILENO) == 1;
+}
+
+void draw_progress(std::string_view what, double share) {
+  constexpr std::size_t kWidth = 40;
+  const auto filled = static_cast<std::size_t>(std::clamp(share, 0.0, 1.0) * kWidth);
+  fmt::print(stderr, "\r{} [{}{}]", what, std::string(filled, '#'), std::string(kWidth - filled, ' '));
   std::fflush(stderr);
+}
+
+void clear_progress() {
+  fmt::print(stderr, "\r\x1b[K");
 }
 
 }  // namespace plumb

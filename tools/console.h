@@ -1,8 +1,13 @@
 #pragma once
-// What a person reads: answers go to stdout, notes and progress to stderr, so that `--json` keeps stdout to one document.
+// What a person reads: answers go to stdout, notes and progress to stderr, so that `--json` keeps stdout to one
+// document.
 
+#include <chrono>
+#include <future>
 #include <string_view>
+#include <utility>
 
+#include "schedules/time.h"
 #include "traces/draw.h"
 
 namespace plumb {
@@ -16,21 +21,25 @@ void print_answer(std::string_view text);
 /// To stderr, as a line of its own.
 void print_note(std::string_view text);
 
-/// Progress of a long piece of work: a bar that is redrawn where stderr is a terminal, nothing where it is not.
-class Progress {
- public:
-  explicit Progress(std::string_view what);
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  ~Progress();
+/// True if a person watches stderr.
+bool shows_progress();
 
-  /// `share` from 0 to 1.
-  void update(double share);
+/// Redraws a bar on stderr, filled to `share` (0 to 1); clear_progress takes it away.
+void draw_progress(std::string_view what, double share);
+void clear_progress();
 
- private:
-  std::string_view what_;
-  bool terminal_;
-  int drawn_ = -1;
-};
+/// work()'s result. Where a person watches, a bar fills with the time that it is expected to take.
+template <typename Work>
+auto with_progress(std::string_view what, Seconds expected, Work work) {
+  if (!shows_progress()) return work();
+  constexpr std::chrono::milliseconds kRedrawEvery{200};
+  const auto start = std::chrono::steady_clock::now();
+  auto result = std::async(std::launch::async, std::move(work));
+  while (result.wait_for(kRedrawEvery) != std::future_status::ready) {
+    draw_progress(what, Seconds{std::chrono::steady_clock::now() - start} / expected);
+  }
+  clear_progress();
+  return result.get();
+}
 
 }  // namespace plumb

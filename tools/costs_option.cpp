@@ -26,7 +26,8 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
 }
 
 TimeUnit parse_unit(std::string_view name) {
-  static const std::map<std::string_view, double> kUnits = {{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"ps", 1e-12}};
+  static const std::map<std::string_view, double> kUnits = {
+      {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"ps", 1e-12}};
   const auto it = kUnits.find(name);
   if (it == kUnits.end()) throw SpecError(fmt::format("--costs: unit={}: give s, ms, us, ns or ps", name));
   return {.name = std::string(name), .seconds = it->second};
@@ -38,8 +39,8 @@ std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
     double value = 0;
     const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
     if (error != std::errc{} || end != item.data() + item.size() || !(value >= 0)) {
-      throw SpecError(fmt::format("--costs: {}={}: \"{}\" is no cost: give numbers of 0 or more, as in {}=1 or {}=1:2", key, list, item,
-                                  key, key));
+      throw SpecError(fmt::format("--costs: {}={}: \"{}\" is no cost: give numbers of 0 or more, as in {}=1 or {}=1:2",
+                                  key, list, item, key, key));
     }
     numbers.push_back(value);
   }
@@ -52,14 +53,19 @@ CostsOption parse_costs(std::string_view text) {
   CostsOption option;
   ChunkCosts& chunk = option.chunk;
   std::vector<Seconds> hop{Seconds{0}};
-  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {
-      {"f", &chunk.forward},  {"i", &chunk.input_grad}, {"w", &chunk.weight_grad}, {"b", &chunk.backward},
-      {"r", &chunk.recompute}, {"o", &chunk.optimizer},  {"c", &hop}};
+  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {{"f", &chunk.forward},
+                                                                           {"i", &chunk.input_grad},
+                                                                           {"w", &chunk.weight_grad},
+                                                                           {"b", &chunk.backward},
+                                                                           {"r", &chunk.recompute},
+                                                                           {"o", &chunk.optimizer},
+                                                                           {"c", &hop}};
   std::map<std::string, std::vector<double>, std::less<>> given;
   for (const std::string_view entry : split(text, ',')) {
     const std::size_t equals = entry.find('=');
     const std::string_view key = entry.substr(0, equals);
-    if (equals == std::string_view::npos) throw SpecError(fmt::format("--costs: \"{}\" has no value: write KEY=NUMBER, as in f=1", entry));
+    if (equals == std::string_view::npos)
+      throw SpecError(fmt::format("--costs: \"{}\" has no value: write KEY=NUMBER, as in f=1", entry));
     if (key == kUnitKey) {
       option.unit = parse_unit(entry.substr(equals + 1));
       continue;
@@ -67,8 +73,8 @@ CostsOption parse_costs(std::string_view text) {
     if (!lists.contains(key)) {
       std::vector<std::string> names{std::string(kUnitKey)};
       for (const auto& [name, list] : lists) names.push_back(name);
-      throw SpecError(fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, c or unit", key,
-                                  nearest_name(key, names)));
+      throw SpecError(fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, c or unit",
+                                  key, nearest_name(key, names)));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
       throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));
@@ -80,7 +86,8 @@ CostsOption parse_costs(std::string_view text) {
   }
   // What is not given is one unit of the user's, not one second.
   for (std::vector<Seconds>* list : {&chunk.forward, &chunk.input_grad, &chunk.weight_grad}) {
-    const bool was_given = std::ranges::any_of(given, [&](const auto& entry) { return lists.find(entry.first)->second == list; });
+    const bool was_given =
+        std::ranges::any_of(given, [&](const auto& entry) { return lists.find(entry.first)->second == list; });
     if (!was_given) *list = {Seconds{option.unit.seconds}};
   }
   if (hop.size() != 1) throw SpecError("--costs: c= is one latency for every hop: give one number");

@@ -18,13 +18,13 @@ struct TimeUnit {
 };
 
 struct CostsOption {
-  ChunkCosts chunk;  ///< in seconds
-  TimeUnit unit;     ///< of what was read, and of printed tables
+  ChunkCosts chunk;             ///< in seconds
+  TimeUnit unit;                ///< of what was read, and of printed tables
   bool whole_backward = false;  ///< b= was given
 };
 
-/// Keys f, i, w, b, r, o, c and unit (s, ms, us, ns, ps). Throws SpecError naming the entry: unknown key (with the nearest
-/// known), twice, not a number of 0 or more, an unknown unit.
+/// Keys f, i, w, b, r, o, c and unit (s, ms, us, ns, ps). Throws SpecError naming the entry: unknown key (with the
+/// nearest known), twice, not a number of 0 or more, an unknown unit.
 CostsOption parse_costs(std::string_view text);
 
 /// The table for a schedule. Throws SpecError if whole backwards are priced but the schedule splits them, or a list of

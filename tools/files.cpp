@@ -29,7 +29,8 @@ class TemporaryFile {
   explicit TemporaryFile(const std::string& path) : name_(path + ".XXXXXX.tmp") {
     constexpr int kSuffixLength = 4;  // ".tmp"
     descriptor_ = mkstemps(name_.data(), kSuffixLength);
-    if (descriptor_ < 0) fail(path, "cannot be written: name a file in a folder that exists and that you may write to", errno);
+    if (descriptor_ < 0)
+      fail(path, "cannot be written: name a file in a folder that exists and that you may write to", errno);
   }
   TemporaryFile(const TemporaryFile&) = delete;
   TemporaryFile& operator=(const TemporaryFile&) = delete;
@@ -51,7 +52,8 @@ class TemporaryFile {
   }
 
   void rename_to(const std::string& path) {
-    if (std::rename(name_.c_str(), path.c_str()) != 0) fail(path, "cannot be replaced: name a file, not a folder", errno);
+    if (std::rename(name_.c_str(), path.c_str()) != 0)
+      fail(path, "cannot be replaced: name a file, not a folder", errno);
     renamed_ = true;
   }
 

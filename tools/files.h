@@ -9,12 +9,13 @@ namespace plumb {
 /// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, or cannot be read.
 std::string read_file(const std::string& path);
 
-/// Writes a file by way of a temporary one beside it, so that whoever reads `path` finds all of the old or all of the new.
-/// Throws InputError naming the path and what to do if the folder does not exist or cannot be written, or the disk is full;
-/// then `path` is as it was.
+/// Writes a file by way of a temporary one beside it, so that whoever reads `path` finds all of the old or all of the
+/// new. Throws InputError naming the path and what to do if the folder does not exist or cannot be written, or the disk
+/// is full; then `path` is as it was.
 void write_file(const std::string& path, std::string_view contents);
 
-/// Throws what write_file would throw for want of a folder or of the right to write there: asked before long work begins.
+/// Throws what write_file would throw for want of a folder or of the right to write there: asked before long work
+/// begins.
 void require_writable(const std::string& path);
 
 }  // namespace plumb

@@ -18,7 +18,9 @@
 namespace plumb {
 namespace {
 
-bool names_file(const std::string& name) { return name.ends_with(".json") || name.find('/') != std::string::npos; }
+bool names_file(const std::string& name) {
+  return name.ends_with(".json") || name.find('/') != std::string::npos;
+}
 
 /// The preset of that kind and name. Throws InputError naming the nearest.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
@@ -29,37 +31,43 @@ const Preset& preset_named(Preset::Kind kind, const std::string& name) {
     names.emplace_back(preset.name);
   }
   const std::string_view what = kind == Preset::Kind::kModel ? "model" : "cluster";
-  throw InputError(fmt::format("there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
-                               what, name, nearest_name(name, names), what));
+  throw InputError(fmt::format(
+      "there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
+      what, name, nearest_name(name, names), what));
 }
 
 }  // namespace
 
 ModelSpec model_input(const std::string& name_or_path) {
-  if (!names_file(name_or_path)) return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
+  if (!names_file(name_or_path))
+    return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
   const std::string text = read_file(name_or_path);
   const nlohmann::json document = parse_json(text, name_or_path);
   if (!document.is_object() || !document.contains("model_type")) return model_from_json(document, name_or_path);
   const ImportedModel imported = model_from_huggingface(text, name_or_path);
   if (!imported.ignored_keys.empty()) {
-    print_note(fmt::format("{}: keys without bearing on size or cost, ignored: {}", name_or_path, fmt::join(imported.ignored_keys, ", ")));
+    print_note(fmt::format("{}: keys without bearing on size or cost, ignored: {}", name_or_path,
+                           fmt::join(imported.ignored_keys, ", ")));
   }
   return imported.model;
 }
 
 ClusterSpec cluster_input(const std::string& name_or_path) {
   const ClusterName name = parse_cluster_name(name_or_path);
-  const std::string text = names_file(name.preset) ? read_file(name.preset)
-                                                   : std::string(preset_named(Preset::Kind::kCluster, name.preset).text);
+  const std::string text = names_file(name.preset)
+                               ? read_file(name.preset)
+                               : std::string(preset_named(Preset::Kind::kCluster, name.preset).text);
   ClusterSpec cluster = parse_cluster(text, name.preset);
   return name.devices ? resize(std::move(cluster), *name.devices) : cluster;
 }
 
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
-  if (question.global_batch < 1) throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
+  if (question.global_batch < 1)
+    throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
   TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
   if (training.sequence == 0) training.sequence = model.sequence;
-  if (training.sequence == 0) throw SpecError(fmt::format("{} does not say how long its sequences are: give --seq", model.name));
+  if (training.sequence == 0)
+    throw SpecError(fmt::format("{} does not say how long its sequences are: give --seq", model.name));
   const auto& peaks = cluster.device.peak_flops_per_second;
   if (!question.precision.empty()) {
     training.precision = precision_from_name(question.precision, "--precision");

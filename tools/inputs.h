@@ -11,15 +11,16 @@
 
 namespace plumb {
 
-/// A preset's name, a file in Plumb's form, or a Hugging Face config.json as it is (told by its "model_type"; keys that are
-/// ignored are noted on stderr). Throws InputError: no such preset (with the nearest) or file, or a fault in the file.
+/// A preset's name, a file in Plumb's form, or a Hugging Face config.json as it is (told by its "model_type"; keys that
+/// are ignored are noted on stderr). Throws InputError: no such preset (with the nearest) or file, or a fault in the
+/// file.
 ModelSpec model_input(const std::string& name_or_path);
 
 /// A preset's name or a file, with ":N" behind it for N devices. Throws as model_input.
 ClusterSpec cluster_input(const std::string& name_or_path);
 
-/// What the question says of the training. The sequence is the model's longest unless it is given; precision is bf16 unless
-/// it is given or the device has only fp32. Throws SpecError if the batch is not given.
+/// What the question says of the training. The sequence is the model's longest unless it is given; precision is bf16
+/// unless it is given or the device has only fp32. Throws SpecError if the batch is not given.
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster);
 
 /// The layout's keys and the split.

@@ -16,8 +16,10 @@ void require_cpu_layout(const Plan& plan) {
     refuse(fmt::format("{}", precision_name(plan.training.precision)), "plan with --precision fp32");
   }
   if (layout.tensor > 1) refuse(fmt::format("tensor parallelism (tp={})", layout.tensor), "plan with --layout tp=1");
-  if (layout.zero > 0 && layout.data > 1) refuse(fmt::format("ZeRO {} over replicas", layout.zero), "plan with --layout zero=0");
-  if (layout.recompute == Recompute::kSelective) refuse("selective recomputation", "plan with --layout recompute=none or full");
+  if (layout.zero > 0 && layout.data > 1)
+    refuse(fmt::format("ZeRO {} over replicas", layout.zero), "plan with --layout zero=0");
+  if (layout.recompute == Recompute::kSelective)
+    refuse("selective recomputation", "plan with --layout recompute=none or full");
 }
 
 }  // namespace
@@ -32,7 +34,8 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .text = {settings.text.begin(), settings.text.end()},
                .text_name = settings.text_name,
                .steps = settings.steps};
-  for (const StagePlace& place : predicted.lowered.stages) spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
+  for (const StagePlace& place : predicted.lowered.stages)
+    spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
   spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;
   return spec;
 }

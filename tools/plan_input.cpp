@@ -5,7 +5,9 @@
 
 namespace plumb {
 
-Plan plan_input(const std::string& path) { return parse_plan(read_file(path), path); }
+Plan plan_input(const std::string& path) {
+  return parse_plan(read_file(path), path);
+}
 
 PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options) {
   const ModelSpec model = model_input(question.model);
@@ -15,7 +17,8 @@ PlannedQuestion plan_question(const QuestionArguments& question, const SearchOpt
   for (const RankedLayout& ranked : planned.search.ranked) {
     Layout layout = ranked.layout;
     layout.split = ranked.split;
-    planned.plans.push_back({.model = model, .cluster = cluster, .training = training, .layout = layout, .prediction = ranked.prediction});
+    planned.plans.push_back(
+        {.model = model, .cluster = cluster, .training = training, .layout = layout, .prediction = ranked.prediction});
   }
   return planned;
 }

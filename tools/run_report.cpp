@@ -11,7 +11,9 @@
 namespace plumb {
 namespace {
 
-const Preset& carried_text() { return *std::ranges::find(presets(), Preset::Kind::kText, &Preset::kind); }
+const Preset& carried_text() {
+  return *std::ranges::find(presets(), Preset::Kind::kText, &Preset::kind);
+}
 
 }  // namespace
 
@@ -25,7 +27,9 @@ std::string training_text(const std::string& path) {
   return path.empty() ? std::string(carried_text().text) : read_file(path);
 }
 
-std::string text_name(const std::string& path) { return path.empty() ? std::string(carried_text().name) : path; }
+std::string text_name(const std::string& path) {
+  return path.empty() ? std::string(carried_text().name) : path;
+}
 
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json times = nlohmann::ordered_json::array();

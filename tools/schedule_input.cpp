@@ -42,7 +42,8 @@ Schedule schedule_input(const ScheduleArguments& arguments) {
     const Schedule schedule = read_schedule(arguments.name);
     const std::vector<Violation> violations = validate(schedule);
     if (violations.empty()) return schedule;
-    const std::string more = violations.size() == 1 ? "" : fmt::format("; {} more, see `plumb schedule check`", violations.size() - 1);
+    const std::string more =
+        violations.size() == 1 ? "" : fmt::format("; {} more, see `plumb schedule check`", violations.size() - 1);
     throw ScheduleError(fmt::format("{}: {}{}", arguments.name, to_text(violations.front()), more));
   }
   if (arguments.ranks == 0 || arguments.microbatches == 0) {

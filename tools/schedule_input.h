@@ -9,8 +9,8 @@ namespace plumb {
 /// True for what is meant as a file: it ends in .txt or .csv, or has a '/'.
 bool names_schedule_file(const std::string& name);
 
-/// The file's schedule, not validated; notes go to stderr. Throws InputError with the place of what cannot be read, or for
-/// an ending other than .txt and .csv.
+/// The file's schedule, not validated; notes go to stderr. Throws InputError with the place of what cannot be read, or
+/// for an ending other than .txt and .csv.
 Schedule read_schedule(const std::string& path);
 
 /// Made or read, and valid. Throws ScheduleError with file, place and rule where it is not, and for missing numbers.

@@ -14,7 +14,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-double seconds(SimTime time) { return to_seconds(time).count(); }
+double seconds(SimTime time) {
+  return to_seconds(time).count();
+}
 
 template <typename T>
 ordered_json or_null(const std::optional<T>& value) {
@@ -51,8 +53,11 @@ int optimizer_steps_of(const Schedule& schedule) {
 ordered_json simulation_json(const Simulation& simulation, const ReportContext& context) {
   ordered_json critical = ordered_json::array();
   for (const CriticalStep& step : simulation.critical_path) {
-    critical.push_back({{"rank", step.rank}, {"position", step.position}, {"action", to_text(step.action)},
-                        {"start_s", seconds(step.start)}, {"end_s", seconds(step.end)}});
+    critical.push_back({{"rank", step.rank},
+                        {"position", step.position},
+                        {"action", to_text(step.action)},
+                        {"start_s", seconds(step.start)},
+                        {"end_s", seconds(step.end)}});
   }
   ordered_json ranks = ordered_json::array();
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
@@ -61,31 +66,36 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"idle_s", seconds(simulation.makespan - simulation.busy[r])},
                      {"first_start_s", seconds(simulation.first_start[r])},
                      {"last_end_s", seconds(simulation.last_end[r])},
-                     {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
+                     {"peak_memory_bytes",
+                      context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
                      {"peak_activations", simulation.peak_activations[r]}});
   }
-  return {{"step_time_s", seconds(simulation.makespan)},
-          {"makespan_s", seconds(simulation.makespan)},
-          {"bubble_ratio", simulation.bubble_ratio},
-          {"span_bubble_ratio", simulation.span_bubble_ratio},
-          {"tokens_per_s", or_null(tokens_per_second(simulation, context))},
-          {"mfu", or_null(context.mfu_ratio)},
-          {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes) : ordered_json(nullptr)},
-          {"peak_activations", simulation.peak_activations},
-          {"critical_path", critical},
-          {"ranks", ranks}};
+  return {
+      {"step_time_s", seconds(simulation.makespan)},
+      {"makespan_s", seconds(simulation.makespan)},
+      {"bubble_ratio", simulation.bubble_ratio},
+      {"span_bubble_ratio", simulation.span_bubble_ratio},
+      {"tokens_per_s", or_null(tokens_per_second(simulation, context))},
+      {"mfu", or_null(context.mfu_ratio)},
+      {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes) : ordered_json(nullptr)},
+      {"peak_activations", simulation.peak_activations},
+      {"critical_path", critical},
+      {"ranks", ranks}};
 }
 
 std::string simulation_text(const Simulation& simulation, const ReportContext& context) {
   const auto time_of = [&context](double s) {
-    return context.unit_given ? fmt::format("{:.6g} {}", s / context.unit.seconds, context.unit.name) : duration_text(s);
+    return context.unit_given ? fmt::format("{:.6g} {}", s / context.unit.seconds, context.unit.name)
+                              : duration_text(s);
   };
   const auto time = [&](SimTime t) { return time_of(seconds(t)); };
-  std::string text = context.optimizer_steps == 1
-                         ? fmt::format("step time {}", time(simulation.makespan))
-                         : fmt::format("{} optimizer steps in {}, {} each", context.optimizer_steps, time(simulation.makespan),
-                                       time_of(seconds(simulation.makespan) / context.optimizer_steps));
-  text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio, 100 * simulation.span_bubble_ratio);
+  std::string text =
+      context.optimizer_steps == 1
+          ? fmt::format("step time {}", time(simulation.makespan))
+          : fmt::format("{} optimizer steps in {}, {} each", context.optimizer_steps, time(simulation.makespan),
+                        time_of(seconds(simulation.makespan) / context.optimizer_steps));
+  text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio,
+                      100 * simulation.span_bubble_ratio);
   if (const auto rate = tokens_per_second(simulation, context)) text += fmt::format(", {:.0f} tokens/s", *rate);
   if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);
   text += "\n\n";
@@ -93,9 +103,11 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   TextTable table{.head = {"rank", "first start", "last end", "busy", "idle", "peak activations"}};
   if (context.has_memory) table.head.emplace_back("peak memory");
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
-    table.rows.push_back({std::to_string(r), time(simulation.first_start[r]), time(simulation.last_end[r]), time(simulation.busy[r]),
-                          time(simulation.makespan - simulation.busy[r]), std::to_string(simulation.peak_activations[r])});
-    if (context.has_memory) table.rows.back().push_back(bytes_text(static_cast<double>(simulation.peak_memory_bytes[r])));
+    table.rows.push_back({std::to_string(r), time(simulation.first_start[r]), time(simulation.last_end[r]),
+                          time(simulation.busy[r]), time(simulation.makespan - simulation.busy[r]),
+                          std::to_string(simulation.peak_activations[r])});
+    if (context.has_memory)
+      table.rows.back().push_back(bytes_text(static_cast<double>(simulation.peak_memory_bytes[r])));
   }
   text += to_text(table);
   if (simulation.critical_path.empty()) return text;
@@ -103,10 +115,10 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   for (const auto& [op, share] : critical_shares(simulation)) {
     if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));
   }
-  return text + fmt::format("\ncritical path: {} actions from {} on rank {} to {} on rank {}: {}\n", simulation.critical_path.size(),
-                            to_text(simulation.critical_path.front().action), simulation.critical_path.front().rank,
-                            to_text(simulation.critical_path.back().action), simulation.critical_path.back().rank,
-                            fmt::join(shares, ", "));
+  return text + fmt::format("\ncritical path: {} actions from {} on rank {} to {} on rank {}: {}\n",
+                            simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
+                            simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
+                            simulation.critical_path.back().rank, fmt::join(shares, ", "));
 }
 
 }  // namespace plumb

@@ -17,14 +17,14 @@ namespace plumb {
 struct ReportContext {
   std::optional<double> tokens_per_step;
   std::optional<double> mfu_ratio;
-  bool has_memory = false;   ///< the costs came with bytes
-  int optimizer_steps = 1;   ///< that the schedule takes: an asynchronous run has many
-  TimeUnit unit;             ///< of printed tables
-  bool unit_given = false;   ///< false: the unit that suits each time
+  bool has_memory = false;  ///< the costs came with bytes
+  int optimizer_steps = 1;  ///< that the schedule takes: an asynchronous run has many
+  TimeUnit unit;            ///< of printed tables
+  bool unit_given = false;  ///< false: the unit that suits each time
 };
 
-/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the makespan: of
-/// one step, or of an asynchronous schedule's whole run between flushes.
+/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the
+/// makespan: of one step, or of an asynchronous schedule's whole run between flushes.
 nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
 
 /// A line of sums, a table by rank, and what the critical path is made of.

@@ -13,7 +13,8 @@ namespace {
 
 /// Characters on the screen: bytes that do not continue a UTF-8 sequence.
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
 }
 
 bool is_number(std::string_view cell) {
@@ -38,7 +39,8 @@ std::string to_text(const TextTable& table) {
   }
   std::vector<bool> to_right(widths.size(), true);
   for (const auto& row : table.rows) {
-    for (std::size_t c = 0; c < row.size(); ++c) to_right[c] = to_right[c] && (row[c].empty() || row[c] == "-" || is_number(row[c]));
+    for (std::size_t c = 0; c < row.size(); ++c)
+      to_right[c] = to_right[c] && (row[c].empty() || row[c] == "-" || is_number(row[c]));
   }
 
   std::string text;
@@ -86,9 +88,14 @@ std::string duration_text(double seconds) {
   };
   constexpr std::array<Unit, 5> kUnits = {Unit{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}, {1e-12, "ps"}};
   for (const Unit& unit : kUnits) {
-    if (std::abs(seconds) >= 0.9995 * unit.size) return three_digits(seconds / unit.size) + ' ' + std::string(unit.name);
+    if (std::abs(seconds) >= 0.9995 * unit.size)
+      return three_digits(seconds / unit.size) + ' ' + std::string(unit.name);
   }
   return seconds == 0 ? "0 s" : three_digits(seconds * 1e12) + " ps";
+}
+
+std::string parameters_text(double parameters) {
+  return parameters >= 0.9995e9 ? three_digits(parameters / 1e9) + " B" : three_digits(parameters / 1e6) + " M";
 }
 
 std::string bytes_text(double bytes) {

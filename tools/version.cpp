@@ -10,7 +10,8 @@ std::string version_text() {
     return fmt::format("\n  {:5} {}", name, has ? "built in" : fmt::format("not built in ({})", remedy));
   };
   return fmt::format("plumb {}", PLUMB_VERSION) + part(PLUMB_HAS_CUDA, "CUDA", "meson configure -Dcuda=enabled") +
-         part(PLUMB_HAS_NCCL, "NCCL", "needs CUDA and libnccl-dev") + part(PLUMB_HAS_MPI, "MPI", "meson configure -Dmpi=enabled");
+         part(PLUMB_HAS_NCCL, "NCCL", "needs CUDA and libnccl-dev") +
+         part(PLUMB_HAS_MPI, "MPI", "meson configure -Dmpi=enabled");
 }
 
 }  // namespace plumb

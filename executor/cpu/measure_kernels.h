@@ -15,8 +15,8 @@ std::vector<KernelCall> gemm_ladder();
 std::vector<KernelCall> attention_ladder();
 std::vector<KernelCall> other_kernel_ladder();
 
-/// A sample for each call, smallest work first, in about `budget`. Left out are calls whose three repeats would not fit what
-/// is left of it, as the call of the same kind before lets expect.
+/// A sample for each call, smallest work first, in about `budget`. Left out are calls whose three repeats would not fit
+/// what is left of it, as the call of the same kind before lets expect.
 std::vector<KernelSample> measure_kernels(std::vector<KernelCall> calls, int busy_ranks, Seconds budget);
 
 }  // namespace plumb

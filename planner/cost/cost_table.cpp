@@ -142,7 +142,13 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
       training_(training),
       layers_(model_layers(model)),
       kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
-      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))) {}
+      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))) {
+  if (model.positions > 0 && training.sequence > model.positions) {
+    throw SpecError(
+        fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
+                    model.name, model.positions, training.sequence, model.positions));
+  }
+}
 
 const Pricing::Placements& Pricing::placements(const ProcessGrid& grid) {
   const auto [it, added] = placements_.try_emplace({grid.tensor, grid.data, grid.pipeline});

@@ -34,7 +34,8 @@
 namespace plumb {
 
 /// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions.
-/// Throws SpecError as kernel_prices and collective_prices do.
+/// Throws SpecError as kernel_prices and collective_prices do, and if a sequence has more tokens than the model learned
+/// positions for.
 class Pricing {
  public:
   Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);

@@ -1,7 +1,7 @@
 #include "planner/search/predict.h"
 
-#include <utility>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "planner/cost/model_flops.h"
 #include "schedules/forms/strict_json.h"

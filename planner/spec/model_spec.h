@@ -26,8 +26,8 @@ struct ModelSpec {
   std::int64_t head_size = 0;
   std::int64_t ffn = 0;
   std::int64_t vocab = 0;
-  std::int64_t sequence = 0;      ///< tokens of a training sequence where the training does not say; 0: not known
-  std::int64_t positions = 0;     ///< rows of a learned position table; 0: none
+  std::int64_t sequence = 0;   ///< tokens of a training sequence where the training does not say; 0: not known
+  std::int64_t positions = 0;  ///< rows of a learned position table; 0: none
   NormKind norm = NormKind::kRmsNorm;
   double norm_epsilon = 1e-5;
   MlpKind mlp = MlpKind::kSwiglu;

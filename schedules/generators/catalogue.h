@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -17,6 +18,12 @@ struct ScheduleParameters {
   int microbatches = 1;  ///< m
   int chunks = 1;        ///< v, stages a rank
   int group = 0;         ///< interleaved: micro-batches that a chunk runs before the next one's turn; 0: the ranks
+  int slices = 1;        ///< seq1f1b: k, pieces that a sequence is cut into
+  int batch = 0;         ///< pipedream-2bw: micro-batches between two optimizer steps; 0: the ranks
+  bool vertical_sync = false;  ///< pipedream: a micro-batch sees one version of the weights on every stage
+  double memory_ratio = 1;     ///< zb-auto: activations that a rank may hold, in multiples of the ranks; 1 or more
+  double released_at_input_grad_ratio = 0;  ///< zb-auto: the share of an activation that I frees already, below 1
+  ChunkCosts costs;                         ///< zb-auto: what it is made for; only F, I, W and the hop latency count
 };
 
 struct CatalogueEntry {
@@ -26,8 +33,9 @@ struct CatalogueEntry {
   std::string_view
       bubble;  ///< idle time of a rank in a balanced pipeline with free links; F, B of a rank's whole share
   std::string_view activations;  ///< peak on rank r, in micro-batches' worth of one chunk
-  bool takes_chunks = false;  ///< any number of chunks a rank
-  int chunks = 1;             ///< without takes_chunks: the number that it always has
+  bool takes_chunks = false;     ///< any number of chunks a rank
+  int chunks = 1;                ///< without takes_chunks: the number that it always has
+  bool takes_slices = false;
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 

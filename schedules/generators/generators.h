@@ -17,15 +17,60 @@ Schedule gpipe_schedule(const ScheduleParameters& parameters);
 /// ahead, then alternates, then drains.
 Schedule one_f_one_b_schedule(const ScheduleParameters& parameters);
 
+/// Eager 1F1B (Zhuang et al. 2023, Alpa's `1f1b_overlap_friendly`): 1F1B with 2(p-1-r) forwards ahead instead of p-1-r,
+/// so that activations may travel while the rank computes.
+Schedule eager_one_f_one_b_schedule(const ScheduleParameters& parameters);
+
+/// ZB-H1 (Qi et al. 2024): 1F1B with the backward split; rank r keeps r weight gradients back, to run them while it
+/// would wait. All ranks hold the activations of 1F1B's first.
+Schedule zb_h1_schedule(const ScheduleParameters& parameters);
+
+/// ZB-H2 (Qi et al. 2024): 2(p-1-r) forwards ahead and 2r weight gradients kept back. With F = I = W no rank idles
+/// between its first and its last action, for nearly twice the activations; worth it where the optimizer steps rank by
+/// rank.
+Schedule zb_h2_schedule(const ScheduleParameters& parameters);
+
+/// ZB-auto (Qi et al. 2024; ZB-1p, ZB-1.5p and ZB-2p by `memory_ratio`): the schedule that synthesis/zero_bubble.h
+/// makes for `costs`, with the memory of memory_ratio * p activations a rank, of which I frees
+/// `released_at_input_grad_ratio` and W the rest (the authors' scheduler counts one half). Throws ScheduleError if
+/// memory_ratio is below 1 or the share is not in [0, 1), SpecError if the costs have neither one entry nor one a
+/// stage.
+Schedule zb_auto_schedule(const ScheduleParameters& parameters);
+
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
-/// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing).
+/// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing). With
+/// `vertical_sync` every stage uses the version that the micro-batch saw at stage 0.
 Schedule pipedream_schedule(const ScheduleParameters& parameters);
+
+/// PipeDream-2BW (Narayanan et al. 2021): as PipeDream, but one OPTIMIZER_STEP for each `batch` of micro-batches, whose
+/// gradients use the version of one batch ago: two versions on every rank. The last batch may be smaller. Throws
+/// ScheduleError if the batch is smaller than p-1 and not the only one: its successor would start before the version
+/// that it needs is made.
+Schedule pipedream_2bw_schedule(const ScheduleParameters& parameters);
 
 /// Interleaved 1F1B (Narayanan et al. 2021), looped placement: v chunks a rank, micro-batches in groups. The groups are
 /// as equal as m allows and never smaller than `group` (unless there is only one), larger ones first: for m a multiple
 /// of the group this is Megatron-LM's order, for m a multiple of max(1, m/p) PyTorch's, otherwise a ragged variant of
 /// both. Throws ScheduleError if the group is smaller than p while m is larger than the group: such an order deadlocks.
 Schedule interleaved_schedule(const ScheduleParameters& parameters);
+
+/// Interleaved zero bubble (PyTorch's InterleavedZeroBubble): `interleaved` with the backward split, one forward a hop
+/// ahead instead of two, and r weight gradients kept back on rank r; with one chunk it is ZB-H1. Throws as interleaved
+/// does.
+Schedule interleaved_zero_bubble_schedule(const ScheduleParameters& parameters);
+
+/// Breadth-first pipeline (Lamy-Poirier 2022; PyTorch's LoopedBFS), looped placement: all micro-batches through a chunk
+/// before the next chunk's turn, and the backwards in the mirrored order, so that each chunk's weights are needed once
+/// a pass.
+Schedule breadth_first_schedule(const ScheduleParameters& parameters);
+
+/// Seq1F1B (Sun et al. 2024): 1F1B whose units are the `slices` k of each micro-batch's sequence; forwards ascend
+/// through the slices, backwards descend, since a slice attends to those before it. Rank r runs min(p-r-2+k, mk) units
+/// ahead.
+Schedule seq1f1b_schedule(const ScheduleParameters& parameters);
+
+/// Inference and evaluation: the forwards of all micro-batches, no backward.
+Schedule forward_only_schedule(const ScheduleParameters& parameters);
 
 /// ZB-V (Qi et al. 2024) in the hand-written order of PyTorch's ScheduleZBVZeroBubble: two chunks a rank on a V, split
 /// backwards, no bubble inside at F = I = W. For m < 2p-1 the order of 2p-1 micro-batches without those there are not.
@@ -40,8 +85,8 @@ Schedule v_min_schedule(const ScheduleParameters& parameters);
 /// two forwards and two backwards (B = 2F), that earlier micro-batches leave free; repeated, and squeezed.
 Schedule v_1f1b_schedule(const ScheduleParameters& parameters);
 
-/// DualPipeV (DeepSeek-AI, Sea AI Lab 2025), DualPipe cut in half: the eight steps of dualpipe on the two chunks of a V,
-/// forwards overlapped with backwards. For m < 2p the order of 2p micro-batches without those there are not.
+/// DualPipeV (DeepSeek-AI, Sea AI Lab 2025), DualPipe cut in half: the eight steps of dualpipe on the two chunks of a
+/// V, forwards overlapped with backwards. For m < 2p the order of 2p micro-batches without those there are not.
 Schedule dualpipev_schedule(const ScheduleParameters& parameters);
 
 /// DualPipe (DeepSeek-V3, 2024): two lanes in opposite directions over copies of each model part, half of the
@@ -54,8 +99,8 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters);
 /// even.
 Schedule chimera_schedule(const ScheduleParameters& parameters);
 
-/// BPipe (Kim et al. 2023): 1F1B whose first ranks EVICT activations to rank p-1-r, which holds few, and LOAD them back a
-/// backward ahead. No rank holds more than ceil((p+2)/2).
+/// BPipe (Kim et al. 2023): 1F1B whose first ranks EVICT activations to rank p-1-r, which holds few, and LOAD them back
+/// a backward ahead. No rank holds more than ceil((p+2)/2).
 Schedule bpipe_schedule(const ScheduleParameters& parameters);
 
 /// Hanayo (Liu et al. 2023): v chunks a rank on a snake (W waves are v = 2W), backwards first, then the forward of the

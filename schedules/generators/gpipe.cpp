@@ -4,12 +4,13 @@
 namespace plumb {
 
 Schedule gpipe_schedule(const ScheduleParameters& parameters) {
-  const auto [p, m, v, g] = parameters;
+  const int p = parameters.ranks;
+  const int m = parameters.microbatches;
   Schedule schedule{.name = "gpipe", .microbatches = m, .stages = loop_placement(p, p)};
   for (int r = 0; r < p; ++r) {
-    std::vector<Action>& actions = schedule.ranks.emplace_back();
-    for (int i = 0; i < m; ++i) actions.push_back(compute_action(Op::kForward, r, i));
-    for (int i = 0; i < m; ++i) actions.push_back(compute_action(Op::kBackward, r, i));
+    // All forwards run ahead; none is left to alternate with.
+    schedule.ranks.push_back(
+        one_forward_one_backward(each_microbatch(Op::kForward, r, m), each_microbatch(Op::kBackward, r, m), m));
   }
   return schedule;
 }

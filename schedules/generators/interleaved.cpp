@@ -1,55 +1,54 @@
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "schedules/error.h"
 #include "schedules/generators/generators.h"
+#include "schedules/generators/groups.h"
 #include "schedules/generators/phases.h"
 
 namespace plumb {
 namespace {
 
-/// Sizes of the groups that m micro-batches fall into: as many groups as keep each at `smallest` or more, sizes that
-/// differ by one at most, the larger first (a group may not run ahead of a larger one after it).
-std::vector<int> group_sizes(int m, int smallest) {
-  const int rounds = std::max(1, m / smallest);
-  std::vector<int> sizes(static_cast<std::size_t>(rounds), m / rounds);
-  std::fill_n(sizes.begin(), m % rounds, m / rounds + 1);
-  return sizes;
+/// The groups asked for. Throws ScheduleError if they are so small that the order deadlocks.
+std::vector<int> checked_groups(std::string_view name, const ScheduleParameters& parameters) {
+  const int p = parameters.ranks;
+  const int smallest = parameters.group == 0 ? p : parameters.group;
+  if (smallest < p && parameters.microbatches > smallest) {
+    throw ScheduleError(fmt::format(
+        "{} with groups of {} micro-batches deadlocks on {} ranks: give a group of {} or more", name, smallest, p, p));
+  }
+  return group_sizes(parameters.microbatches, smallest);
+}
+
+/// The one order behind both: a rank's forwards and input gradients (or whole backwards) in turns of its chunks. The
+/// last rank starts its first backward once the first group has passed all of its chunks; each rank before it runs
+/// `forwards_by_hop` more forwards ahead.
+Schedule interleaved_order(std::string_view name, const ScheduleParameters& parameters, Op backward,
+                           int forwards_by_hop) {
+  const int p = parameters.ranks;
+  const int v = parameters.chunks;
+  const std::vector<int> groups = checked_groups(name, parameters);
+  Schedule schedule{
+      .name = std::string(name), .microbatches = parameters.microbatches, .stages = loop_placement(p, p * v)};
+  for (int r = 0; r < p; ++r) {
+    const std::vector<int> stages = looped_stages(r, p, v);
+    const int warmup = forwards_by_hop * (p - 1 - r) + (v - 1) * groups.front();
+    schedule.ranks.push_back(
+        one_forward_one_backward(turns_of_chunks(Op::kForward, stages, groups),
+                                 turns_of_chunks(backward, {stages.rbegin(), stages.rend()}, groups), warmup));
+  }
+  return schedule;
 }
 
 }  // namespace
 
 Schedule interleaved_schedule(const ScheduleParameters& parameters) {
-  const auto [p, m, v, requested_group] = parameters;
-  const int smallest_group = requested_group == 0 ? p : requested_group;
-  if (smallest_group < p && m > smallest_group) {
-    throw ScheduleError(
-        fmt::format("interleaved with groups of {} micro-batches deadlocks on {} ranks: give a group of {} "
-                    "or more",
-                    smallest_group, p, p));
-  }
-  const std::vector<int> groups = group_sizes(m, smallest_group);
+  // Two forwards a hop: the time of a forward and a backward to come back.
+  return interleaved_order("interleaved", parameters, Op::kBackward, 2);
+}
 
-  Schedule schedule{.name = "interleaved", .microbatches = m, .stages = loop_placement(p, p * v)};
-  for (int r = 0; r < p; ++r) {
-    std::vector<Action> forwards;
-    std::vector<Action> backwards;
-    int first = 0;
-    for (const int size : groups) {
-      for (int chunk = 0; chunk < v; ++chunk) {
-        for (int i = first; i < first + size; ++i) {
-          forwards.push_back(compute_action(Op::kForward, chunk * p + r, i));
-          backwards.push_back(compute_action(Op::kBackward, (v - 1 - chunk) * p + r, i));
-        }
-      }
-      first += size;
-    }
-    // The last rank starts its first backward once the first group has passed all of its chunks; each rank before it
-    // runs two more forwards ahead, the time of a forward and a backward to come back.
-    const int warmup = 2 * (p - 1 - r) + (v - 1) * groups.front();
-    schedule.ranks.push_back(one_forward_one_backward(forwards, backwards, warmup));
-  }
+Schedule interleaved_zero_bubble_schedule(const ScheduleParameters& parameters) {
+  Schedule schedule = interleaved_order("izb", parameters, Op::kInputGrad, 1);
+  for (int r = 0; r < parameters.ranks; ++r) schedule.ranks[r] = with_weight_grads(schedule.ranks[r], r);
   return schedule;
 }
 

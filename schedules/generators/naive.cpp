@@ -4,7 +4,8 @@
 namespace plumb {
 
 Schedule naive_schedule(const ScheduleParameters& parameters) {
-  const auto [p, m, v, g] = parameters;
+  const int p = parameters.ranks;
+  const int m = parameters.microbatches;
   Schedule schedule{.name = "naive", .microbatches = m, .stages = loop_placement(p, p)};
   for (int r = 0; r < p; ++r) {
     std::vector<Action>& actions = schedule.ranks.emplace_back();

@@ -1,9 +1,20 @@
 #pragma once
 // The passes of lowering. Each is a function from a schedule to a schedule; none looks at costs.
 
+#include <cstdint>
+
 #include "schedules/schedule.h"
 
 namespace plumb {
+
+/// Which micro-batches keep their stage's input only and run the forward again (torchgpipe's and PyTorch Pipe's modes).
+enum class Checkpoint : std::uint8_t { kNever, kExceptLast, kAlways };
+
+/// Adds R right before each B or I (before the pair, where it is one of an overlapped pair) of the micro-batches that
+/// are checkpointed: the rank recomputes before it waits for the gradient, so that R is not on the way of the gradients
+/// from rank to rank. kExceptLast leaves out micro-batch m-1. Runs ahead of add_messages, which then posts the
+/// gradient's receive ahead of R.
+Schedule add_recompute(const Schedule& schedule, Checkpoint checkpoint);
 
 /// Appends an OPTIMIZER_STEP of each stage to its rank's list, in stage order, if the schedule has weight gradients and
 /// no OPTIMIZER_STEP of its own.

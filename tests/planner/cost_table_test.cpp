@@ -126,6 +126,15 @@ TEST_CASE("the two uses of a tied table sum their gradients before the step") {
   CHECK(collective_seconds(price(tied, 1, {}), Op::kOptimizerStep, CollectiveKind::kAllReduce) == 0);
 }
 
+TEST_CASE("sequences beyond the learned positions are refused") {
+  ModelSpec model = preset_model("gpt2");
+  CHECK_NOTHROW(Pricing(model, round_cluster(1), kTraining));
+  model.positions = kTraining.sequence - 1;
+  CHECK_THROWS_WITH_AS(
+      Pricing(model, round_cluster(1), kTraining),
+      "gpt2 has 511 positions, and a sequence of 512 tokens needs as many: give sequences of 511 or fewer", SpecError);
+}
+
 TEST_CASE("a split of the user's is taken as it is, or refused") {
   const Priced priced = price(small_gpt(), 2, {.pipeline = 2, .split = {3, 5}});
   CHECK(priced.layout.split == std::vector{3, 5});

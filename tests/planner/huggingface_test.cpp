@@ -57,8 +57,8 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
 
 TEST_CASE("keys that bear on no size are ignored and listed in order") {
   const std::vector<std::string> ignored = model_from_huggingface(kLlama3, "config.json").ignored_keys;
-  CHECK(ignored == std::vector<std::string>{"architectures", "attention_dropout", "bos_token_id", "rope_scaling",
-                                            "torch_dtype"});
+  CHECK(ignored ==
+        std::vector<std::string>{"architectures", "attention_dropout", "bos_token_id", "rope_scaling", "torch_dtype"});
 }
 
 TEST_CASE("defaults are the family's") {

@@ -51,7 +51,7 @@ TEST_CASE("a row is the plan with that value") {
 }
 
 TEST_CASE("any part of the plan can be varied by its dotted path") {
-  for (const char* key : {"model.layers=4,12", "layers=4,12", "seq=256,1024", "layout.mbs=1,2", "mbs=1,2", "pp=2",
+  for (const char* key : {"model.layers=4,12", "layers=4,12", "seq=256,384", "layout.mbs=1,2", "mbs=1,2", "pp=2",
                           "dp=8", "layout.recompute=full", "layout.schedule=gpipe", "precision=fp16",
                           "device.peak_tflops.bf16=400", "cluster.node.latency_us=1", "layout.sp=false"}) {
     CAPTURE(key);

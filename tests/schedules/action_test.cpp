@@ -21,8 +21,8 @@ TEST_CASE("a token is stage, operation, micro-batch, and a part only where it is
 }
 
 TEST_CASE("what is not exactly one action is no action") {
-  for (const std::string token : {"", "F0", "0F", "0F0xyz", "0F 0", "0f0", "0Q1", "0F-1", "-1F0", "0UNSHARD3", "0F0/", "0F0/x",
-                                  "0F99999999999", "0F1,0F2", "0F0 "}) {
+  for (const std::string token : {"", "F0", "0F", "0F0xyz", "0F 0", "0f0", "0Q1", "0F-1", "-1F0", "0UNSHARD3", "0F0/",
+                                  "0F0/x", "0F99999999999", "0F1,0F2", "0F0 "}) {
     CAPTURE(token);
     CHECK_FALSE(parse_action(token).has_value());
   }

@@ -30,8 +30,7 @@ TEST_CASE("a list of costs has one entry, or one for each stage") {
 TEST_CASE("blocking segments add up; what runs beside them only counts where it lasts longer") {
   CostTable costs{.stages = {StageCosts{}}};
   auto& forward = costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)];
-  forward = {{Segment{.seconds = Seconds{2}},
-              Segment{.kind = Segment::Kind::kCollective, .seconds = Seconds{1}},
+  forward = {{Segment{.seconds = Seconds{2}}, Segment{.kind = Segment::Kind::kCollective, .seconds = Seconds{1}},
               Segment{.kind = Segment::Kind::kCollective, .seconds = Seconds{2.5}, .beside = true}}};
   CHECK(duration_of(costs, action(Op::kForward, 0)) == to_sim_time(Seconds{3}));
   forward[0][2].seconds = Seconds{4};

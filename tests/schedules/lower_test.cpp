@@ -10,7 +10,9 @@
 using namespace plumb;
 
 namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) { return parse_schedule(text).ranks; }
+std::vector<std::vector<Action>> rows(std::string_view text) {
+  return parse_schedule(text).ranks;
+}
 }  // namespace
 
 TEST_CASE("sends stand behind their producer, receives one compute action ahead of their consumer") {
@@ -35,7 +37,8 @@ TEST_CASE("forward-only schedules get no optimizer step, asynchronous ones keep 
   CHECK(lower(pipedream) == pipedream);
 }
 
-TEST_CASE("ZeRO 0 and 1 reduce once, 1 and 2 gather behind the step, 2 and 3 reduce every gradient, 3 gathers around use") {
+TEST_CASE(
+    "ZeRO 0 and 1 reduce once, 1 and 2 gather behind the step, 2 and 3 reduce every gradient, 3 gathers around use") {
   const Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1");
   const auto lowered = [&](int zero) { return lower(schedule, {.data = {.enabled = true, .zero = zero}}).ranks; };
   CHECK(lowered(0) == rows("0F0 0F1 0B0 0B1 0REDUCE_GRAD 0OPTIMIZER_STEP"));

@@ -24,7 +24,8 @@ struct OracleFile {
   std::string text;
 };
 
-/// The compute-only files "<schedule>_p<ranks>_v<chunks>_m<microbatches>..." of one schedule, in the order of their names.
+/// The compute-only files "<schedule>_p<ranks>_v<chunks>_m<microbatches>..." of one schedule, in the order of their
+/// names.
 std::vector<OracleFile> oracle_files(const std::string& schedule) {
   const char* shared = std::getenv("PLUMB_SHARED");
   const fs::path folder = fs::path(shared != nullptr ? shared : "") / "oracles" / "torch_csv";
@@ -65,9 +66,36 @@ void check_equal(const std::string& theirs, std::string_view ours) {
 
 TEST_SUITE_BEGIN("oracle");
 
-TEST_CASE("GPipe equals PyTorch's, action by action") { check_equal("GPipe", "gpipe"); }
+TEST_CASE("GPipe equals PyTorch's, action by action") {
+  check_equal("GPipe", "gpipe");
+}
 
-TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") { check_equal("Interleaved1F1B", "interleaved"); }
+TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") {
+  check_equal("Interleaved1F1B", "interleaved");
+}
+
+TEST_CASE("bfs equals PyTorch's LoopedBFS, action by action") { check_equal("LoopedBFS", "bfs"); }
+
+TEST_CASE("izb equals PyTorch's InterleavedZeroBubble, action by action") { check_equal("InterleavedZeroBubble", "izb"); }
+
+TEST_CASE("seq1f1b equals its authors' order for p=4, m=8, k=4") {
+  const char* shared = std::getenv("PLUMB_SHARED");
+  std::ifstream file(fs::path(shared != nullptr ? shared : "") / "oracles/zero_bubble/Seq1F1B_k4_p4_m8.txt");
+  if (!file) {
+    MESSAGE("skipped: no Seq1F1B_k4_p4_m8.txt (PLUMB_SHARED does not hold it)");
+    return;
+  }
+  const Schedule made = make_schedule("seq1f1b", {.ranks = 4, .microbatches = 8, .slices = 4});
+  for (int r = 0; r < 4; ++r) {
+    std::string theirs, ours;
+    std::getline(file, theirs);  // "F0.0 F0.1 ... BW0.3": micro-batch and slice
+    for (const Action& a : made.ranks[r]) {
+      if (!ours.empty()) ours += ' ';
+      ours += (a.op == Op::kForward ? "F" : "BW") + std::to_string(a.microbatch) + "." + std::to_string(a.part);
+    }
+    CHECK(ours == theirs);
+  }
+}
 
 TEST_CASE("ZB-V equals PyTorch's ZBVZeroBubble, action by action") { check_equal("ZBVZeroBubble", "zb-v"); }
 

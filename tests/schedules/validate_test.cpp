@@ -12,7 +12,9 @@ using namespace plumb;
 
 namespace {
 
-std::vector<Violation> violations_of(std::string_view text) { return validate(parse_schedule(text)); }
+std::vector<Violation> violations_of(std::string_view text) {
+  return validate(parse_schedule(text));
+}
 
 /// The one violation of a schedule.
 Violation only_violation(std::string_view text) {
@@ -33,8 +35,8 @@ void check_place(const Violation& violation, int rank, int position, Rule rule) 
 
 TEST_CASE("a schedule without fault has no violation") {
   CHECK(violations_of("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1").empty());
-  CHECK(violations_of("0F0 0F1\n1F0 1F1").empty());                         // forward-only
-  CHECK(violations_of("0F0 0R0 0I0 0W0\n1F0 1B0").empty());                 // split, recomputed, and whole
+  CHECK(violations_of("0F0 0F1\n1F0 1F1").empty());          // forward-only
+  CHECK(violations_of("0F0 0R0 0I0 0W0\n1F0 1B0").empty());  // split, recomputed, and whole
 }
 
 TEST_CASE("a missing backward is named") {
@@ -97,7 +99,8 @@ TEST_CASE("orders that wait for each other are reported as the cycle that they a
   const Violation violation = only_violation("0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1");
   check_place(violation, -1, -1, Rule::kDeadlock);
   CHECK(violation.message ==
-        "the schedule deadlocks: rank 0: 0B0 (position 1) waits for rank 1: 1B0 (position 2), which waits for rank 1: 1F1 "
+        "the schedule deadlocks: rank 0: 0B0 (position 1) waits for rank 1: 1B0 (position 2), which waits for rank 1: "
+        "1F1 "
         "(position 1), which waits for rank 0: 0F1 (position 2), which waits for rank 0: 0B0 (position 1)");
 }
 
@@ -175,7 +178,8 @@ TEST_CASE("every action of a lowered schedule is needed, and every exchange of t
 }
 
 TEST_CASE("require_valid throws the first violation and counts the rest") {
-  CHECK_THROWS_WITH_AS(require_valid(parse_schedule("microbatches: 1\n0F0 0B0 0B0 0F0")),
-                       "rank 0, position 2: 0B0 stands on rank 0 at position 1 already; remove one (doubled); 1 more violations",
-                       ScheduleError);
+  CHECK_THROWS_WITH_AS(
+      require_valid(parse_schedule("microbatches: 1\n0F0 0B0 0B0 0F0")),
+      "rank 0, position 2: 0B0 stands on rank 0 at position 1 already; remove one (doubled); 1 more violations",
+      ScheduleError);
 }

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
-#include "schedules/generators/catalogue.h"
 #include "schedules/forms/text_form.h"
+#include "schedules/generators/catalogue.h"
 
 using namespace plumb;
 

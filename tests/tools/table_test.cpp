@@ -23,6 +23,8 @@ TEST_CASE("durations and sizes keep three digits and a unit that suits") {
   CHECK(duration_text(0.00099999) == "1.00 ms");
   CHECK(duration_text(2e-12) == "2.00 ps");
   CHECK(duration_text(1234) == "1234 s");
+  CHECK(parameters_text(8'030'261'248) == "8.03 B");
+  CHECK(parameters_text(124'439'808) == "124 M");
   CHECK(bytes_text(17) == "17 B");
   CHECK(bytes_text(1023.9) == "1.00 KiB");
   CHECK(bytes_text(4.0 * 1024 * 1024) == "4.00 MiB");

@@ -28,7 +28,9 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int ranks = arguments.ranks > 0 ? arguments.ranks : cores;
   print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", arguments.budget_s, ranks));
-  const Measurement measurement = measure_cpu({.budget = Seconds{arguments.budget_s}, .busy_ranks = ranks, .date = today()});
+  const MeasureOptions options{.budget = Seconds{arguments.budget_s}, .busy_ranks = ranks, .date = today()};
+  const Measurement measurement =
+      with_progress("measuring", options.budget, [&options] { return measure_cpu(options); });
   const ClusterSpec cluster = cluster_from_measurement(measurement);
   const nlohmann::ordered_json document = to_json(cluster);
   write_file(arguments.output, document.dump(1) + "\n");
@@ -39,11 +41,13 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   }
   const DeviceSpec& device = cluster.device;
   TextTable table{.head = {"measured", "value"}};
-  table.rows.push_back({"fastest matrix product", fmt::format("{:.1f} GFLOP/s a rank", device.peak_flops_per_second.at(Precision::kFp32) / 1e9)});
+  table.rows.push_back({"fastest matrix product",
+                        fmt::format("{:.1f} GFLOP/s a rank", device.peak_flops_per_second.at(Precision::kFp32) / 1e9)});
   table.rows.push_back({"memory bandwidth", fmt::format("{:.1f} GB/s a rank", device.memory_bytes_per_second / 1e9)});
   if (cluster.node_link) {
-    table.rows.push_back({"messages between ranks", fmt::format("{:.1f} GB/s, {}", cluster.node_link->bytes_per_second / 1e9,
-                                                                duration_text(cluster.node_link->latency.count()))});
+    table.rows.push_back(
+        {"messages between ranks", fmt::format("{:.1f} GB/s, {}", cluster.node_link->bytes_per_second / 1e9,
+                                               duration_text(cluster.node_link->latency.count()))});
   }
   table.rows.push_back({"kernel samples", std::to_string(measurement.samples.size())});
   print_answer(fmt::format("{}, {} cores\n\n{}", measurement.device, measurement.cores, to_text(table)));

@@ -59,7 +59,8 @@ int memory_verb(const MemoryArguments& arguments) {
   const std::int64_t available = device.memory_bytes - device.reserved_bytes;
 
   ordered_json list = ordered_json::array();
-  TextTable table{.head = {"rank", "parameters", "gradients", "optimizer", "activations and workspace", "peak", "at", "left"}};
+  TextTable table{
+      .head = {"rank", "parameters", "gradients", "optimizer", "activations and workspace", "peak", "at", "left"}};
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RankBytes& rank = ranks[r];
     ordered_json over_time = ordered_json::array();
@@ -76,15 +77,20 @@ int memory_verb(const MemoryArguments& arguments) {
                     {"left_bytes", available - rank.peak},
                     {"bytes_over_time", over_time}});
     const auto text = [](std::int64_t bytes) { return bytes_text(static_cast<double>(bytes)); };
-    table.rows.push_back({std::to_string(r), text(rank.parameters), text(rank.gradients), text(rank.optimizer), text(rank.transient()),
-                          text(rank.peak), duration_text(to_seconds(rank.peak_at).count()), text(available - rank.peak)});
+    table.rows.push_back({std::to_string(r), text(rank.parameters), text(rank.gradients), text(rank.optimizer),
+                          text(rank.transient()), text(rank.peak), duration_text(to_seconds(rank.peak_at).count()),
+                          text(available - rank.peak)});
   }
   if (arguments.json) {
-    print_answer(ordered_json{{"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}}.dump(2) + "\n");
+    print_answer(
+        ordered_json{{"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}}
+            .dump(2) +
+        "\n");
   } else {
-    print_answer(fmt::format("{}, {}: of {} on a device, {} are reserved by its driver and runtime\n\n{}", plan.model.name, to_text(plan.layout),
-                             bytes_text(static_cast<double>(device.memory_bytes)), bytes_text(static_cast<double>(device.reserved_bytes)),
-                             to_text(table)));
+    print_answer(fmt::format("{}, {}: of {} on a device, {} are reserved by its driver and runtime\n\n{}",
+                             plan.model.name, to_text(plan.layout),
+                             bytes_text(static_cast<double>(device.memory_bytes)),
+                             bytes_text(static_cast<double>(device.reserved_bytes)), to_text(table)));
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);

@@ -14,13 +14,21 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::int64_t peak_of(const Prediction& prediction) { return *std::ranges::max_element(prediction.peak_memory_bytes); }
+std::int64_t peak_of(const Prediction& prediction) {
+  return *std::ranges::max_element(prediction.peak_memory_bytes);
+}
+
+/// The keys that decide; how the layers split is said in the notes.
+std::string keys_text(Layout layout) {
+  layout.split.clear();
+  return to_text(layout);
+}
 
 std::string ranking_text(const PlannedQuestion& planned) {
   TextTable table{.head = {"", "layout", "step time", "MFU", "bubble", "tokens/s", "peak memory"}};
   for (std::size_t i = 0; i < planned.plans.size(); ++i) {
     const Prediction& p = *planned.plans[i].prediction;
-    table.rows.push_back({std::to_string(i + 1), to_text(planned.plans[i].layout), duration_text(p.step_time.count()),
+    table.rows.push_back({std::to_string(i + 1), keys_text(planned.plans[i].layout), duration_text(p.step_time.count()),
                           fmt::format("{:.1f} %", 100 * p.mfu_ratio), fmt::format("{:.1f} %", 100 * p.bubble_ratio),
                           fmt::format("{:.0f}", p.tokens_per_second), bytes_text(static_cast<double>(peak_of(p)))});
   }
@@ -28,29 +36,38 @@ std::string ranking_text(const PlannedQuestion& planned) {
 }
 
 std::string counts_text(const SearchCounts& counts) {
-  return fmt::format("{} layouts considered: {} simulated, {} too large, {} could not be faster than those kept; {} kinds cannot exist "
-                     "(--explain names them)\n",
-                     counts.enumerated, counts.simulated, counts.too_large, counts.outrun, counts.conflicts);
+  return fmt::format(
+      "{} layouts considered: {} simulated, {} too large, {} could not be faster than those kept; {} kinds cannot "
+      "exist "
+      "(--explain names them)\n",
+      counts.enumerated, counts.simulated, counts.too_large, counts.outrun, counts.conflicts);
 }
 
 std::string rejections_text(const SearchResult& search) {
   std::string text = "\nwhy the others lost:\n";
-  for (const Rejection& rejection : search.rejections) text += fmt::format("  {}: {}\n", to_text(rejection.layout), rejection.reason);
+  for (const Rejection& rejection : search.rejections)
+    text += fmt::format("  {}: {}\n", to_text(rejection.layout), rejection.reason);
   return text;
 }
 
 ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
   const auto plan_json = [&](std::size_t i) -> ordered_json {
     const Plan& plan = planned.plans[i];
-    return {{"layout", to_json(plan.layout)}, {"prediction", to_json(*plan.prediction)}, {"notes", planned.search.ranked[i].notes}};
+    return {{"layout", to_json(plan.layout)},
+            {"prediction", to_json(*plan.prediction)},
+            {"notes", planned.search.ranked[i].notes}};
   };
   const SearchCounts& c = planned.search.counts;
   ordered_json document = {{"feasible", !planned.plans.empty()}};
   document["best"] = planned.plans.empty() ? ordered_json(nullptr) : plan_json(0);
   document["ranked"] = ordered_json::array();
   for (std::size_t i = 0; i < planned.plans.size(); ++i) document["ranked"].push_back(plan_json(i));
-  document["infeasible"] = planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
-  document["counts"] = {{"considered", c.enumerated}, {"simulated", c.simulated}, {"too_large", c.too_large}, {"outrun", c.outrun},
+  document["infeasible"] =
+      planned.search.infeasible.empty() ? ordered_json(nullptr) : ordered_json(planned.search.infeasible);
+  document["counts"] = {{"considered", c.enumerated},
+                        {"simulated", c.simulated},
+                        {"too_large", c.too_large},
+                        {"outrun", c.outrun},
                         {"cannot_exist", c.conflicts}};
   if (explain) {
     document["rejections"] = ordered_json::array();
@@ -65,7 +82,8 @@ ordered_json answer_json(const PlannedQuestion& planned, bool explain) {
 
 int plan_verb(const PlanArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
-  const PlannedQuestion planned = plan_question(arguments.question, {.keep = arguments.top, .explain = arguments.explain});
+  const PlannedQuestion planned =
+      plan_question(arguments.question, {.keep = arguments.top, .explain = arguments.explain});
   if (arguments.json) print_answer(answer_json(planned, arguments.explain).dump(2) + "\n");
   if (planned.plans.empty()) {
     if (arguments.explain && !arguments.json) print_answer(rejections_text(planned.search));
@@ -74,11 +92,13 @@ int plan_verb(const PlanArguments& arguments) {
   }
   const Plan& best = planned.plans.front();
   if (!arguments.json) {
-    print_answer(fmt::format("{} ({:.2f} B parameters) on {} x {}, {} sequences of {} tokens a step, {}\n\n", best.model.name,
-                             static_cast<double>(model_parameter_count(best.model)) / 1e9, best.cluster.devices, best.cluster.device.name,
-                             best.training.global_batch, best.training.sequence, precision_name(best.training.precision)));
+    print_answer(fmt::format("{} ({} parameters) on {} x {}, {} sequences of {} tokens a step, {}\n\n", best.model.name,
+                             parameters_text(static_cast<double>(model_parameter_count(best.model))),
+                             best.cluster.devices, best.cluster.device.name, best.training.global_batch,
+                             best.training.sequence, precision_name(best.training.precision)));
     print_answer(ranking_text(planned) + "\n" + counts_text(planned.search.counts));
-    for (const std::string& note : planned.search.ranked.front().notes) print_answer("note on the best: " + note + "\n");
+    for (const std::string& note : planned.search.ranked.front().notes)
+      print_answer("note on the best: " + note + "\n");
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
   if (!arguments.output.empty()) {

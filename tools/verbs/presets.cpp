@@ -15,7 +15,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr double kBillion = 1e9;
 constexpr double kTera = 1e12;
 constexpr double kGiga = 1e9;
 
@@ -40,19 +39,20 @@ int models_verb(const PresetArguments& arguments) {
     return kDone;
   }
   ordered_json list = ordered_json::array();
-  TextTable table{.head = {"model", "parameters", "layers", "hidden", "heads", "kv heads", "ffn", "vocabulary", "sequence"}};
+  TextTable table{
+      .head = {"model", "parameters", "layers", "hidden", "heads", "kv heads", "ffn", "vocabulary", "sequence"}};
   for_each_preset(Preset::Kind::kModel, [&](const Preset& preset) {
     const ModelSpec model = parse_model(preset.text, std::string(preset.name));
     list.push_back(with_parameters(model));
-    const double parameters = static_cast<double>(model_parameter_count(model));
-    table.rows.push_back({std::string(preset.name),
-                          parameters >= kBillion / 10 ? fmt::format("{:.2f} B", parameters / kBillion) : fmt::format("{:.2f} M", parameters / 1e6),
+    table.rows.push_back({std::string(preset.name), parameters_text(static_cast<double>(model_parameter_count(model))),
                           std::to_string(model.layers), std::to_string(model.hidden), std::to_string(model.heads),
                           std::to_string(model.kv_heads), std::to_string(model.ffn), std::to_string(model.vocab),
                           std::to_string(model.sequence)});
   });
   print_answer(arguments.json ? ordered_json{{"models", list}}.dump(2) + "\n"
-                              : to_text(table) + "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a Hugging Face config.json.\n");
+                              : to_text(table) +
+                                    "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a "
+                                    "Hugging Face config.json.\n");
   return kDone;
 }
 
@@ -62,21 +62,27 @@ int clusters_verb(const PresetArguments& arguments) {
     return kDone;
   }
   ordered_json list = ordered_json::array();
-  TextTable table{.head = {"cluster", "device", "bf16 peak", "memory", "memory bandwidth", "devices/node", "node link", "network/device"}};
+  TextTable table{.head = {"cluster", "device", "bf16 peak", "memory", "memory bandwidth", "devices/node", "node link",
+                           "network/device"}};
   for_each_preset(Preset::Kind::kCluster, [&](const Preset& preset) {
     const ClusterSpec cluster = parse_cluster(preset.text, std::string(preset.name));
     list.push_back(to_json(cluster));
     const auto peak = cluster.device.peak_flops_per_second.find(Precision::kBf16);
-    const auto rate = [](const std::optional<LinkSpec>& link) { return link ? fmt::format("{:.0f} GB/s", link->bytes_per_second / kGiga) : "-"; };
-    table.rows.push_back({std::string(preset.name), cluster.device.name,
-                          peak == cluster.device.peak_flops_per_second.end() ? "-" : fmt::format("{:.0f} TFLOP/s", peak->second / kTera),
-                          bytes_text(static_cast<double>(cluster.device.memory_bytes)),
-                          fmt::format("{:.0f} GB/s", cluster.device.memory_bytes_per_second / kGiga),
-                          std::to_string(cluster.devices_per_node), rate(cluster.node_link), rate(cluster.network)});
+    const auto rate = [](const std::optional<LinkSpec>& link) {
+      return link ? fmt::format("{:.0f} GB/s", link->bytes_per_second / kGiga) : "-";
+    };
+    table.rows.push_back(
+        {std::string(preset.name), cluster.device.name,
+         peak == cluster.device.peak_flops_per_second.end() ? "-" : fmt::format("{:.0f} TFLOP/s", peak->second / kTera),
+         bytes_text(static_cast<double>(cluster.device.memory_bytes)),
+         fmt::format("{:.0f} GB/s", cluster.device.memory_bytes_per_second / kGiga),
+         std::to_string(cluster.devices_per_node), rate(cluster.node_link), rate(cluster.network)});
   });
   print_answer(arguments.json ? ordered_json{{"clusters", list}}.dump(2) + "\n"
-                              : to_text(table) + "\nNAME:N is a cluster of N devices (h100:16). A file works as well: `plumb clusters NAME` shows one with the\n"
-                                                 "source of every figure, `plumb calibrate` measures one.\n");
+                              : to_text(table) +
+                                    "\nNAME:N is a cluster of N devices (h100:16). A file works as well: `plumb "
+                                    "clusters NAME` shows one with the\n"
+                                    "source of every figure, `plumb calibrate` measures one.\n");
   return kDone;
 }
 

@@ -26,9 +26,14 @@ int run_verb(const RunArguments& arguments) {
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const RunSpec spec = lower_plan(plan, predicted, {.steps = steps, .seed = arguments.seed, .text = training_text(arguments.text), .text_name = text_name(arguments.text)});
+  const RunSpec spec = lower_plan(plan, predicted,
+                                  {.steps = steps,
+                                   .seed = arguments.seed,
+                                   .text = training_text(arguments.text),
+                                   .text_name = text_name(arguments.text)});
 
-  const RunResult result = run(spec);
+  const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
+  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
 
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, write_chrome_trace(result.timelines.back()));
@@ -38,7 +43,8 @@ int run_verb(const RunArguments& arguments) {
     print_answer(run_json(result).dump(2) + "\n");
     return kDone;
   }
-  print_answer(fmt::format("{}, {}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout), result.losses.size()));
+  print_answer(
+      fmt::format("{}, {}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout), result.losses.size()));
   TextTable table{.head = {"step", "loss", "step time"}};
   for (std::size_t i = 0; i < result.losses.size(); ++i) {
     const bool timed = result.step_seconds.size() == result.losses.size();

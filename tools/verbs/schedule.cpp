@@ -35,13 +35,18 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments) {
   if (arguments.json) {
     ordered_json list = ordered_json::array();
     for (const CatalogueEntry& e : catalogue()) {
-      list.push_back({{"name", e.name}, {"origin", e.origin}, {"constraint", e.constraint}, {"bubble", e.bubble},
-                      {"activations", e.activations}, {"chunks", e.takes_chunks}});
+      list.push_back({{"name", e.name},
+                      {"origin", e.origin},
+                      {"constraint", e.constraint},
+                      {"bubble", e.bubble},
+                      {"activations", e.activations},
+                      {"chunks", e.takes_chunks}});
     }
     print_answer(ordered_json{{"schedules", list}}.dump(2) + "\n");
     return kDone;
   }
-  TextTable table{.head = {"name", "defined by", "demands", "bubble (F, B of a rank, free links)", "activations on rank r"}};
+  TextTable table{
+      .head = {"name", "defined by", "demands", "bubble (F, B of a rank, free links)", "activations on rank r"}};
   for (const CatalogueEntry& e : catalogue()) {
     table.rows.push_back({std::string(e.name), std::string(e.origin), std::string(e.constraint), std::string(e.bubble),
                           std::string(e.activations)});
@@ -79,12 +84,16 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
     ordered_json list = ordered_json::array();
     for (const Violation& v : violations) {
       const auto or_null = [](int n) { return n < 0 ? ordered_json(nullptr) : ordered_json(n); };
-      list.push_back({{"rank", or_null(v.rank)}, {"position", or_null(v.position)}, {"rule", rule_name(v.rule)}, {"message", v.message}});
+      list.push_back({{"rank", or_null(v.rank)},
+                      {"position", or_null(v.position)},
+                      {"rule", rule_name(v.rule)},
+                      {"message", v.message}});
     }
     print_answer(ordered_json{{"file", path}, {"valid", violations.empty()}, {"violations", list}}.dump(2) + "\n");
   } else if (violations.empty()) {
-    print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n", path, schedule.ranks.size(),
-                             schedule.stages.size(), schedule.microbatches, action_count(schedule)));
+    print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n", path,
+                             schedule.ranks.size(), schedule.stages.size(), schedule.microbatches,
+                             action_count(schedule)));
   } else {
     for (const Violation& violation : violations) print_answer(fmt::format("{}: {}\n", path, to_text(violation)));
   }

@@ -23,7 +23,8 @@ SimulationOptions options_of(const SimulateArguments& arguments) {
   return {.sends = arguments.sends == "rendezvous" ? Sends::kRendezvous : Sends::kBuffered};
 }
 
-void report(const Simulation& simulation, const ReportContext& context, const std::string& title, const SimulateArguments& arguments) {
+void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
+            const SimulateArguments& arguments) {
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, write_chrome_trace(simulation.timeline));
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
@@ -46,7 +47,8 @@ int simulate_schedule(const SimulateArguments& arguments) {
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
                               .unit = costs.unit,
                               .unit_given = arguments.costs.find("unit=") != std::string::npos};
-  report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches), arguments);
+  report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches),
+         arguments);
   return kDone;
 }
 
@@ -58,8 +60,10 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
                                 .mfu_ratio = predicted.prediction.mfu_ratio,
                                 .has_memory = true,
                                 .optimizer_steps = optimizer_steps_of(predicted.lowered)};
-    report(predicted.simulation, context,
-           fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)), arguments);
+    report(
+        predicted.simulation, context,
+        fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),
+        arguments);
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);
@@ -72,7 +76,9 @@ int simulate_verb(const SimulateArguments& arguments) {
   const bool asks_model = !arguments.question.cluster.empty();
   const bool asks_schedule = !arguments.schedule.name.empty();
   if (int(asks_schedule) + int(!arguments.plan.empty()) != 1) {
-    throw InputError("simulate takes a plan file, or MODEL CLUSTER --global-batch N, or --schedule NAME with --costs: give one of them");
+    throw InputError(
+        "simulate takes a plan file, or MODEL CLUSTER --global-batch N, or --schedule NAME with --costs: give one of "
+        "them");
   }
   if (!asks_schedule && !arguments.costs.empty()) {
     throw InputError("--costs prices a schedule without a model: give --schedule, or leave the costs to the model");

@@ -16,7 +16,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
-double seconds(SimTime time) { return to_seconds(time).count(); }
+double seconds(SimTime time) {
+  return to_seconds(time).count();
+}
 
 void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
   const Statistics statistics = statistics_of(timeline);
@@ -25,10 +27,15 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
   TextTable by_rank{.head = {"rank", "first start", "last end", "busy", "idle", "peak memory"}};
   for (std::size_t r = 0; r < statistics.ranks.size(); ++r) {
     const RankStatistics& rank = statistics.ranks[r];
-    ranks.push_back({{"rank", r}, {"first_start_s", seconds(rank.first_start)}, {"last_end_s", seconds(rank.last_end)},
-                     {"busy_s", seconds(rank.busy)}, {"idle_s", seconds(rank.idle)}, {"peak_memory_bytes", rank.peak_memory_bytes}});
-    by_rank.rows.push_back({std::to_string(r), duration_text(seconds(rank.first_start)), duration_text(seconds(rank.last_end)),
-                            duration_text(seconds(rank.busy)), duration_text(seconds(rank.idle)),
+    ranks.push_back({{"rank", r},
+                     {"first_start_s", seconds(rank.first_start)},
+                     {"last_end_s", seconds(rank.last_end)},
+                     {"busy_s", seconds(rank.busy)},
+                     {"idle_s", seconds(rank.idle)},
+                     {"peak_memory_bytes", rank.peak_memory_bytes}});
+    by_rank.rows.push_back({std::to_string(r), duration_text(seconds(rank.first_start)),
+                            duration_text(seconds(rank.last_end)), duration_text(seconds(rank.busy)),
+                            duration_text(seconds(rank.idle)),
                             bytes_text(static_cast<double>(rank.peak_memory_bytes))});
   }
   ordered_json ops = ordered_json::object();
@@ -42,16 +49,22 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
                           duration_text(seconds(total.total) / static_cast<double>(total.count))});
   }
   if (arguments.json) {
-    print_answer(ordered_json{{"file", arguments.file}, {"title", timeline.title}, {"source", source},
-                              {"makespan_s", seconds(statistics.makespan)}, {"bubble_ratio", statistics.bubble_ratio},
-                              {"span_bubble_ratio", statistics.span_bubble_ratio}, {"ranks", ranks}, {"ops", ops}}
+    print_answer(ordered_json{{"file", arguments.file},
+                              {"title", timeline.title},
+                              {"source", source},
+                              {"makespan_s", seconds(statistics.makespan)},
+                              {"bubble_ratio", statistics.bubble_ratio},
+                              {"span_bubble_ratio", statistics.span_bubble_ratio},
+                              {"ranks", ranks},
+                              {"ops", ops}}
                      .dump(2) +
                  "\n");
     return;
   }
-  print_answer(fmt::format("{} ({}): {} ranks, {} micro-batches, makespan {}, bubble {:.2f} % (span {:.2f} %)\n\n{}\n{}", timeline.title, source,
-                           timeline.ranks.size(), timeline.microbatches, duration_text(seconds(statistics.makespan)),
-                           100 * statistics.bubble_ratio, 100 * statistics.span_bubble_ratio, to_text(by_rank), to_text(by_op)));
+  print_answer(fmt::format(
+      "{} ({}): {} ranks, {} micro-batches, makespan {}, bubble {:.2f} % (span {:.2f} %)\n\n{}\n{}", timeline.title,
+      source, timeline.ranks.size(), timeline.microbatches, duration_text(seconds(statistics.makespan)),
+      100 * statistics.bubble_ratio, 100 * statistics.span_bubble_ratio, to_text(by_rank), to_text(by_op)));
 }
 
 /// A trace of another program: its rows and what lies in them.
@@ -68,8 +81,12 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
       total += span.end - span.start;
     }
     if (row.spans.empty()) first = SimTime{0};
-    list.push_back({{"process", row.process}, {"thread", row.thread}, {"spans", row.spans.size()}, {"first_start_s", seconds(first)},
-                    {"last_end_s", seconds(last)}, {"total_s", seconds(total)}});
+    list.push_back({{"process", row.process},
+                    {"thread", row.thread},
+                    {"spans", row.spans.size()},
+                    {"first_start_s", seconds(first)},
+                    {"last_end_s", seconds(last)},
+                    {"total_s", seconds(total)}});
     table.rows.push_back({row.process, row.thread, std::to_string(row.spans.size()), duration_text(seconds(first)),
                           duration_text(seconds(last)), duration_text(seconds(total))});
   }

@@ -25,19 +25,28 @@ using nlohmann::ordered_json;
 constexpr int kDefaultSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 
-double seconds(SimTime time) { return to_seconds(time).count(); }
+double seconds(SimTime time) {
+  return to_seconds(time).count();
+}
 
 ordered_json time_json(const ComparedTime& time) {
-  return {{"predicted_s", seconds(time.predicted)}, {"measured_s", seconds(time.measured)}, {"error_ratio", error_ratio(time)}};
+  return {{"predicted_s", seconds(time.predicted)},
+          {"measured_s", seconds(time.measured)},
+          {"error_ratio", error_ratio(time)}};
 }
 
 std::string_view cause_name(ErrorCause::Kind kind) {
   switch (kind) {
-    case ErrorCause::Kind::kOperation: return "operation";
-    case ErrorCause::Kind::kTransfer: return "transfer";
-    case ErrorCause::Kind::kCollective: return "collective";
-    case ErrorCause::Kind::kWaiting: return "waiting";
-    case ErrorCause::Kind::kOverhead: return "overhead";
+    case ErrorCause::Kind::kOperation:
+      return "operation";
+    case ErrorCause::Kind::kTransfer:
+      return "transfer";
+    case ErrorCause::Kind::kCollective:
+      return "collective";
+    case ErrorCause::Kind::kWaiting:
+      return "waiting";
+    case ErrorCause::Kind::kOverhead:
+      return "overhead";
   }
   return "?";
 }
@@ -51,28 +60,32 @@ ordered_json comparison_json(const Comparison& c, const RunResult& result) {
   }
   ordered_json ranks = ordered_json::array();
   for (std::size_t r = 0; r < c.ranks.size(); ++r) {
-    ranks.push_back({{"rank", r}, {"busy", time_json(c.ranks[r].busy)}, {"idle", time_json(c.ranks[r].idle)},
+    ranks.push_back({{"rank", r},
+                     {"busy", time_json(c.ranks[r].busy)},
+                     {"idle", time_json(c.ranks[r].idle)},
                      {"predicted_peak_bytes", c.ranks[r].predicted_peak_bytes},
                      {"measured_peak_bytes", c.ranks[r].measured_peak_bytes}});
   }
   ordered_json causes = ordered_json::array();
   for (const ErrorCause& cause : c.causes) {
-    ordered_json entry = {{"cause", cause_name(cause.kind)},
-                          {"op", cause.kind <= ErrorCause::Kind::kCollective ? ordered_json(op_name(cause.op)) : ordered_json(nullptr)},
-                          {"stage", cause.stage < 0 ? ordered_json(nullptr) : ordered_json(cause.stage)}};
+    ordered_json entry = {
+        {"cause", cause_name(cause.kind)},
+        {"op", cause.kind <= ErrorCause::Kind::kCollective ? ordered_json(op_name(cause.op)) : ordered_json(nullptr)},
+        {"stage", cause.stage < 0 ? ordered_json(nullptr) : ordered_json(cause.stage)}};
     entry.update(time_json(cause.time));
     causes.push_back(std::move(entry));
   }
-  return {{"steps", c.steps},
-          {"step_time", time_json(c.step)},
-          {"fastest_step_s", seconds(c.fastest_step)},
-          {"slowest_step_s", seconds(c.slowest_step)},
-          {"bubble_ratio", {{"predicted", c.predicted_bubble_ratio}, {"measured", c.measured_bubble_ratio}}},
-          {"span_bubble_ratio", {{"predicted", c.predicted_span_bubble_ratio}, {"measured", c.measured_span_bubble_ratio}}},
-          {"losses", result.losses},
-          {"ops", ops},
-          {"ranks", ranks},
-          {"causes", causes}};
+  return {
+      {"steps", c.steps},
+      {"step_time", time_json(c.step)},
+      {"fastest_step_s", seconds(c.fastest_step)},
+      {"slowest_step_s", seconds(c.slowest_step)},
+      {"bubble_ratio", {{"predicted", c.predicted_bubble_ratio}, {"measured", c.measured_bubble_ratio}}},
+      {"span_bubble_ratio", {{"predicted", c.predicted_span_bubble_ratio}, {"measured", c.measured_span_bubble_ratio}}},
+      {"losses", result.losses},
+      {"ops", ops},
+      {"ranks", ranks},
+      {"causes", causes}};
 }
 
 /// The table that a newcomer reads last.
@@ -83,15 +96,18 @@ std::string summary_text(const Comparison& c, const RunResult& result) {
   TextTable table{.head = {"", "predicted", "measured", "error"}};
   table.rows.push_back({fmt::format("step time (median of {})", c.steps), duration_text(seconds(c.step.predicted)),
                         duration_text(seconds(c.step.measured)), fmt::format("{:+.1f} %", 100 * error_ratio(c.step))});
-  table.rows.push_back({"bubble (share of time that ranks idle)", fmt::format("{:.1f} %", 100 * c.predicted_bubble_ratio),
+  table.rows.push_back({"bubble (share of time that ranks idle)",
+                        fmt::format("{:.1f} %", 100 * c.predicted_bubble_ratio),
                         fmt::format("{:.1f} %", 100 * c.measured_bubble_ratio),
                         fmt::format("{:+.1f} points", 100 * (c.predicted_bubble_ratio - c.measured_bubble_ratio))});
   for (std::size_t r = 0; r < c.ranks.size(); ++r) {
     const double predicted = static_cast<double>(c.ranks[r].predicted_peak_bytes);
     const double measured = static_cast<double>(c.ranks[r].measured_peak_bytes);
-    table.rows.push_back({fmt::format("peak memory of rank {}", r), bytes_text(predicted), bytes_text(measured), percent(predicted, measured)});
+    table.rows.push_back({fmt::format("peak memory of rank {}", r), bytes_text(predicted), bytes_text(measured),
+                          percent(predicted, measured)});
   }
-  return to_text(table) + fmt::format("\nloss: {:.4f} before the first step, {:.4f} before the last\n", result.losses.front(), result.losses.back());
+  return to_text(table) + fmt::format("\nloss: {:.4f} before the first step, {:.4f} before the last\n",
+                                      result.losses.front(), result.losses.back());
 }
 
 }  // namespace
@@ -105,20 +121,24 @@ int validate_verb(const RunArguments& arguments) {
 
   // The prediction stands before anything has run.
   const Predicted predicted = runnable_prediction(plan);
-  const RunSpec spec = lower_plan(plan, predicted, {.steps = kWarmupSteps + steps, .seed = arguments.seed, .text = training_text(arguments.text), .text_name = text_name(arguments.text)});
+  const RunSpec spec = lower_plan(plan, predicted,
+                                  {.steps = kWarmupSteps + steps,
+                                   .seed = arguments.seed,
+                                   .text = training_text(arguments.text),
+                                   .text_name = text_name(arguments.text)});
   print_note(fmt::format("predicted before the first step: {}", duration_text(seconds(predicted.simulation.makespan))));
   if (!arguments.output.empty()) {
     write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");
     print_note(fmt::format("wrote {}", arguments.output));
   }
 
-  const RunResult result = run(spec);
+  const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
+  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
   const std::vector<Timeline> measured(result.timelines.begin() + kWarmupSteps, result.timelines.end());
   const Comparison comparison = compare(predicted.simulation.timeline, measured);
 
-  const auto nearest_to_median = std::ranges::min_element(measured, {}, [&](const Timeline& t) {
-    return std::abs((makespan_of(t) - comparison.step.measured).count());
-  });
+  const auto nearest_to_median = std::ranges::min_element(
+      measured, {}, [&](const Timeline& t) { return std::abs((makespan_of(t) - comparison.step.measured).count()); });
   if (!arguments.trace.empty()) {
     write_file(arguments.trace, write_chrome_trace(*nearest_to_median));
     print_note(fmt::format("wrote {}: the median step", arguments.trace));
@@ -131,8 +151,8 @@ int validate_verb(const RunArguments& arguments) {
     print_answer(comparison_json(comparison, result).dump(2) + "\n");
   } else {
     print_answer(fmt::format("{}, {}, {} ranks on {} of this machine\n\n{}\n{}", plan.model.name, to_text(plan.layout),
-                             world_size(spec.grid), plan.cluster.device.name, to_text(comparison, predicted.simulation.timeline),
-                             summary_text(comparison, result)));
+                             world_size(spec.grid), plan.cluster.device.name,
+                             to_text(comparison, predicted.simulation.timeline), summary_text(comparison, result)));
   }
   return kDone;
 }

@@ -1,6 +1,6 @@
 #pragma once
-// The verbs of the command line, a file each. Arguments come parsed (command_line.h); a verb reads files, asks the library,
-// prints, and returns the exit code. Users' mistakes leave it as InputError.
+// The verbs of the command line, a file each. Arguments come parsed (command_line.h); a verb reads files, asks the
+// library, prints, and returns the exit code. Users' mistakes leave it as InputError.
 
 #include <cstdint>
 #include <optional>
@@ -103,7 +103,7 @@ int validate_verb(const RunArguments& arguments);
 
 struct CalibrateArguments {
   std::string backend = "cpu";
-  int ranks = 0;        ///< that work at once; 0: one a core
+  int ranks = 0;  ///< that work at once; 0: one a core
   double budget_s = 20;
   std::string output;
   bool json = false;

@@ -16,16 +16,20 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string value_text(const nlohmann::json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+std::string value_text(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
 
 /// One line a row; numbers with their unit for people, bare for a CSV.
 TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
   TextTable table;
   for (const auto& [key, value] : rows.front().values) table.head.push_back(key);
-  for (const char* column : {"layout", "step time", "MFU", "bubble", "tokens/s", "peak memory", "infeasible"}) table.head.emplace_back(column);
+  for (const char* column : {"layout", "step time", "MFU", "bubble", "tokens/s", "peak memory", "infeasible"})
+    table.head.emplace_back(column);
   if (bare) {
     const std::size_t first = table.head.size() - 6;
-    for (std::size_t i = 0; const char* column : {"step_time_s", "mfu", "bubble_ratio", "tokens_per_s", "peak_memory_bytes"}) {
+    for (std::size_t i = 0;
+         const char* column : {"step_time_s", "mfu", "bubble_ratio", "tokens_per_s", "peak_memory_bytes"}) {
       table.head[first + i++] = column;
     }
   }
@@ -38,7 +42,9 @@ TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
     } else {
       const Prediction& p = *row.prediction;
       const std::int64_t peak = *std::ranges::max_element(p.peak_memory_bytes);
-      const auto number = [&](double value, const std::string& text) { return bare ? fmt::format("{:.9g}", value) : text; };
+      const auto number = [&](double value, const std::string& text) {
+        return bare ? fmt::format("{:.9g}", value) : text;
+      };
       cells.push_back(number(p.step_time.count(), duration_text(p.step_time.count())));
       cells.push_back(number(p.mfu_ratio, fmt::format("{:.1f} %", 100 * p.mfu_ratio)));
       cells.push_back(number(p.bubble_ratio, fmt::format("{:.1f} %", 100 * p.bubble_ratio)));

@@ -26,17 +26,21 @@ TEST_CASE("values are read by name and type") {
 }
 
 TEST_CASE("every fault names file, path and remedy") {
-  const json document = parse_json(R"({"layers": 3, "heads": -1, "ffn": 1.5, "name": 4, "node": {"gpu": 8}, "zero": 0})", "m.json");
+  const json document =
+      parse_json(R"({"layers": 3, "heads": -1, "ffn": 1.5, "name": 4, "node": {"gpu": 8}, "zero": 0})", "m.json");
   StrictObject object(document, "m.json");
-  CHECK_THROWS_WITH_AS(object.positive_integer("heads"), "m.json: heads: -1 is out of range: give 1 or more", SpecError);
+  CHECK_THROWS_WITH_AS(object.positive_integer("heads"), "m.json: heads: -1 is out of range: give 1 or more",
+                       SpecError);
   CHECK_THROWS_WITH_AS(object.positive_integer("zero"), "m.json: zero: 0 is out of range: give 1 or more", SpecError);
-  CHECK_THROWS_WITH_AS(object.positive_integer("ffn"), "m.json: ffn: 1.5 is not a whole number: give 1 or more", SpecError);
+  CHECK_THROWS_WITH_AS(object.positive_integer("ffn"), "m.json: ffn: 1.5 is not a whole number: give 1 or more",
+                       SpecError);
   CHECK_THROWS_WITH_AS(object.text("name"), "m.json: name: a string is wanted, not number", SpecError);
   CHECK_THROWS_WITH_AS(object.text("vocab"), "m.json: vocab: this key is missing: add it", SpecError);
   CHECK_THROWS_WITH_AS(object.object("layers"), "m.json: layers: a JSON object is wanted, not number", SpecError);
   StrictObject node = object.object("node");
   CHECK_THROWS_WITH_AS(node.positive_integer("gpus"), "m.json: node.gpus: this key is missing: add it", SpecError);
-  CHECK_THROWS_WITH_AS(node.finish(), "m.json: node.gpu: this key is unknown: remove it, or did you mean \"gpus\"?", SpecError);
+  CHECK_THROWS_WITH_AS(node.finish(), "m.json: node.gpu: this key is unknown: remove it, or did you mean \"gpus\"?",
+                       SpecError);
 }
 
 TEST_CASE("a choice names what is allowed and what may have been meant") {
@@ -48,9 +52,10 @@ TEST_CASE("a choice names what is allowed and what may have been meant") {
 
 TEST_CASE("text that is no JSON is refused with line and column") {
   CHECK_THROWS_WITH_AS(parse_json("{\n  \"a\": 1,\n", "m.json"),
-                       "m.json: line 3, column 1: the JSON ends too early: close what is open, or fetch the whole file", SpecError);
-  CHECK_THROWS_WITH_AS(parse_json("{\n  \"a\": nope}", "m.json"), "m.json: line 2, column 9: this is not JSON: mend it here",
+                       "m.json: line 3, column 1: the JSON ends too early: close what is open, or fetch the whole file",
                        SpecError);
+  CHECK_THROWS_WITH_AS(parse_json("{\n  \"a\": nope}", "m.json"),
+                       "m.json: line 2, column 9: this is not JSON: mend it here", SpecError);
   CHECK_THROWS_AS(parse_json("{} trailing", "m.json"), SpecError);
   CHECK_THROWS_AS(parse_json("", "m.json"), SpecError);
 }

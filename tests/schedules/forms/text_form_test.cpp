@@ -44,9 +44,10 @@ TEST_CASE("comments and blank lines are skipped") {
 }
 
 TEST_CASE("a fault names file, line and column") {
-  CHECK_THROWS_WITH_AS(parse_schedule("0F0\n1F0 1G0", "mine.txt"),
-                       "mine.txt: line 2, column 5: \"1G0\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
-                       ScheduleError);
+  CHECK_THROWS_WITH_AS(
+      parse_schedule("0F0\n1F0 1G0", "mine.txt"),
+      "mine.txt: line 2, column 5: \"1G0\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
+      ScheduleError);
   CHECK_THROWS_AS(parse_schedule("0F0&"), ScheduleError);
   CHECK_THROWS_AS(parse_schedule("0F0&0B0&0F1"), ScheduleError);
   CHECK_THROWS_AS(parse_schedule("weights: heavy\n0F0"), ScheduleError);

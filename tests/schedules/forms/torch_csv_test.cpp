@@ -23,13 +23,14 @@ TEST_CASE("REDUCE_GRAD, which PyTorch writes into compute-only files, is left ou
 }
 
 TEST_CASE("a cell that is not exactly one compute action is refused with its row and column") {
-  CHECK_THROWS_WITH_AS(read_torch_csv("0F0,0F1xyz\n", "a.csv"),
-                       "a.csv: row 1, column 2: \"0F1xyz\" is not an action: write <stage><F, B, I or W><micro-batch> and nothing "
-                       "behind it",
-                       ScheduleError);
-  CHECK_THROWS_WITH_AS(read_torch_csv("0F0\n1F0,0SEND_F0\n", "a.csv"),
-                       "a.csv: row 2, column 2: \"0SEND_F0\" does not belong in a compute-only file: keep F, B, I and W",
-                       ScheduleError);
+  CHECK_THROWS_WITH_AS(
+      read_torch_csv("0F0,0F1xyz\n", "a.csv"),
+      "a.csv: row 1, column 2: \"0F1xyz\" is not an action: write <stage><F, B, I or W><micro-batch> and nothing "
+      "behind it",
+      ScheduleError);
+  CHECK_THROWS_WITH_AS(
+      read_torch_csv("0F0\n1F0,0SEND_F0\n", "a.csv"),
+      "a.csv: row 2, column 2: \"0SEND_F0\" does not belong in a compute-only file: keep F, B, I and W", ScheduleError);
   CHECK_THROWS_AS(read_torch_csv("0F0,0B0,garbage", "a.csv"), ScheduleError);
 }
 
@@ -61,7 +62,8 @@ TEST_CASE("what is written reads back, rows ending as PyTorch's do") {
 
 TEST_CASE("what PyTorch's form cannot express is refused by name") {
   CHECK_THROWS_WITH_AS(write_torch_csv(make_schedule("pipedream", {})),
-                       "PyTorch's compute-only CSV cannot express the weight policy stashed of pipedream", ScheduleError);
+                       "PyTorch's compute-only CSV cannot express the weight policy stashed of pipedream",
+                       ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0 0R0 0B0")), ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0/1 0B0")), ScheduleError);
   CHECK_THROWS_WITH_AS(write_torch_csv(parse_schedule("0F0 0B0&0F1 0B1")),

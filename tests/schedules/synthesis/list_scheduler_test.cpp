@@ -11,7 +11,9 @@ using namespace plumb;
 
 namespace {
 
-std::vector<std::vector<Action>> rows(std::string_view text) { return parse_schedule(text).ranks; }
+std::vector<std::vector<Action>> rows(std::string_view text) {
+  return parse_schedule(text).ranks;
+}
 
 /// Backwards first, then the later stage; so many activations on each stage.
 ListRules backwards_first(const std::vector<int>& stage_limit) {

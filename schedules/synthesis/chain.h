@@ -1,0 +1,37 @@
+#pragma once
+// A chain of stages, one a rank, with split backwards: what schedules are synthesised for, how long an order takes on
+// it, and how long any order must take.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/action.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// What a chain of stages costs, and what it may hold. Stage s is on rank s.
+struct ChainCosts {
+  int microbatches = 1;
+  std::vector<SimTime> forward;      ///< [stage]
+  std::vector<SimTime> input_grad;   ///< [stage]
+  std::vector<SimTime> weight_grad;  ///< [stage]
+  SimTime hop{0};                    ///< from a stage's end to its neighbour's start
+  // A micro-batch holds activation_bytes from the start of F on; I's end frees a part of it, W's end the rest.
+  std::int64_t activation_bytes = 1;
+  std::int64_t released_at_input_grad_bytes = 0;
+  std::vector<std::int64_t> max_bytes;  ///< [stage] activation_bytes or more
+};
+
+/// The span (of the zero-bubble papers: the largest time over the ranks from the start of a rank's first action to the
+/// end of its last) of an order of F, I and W by rank, each as early as its rank and its inputs allow. Links carry any
+/// number of messages at once. The order must be one that runs to its end.
+SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action>>& orders);
+
+/// No order that keeps to max_bytes has a smaller span. The largest, over ranks i and j >= i, of
+///   the work of i, and the forwards that i's memory holds back until its first input gradient is there;
+///   the way of i's first forward to j, all that j must do up to its last input gradient (with the weight gradients
+///   that its memory demands before its last forward), and the way of that gradient back to i.
+SimTime chain_span_bound(const ChainCosts& costs);
+
+}  // namespace plumb

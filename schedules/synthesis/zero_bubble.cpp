@@ -1,0 +1,121 @@
+#include "schedules/synthesis/zero_bubble.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/synthesis/chain_scheduler.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.95, 1.0};
+
+struct Candidate {
+  std::vector<ChainRule> rules;
+  std::vector<std::vector<Action>> orders;
+  SimTime span = SimTime::max();
+};
+
+Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules) {
+  Candidate made;
+  made.rules = std::move(rules);
+  made.orders = schedule_chain(costs, made.rules);
+  made.span = chain_span(costs, made.orders);
+  return made;
+}
+
+/// The same rule on every rank but for the warm-up, which grows by `forwards_by_hop` for each rank behind.
+std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double more, double patience,
+                                    int forward_first_ranks) {
+  std::vector<ChainRule> rules;
+  for (int r = 0; r < ranks; ++r) {
+    rules.push_back({.max_in_flight = 1 + static_cast<int>(forwards_by_hop * (ranks - 1 - r) + more),
+                     .patience = patience,
+                     .forward_first = r < forward_first_ranks});
+  }
+  return rules;
+}
+
+Candidate best_regular(const ChainCosts& costs, double patience, SimTime bound) {
+  const int p = static_cast<int>(costs.forward.size());
+  Candidate best;
+  for (const int forward_first_ranks : {0, p / 2, p}) {
+    for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
+      for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
+        Candidate next = candidate(costs, regular_rules(p, forwards_by_hop, more, patience, forward_first_ranks));
+        if (next.span < best.span) best = std::move(next);
+        if (best.span <= bound) return best;
+      }
+    }
+  }
+  return best;
+}
+
+/// The rules of a rank that are like `rule` but for one number.
+std::vector<ChainRule> variations(const ChainRule& rule) {
+  std::vector<ChainRule> varied;
+  for (const int step : {-2, -1, 1, 2}) {
+    varied.push_back(rule);
+    varied.back().max_in_flight = std::max(1, rule.max_in_flight + step);
+  }
+  for (const double patience : kPatience) {
+    varied.push_back(rule);
+    varied.back().patience = patience;
+  }
+  varied.push_back(rule);
+  varied.back().forward_first = !rule.forward_first;
+  std::erase(varied, rule);
+  return varied;
+}
+
+Candidate improved(const ChainCosts& costs, Candidate best, SimTime bound) {
+  for (SimTime before = SimTime::max(); best.span < before && best.span > bound;) {
+    before = best.span;
+    for (std::size_t r = 0; r < best.rules.size(); ++r) {
+      for (const ChainRule& rule : variations(best.rules[r])) {
+        std::vector<ChainRule> rules = best.rules;
+        rules[r] = rule;
+        Candidate next = candidate(costs, std::move(rules));
+        if (next.span < best.span) best = std::move(next);
+      }
+    }
+  }
+  return best;
+}
+
+void check(const ChainCosts& costs) {
+  const std::size_t p = costs.forward.size();
+  if (p == 0 || costs.input_grad.size() != p || costs.weight_grad.size() != p || costs.max_bytes.size() != p) {
+    throw ScheduleError("zb-auto needs the costs and the memory of every rank: give lists of one entry a rank");
+  }
+  const auto tight = std::ranges::find_if(costs.max_bytes, [&](auto bytes) { return bytes < costs.activation_bytes; });
+  if (tight != costs.max_bytes.end()) {
+    throw ScheduleError(fmt::format("rank {} may hold {} bytes, less than one activation of {}: give it more",
+                                    tight - costs.max_bytes.begin(), *tight, costs.activation_bytes));
+  }
+}
+
+}  // namespace
+
+Synthesis synthesize_zero_bubble(const ChainCosts& costs) {
+  check(costs);
+  const int p = static_cast<int>(costs.forward.size());
+  const SimTime bound = chain_span_bound(costs);
+  Candidate best;
+  for (const double patience : kPatience) {
+    Candidate next = improved(costs, best_regular(costs, patience, bound), bound);
+    if (next.span < best.span) best = std::move(next);
+    if (best.span <= bound) break;
+  }
+  return {.schedule = {.name = "zb-auto",
+                       .microbatches = costs.microbatches,
+                       .stages = loop_placement(p, p),
+                       .ranks = std::move(best.orders)},
+          .span = best.span,
+          .bound = bound};
+}
+
+}  // namespace plumb

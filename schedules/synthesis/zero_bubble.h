@@ -1,0 +1,25 @@
+#pragma once
+// A schedule made for given costs and memory, and how far from the best it can be (after ZB-auto of Qi et al. 2024;
+// theirs assumes equal stages).
+//
+//   Synthesis s = synthesize_zero_bubble(costs);
+//   s.span == s.bound   // proved: no order within that memory has a shorter span
+
+#include "schedules/schedule.h"
+#include "schedules/synthesis/chain.h"
+
+namespace plumb {
+
+struct Synthesis {
+  Schedule schedule;  ///< F, I and W; named "zb-auto"
+  SimTime span{0};    ///< chain_span of it
+  SimTime bound{0};   ///< chain_span_bound
+};
+
+/// The best of a thousand list schedules: warm-ups from that of 1F1B to two and a half times as long, several
+/// degrees of patience with gaps, forwards or input gradients first; then one rank's rule at a time is varied as long
+/// as that shortens the span. Stops early at the bound.
+/// Throws ScheduleError if the lists are not equally long, are empty, or a rank cannot hold one activation.
+Synthesis synthesize_zero_bubble(const ChainCosts& costs);
+
+}  // namespace plumb

@@ -1,0 +1,156 @@
+#include "schedules/synthesis/zero_bubble.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/validate.h"
+
+using namespace plumb;
+
+namespace {
+
+struct EqualStages {
+  int ranks = 1;
+  int microbatches = 1;
+  std::int64_t forward = 1;
+  std::int64_t input_grad = 1;
+  std::int64_t weight_grad = 1;
+  std::int64_t hop = 0;
+};
+
+ChainCosts chain(const EqualStages& stages, std::int64_t activations) {
+  const auto p = static_cast<std::size_t>(stages.ranks);
+  return {.microbatches = stages.microbatches,
+          .forward = std::vector<SimTime>(p, SimTime{stages.forward}),
+          .input_grad = std::vector<SimTime>(p, SimTime{stages.input_grad}),
+          .weight_grad = std::vector<SimTime>(p, SimTime{stages.weight_grad}),
+          .hop = SimTime{stages.hop},
+          .max_bytes = std::vector<std::int64_t>(p, activations)};
+}
+
+/// The most that a rank holds at once, in the bytes of `costs`.
+std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& actions) {
+  std::int64_t held = 0;
+  std::int64_t peak = 0;
+  for (const Action& action : actions) {
+    if (action.op == Op::kForward) held += costs.activation_bytes;
+    if (action.op == Op::kInputGrad) held -= costs.released_at_input_grad_bytes;
+    if (action.op == Op::kWeightGrad) held -= costs.activation_bytes - costs.released_at_input_grad_bytes;
+    peak = std::max(peak, held);
+  }
+  return peak;
+}
+
+void check_within_memory(const ChainCosts& costs, const Synthesis& made) {
+  CHECK(validate(made.schedule).empty());
+  CHECK(made.span >= made.bound);
+  for (std::size_t r = 0; r < made.schedule.ranks.size(); ++r) {
+    CHECK(peak_bytes(costs, made.schedule.ranks[r]) <= costs.max_bytes[r]);
+  }
+}
+
+/// What the zero-bubble authors' scheduler answered; the memory limit is a multiple of p activations.
+struct OracleRow {
+  EqualStages stages;
+  double memory_ratio = 1;
+  SimTime span{0};
+};
+
+std::vector<OracleRow> oracle_rows() {
+  const char* shared = std::getenv("PLUMB_SHARED");
+  std::ifstream file(std::filesystem::path(shared != nullptr ? shared : "") / "oracles/zero_bubble/zb_oracle.csv");
+  std::vector<OracleRow> rows;
+  for (std::string line; std::getline(file, line);) {
+    std::replace(line.begin(), line.end(), ',', ' ');
+    std::istringstream cells(line);
+    std::string scheduler, limit;
+    OracleRow row;
+    double span = 0;
+    cells >> scheduler;
+    if (scheduler != "zb_auto") continue;
+    EqualStages& s = row.stages;
+    cells >> s.ranks >> s.microbatches >> s.forward >> s.input_grad >> s.weight_grad >> s.hop >> limit >> span;
+    row.memory_ratio = std::stod(limit);  // "1.5p"
+    row.span = SimTime{static_cast<std::int64_t>(span)};
+    rows.push_back(row);
+  }
+  if (rows.empty()) MESSAGE("skipped: no zb_oracle.csv (PLUMB_SHARED does not hold it)");
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("with F = I = W and twice 1F1B's memory nothing is lost, and that is proved") {
+  const Synthesis made = synthesize_zero_bubble(chain({.ranks = 4, .microbatches = 8}, 8));
+  CHECK(made.span == SimTime{24});  // m(F+I+W)
+  CHECK(made.bound == SimTime{24});
+}
+
+TEST_CASE("one rank just works") {
+  const Synthesis made = synthesize_zero_bubble(chain({.ranks = 1, .microbatches = 3}, 1));
+  CHECK(made.span == SimTime{9});
+  CHECK(made.span == made.bound);
+}
+
+TEST_CASE("unequal stages and memory: valid, within each rank's memory, no longer than the bound allows") {
+  const ChainCosts costs{.microbatches = 9,
+                         .forward = {SimTime{10}, SimTime{14}, SimTime{8}},
+                         .input_grad = {SimTime{12}, SimTime{13}, SimTime{9}},
+                         .weight_grad = {SimTime{7}, SimTime{9}, SimTime{11}},
+                         .hop = SimTime{1},
+                         .activation_bytes = 10,
+                         .released_at_input_grad_bytes = 3,
+                         .max_bytes = {35, 30, 10}};
+  check_within_memory(costs, synthesize_zero_bubble(costs));
+}
+
+TEST_CASE("memory for less than one activation, and lists of unequal length, are refused") {
+  CHECK_THROWS_WITH(synthesize_zero_bubble(chain({.ranks = 2, .microbatches = 2}, 0)),
+                    "rank 0 may hold 0 bytes, less than one activation of 1: give it more");
+  ChainCosts uneven = chain({.ranks = 2, .microbatches = 2}, 2);
+  uneven.forward.pop_back();
+  CHECK_THROWS_AS(synthesize_zero_bubble(uneven), ScheduleError);
+  CHECK_THROWS_AS(make_schedule("zb-auto", {.ranks = 2, .microbatches = 2, .memory_ratio = 0.5}), ScheduleError);
+}
+
+TEST_SUITE_BEGIN("oracle");
+
+TEST_CASE("with half of an activation released at I, every span is that of the zero-bubble authors or shorter") {
+  // Their limits at 1.5p and 2p can only be met so: see the next case.
+  for (const OracleRow& row : oracle_rows()) {
+    ChainCosts costs = chain(row.stages, static_cast<std::int64_t>(2 * row.memory_ratio * row.stages.ranks));
+    costs.activation_bytes = 2;
+    costs.released_at_input_grad_bytes = 1;
+    const Synthesis made = synthesize_zero_bubble(costs);
+    CAPTURE(row.stages.ranks);
+    CAPTURE(row.stages.input_grad);
+    CAPTURE(row.stages.weight_grad);
+    CAPTURE(row.stages.hop);
+    CAPTURE(row.memory_ratio);
+    CHECK(made.span <= row.span);
+    check_within_memory(costs, made);
+  }
+}
+
+TEST_CASE("with all of an activation released at W, every span is the authors', shorter, or proved the shortest") {
+  for (const OracleRow& row : oracle_rows()) {
+    const ChainCosts costs = chain(row.stages, static_cast<std::int64_t>(row.memory_ratio * row.stages.ranks));
+    const Synthesis made = synthesize_zero_bubble(costs);
+    CAPTURE(row.stages.ranks);
+    CAPTURE(row.stages.input_grad);
+    CAPTURE(row.stages.weight_grad);
+    CAPTURE(row.stages.hop);
+    CAPTURE(row.memory_ratio);
+    CHECK(made.span <= std::max(row.span, made.bound));
+    check_within_memory(costs, made);
+  }
+}
+
+TEST_SUITE_END();
