@@ -11,7 +11,7 @@ Schedule lower(const Schedule& schedule, const LoweringOptions& options) {
   if (has_messages(schedule)) {
     throw ScheduleError(fmt::format("{} has messages already: lower its compute order", schedule.name));
   }
-  Schedule result = add_optimizer_steps(add_recompute(schedule, options.checkpoint));
+  Schedule result = add_copy_reductions(add_optimizer_steps(add_recompute(schedule, options.checkpoint)));
   if (options.data.enabled) result = add_data_parallel(result, options.data.zero);
   return add_messages(result);
 }

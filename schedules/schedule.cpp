@@ -24,6 +24,14 @@ StageNeighbors stage_neighbors(const Schedule& schedule) {
   return neighbors;
 }
 
+std::vector<bool> stages_with_copies(const Schedule& schedule) {
+  std::map<int, int> holders;  // model part -> stages
+  for (const StagePlace& place : schedule.stages) ++holders[place.model_part];
+  std::vector<bool> copied;
+  for (const StagePlace& place : schedule.stages) copied.push_back(holders[place.model_part] > 1);
+  return copied;
+}
+
 bool has_messages(const Schedule& schedule) {
   return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
     return std::ranges::any_of(actions, [](const Action& action) { return is_message(action.op); });
@@ -66,6 +74,13 @@ std::vector<StagePlace> snake_placement(int ranks, int stages) {
     const int along = s % ranks;
     places[s] = {.rank = (s / ranks) % 2 == 0 ? along : ranks - 1 - along, .model_part = s};
   }
+  return places;
+}
+
+std::vector<StagePlace> bidirectional_placement(int ranks) {
+  std::vector<StagePlace> places;
+  for (int s = 0; s < ranks; ++s) places.push_back({.rank = s, .model_part = s, .lane = 0});
+  for (int s = 0; s < ranks; ++s) places.push_back({.rank = ranks - 1 - s, .model_part = s, .lane = 1});
   return places;
 }
 

@@ -55,6 +55,9 @@ struct StageNeighbors {
 };
 StageNeighbors stage_neighbors(const Schedule& schedule);
 
+/// [stage] true where another stage holds the same model part (in another lane).
+std::vector<bool> stages_with_copies(const Schedule& schedule);
+
 /// True if the list holds SEND or RECV actions, as a lowered schedule over more than one rank does.
 bool has_messages(const Schedule& schedule);
 
@@ -68,12 +71,16 @@ std::int64_t action_count(const Schedule& schedule);
 /// "current", "stashed", "vertical_sync", "two_buffered".
 std::string_view policy_name(WeightPolicy policy);
 
-// Placements: the stages of one pipeline (one lane, model_part = stage) on `ranks` ranks.
+// Placements on `ranks` ranks. Those of one pipeline have one lane, and model_part = stage.
 
 /// stage s on rank s mod p.
 std::vector<StagePlace> loop_placement(int ranks, int stages);
 
 /// Forth and back: s mod p on even laps, p-1 - (s mod p) on odd ones (V for two laps).
 std::vector<StagePlace> snake_placement(int ranks, int stages);
+
+/// Two lanes with a copy of each model part (one a rank): stage s of lane 0 on rank s, stage ranks + s of lane 1 on rank
+/// ranks-1 - s.
+std::vector<StagePlace> bidirectional_placement(int ranks);
 
 }  // namespace plumb

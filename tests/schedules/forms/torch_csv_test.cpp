@@ -31,8 +31,25 @@ TEST_CASE("a cell that is not exactly one compute action is refused with its row
   CHECK_THROWS_WITH_AS(
       read_torch_csv("0F0\n1F0,0SEND_F0\n", "a.csv"),
       "a.csv: row 2, column 2: \"0SEND_F0\" does not belong in a compute-only file: keep F, B, I and W", ScheduleError);
-  CHECK_THROWS_AS(read_torch_csv("0F0,(0F3;7B1)OVERLAP_F_B\n", "a.csv"), ScheduleError);
   CHECK_THROWS_AS(read_torch_csv("0F0,0B0,garbage", "a.csv"), ScheduleError);
+}
+
+TEST_CASE("an overlapped pair is a forward and a backward in one cell, and nothing else is") {
+  const std::string csv = "0F0,1F0,(0F1;1B0)OVERLAP_F_B,(1F1;0I0)OVERLAP_F_B,1B1,0B1,0W0\r\n";
+  const Schedule schedule = read_torch_csv(csv, "a.csv").schedule;
+  CHECK(schedule == parse_schedule("0F0 1F0 0F1&1B0 1F1&0I0 1B1 0B1 0W0"));
+  CHECK(write_torch_csv(schedule) == csv);
+
+  CHECK_THROWS_WITH_AS(read_torch_csv("0F0,(0F1,1B0)OVERLAP_F_B\n", "a.csv"),
+                       "a.csv: row 1, column 2: \"(0F1\" is not a pair: write "
+                       "(<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B",
+                       ScheduleError);
+  for (const char* cell : {"(0F1;1B0;1F1)OVERLAP_F_B", "(0F1)OVERLAP_F_B", "(1B0;0F1)OVERLAP_F_B", "(;)OVERLAP_F_B",
+                           "(0F1;1W0)OVERLAP_F_B", "(0F1;1B0)", "0F1;1B0)OVERLAP_F_B", "(0F1;1B0)OVERLAP_F_Bx",
+                           "((0F1;1B0)OVERLAP_F_B;1B0)OVERLAP_F_B", "(0F1/1;1B0)OVERLAP_F_B"}) {
+    CAPTURE(cell);
+    CHECK_THROWS_AS(read_torch_csv(cell, "a.csv"), ScheduleError);
+  }
 }
 
 TEST_CASE("what is written reads back, rows ending as PyTorch's do") {
@@ -49,6 +66,8 @@ TEST_CASE("what PyTorch's form cannot express is refused by name") {
                        ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0 0R0 0B0")), ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0/1 0B0")), ScheduleError);
+  CHECK_THROWS_WITH_AS(write_torch_csv(parse_schedule("0F0 0B0&0F1 0B1")),
+                       "PyTorch's compute-only CSV cannot express the pair of 0B0 on rank 0 of ", ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("stages: 0/0/0 0/0/1\n0F0 1F1")), ScheduleError);
 }
 

@@ -1,0 +1,29 @@
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/generators/generators.h"
+#include "schedules/synthesis/list_scheduler.h"
+
+namespace plumb {
+
+Schedule chimera_schedule(const ScheduleParameters& parameters) {
+  const int p = parameters.ranks;
+  const int m = parameters.microbatches;
+  if (p % 2 != 0 || m % 2 != 0) {
+    throw ScheduleError(fmt::format(
+        "chimera demands p even, m even, not {} ranks and {} micro-batches: change them, or use 1f1b", p, m));
+  }
+  const Schedule frame{.name = "chimera", .microbatches = m, .stages = bidirectional_placement(p)};
+  // Each lane is a 1F1B: backwards first, and as many activations as stages are left in the lane. Where the lanes meet,
+  // the one whose micro-batch is the earlier of its lane goes first.
+  ListRules rules;
+  for (const StagePlace& place : frame.stages) {
+    rules.forward_urgency.push_back(1);
+    rules.backward_urgency.push_back(0);
+    rules.stage_limit.push_back(p - place.model_part);
+  }
+  rules.period = 1;
+  return list_schedule(frame, p, {.forward = 1, .input_grad = 1}, rules);
+}
+
+}  // namespace plumb

@@ -1,0 +1,15 @@
+#pragma once
+// For schedules whose steps are counted for many micro-batches: made for as many as they need, then cut to those there
+// are.
+
+#include <vector>
+
+#include "schedules/action.h"
+
+namespace plumb {
+
+/// The actions of micro-batches 0 to count-1, in their order; what loses its overlapped partner stands alone. A list
+/// that runs to its end still does: every micro-batch depends on itself only, and the order of the others is kept.
+std::vector<Action> first_microbatches(const std::vector<Action>& actions, int count);
+
+}  // namespace plumb

@@ -1,0 +1,20 @@
+#include "schedules/generators/generators.h"
+#include "schedules/synthesis/list_scheduler.h"
+
+namespace plumb {
+
+Schedule hanayo_schedule(const ScheduleParameters& parameters) {
+  const int p = parameters.ranks;
+  const int stages = p * parameters.chunks;
+  const Schedule frame{.name = "hanayo", .microbatches = parameters.microbatches, .stages = snake_placement(p, stages)};
+  // Backwards first, then the forward of the deepest chunk; p micro-batches under way.
+  ListRules rules;
+  for (int s = 0; s < stages; ++s) {
+    rules.forward_urgency.push_back(stages - s);
+    rules.backward_urgency.push_back(0);
+    rules.stage_limit.push_back(p);
+  }
+  return list_schedule(frame, p, {.forward = 1, .input_grad = 1}, rules);
+}
+
+}  // namespace plumb

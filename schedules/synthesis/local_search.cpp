@@ -1,0 +1,136 @@
+#include "schedules/synthesis/local_search.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/synthesis/timed_order.h"
+
+namespace plumb {
+namespace {
+
+/// One action of a rank's list goes from one position to another.
+struct Move {
+  int rank = 0;
+  std::ptrdiff_t from = 0;
+  std::ptrdiff_t to = 0;
+};
+
+void apply(std::vector<std::int32_t>& order, const Move& move) {
+  const auto begin = order.begin();
+  if (move.from < move.to) std::rotate(begin + move.from, begin + move.from + 1, begin + move.to + 1);
+  if (move.to < move.from) std::rotate(begin + move.to, begin + move.from, begin + move.from + 1);
+}
+
+/// A move that may shorten the critical path (the last action first). The path's stretch on one rank is a block: what
+/// it ends with feeds another rank, so either that goes earlier, or an action of the block leaves it.
+Move random_move(const TimedOrder& timed, const RankOrders& orders, const std::vector<std::int32_t>& path,
+                 std::mt19937_64& random) {
+  constexpr std::ptrdiff_t kFarthestLeap = 3;  // positions beyond the block
+  const auto below = [&random](std::ptrdiff_t n) {
+    return static_cast<std::ptrdiff_t>(random() % static_cast<std::uint64_t>(n));
+  };
+  const auto chosen = static_cast<std::size_t>(below(std::ssize(path)));
+  const int rank = timed.rank(path[chosen]);
+  std::size_t first = chosen;
+  std::size_t last = chosen;
+  while (first + 1 < path.size() && timed.rank(path[first + 1]) == rank) ++first;
+  while (last > 0 && timed.rank(path[last - 1]) == rank) --last;
+  const std::vector<std::int32_t>& order = orders[rank];
+  const auto position = [&order](std::int32_t id) { return std::ranges::find(order, id) - order.begin(); };
+  const std::ptrdiff_t block_begin = position(path[first]);
+  const std::ptrdiff_t block_end = position(path[last]);
+  const std::ptrdiff_t here = position(path[chosen]);
+  switch (below(4)) {
+    case 0:
+      return {rank, block_end, block_begin + below(block_end - block_begin + 1)};
+    case 1:
+      return {rank, here, std::min(std::ssize(order) - 1, block_end + 1 + below(kFarthestLeap))};
+    case 2:
+      return {rank, here, std::min(std::ssize(order) - 1, here + 1)};
+    default:
+      return {rank, here, std::max<std::ptrdiff_t>(0, block_begin - 1 - below(kFarthestLeap))};
+  }
+}
+
+/// Each action behind what it needs of its own rank, and no more activations than allowed.
+class RankRules {
+ public:
+  RankRules(const TimedOrder& timed, std::size_t actions, int limit)
+      : timed_(timed), limit_(limit), seen_(actions, 0) {}
+
+  bool hold(const std::vector<std::int32_t>& order) {
+    ++round_;
+    int held = 0;
+    for (const std::int32_t id : order) {
+      const std::int32_t needed = timed_.own_input(id);
+      if (needed != TimedOrder::kNone && seen_[needed] != round_) return false;
+      seen_[id] = round_;
+      const Op op = timed_.action(id).op;
+      if (op == Op::kForward) ++held;
+      if (gives_weight_gradient(op)) --held;
+      if (limit_ > 0 && held > limit_) return false;
+    }
+    return true;
+  }
+
+ private:
+  const TimedOrder& timed_;
+  int limit_;
+  int round_ = 0;
+  std::vector<int> seen_;  ///< [action] the round that saw it last
+};
+
+}  // namespace
+
+std::int64_t longest_span(const Schedule& schedule, const ListCosts& costs) {
+  TimedOrder timed(schedule, costs);
+  const std::int64_t span = timed.span(timed.first_order());
+  if (span == TimedOrder::kDeadlock) throw ScheduleError(fmt::format("{} deadlocks: validate it", schedule.name));
+  return span;
+}
+
+Schedule shorten_span(const Schedule& schedule, const ListCosts& costs, const LocalSearch& search) {
+  std::int64_t best_span = longest_span(schedule, costs);
+  TimedOrder timed(schedule, costs);
+  RankOrders orders = timed.first_order();
+  RankRules rules(timed, static_cast<std::size_t>(action_count(schedule)), search.rank_limit);
+  for (std::size_t r = 0; r < orders.size(); ++r) {
+    if (!rules.hold(orders[r])) {
+      throw ScheduleError(fmt::format("rank {} of {} holds more than {} activations to begin with: raise the limit", r,
+                                      schedule.name, search.rank_limit));
+    }
+  }
+  RankOrders best = orders;
+  std::int64_t span = timed.span(orders);
+  std::vector<std::int32_t> path = timed.critical_path(orders);
+  const std::int64_t first_threshold = (costs.forward + costs.input_grad + costs.weight_grad) / 6;
+  std::mt19937_64 random(search.seed);
+  for (int step = 0; step < search.steps && best_span > search.goal && !path.empty(); ++step) {
+    const Move move = random_move(timed, orders, path, random);
+    if (move.from == move.to) continue;
+    apply(orders[move.rank], move);
+    const std::int64_t moved = rules.hold(orders[move.rank]) ? timed.span(orders) : TimedOrder::kDeadlock;
+    const std::int64_t threshold = first_threshold * (search.steps - step) / search.steps;
+    if (moved == TimedOrder::kDeadlock || moved > span + threshold) {
+      apply(orders[move.rank], {move.rank, move.to, move.from});
+      continue;
+    }
+    span = moved;
+    path = timed.critical_path(orders);
+    if (span < best_span) {
+      best_span = span;
+      best = orders;
+    }
+  }
+  Schedule result = schedule;
+  for (std::size_t r = 0; r < best.size(); ++r) {
+    for (std::size_t i = 0; i < best[r].size(); ++i) result.ranks[r][i] = timed.action(best[r][i]);
+  }
+  return result;
+}
+
+}  // namespace plumb

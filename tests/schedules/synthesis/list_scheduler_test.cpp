@@ -1,0 +1,72 @@
+#include "schedules/synthesis/list_scheduler.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/text_form.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/validate.h"
+
+using namespace plumb;
+
+namespace {
+
+std::vector<std::vector<Action>> rows(std::string_view text) {
+  return parse_schedule(text).ranks;
+}
+
+/// Backwards first, then the later stage; so many activations on each stage.
+ListRules backwards_first(const std::vector<int>& stage_limit) {
+  const std::size_t stages = stage_limit.size();
+  return {.forward_urgency = std::vector<int>(stages, 1),
+          .backward_urgency = std::vector<int>(stages, 0),
+          .stage_limit = stage_limit};
+}
+
+}  // namespace
+
+TEST_CASE("backwards first, with p-r activations on rank r, is 1F1B") {
+  for (int p = 1; p <= 5; ++p) {
+    for (int m = 1; m <= 2 * p; ++m) {
+      std::vector<int> limits;
+      for (int r = 0; r < p; ++r) limits.push_back(p - r);
+      const Schedule frame{.name = "1f1b", .microbatches = m, .stages = loop_placement(p, p)};
+      CHECK(list_schedule(frame, p, {.forward = 1, .input_grad = 2}, backwards_first(limits)) ==
+            make_schedule("1f1b", {.ranks = p, .microbatches = m}));
+    }
+  }
+}
+
+TEST_CASE("weight gradients fill the gaps, and run before a forward that waits for their memory") {
+  const Schedule frame{.microbatches = 2, .stages = loop_placement(2, 2)};
+  // Rank 0 waits at time 2 for 1I0, which ends at 3; rank 1 has nothing to wait for with one activation at a time.
+  CHECK(list_schedule(frame, 2, {.weight_grad = 1}, backwards_first({2, 1})).ranks ==
+        rows("0F0 0F1 0I0 0W0 0I1 0W1\n1F0 1I0 1W0 1F1 1I1 1W1"));
+}
+
+TEST_CASE("a weight gradient that a gap is too short for waits, if the rules say so") {
+  const Schedule frame{.microbatches = 2, .stages = loop_placement(2, 2)};
+  ListRules rules = backwards_first({2, 2});
+  const ListCosts costs{.forward = 2, .input_grad = 3, .weight_grad = 3};
+  // Rank 0 ends 0I0 at 10; 1I1 runs from 9 to 12 and leaves a gap of 2, shorter than W.
+  CHECK(list_schedule(frame, 2, costs, rules).ranks[0] == rows("0F0 0F1 0I0 0W0 0I1 0W1")[0]);
+  rules.least_gap_ratio = 1;
+  CHECK(list_schedule(frame, 2, costs, rules).ranks[0] == rows("0F0 0F1 0I0 0I1 0W0 0W1")[0]);
+}
+
+TEST_CASE("the micro-batches fall into the lanes in order, and each lane starts at its own first stage") {
+  const Schedule frame{.microbatches = 3, .stages = bidirectional_placement(2)};
+  const Schedule schedule = list_schedule(frame, 2, {.forward = 1, .input_grad = 2}, backwards_first({1, 1, 1, 1}));
+  CHECK(validate(schedule).empty());
+  CHECK(schedule.ranks[0].front() == parse_action("0F0"));
+  CHECK(schedule.ranks[1].front() == parse_action("2F1"));  // one micro-batch of three goes down, two come up
+}
+
+TEST_CASE("limits that cannot work are refused") {
+  const Schedule frame{.name = "stuck", .microbatches = 4, .stages = snake_placement(2, 4)};
+  ListRules rules = backwards_first({4, 4, 4, 4});
+  rules.forward_urgency = {0, 0, 1, 1};  // the first chunk first, until nothing is left for the second
+  rules.rank_limit = 2;
+  CHECK_THROWS_WITH_AS(list_schedule(frame, 2, {}, rules), "the rules of stuck deadlock at stage 0: raise its limits",
+                       ScheduleError);
+}

@@ -1,0 +1,137 @@
+// Closed forms of the schedules on a V, a snake or two lanes, exactly: free links, F = I = W = 1 s of a chunk.
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "tests/simulator/support.h"
+
+using namespace plumb;
+
+namespace {
+
+struct Measured {
+  SimTime bubble{0};       ///< makespan without what a rank computes
+  SimTime span_bubble{0};  ///< the same of the longest span
+  std::vector<int> peaks;
+};
+
+Measured measure(std::string_view name, int p, int m, int chunks = 1) {
+  const Schedule schedule = lowered(name, p, m, chunks);
+  const Simulation result = simulate(schedule, chunk_cost_table(stage_count(schedule), {}));
+  SimTime span{0};
+  for (int r = 0; r < p; ++r) span = std::max(span, result.last_end[r] - result.first_start[r]);
+  return {result.makespan - result.busy[0], span - result.busy[0], result.peak_activations};
+}
+
+bool all_equal(const std::vector<int>& values, int to) {
+  return std::ranges::all_of(values, [to](int value) { return value == to; });
+}
+
+}  // namespace
+
+TEST_SUITE("property") {
+  TEST_CASE("ZB-V waits for nothing but its first forward, and holds 2p chunks on every rank") {
+    for (int p = 1; p <= 8; ++p) {
+      for (int m = 2 * p - 1; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("zb-v", p, m);
+        CHECK(measured.bubble == (p - 1) * kSecond);
+        CHECK(measured.span_bubble == SimTime{0});
+        CHECK(all_equal(measured.peaks, 2 * p));
+      }
+    }
+  }
+
+  TEST_CASE("V-Half and V-Min idle for the slots that their building blocks leave, within their memory") {
+    for (int p = 3; p <= 9; ++p) {
+      for (int m = p; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured half = measure("v-half", p, m);
+        if (m >= 2 * p && p % 2 != 0) CHECK(half.bubble == (3 * p - 6) * kSecond);
+        if (m >= 2 * p && p % 2 == 0 && m % p == 0) CHECK(half.bubble == (3 * p - 7) * kSecond);
+        if (m >= 2 * p) CHECK(half.bubble <= (3 * p - 5) * kSecond);
+        CHECK(std::ranges::max(half.peaks) <= p + 2);
+        const Measured min = measure("v-min", p, m);
+        CHECK(min.bubble == (p % 3 == 0 ? 4 * p - 3 : 4 * p - 5) * kSecond);
+        CHECK(std::ranges::max(min.peaks) == 2 * ((p + 4) / 3));
+      }
+    }
+  }
+
+  TEST_CASE("V-1F1B idles for the slots that its building block leaves, within its memory") {
+    for (int p = 1; p <= 9; ++p) {
+      for (int m = p; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("v-1f1b", p, m);
+        CHECK(measured.bubble == (7 * (p - 1) - 3 * ((p - 1) / 3)) * kSecond);
+        CHECK(std::ranges::max(measured.peaks) <= 2 * (2 * p / 3) + 2);
+      }
+    }
+  }
+
+  TEST_CASE("V-Min collapses where I outlasts W: its pattern counts on equal slots") {
+    const Schedule schedule = lowered("v-min", 8, 24);
+    const CostTable costs = chunk_cost_table(16, {.input_grad = {Seconds{1.5}}, .weight_grad = {Seconds{0.5}}});
+    CHECK(simulate(schedule, costs).span_bubble_ratio > 0.4);  // 0.158 at F = I = W
+  }
+
+  TEST_CASE("DualPipeV idles for 2(p-1) chunks if overlap gains nothing, and holds 2p+1") {
+    for (int p = 1; p <= 8; ++p) {
+      for (int m = 2 * p; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("dualpipev", p, m);
+        CHECK(measured.bubble == 2 * (p - 1) * kSecond);
+        CHECK(all_equal(measured.peaks, 2 * p + 1));
+      }
+    }
+  }
+
+  TEST_CASE("DualPipe idles for p-2 forwards if overlap gains nothing, and holds p+1 micro-batches") {
+    for (int p = 2; p <= 8; p += 2) {
+      for (int m = 2 * p; m <= 4 * p; m += 2) {
+        INFO("p=", p, " m=", m);
+        const Measured measured = measure("dualpipe", p, m);
+        CHECK(measured.bubble == (p - 2) * kSecond);
+        CHECK(all_equal(measured.peaks, p + 1));
+      }
+    }
+  }
+
+  TEST_CASE("Chimera idles for p-2 slots at F = B, and needs p activations, where p divides m") {
+    for (int p = 2; p <= 8; p += 2) {
+      for (int m = 2; m <= 4 * p; m += 2) {
+        INFO("p=", p, " m=", m);
+        const Schedule schedule = lowered("chimera", p, m);
+        const Simulation result = simulate(schedule, whole_costs(stage_count(schedule), 1, 1));
+        if (m % p == 0) CHECK(result.makespan - result.busy[0] == (p - 2) * kSecond);
+        CHECK(std::ranges::max(result.peak_activations) <= (m % p == 0 ? p : p + 1));
+      }
+    }
+  }
+
+  TEST_CASE("BPipe takes 1F1B's time and levels its activations at ceil((p+2)/2), if evicting is free") {
+    for (int p = 1; p <= 9; ++p) {
+      for (int m = 1; m <= 3 * p; ++m) {
+        INFO("p=", p, " m=", m);
+        const Simulation result = simulate(lowered("bpipe", p, m), whole_costs(p, 3, 5));
+        CHECK(result.makespan == (m + p - 1) * 8 * kSecond);
+        CHECK(std::ranges::max(result.peak_activations) <= (p + 3) / 2);
+      }
+    }
+  }
+
+  TEST_CASE("Hanayo idles for p-1 forwards and backwards of a chunk at F = B where p divides m") {
+    for (int p = 1; p <= 6; ++p) {
+      for (int v = 1; v <= 6; ++v) {
+        for (int m = 1; m <= 3 * p; ++m) {
+          INFO("p=", p, " v=", v, " m=", m);
+          const Schedule schedule = lowered("hanayo", p, m, v);
+          const Simulation result = simulate(schedule, whole_costs(stage_count(schedule), 1, 1));
+          if (m % p == 0) CHECK(result.makespan - result.busy[0] == 2 * (p - 1) * kSecond);
+          CHECK(std::ranges::max(result.peak_activations) <= std::min(p, m) * v);
+        }
+      }
+    }
+  }
+}
