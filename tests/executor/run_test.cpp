@@ -49,6 +49,36 @@ TEST_CASE("interleaved 1F1B gives the gradients of one rank") {
     }
 }
 
+TEST_CASE("every synchronous schedule of the catalogue that trains gives the gradients of one rank") {
+  const std::vector<Layer> model = llama_model(6);
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.name == "forward-only") continue;
+    if (entry.name == "bpipe") continue;  // EVICT and LOAD: refused, see the case of refusals
+    for (const auto& [ranks, microbatches] : std::vector<std::pair<int, int>>{{2, 4}, {4, 8}}) {
+      CAPTURE(entry.name);
+      CAPTURE(ranks);
+      const int chunks = entry.takes_chunks ? 8 / ranks : entry.chunks;
+      const Schedule schedule =
+          make_schedule(entry.name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks});
+      if (is_asynchronous(schedule)) continue;
+      const ModelValues expected = gradients_of(one_rank(model, microbatches));
+      CHECK(worst_difference(gradients_of(spec_of(model, schedule)), expected) <= 1e-5);
+    }
+  }
+}
+
+TEST_CASE("recomputation as actions of their own changes no number") {
+  const std::vector<Layer> model = llama_model();
+  const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+  const ModelValues expected = gradients_of(spec_of(model, order));
+  for (const Checkpoint checkpoint : {Checkpoint::kAlways, Checkpoint::kExceptLast}) {
+    RunSpec spec = spec_of(model, order);
+    spec.schedule = lower(order, {.checkpoint = checkpoint});
+    spec.rebuild = Rebuild::kStage;
+    CHECK(gradients_of(spec) == expected);
+  }
+}
+
 TEST_CASE("two replicas give the gradients of one rank with all their micro-batches") {
   for (const auto& model : {llama_model(), gpt_model()})
     for (const char* name : {"naive", "gpipe", "1f1b", "interleaved"})

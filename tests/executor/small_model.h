@@ -73,7 +73,12 @@ inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_
   RunSpec spec;
   spec.schedule = lower(compute_order, {.data = {.enabled = data > 1}});
   spec.grid = {.data = data, .pipeline = static_cast<int>(spec.schedule.ranks.size())};
-  spec.stage_layers = cut(model, static_cast<int>(spec.schedule.stages.size()));
+  int parts = 0;
+  for (const StagePlace& place : spec.schedule.stages) parts = std::max(parts, place.model_part + 1);
+  const std::vector<std::vector<Layer>> pieces = cut(model, parts);
+  for (const StagePlace& place : spec.schedule.stages) {
+    spec.stage_layers.push_back(pieces[static_cast<std::size_t>(place.model_part)]);
+  }
   spec.microbatch = 2;
   spec.sequence = 7;
   spec.text = walk_text();
