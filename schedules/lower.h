@@ -20,9 +20,9 @@ struct LoweringOptions {
   DataParallel data;
 };
 
-/// The schedule with its recomputation, optimizer steps, the sums over copies of stages, data-parallel collectives (if enabled) and
-/// messages. Throws ScheduleError if it has messages already, if there is no such ZeRO stage, or if copies of stages do
-/// not go with it (schedules/passes/passes.h).
+/// The schedule with its recomputation, optimizer steps, the sums over copies of stages, data-parallel collectives (if
+/// enabled) and messages. Throws ScheduleError if it has messages already, if there is no such ZeRO stage, or if copies
+/// of stages do not go with it (schedules/passes/passes.h).
 Schedule lower(const Schedule& schedule, const LoweringOptions& options = {});
 
 }  // namespace plumb

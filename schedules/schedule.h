@@ -79,8 +79,8 @@ std::vector<StagePlace> loop_placement(int ranks, int stages);
 /// Forth and back: s mod p on even laps, p-1 - (s mod p) on odd ones (V for two laps).
 std::vector<StagePlace> snake_placement(int ranks, int stages);
 
-/// Two lanes with a copy of each model part (one a rank): stage s of lane 0 on rank s, stage ranks + s of lane 1 on rank
-/// ranks-1 - s.
+/// Two lanes with a copy of each model part (one a rank): stage s of lane 0 on rank s, stage ranks + s of lane 1 on
+/// rank ranks-1 - s.
 std::vector<StagePlace> bidirectional_placement(int ranks);
 
 }  // namespace plumb

@@ -29,7 +29,7 @@ Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules) {
 
 /// The same rule on every rank but for the warm-up, which grows by `forwards_by_hop` for each rank behind.
 std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double more, double patience,
-                                    int forward_first_ranks) {
+                                     int forward_first_ranks) {
   std::vector<ChainRule> rules;
   for (int r = 0; r < ranks; ++r) {
     rules.push_back({.max_in_flight = 1 + static_cast<int>(forwards_by_hop * (ranks - 1 - r) + more),

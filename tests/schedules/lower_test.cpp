@@ -64,15 +64,16 @@ TEST_CASE("the two of an overlapped pair stay side by side") {
 TEST_CASE("copies of a stage are summed before their steps, by ascending model part on every rank") {
   // Rank 0 holds part 0 of lane 0 and part 1 of lane 1; rank 1 the others. Rank 1 ends with part 0's gradient, rank 0
   // too, and both list part 0's sum first.
-  const Schedule schedule = parse_schedule(
-      "microbatches: 2\nstages: 0/0/0 1/1/0 1/0/1 0/1/1\n0F0 3F1 3B1 0B0\n2F1 1F0 1B0 2B1");
+  const Schedule schedule =
+      parse_schedule("microbatches: 2\nstages: 0/0/0 1/1/0 1/0/1 0/1/1\n0F0 3F1 3B1 0B0\n2F1 1F0 1B0 2B1");
   const auto without_messages = [](const Schedule& lowered) {
     std::vector<std::vector<Action>> ranks = lowered.ranks;
     for (std::vector<Action>& actions : ranks) std::erase_if(actions, [](const Action& a) { return is_message(a.op); });
     return ranks;
   };
-  const auto expected = rows("0F0 3F1 3B1 0B0 0REDUCE_GRAD 3REDUCE_GRAD 0OPTIMIZER_STEP 3OPTIMIZER_STEP\n"
-                             "2F1 1F0 1B0 2B1 2REDUCE_GRAD 1REDUCE_GRAD 1OPTIMIZER_STEP 2OPTIMIZER_STEP");
+  const auto expected = rows(
+      "0F0 3F1 3B1 0B0 0REDUCE_GRAD 3REDUCE_GRAD 0OPTIMIZER_STEP 3OPTIMIZER_STEP\n"
+      "2F1 1F0 1B0 2B1 2REDUCE_GRAD 1REDUCE_GRAD 1OPTIMIZER_STEP 2OPTIMIZER_STEP");
   CHECK(without_messages(lower(schedule)) == expected);
   CHECK(validate(lower(schedule)).empty());
   CHECK(without_messages(lower(schedule, {.data = {.enabled = true}})) == expected);
@@ -84,12 +85,13 @@ TEST_CASE("copies of a stage are summed before their steps, by ascending model p
 }
 
 TEST_CASE("a step that takes the gradients of one copy only is refused") {
-  const Schedule unsummed = parse_schedule(
-      "microbatches: 2\nstages: 0/0/0 0/0/1\n0F0 1F1 0B0 1B1 0OPTIMIZER_STEP 1OPTIMIZER_STEP");
+  const Schedule unsummed =
+      parse_schedule("microbatches: 2\nstages: 0/0/0 0/0/1\n0F0 1F1 0B0 1B1 0OPTIMIZER_STEP 1OPTIMIZER_STEP");
   const std::vector<Violation> found = validate(unsummed);
   REQUIRE(found.size() == 2);
-  CHECK(to_text(found[0]) == "rank 0, position 4: 0OPTIMIZER_STEP takes 1 weight gradients that are not reduced; add "
-                             "0REDUCE_GRAD ahead (sharding)");
+  CHECK(to_text(found[0]) ==
+        "rank 0, position 4: 0OPTIMIZER_STEP takes 1 weight gradients that are not reduced; add "
+        "0REDUCE_GRAD ahead (sharding)");
 }
 
 TEST_CASE("a lowered schedule is not lowered again") {

@@ -74,9 +74,13 @@ TEST_CASE("interleaved equals PyTorch's Interleaved1F1B, action by action") {
   check_equal("Interleaved1F1B", "interleaved");
 }
 
-TEST_CASE("bfs equals PyTorch's LoopedBFS, action by action") { check_equal("LoopedBFS", "bfs"); }
+TEST_CASE("bfs equals PyTorch's LoopedBFS, action by action") {
+  check_equal("LoopedBFS", "bfs");
+}
 
-TEST_CASE("izb equals PyTorch's InterleavedZeroBubble, action by action") { check_equal("InterleavedZeroBubble", "izb"); }
+TEST_CASE("izb equals PyTorch's InterleavedZeroBubble, action by action") {
+  check_equal("InterleavedZeroBubble", "izb");
+}
 
 TEST_CASE("seq1f1b equals its authors' order for p=4, m=8, k=4") {
   const char* shared = std::getenv("PLUMB_SHARED");
@@ -97,9 +101,13 @@ TEST_CASE("seq1f1b equals its authors' order for p=4, m=8, k=4") {
   }
 }
 
-TEST_CASE("ZB-V equals PyTorch's ZBVZeroBubble, action by action") { check_equal("ZBVZeroBubble", "zb-v"); }
+TEST_CASE("ZB-V equals PyTorch's ZBVZeroBubble, action by action") {
+  check_equal("ZBVZeroBubble", "zb-v");
+}
 
-TEST_CASE("DualPipeV equals PyTorch's, action by action and pair by pair") { check_equal("DualPipeV", "dualpipev"); }
+TEST_CASE("DualPipeV equals PyTorch's, action by action and pair by pair") {
+  check_equal("DualPipeV", "dualpipev");
+}
 
 TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is") {
   for (const OracleFile& file : oracle_files("1F1B")) {
