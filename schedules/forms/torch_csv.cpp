@@ -12,30 +12,52 @@ namespace plumb {
 namespace {
 
 constexpr std::string_view kBlanks = " \t";
+constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
 constexpr std::size_t kShownCellLength = 40;
+constexpr std::size_t kLongestToken = 64;
 
-bool in_compute_only(Op op) {
+bool is_torch_compute(Op op) {
   return op <= Op::kWeightGrad;
+}
+
+/// What only the compute-comms form has.
+bool is_torch_communication(Op op) {
+  return is_message(op) || op == Op::kUnshard || op == Op::kReshard;
+}
+
+bool is_torch_op(Op op) {
+  return is_torch_compute(op) || is_torch_communication(op) || op == Op::kReduceGrad;
 }
 
 bool is_overlap_of_torch(const Action& first, const Action& second) {
   return first.op == Op::kForward && gives_input_gradient(second.op);
 }
 
-/// What a cell says: one action, or an overlapped pair "(0F3;7B1)OVERLAP_F_B"; empty if it is neither.
-std::vector<Action> parse_cell(std::string_view cell) {
-  constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
-  if (!cell.starts_with('(') || !cell.ends_with(kPairEnd)) {
-    const std::optional<Action> action = parse_action(cell);
-    return action && action->part == 0 ? std::vector{*action} : std::vector<Action>{};
+/// What a cell says: an action, or the two of a pair; empty if it says neither. `dropped` is what stood behind.
+struct Cell {
+  std::vector<Action> actions;
+  std::string_view dropped;
+};
+
+Cell parse_single(std::string_view text, TorchReading reading) {
+  const std::size_t shortest = reading == TorchReading::kStrict ? text.size() : 1;
+  for (std::size_t length = std::min(text.size(), kLongestToken); length >= shortest && length > 0; --length) {
+    const std::optional<Action> action = parse_action(text.substr(0, length));
+    if (action && action->part == 0 && is_torch_op(action->op)) return {{*action}, text.substr(length)};
   }
-  cell = cell.substr(1, cell.size() - 1 - kPairEnd.size());
-  const std::size_t semicolon = std::min(cell.find(';'), cell.size());
-  std::vector<Action> pair = parse_cell(cell.substr(0, semicolon));
-  const std::vector<Action> second = parse_cell(cell.substr(std::min(semicolon + 1, cell.size())));
-  if (pair.size() != 1 || second.size() != 1 || !is_overlap_of_torch(pair[0], second[0])) return {};
-  pair[0].overlaps_next = true;
-  pair.push_back(second[0]);
+  return {};
+}
+
+Cell parse_cell(std::string_view text, TorchReading reading) {
+  if (!text.starts_with('(') || !text.ends_with(kPairEnd)) return parse_single(text, reading);
+  text = text.substr(1, text.size() - 1 - kPairEnd.size());
+  const std::size_t semicolon = std::min(text.find(';'), text.size());
+  const Cell first = parse_single(text.substr(0, semicolon), TorchReading::kStrict);
+  const Cell second = parse_single(text.substr(std::min(semicolon + 1, text.size())), TorchReading::kStrict);
+  if (first.actions.empty() || second.actions.empty()) return {};
+  Cell pair{{first.actions[0], second.actions[0]}, {}};
+  if (!is_overlap_of_torch(pair.actions[0], pair.actions[1])) return {};
+  pair.actions[0].overlaps_next = true;
   return pair;
 }
 
@@ -45,54 +67,91 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
-}  // namespace
+/// A place in the file, for messages.
+struct CellPlace {
+  std::size_t row = 0;
+  std::size_t column = 0;
+};
 
-TorchCsv read_torch_csv(std::string_view text, const std::string& file) {
-  TorchCsv result;
-  std::size_t dropped = 0;
-  for (std::size_t row = 1; !text.empty(); ++row) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
+class Reader {
+ public:
+  Reader(const std::string& file, TorchReading reading) : file_(file), reading_(reading) {}
+
+  TorchCsv read(std::string_view text) {
+    for (std::size_t row = 1; !text.empty(); ++row) {
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      read_row(row, text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    if (communicates_ && first_empty_) fail(*first_empty_, "", "is empty: the compute-comms form has no idle slots");
+    if (!communicates_) drop_reductions();
+    infer_shape(result_.schedule);
+    return std::move(result_);
+  }
+
+ private:
+  void read_row(std::size_t row, std::string_view line) {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
-
-    std::vector<Action>& actions = result.schedule.ranks.emplace_back();
+    std::vector<Action>& actions = result_.schedule.ranks.emplace_back();
     for (std::size_t column = 1;; ++column) {
       const std::size_t comma = line.find(',');
-      const std::string_view cell = trim(line.substr(0, comma));
-      if (!cell.empty()) {
-        const auto fail = [&](std::string_view what) {
-          throw ScheduleError(fmt::format("{}: row {}, column {}: \"{}\" {}", file, row, column,
-                                          cell.substr(0, kShownCellLength), what));
-        };
-        const std::vector<Action> said = parse_cell(cell);
-        if (said.empty()) {
-          fail(cell.starts_with('(')
-                   ? "is not a pair: write (<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B"
-                   : "is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
-        }
-        if (said.front().op == Op::kReduceGrad) {
-          ++dropped;
-        } else if (!in_compute_only(said.front().op)) {
-          fail("does not belong in a compute-only file: keep F, B, I and W");
-        } else {
-          actions.insert(actions.end(), said.begin(), said.end());
-        }
-      }
-      if (comma == std::string_view::npos) break;
+      read_cell({row, column}, trim(line.substr(0, comma)), actions);
+      if (comma == std::string_view::npos) return;
       line.remove_prefix(comma + 1);
     }
   }
-  if (dropped > 0)
-    result.notes.push_back(
-        fmt::format("{}: {} REDUCE_GRAD left out: lowering adds what a layout needs", file, dropped));
-  infer_shape(result.schedule);
-  return result;
+
+  void read_cell(const CellPlace& place, std::string_view text, std::vector<Action>& actions) {
+    if (text.empty()) {
+      if (!first_empty_) first_empty_ = place;
+      return;
+    }
+    const Cell cell = parse_cell(text, reading_);
+    if (cell.actions.empty()) {
+      fail(place, text,
+           text.starts_with('(') ? "is not a pair: write (<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B"
+                                 : "is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
+    }
+    if (!cell.dropped.empty()) {
+      result_.notes.push_back(fmt::format("{}: row {}, column {}: \"{}\" behind {} left out", file_, place.row,
+                                          place.column, cell.dropped.substr(0, kShownCellLength),
+                                          to_text(cell.actions[0])));
+    }
+    communicates_ = communicates_ || is_torch_communication(cell.actions[0].op);
+    actions.insert(actions.end(), cell.actions.begin(), cell.actions.end());
+  }
+
+  void drop_reductions() {
+    std::size_t dropped = 0;
+    for (std::vector<Action>& actions : result_.schedule.ranks) {
+      dropped += std::erase_if(actions, [](const Action& action) { return action.op == Op::kReduceGrad; });
+    }
+    if (dropped == 0) return;
+    result_.notes.push_back(
+        fmt::format("{}: {} REDUCE_GRAD left out: lowering adds what a layout needs", file_, dropped));
+  }
+
+  [[noreturn]] void fail(const CellPlace& place, std::string_view text, std::string_view what) const {
+    throw ScheduleError(fmt::format("{}: row {}, column {}: \"{}\" {}", file_, place.row, place.column,
+                                    text.substr(0, kShownCellLength), what));
+  }
+
+  const std::string& file_;
+  TorchReading reading_;
+  TorchCsv result_;
+  bool communicates_ = false;
+  std::optional<CellPlace> first_empty_;
+};
+
+}  // namespace
+
+TorchCsv read_torch_csv(std::string_view text, const std::string& file, TorchReading reading) {
+  return Reader(file, reading).read(text);
 }
 
 std::string write_torch_csv(const Schedule& schedule) {
   const auto refuse = [&schedule](const std::string& what) {
-    throw ScheduleError(fmt::format("PyTorch's compute-only CSV cannot express {} of {}", what, schedule.name));
+    throw ScheduleError(fmt::format("PyTorch's CSV cannot express {} of {}", what, schedule.name));
   };
   if (is_asynchronous(schedule)) refuse(fmt::format("the weight policy {}", policy_name(schedule.weights)));
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
@@ -104,7 +163,7 @@ std::string write_torch_csv(const Schedule& schedule) {
     const std::vector<Action>& actions = schedule.ranks[r];
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
-      if (!in_compute_only(action.op) || action.part != 0) refuse(fmt::format("{} on rank {}", to_text(action), r));
+      if (!is_torch_op(action.op) || action.part != 0) refuse(fmt::format("{} on rank {}", to_text(action), r));
       const bool opens = action.overlaps_next;
       const bool closes = i > 0 && actions[i - 1].overlaps_next;
       if (opens && (closes || i + 1 == actions.size() || !is_overlap_of_torch(action, actions[i + 1]))) {
@@ -113,7 +172,7 @@ std::string write_torch_csv(const Schedule& schedule) {
       if (i > 0) text += closes ? ';' : ',';
       if (opens) text += '(';
       text += to_text(action);
-      if (closes) text += ")OVERLAP_F_B";
+      if (closes) text += kPairEnd;
     }
     text += "\r\n";
   }

@@ -11,6 +11,7 @@
 
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/passes/torch_lowering.h"
 #include "schedules/validate.h"
 
 using namespace plumb;
@@ -24,9 +25,8 @@ struct OracleFile {
   std::string text;
 };
 
-/// The compute-only files "<schedule>_p<ranks>_v<chunks>_m<microbatches>..." of one schedule, in the order of their
-/// names.
-std::vector<OracleFile> oracle_files(const std::string& schedule) {
+/// The files "<schedule>_p<ranks>_v<chunks>_m<microbatches>.<form>.csv" of one schedule, in the order of their names.
+std::vector<OracleFile> oracle_files(const std::string& schedule, const std::string& form = "compute_only") {
   const char* shared = std::getenv("PLUMB_SHARED");
   const fs::path folder = fs::path(shared != nullptr ? shared : "") / "oracles" / "torch_csv";
   std::vector<fs::path> paths;
@@ -34,7 +34,7 @@ std::vector<OracleFile> oracle_files(const std::string& schedule) {
     for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
   }
   std::sort(paths.begin(), paths.end());
-  const std::regex pattern("(\\w+)_p(\\d+)_v(\\d+)_m(\\d+)\\.compute_only\\.csv");
+  const std::regex pattern("(\\w+)_p(\\d+)_v(\\d+)_m(\\d+)\\." + form + "\\.csv");
   std::vector<OracleFile> files;
   for (const fs::path& path : paths) {
     std::smatch match;
@@ -62,9 +62,38 @@ void check_equal(const std::string& theirs, std::string_view ours) {
   }
 }
 
+/// What PyTorch calls them, and what we do.
+const std::vector<std::pair<std::string, std::string>> kNames = {
+    {"GPipe", "gpipe"},        {"Interleaved1F1B", "interleaved"},
+    {"LoopedBFS", "bfs"},      {"InterleavedZeroBubble", "izb"},
+    {"ZBVZeroBubble", "zb-v"}, {"DualPipeV", "dualpipev"}};
+
 }  // namespace
 
 TEST_SUITE_BEGIN("oracle");
+
+TEST_CASE("PyTorch's lowering is reproduced, action by action") {
+  for (const auto& [theirs, ours] : kNames) {
+    for (const OracleFile& file : oracle_files(theirs, "compute_comms")) {
+      CAPTURE(file.schedule);
+      const Schedule read = read_torch_csv(file.text, file.schedule).schedule;
+      const Schedule lowered = lower_as_torch(make_schedule(ours, file.parameters));
+      CHECK(read.ranks == lowered.ranks);
+      CHECK(validate(read).empty());
+      CHECK(write_torch_csv(lowered) == file.text);
+    }
+  }
+}
+
+TEST_CASE("PyTorch's deferred receives are reproduced") {
+  for (const OracleFile& file : oracle_files("Interleaved1F1B", "compute_comms.defer_recv")) {
+    CAPTURE(file.schedule);
+    const Schedule read = read_torch_csv(file.text, file.schedule).schedule;
+    CHECK(read.ranks ==
+          lower_as_torch(make_schedule("interleaved", file.parameters), {.deferred_receives = true}).ranks);
+    CHECK(validate(read).empty());
+  }
+}
 
 TEST_CASE("GPipe equals PyTorch's, action by action") {
   check_equal("GPipe", "gpipe");

@@ -28,9 +28,11 @@ TEST_CASE("a cell that is not exactly one compute action is refused with its row
       "a.csv: row 1, column 2: \"0F1xyz\" is not an action: write <stage><F, B, I or W><micro-batch> and nothing "
       "behind it",
       ScheduleError);
-  CHECK_THROWS_WITH_AS(
-      read_torch_csv("0F0\n1F0,0SEND_F0\n", "a.csv"),
-      "a.csv: row 2, column 2: \"0SEND_F0\" does not belong in a compute-only file: keep F, B, I and W", ScheduleError);
+  CHECK_THROWS_WITH_AS(read_torch_csv("0F0\n1F0,0OPTIMIZER_STEP\n", "a.csv"),
+                       "a.csv: row 2, column 2: \"0OPTIMIZER_STEP\" is not an action: write <stage><F, B, I or "
+                       "W><micro-batch> and nothing "
+                       "behind it",
+                       ScheduleError);
   CHECK_THROWS_AS(read_torch_csv("0F0,0B0,garbage", "a.csv"), ScheduleError);
 }
 
@@ -60,14 +62,39 @@ TEST_CASE("what is written reads back, rows ending as PyTorch's do") {
   CHECK(read_torch_csv(csv, "a.csv").schedule.stages == schedule.stages);
 }
 
+TEST_CASE("a file with messages is the compute-comms form: it keeps its reductions and has no idle slots") {
+  const TorchCsv csv = read_torch_csv(
+      "0UNSHARD,0F0,0SEND_F0,0RECV_B0,0B0,0REDUCE_GRAD,0RESHARD\r\n"
+      "1UNSHARD,1RECV_F0,1F0,1B0,1SEND_B0,1REDUCE_GRAD,1RESHARD\r\n",
+      "a.csv");
+  CHECK(csv.notes.empty());
+  CHECK(validate(csv.schedule).empty());
+  CHECK(csv.schedule.ranks == parse_schedule("0UNSHARD 0F0 0SEND_F0 0RECV_B0 0B0 0REDUCE_GRAD 0RESHARD\n"
+                                             "1UNSHARD 1RECV_F0 1F0 1B0 1SEND_B0 1REDUCE_GRAD 1RESHARD")
+                                  .ranks);
+  CHECK(read_torch_csv(write_torch_csv(csv.schedule), "a.csv").schedule.ranks == csv.schedule.ranks);
+  CHECK_THROWS_WITH_AS(read_torch_csv("0F0,0SEND_F0\n1RECV_F0,,1F0\n", "a.csv"),
+                       "a.csv: row 2, column 2: \"\" is empty: the compute-comms form has no idle slots",
+                       ScheduleError);
+}
+
+TEST_CASE("read leniently, what stands behind an action is dropped and said, as PyTorch's parser drops it") {
+  const TorchCsv csv = read_torch_csv("0F0xyz,0B0 # done\n", "a.csv", TorchReading::kLenient);
+  CHECK(csv.schedule == parse_schedule("0F0 0B0"));
+  REQUIRE(csv.notes.size() == 2);
+  CHECK(csv.notes[0] == "a.csv: row 1, column 1: \"xyz\" behind 0F0 left out");
+  CHECK_THROWS_AS(read_torch_csv("nothing", "a.csv", TorchReading::kLenient), ScheduleError);
+  CHECK_THROWS_AS(read_torch_csv("0F", "a.csv", TorchReading::kLenient),
+                  ScheduleError);  // PyTorch's runtime fails on it
+}
+
 TEST_CASE("what PyTorch's form cannot express is refused by name") {
   CHECK_THROWS_WITH_AS(write_torch_csv(make_schedule("pipedream", {})),
-                       "PyTorch's compute-only CSV cannot express the weight policy stashed of pipedream",
-                       ScheduleError);
+                       "PyTorch's CSV cannot express the weight policy stashed of pipedream", ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0 0R0 0B0")), ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("0F0/1 0B0")), ScheduleError);
   CHECK_THROWS_WITH_AS(write_torch_csv(parse_schedule("0F0 0B0&0F1 0B1")),
-                       "PyTorch's compute-only CSV cannot express the pair of 0B0 on rank 0 of ", ScheduleError);
+                       "PyTorch's CSV cannot express the pair of 0B0 on rank 0 of ", ScheduleError);
   CHECK_THROWS_AS(write_torch_csv(parse_schedule("stages: 0/0/0 0/0/1\n0F0 1F1")), ScheduleError);
 }
 
