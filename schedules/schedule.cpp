@@ -62,6 +62,14 @@ std::string_view policy_name(WeightPolicy policy) {
   return "?";
 }
 
+std::optional<WeightPolicy> policy_from_name(std::string_view name) {
+  for (const auto policy :
+       {WeightPolicy::kCurrent, WeightPolicy::kStashed, WeightPolicy::kVerticalSync, WeightPolicy::kTwoBuffered}) {
+    if (policy_name(policy) == name) return policy;
+  }
+  return std::nullopt;
+}
+
 std::vector<StagePlace> loop_placement(int ranks, int stages) {
   std::vector<StagePlace> places(static_cast<std::size_t>(stages));
   for (int s = 0; s < stages; ++s) places[s] = {.rank = s % ranks, .model_part = s};

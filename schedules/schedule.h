@@ -8,6 +8,7 @@
 // executor replays.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,9 @@ std::int64_t action_count(const Schedule& schedule);
 
 /// "current", "stashed", "vertical_sync", "two_buffered".
 std::string_view policy_name(WeightPolicy policy);
+
+/// The policy of that name, or nothing.
+std::optional<WeightPolicy> policy_from_name(std::string_view name);
 
 // Placements on `ranks` ranks. Those of one pipeline have one lane, and model_part = stage.
 

@@ -55,6 +55,10 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
   app->add_option("--checkpoint", schedule.checkpoint,
                   "which micro-batches are recomputed: never, except_last or always")
       ->check(CLI::IsMember({"never", "except_last", "always"}));
+  app->add_option("--lowering", schedule.lowering,
+                  "who adds the messages: plumb, pytorch or pytorch-deferred (its receives)")
+      ->check(CLI::IsMember({"plumb", "pytorch", "pytorch-deferred"}));
+  app->add_flag("--lenient", schedule.lenient, "read a CSV as PyTorch's parser does, and say what was dropped");
 }
 
 void add_presets(CLI::App& app, Chosen& chosen) {
@@ -89,7 +93,8 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
   verb->add_option("plan_or_model", arguments->plan, "a plan file, or a model with a cluster behind it");
   verb->add_option("cluster", arguments->question.cluster, "a preset or a file");
   add_question(verb, arguments->question);
-  verb->add_option("--schedule,--schedule-file", arguments->schedule.name, "a schedule's name or file (.csv, .txt)");
+  verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
+                   "a schedule's name or file (.txt, .csv, .json)");
   add_schedule_numbers(verb, arguments->schedule);
   verb->add_option("--costs", arguments->costs,
                    "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o; lists by stage f=1:1:2)");
@@ -118,13 +123,14 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
     const auto arguments = std::make_shared<ScheduleVerbArguments>();
     CLI::App* verb = add_verb(*group, chosen, v.name, v.what, arguments, v.run);
     if (v.takes_schedule) {
-      verb->add_option("schedule", arguments->schedule.name, "a name (`plumb schedule list`) or a file (.txt, .csv)")
+      verb->add_option("schedule", arguments->schedule.name,
+                       "a name (`plumb schedule list`) or a file (.txt, .csv, .json)")
           ->required();
       add_schedule_numbers(verb, arguments->schedule);
     }
     if (v.writes) {
       verb->add_option("-o,--output", arguments->output,
-                       "file to write: .txt, or .csv for PyTorch's form (default: print as text)");
+                       "file to write: .txt, .json, or .csv for PyTorch's form (default: print as text)");
       verb->add_flag("--lowered", arguments->lowered, "with messages and optimizer steps");
     }
     if (!v.takes_schedule || v.run == schedule_check_verb) add_json(verb, arguments->json);

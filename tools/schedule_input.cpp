@@ -1,12 +1,15 @@
 #include "tools/schedule_input.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/json_form.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
+#include "schedules/passes/torch_lowering.h"
 #include "schedules/validate.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -15,32 +18,33 @@ namespace plumb {
 namespace {
 
 [[noreturn]] void fail_ending(const std::string& path) {
-  throw InputError(fmt::format("{}: the form of a schedule is told by its ending: name it .txt or .csv", path));
+  throw InputError(fmt::format("{}: the form of a schedule is told by its ending: name it .txt, .csv or .json", path));
 }
 
 }  // namespace
 
 bool names_schedule_file(const std::string& name) {
-  return name.ends_with(".txt") || name.ends_with(".csv") || name.find('/') != std::string::npos;
+  return name.ends_with(".txt") || name.ends_with(".csv") || name.ends_with(".json") ||
+         name.find('/') != std::string::npos;
 }
 
-Schedule read_schedule(const std::string& path) {
+Schedule read_schedule(const std::string& path, bool lenient) {
   const std::string text = read_file(path);
   if (path.ends_with(".csv")) {
-    TorchCsv csv = read_torch_csv(text, path);
+    TorchCsv csv = read_torch_csv(text, path, lenient ? TorchReading::kLenient : TorchReading::kStrict);
     for (const std::string& note : csv.notes) print_note(note);
     csv.schedule.name = path;
     return std::move(csv.schedule);
   }
-  if (!path.ends_with(".txt")) fail_ending(path);
-  Schedule schedule = parse_schedule(text, path);
+  if (!path.ends_with(".txt") && !path.ends_with(".json")) fail_ending(path);
+  Schedule schedule = path.ends_with(".json") ? parse_schedule_json(text, path) : parse_schedule(text, path);
   if (schedule.name.empty()) schedule.name = path;
   return schedule;
 }
 
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   if (names_schedule_file(arguments.name)) {
-    const Schedule schedule = read_schedule(arguments.name);
+    const Schedule schedule = read_schedule(arguments.name, arguments.lenient);
     const std::vector<Violation> violations = validate(schedule);
     if (violations.empty()) return schedule;
     const std::string more =
@@ -63,6 +67,9 @@ Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& co
 
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
   if (has_messages(schedule)) return schedule;
+  if (arguments.lowering != "plumb") {
+    return lower_as_torch(schedule, {.deferred_receives = arguments.lowering == "pytorch-deferred"});
+  }
   const Checkpoint checkpoint = arguments.checkpoint == "always"        ? Checkpoint::kAlways
                                 : arguments.checkpoint == "except_last" ? Checkpoint::kExceptLast
                                                                         : Checkpoint::kNever;
@@ -71,6 +78,7 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {
   if (path.ends_with(".csv")) return write_torch_csv(schedule);
+  if (path.ends_with(".json")) return schedule_to_json(schedule).dump(1) + "\n";
   if (!path.ends_with(".txt")) fail_ending(path);
   return to_text(schedule);
 }

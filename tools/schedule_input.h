@@ -7,21 +7,22 @@
 
 namespace plumb {
 
-/// True for what is meant as a file: it ends in .txt or .csv, or has a '/'.
+/// True for what is meant as a file: it ends in .txt, .csv or .json, or has a '/'.
 bool names_schedule_file(const std::string& name);
 
 /// The file's schedule, not validated; notes go to stderr. Throws InputError with the place of what cannot be read, or
-/// for an ending other than .txt and .csv.
-Schedule read_schedule(const std::string& path);
+/// for another ending.
+Schedule read_schedule(const std::string& path, bool lenient = false);
 
 /// Made or read, and valid. `costs` are what a schedule that is made for costs is made for. Throws ScheduleError with
 /// file, place and rule where it is not, and for missing numbers.
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
 
-/// The schedule with messages, optimizer steps and recomputation; as it is if it has messages already.
+/// The schedule with messages, optimizer steps and recomputation, or as PyTorch lowers it; as it is if it has messages
+/// already.
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments);
 
-/// Text or PyTorch's CSV, as the ending says.
+/// Text, PyTorch's CSV or JSON, as the ending says.
 std::string schedule_file_text(const Schedule& schedule, const std::string& path);
 
 }  // namespace plumb

@@ -72,23 +72,7 @@ class Parser {
       parse_header(trim(content.substr(0, colon)), trim(content.substr(colon + 1)));
       return;
     }
-    std::vector<Action>& actions = schedule_.ranks.emplace_back();
-    if (content == "-") return;  // a rank without actions
-    for (const Token& token : split(line, kBlanks)) {
-      const std::vector<Token> pair = split(token.text, "&");
-      if (pair.empty() || pair.size() > 2 || token.text.front() == '&' || token.text.back() == '&') fail_token(token);
-      for (const Token& part : pair) {
-        const std::optional<Action> action = parse_action(part.text);
-        if (!action) fail_token(token);
-        actions.push_back(*action);
-      }
-      if (pair.size() == 2) actions[actions.size() - 2].overlaps_next = true;
-    }
-  }
-
-  [[noreturn]] void fail_token(const Token& token) const {
-    fail(token.column, fmt::format("\"{}\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
-                                   token.text.substr(0, kShownTokenLength)));
+    schedule_.ranks.push_back(parse_row(line, fmt::format("{}: line {}", file_, line_number_)));
   }
 
   void parse_header(std::string_view key, std::string_view value) {
@@ -99,14 +83,11 @@ class Parser {
       if (!microbatches_ || *microbatches_ < 1)
         fail(1, fmt::format("\"{}\" micro-batches cannot be: give 1 or more", value));
     } else if (key == "weights") {
-      for (const auto policy :
-           {WeightPolicy::kCurrent, WeightPolicy::kStashed, WeightPolicy::kVerticalSync, WeightPolicy::kTwoBuffered}) {
-        if (policy_name(policy) == value) {
-          schedule_.weights = policy;
-          return;
-        }
+      const std::optional<WeightPolicy> policy = policy_from_name(value);
+      if (!policy) {
+        fail(1, fmt::format("\"{}\" is no weight policy: give current, stashed, vertical_sync or two_buffered", value));
       }
-      fail(1, fmt::format("\"{}\" is no weight policy: give current, stashed, vertical_sync or two_buffered", value));
+      schedule_.weights = *policy;
     } else if (key == "stages") {
       stages_.emplace();
       for (const Token& token : split(value, kBlanks)) {
@@ -135,6 +116,37 @@ class Parser {
 
 }  // namespace
 
+std::vector<Action> parse_row(std::string_view row, const std::string& place) {
+  std::vector<Action> actions;
+  if (trim(row) == "-") return actions;
+  for (const Token& token : split(row, kBlanks)) {
+    const auto fail = [&] {
+      throw ScheduleError(
+          fmt::format("{}, column {}: \"{}\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
+                      place, token.column, token.text.substr(0, kShownTokenLength)));
+    };
+    const std::vector<Token> pair = split(token.text, "&");
+    if (pair.empty() || pair.size() > 2 || token.text.front() == '&' || token.text.back() == '&') fail();
+    for (const Token& part : pair) {
+      const std::optional<Action> action = parse_action(part.text);
+      if (!action) fail();
+      actions.push_back(*action);
+    }
+    if (pair.size() == 2) actions[actions.size() - 2].overlaps_next = true;
+  }
+  return actions;
+}
+
+std::string row_text(const std::vector<Action>& actions) {
+  std::string text;
+  if (actions.empty()) text += '-';
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    text += to_text(actions[i]);
+    if (i + 1 < actions.size()) text += actions[i].overlaps_next ? '&' : ' ';
+  }
+  return text;
+}
+
 Schedule parse_schedule(std::string_view text, const std::string& file) {
   return Parser(file).parse(text);
 }
@@ -152,14 +164,7 @@ std::string to_text(const Schedule& schedule) {
       text += fmt::format(" {}/{}/{}", place.rank, place.model_part, place.lane);
     text += '\n';
   }
-  for (const std::vector<Action>& actions : schedule.ranks) {
-    if (actions.empty()) text += '-';
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      text += to_text(actions[i]);
-      if (i + 1 < actions.size()) text += actions[i].overlaps_next ? '&' : ' ';
-    }
-    text += '\n';
-  }
+  for (const std::vector<Action>& actions : schedule.ranks) text += row_text(actions) + '\n';
   return text;
 }
 

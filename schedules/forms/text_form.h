@@ -16,6 +16,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "schedules/schedule.h"
 
@@ -26,5 +27,11 @@ Schedule parse_schedule(std::string_view text, const std::string& file = "schedu
 
 /// parse_schedule(to_text(s)) == s for every schedule.
 std::string to_text(const Schedule& schedule);
+
+/// One rank's row, without newline: "0F0 0F1 0B0"; "-" for a rank without actions.
+std::string row_text(const std::vector<Action>& actions);
+
+/// The actions of a row. Throws ScheduleError "PLACE, column N: ..." for the first token that is not an action.
+std::vector<Action> parse_row(std::string_view row, const std::string& place);
 
 }  // namespace plumb

@@ -142,6 +142,20 @@ class Schedules(CommandLineTest):
         self.done("schedule", "convert", made, "-o", as_text)
         self.assertIn("valid", self.done("schedule", "check", as_text))
 
+    def test_pytorchs_lowering_and_lenient_reading(self):
+        lowered = self.folder / "lowered.csv"
+        self.done("schedule", "make", "izb", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--lowering", "pytorch", "-o", lowered)
+        self.assertTrue(lowered.read_text().startswith("0UNSHARD,2UNSHARD,0F0,0SEND_F0"))
+        self.assertIn("valid", self.done("schedule", "check", lowered))
+        sloppy = self.write("sloppy.csv", "0F0xyz,0B0\n")
+        self.refused(1, "simulate", "--schedule", sloppy, says=["row 1, column 1"])
+        result = plumb("schedule", "convert", sloppy, "--lenient")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn('"xyz" behind 0F0 left out', result.stderr)
+        own = self.folder / "own.csv"
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--lowered", "-o", own, says=["OPTIMIZER_STEP"])
+        self.assertFalse(own.exists())
+
     def test_list_and_show(self):
         names = [entry["name"] for entry in self.json("schedule", "list")["schedules"]]
         self.assertEqual(len(names), len(set(names)))

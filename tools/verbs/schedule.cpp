@@ -77,7 +77,8 @@ int schedule_show_verb(const ScheduleVerbArguments& arguments) {
 
 int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   const std::string& path = arguments.schedule.name;
-  const Schedule schedule = names_schedule_file(path) ? read_schedule(path) : schedule_input(arguments.schedule);
+  const Schedule schedule =
+      names_schedule_file(path) ? read_schedule(path, arguments.schedule.lenient) : schedule_input(arguments.schedule);
   const std::vector<Violation> violations = validate(schedule);
   if (arguments.json) {
     ordered_json list = ordered_json::array();

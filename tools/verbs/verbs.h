@@ -51,6 +51,8 @@ struct ScheduleArguments {
   bool vertical_sync = false;
   double memory_ratio = 1;
   std::string checkpoint = "never";  ///< when lowered: never, except_last, always
+  std::string lowering = "plumb";    ///< plumb, pytorch, pytorch-deferred
+  bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
 };
 
 struct SimulateArguments {

@@ -1,0 +1,54 @@
+#include "schedules/forms/json_form.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/forms/strict_json.h"
+#include "schedules/forms/text_form.h"
+
+namespace plumb {
+
+nlohmann::ordered_json schedule_to_json(const Schedule& schedule) {
+  auto stages = nlohmann::ordered_json::array();
+  for (const StagePlace& place : schedule.stages) {
+    stages.push_back({{"rank", place.rank}, {"model_part", place.model_part}, {"lane", place.lane}});
+  }
+  auto ranks = nlohmann::ordered_json::array();
+  for (const std::vector<Action>& actions : schedule.ranks) ranks.push_back(row_text(actions));
+  return {{"name", schedule.name},
+          {"weights", policy_name(schedule.weights)},
+          {"microbatches", schedule.microbatches},
+          {"stages", stages},
+          {"ranks", ranks}};
+}
+
+Schedule schedule_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  Schedule schedule{.name = object.text_or("name", ""),
+                    .microbatches = static_cast<int>(object.positive_integer("microbatches"))};
+  if (object.has("weights")) {
+    schedule.weights =
+        *policy_from_name(object.choice("weights", {"current", "stashed", "vertical_sync", "two_buffered"}));
+  }
+  for (StrictObject& stage : object.objects("stages")) {
+    schedule.stages.push_back({.rank = static_cast<int>(stage.non_negative_integer("rank")),
+                               .model_part = static_cast<int>(stage.non_negative_integer("model_part")),
+                               .lane = static_cast<int>(stage.non_negative_integer_or("lane", 0))});
+    stage.finish();
+  }
+  const nlohmann::json& ranks = object.raw("ranks");
+  if (!ranks.is_array()) object.fail("ranks", "an array of rows is wanted, as in [\"0F0 0B0\"]");
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    if (!ranks[r].is_string())
+      object.fail("ranks", fmt::format("row {} is no string: write its actions, as in \"0F0 0B0\"", r));
+    schedule.ranks.push_back(parse_row(ranks[r].get<std::string>(), fmt::format("{}: ranks[{}]", place, r)));
+  }
+  object.finish();
+  return schedule;
+}
+
+Schedule parse_schedule_json(std::string_view text, const std::string& file) {
+  return schedule_from_json(parse_json(text, file), file);
+}
+
+}  // namespace plumb
