@@ -19,7 +19,7 @@ std::size_t width_of(std::string_view text) {
 
 bool is_number(std::string_view cell) {
   const std::size_t first = cell.find_first_not_of("+-");
-  return first != std::string_view::npos && first <= 1 && cell[first] >= '0' && cell[first] <= '9';
+  return first < cell.size() && first <= 1 && cell[first] >= '0' && cell[first] <= '9';
 }
 
 /// `value` with three significant digits, never in scientific notation.
