@@ -26,7 +26,7 @@ class DependencyCollector {
 
  private:
   void collect_rank(const std::vector<Action>& actions) {
-    std::int32_t last_compute = ActionTable::kNone;
+    std::int32_t rank_holder = ActionTable::kNone;        // the last action so far that issue waits for
     std::map<int, std::vector<std::int32_t>> unshards;    // by stage, since the last RESHARD
     std::map<int, std::vector<std::int32_t>> reductions;  // by stage, since the last OPTIMIZER_STEP
     std::map<Op, std::int32_t> last_collective;
@@ -34,7 +34,7 @@ class DependencyCollector {
 
     for (const Action& action : actions) {
       const std::int32_t id = next_id_++;
-      add(last_compute, id, Wait::kOccupied, Reason::kIssue);
+      add(rank_holder, id, Wait::kOccupied, Reason::kIssue);
       if (is_compute(action.op)) {
         add_inputs(action, id);
         for (const std::int32_t unshard : unshards[action.stage])
@@ -44,7 +44,7 @@ class DependencyCollector {
             add(reduce, id, Wait::kDelivered, Reason::kReduction);
           reductions[action.stage].clear();
         }
-        last_compute = id;
+        rank_holder = id;
       } else if (is_send(action.op)) {
         const auto [receiver, receive] = receive_of(action);
         const auto channel = std::tuple{action.op, receiver};
@@ -52,7 +52,8 @@ class DependencyCollector {
           add(it->second, id, Wait::kOccupied, Reason::kChannel);
         }
         last_send[channel] = id;
-        if (sends_ == Sends::kRendezvous) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        if (sends_ != Sends::kBuffered) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        if (sends_ == Sends::kBlocking) rank_holder = id;
       } else if (is_collective(action.op)) {
         if (const auto it = last_collective.find(action.op); it != last_collective.end()) {
           add(it->second, id, Wait::kOccupied, Reason::kChannel);
