@@ -14,10 +14,10 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, 15> kRuleNames = {
-    "placement",       "foreign",        "misplaced", "doubled",  "missing",
-    "order",           "mixed backward", "lane",      "pair",     "unmatched message",
-    "missing message", "message order",  "optimizer", "sharding", "deadlock"};
+constexpr std::array<std::string_view, 16> kRuleNames = {
+    "placement",      "foreign",  "misplaced", "doubled",           "missing",         "order",
+    "mixed backward", "lane",     "pair",      "unmatched message", "missing message", "message order",
+    "optimizer",      "sharding", "moved",     "deadlock"};
 
 void append(std::vector<Violation>& to, std::vector<Violation> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -33,6 +33,7 @@ std::vector<Violation> unsorted_violations(const Schedule& schedule) {
   found = microbatch_violations(context);
   if (has_messages(schedule)) append(found, message_violations(context));
   append(found, weight_violations(context));
+  append(found, move_violations(context));
   if (found.empty() && !runs_to_end(schedule)) {
     const std::vector<std::int32_t> cycle = find_cycle(action_graph(schedule));
     found.push_back({.rule = Rule::kDeadlock, .message = "the schedule deadlocks: " + describe_cycle(schedule, cycle)});

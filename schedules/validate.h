@@ -27,6 +27,7 @@ enum class Rule : std::uint8_t {
   kMessageOrder,  ///< receives of a channel in another order than its sends; a message on the wrong side of its action
   kOptimizer,     ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
   kSharding,      ///< RESHARD without UNSHARD, gradients left unreduced
+  kMoved,         ///< activations moved away or brought back that are not there, or used while they are away
   kDeadlock,      ///< a cycle of waiting
 };
 std::string_view rule_name(Rule rule);

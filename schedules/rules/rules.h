@@ -55,7 +55,12 @@ std::vector<Violation> microbatch_violations(const RuleContext& context);
 /// Sends and receives match, stand on the right side of their actions and in one order on each channel.
 std::vector<Violation> message_violations(const RuleContext& context);
 
-/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them.
+/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them, and copies
+/// of a stage reduce equally often.
 std::vector<Violation> weight_violations(const RuleContext& context);
+
+/// OFFLOAD and EVICT take what a forward has made and a backward will need; RELOAD and LOAD bring it back ahead of
+/// that.
+std::vector<Violation> move_violations(const RuleContext& context);
 
 }  // namespace plumb
