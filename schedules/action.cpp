@@ -57,6 +57,13 @@ bool is_send(Op op) {
 bool is_recv(Op op) {
   return op == Op::kRecvActivation || op == Op::kRecvGradient;
 }
+bool takes_away(Op op) {
+  return op == Op::kOffload || op == Op::kEvict;
+}
+bool brings_back(Op op) {
+  return op == Op::kReload || op == Op::kLoad;
+}
+
 bool is_collective(Op op) {
   return op == Op::kUnshard || op == Op::kReduceGrad;
 }

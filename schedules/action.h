@@ -71,6 +71,10 @@ bool is_recv(Op op);
 /// UNSHARD and REDUCE_GRAD: they occupy a channel of their group, beside the compute.
 bool is_collective(Op op);
 
+/// OFFLOAD and EVICT take the activations of a micro-batch (slice) away, RELOAD and LOAD bring them back.
+bool takes_away(Op op);
+bool brings_back(Op op);
+
 /// True where the operation belongs to one micro-batch.
 bool has_microbatch(Op op);
 

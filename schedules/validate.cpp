@@ -14,10 +14,10 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, 16> kRuleNames = {
-    "placement",      "foreign",  "misplaced", "doubled",           "missing",         "order",
-    "mixed backward", "lane",     "pair",      "unmatched message", "missing message", "message order",
-    "optimizer",      "sharding", "memory",    "deadlock"};
+constexpr std::array<std::string_view, 17> kRuleNames = {
+    "placement", "foreign", "misplaced",         "doubled",         "missing",       "order",     "mixed backward",
+    "lane",      "pair",    "unmatched message", "missing message", "message order", "optimizer", "sharding",
+    "moved",     "memory",  "deadlock"};
 
 void append(std::vector<Violation>& to, std::vector<Violation> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -44,6 +44,7 @@ std::vector<Violation> unsorted_violations(const Schedule& schedule, const Valid
   found = microbatch_violations(context);
   if (has_messages(schedule)) append(found, message_violations(context));
   append(found, weight_violations(context));
+  append(found, move_violations(context));
   if (found.empty()) append(found, deadlock_violations(schedule, limits.sends));
   append(found, memory_violations(schedule, limits.max_activations));
   return found;

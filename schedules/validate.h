@@ -28,6 +28,7 @@ enum class Rule : std::uint8_t {
   kOptimizer,     ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
   kSharding,      ///< RESHARD without UNSHARD, gradients left unreduced
   kMemory,        ///< more activations than the rank may hold
+  kMoved,         ///< activations moved away or brought back that are not there, or used while they are away
   kDeadlock,      ///< a cycle of waiting
 };
 std::string_view rule_name(Rule rule);

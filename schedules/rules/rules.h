@@ -65,7 +65,12 @@ std::vector<Violation> message_violations(const RuleContext& context);
 /// No rank holds more activations than its limit (ValidationLimits::max_activations).
 std::vector<Violation> memory_violations(const Schedule& schedule, const std::vector<int>& max_activations);
 
-/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them.
+/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them, and copies
+/// of a stage reduce equally often.
 std::vector<Violation> weight_violations(const RuleContext& context);
+
+/// OFFLOAD and EVICT take what a forward has made and a backward will need; RELOAD and LOAD bring it back ahead of
+/// that.
+std::vector<Violation> move_violations(const RuleContext& context);
 
 }  // namespace plumb
