@@ -4,16 +4,14 @@
 #include <set>
 #include <vector>
 
-#include "schedules/action_table.h"
-
 namespace plumb {
 namespace {
 
 class Player {
  public:
-  explicit Player(const Schedule& schedule)
+  Player(const Schedule& schedule, const ActionTable& table)
       : schedule_(schedule),
-        table_(schedule),
+        table_(table),
         ids_(action_ids(schedule)),
         neighbors_(stage_neighbors(schedule)),
         done_(static_cast<std::size_t>(ids_.first_id.back()), false),
@@ -104,7 +102,7 @@ class Player {
   }
 
   const Schedule& schedule_;
-  ActionTable table_;
+  const ActionTable& table_;
   ActionIds ids_;
   StageNeighbors neighbors_;
   std::vector<bool> done_;
@@ -114,7 +112,11 @@ class Player {
 }  // namespace
 
 bool runs_to_end(const Schedule& schedule) {
-  return Player(schedule).play();
+  return Player(schedule, ActionTable(schedule)).play();
+}
+
+bool runs_to_end(const Schedule& schedule, const ActionTable& table) {
+  return Player(schedule, table).play();
 }
 
 }  // namespace plumb

@@ -33,7 +33,7 @@ std::vector<Violation> unsorted_violations(const Schedule& schedule) {
   found = microbatch_violations(context);
   if (has_messages(schedule)) append(found, message_violations(context));
   append(found, weight_violations(context));
-  if (found.empty() && !runs_to_end(schedule)) {
+  if (found.empty() && !runs_to_end(schedule, context.table)) {
     const std::vector<std::int32_t> cycle = find_cycle(action_graph(schedule));
     found.push_back({.rule = Rule::kDeadlock, .message = "the schedule deadlocks: " + describe_cycle(schedule, cycle)});
   }
