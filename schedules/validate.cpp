@@ -24,8 +24,8 @@ void append(std::vector<Violation>& to, std::vector<Violation> from) {
 }
 
 /// Messages placed as the rules demand close no cycle unless a send holds its rank (schedules/progress.h).
-std::vector<Violation> deadlock_violations(const Schedule& schedule, Sends sends) {
-  if (sends != Sends::kBlocking && runs_to_end(schedule)) return {};
+std::vector<Violation> deadlock_violations(const Schedule& schedule, const ActionTable& table, Sends sends) {
+  if (sends != Sends::kBlocking && runs_to_end(schedule, table)) return {};
   const std::vector<std::int32_t> cycle = find_cycle(action_graph(schedule, sends));
   if (cycle.empty()) return {};
   const char* when = sends == Sends::kBlocking ? " where a send holds its rank" : "";
@@ -45,7 +45,7 @@ std::vector<Violation> unsorted_violations(const Schedule& schedule, const Valid
   if (has_messages(schedule)) append(found, message_violations(context));
   append(found, weight_violations(context));
   append(found, move_violations(context));
-  if (found.empty()) append(found, deadlock_violations(schedule, limits.sends));
+  if (found.empty()) append(found, deadlock_violations(schedule, context.table, limits.sends));
   append(found, memory_violations(schedule, limits.max_activations));
   return found;
 }
