@@ -18,8 +18,11 @@ Schedule read_schedule(const std::string& path, bool lenient = false);
 /// file, place and rule where it is not, and for missing numbers.
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
 
-/// The schedule with messages, optimizer steps and recomputation, or as PyTorch lowers it; as it is if it has messages
-/// already.
+/// The compute order, offloading if that is asked for.
+Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& arguments);
+
+/// The schedule with messages, optimizer steps, recomputation, offloading and sharding, or as PyTorch lowers it; as it
+/// is if it has messages already. Throws ScheduleError if it then cannot be offloaded or sharded as asked.
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments);
 
 /// Text, PyTorch's CSV or JSON, as the ending says.
