@@ -85,6 +85,14 @@ constexpr bool is_collective(Op op) {
   return op == Op::kUnshard || op == Op::kReduceGrad;
 }
 
+/// OFFLOAD and EVICT take the activations of a micro-batch (slice) away, RELOAD and LOAD bring them back.
+constexpr bool takes_away(Op op) {
+  return op == Op::kOffload || op == Op::kEvict;
+}
+constexpr bool brings_back(Op op) {
+  return op == Op::kReload || op == Op::kLoad;
+}
+
 /// True where the operation belongs to one micro-batch.
 constexpr bool has_microbatch(Op op) {
   return op <= Op::kRecvGradient || op >= Op::kOffload;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "schedules/action_table.h"
 #include "schedules/channels.h"
 #include "schedules/error.h"
+#include "schedules/joint_reductions.h"
 #include "simulator/deadlock.h"
 #include "simulator/step_kinds.h"
 
@@ -19,11 +21,18 @@ constexpr std::int32_t kNone = ActionTable::kNone;
 
 /// What is known of one (stage, micro-batch, slice) while the dry run goes on.
 struct Unit {
-  std::uint8_t done = 0;    ///< bits of the operations that have run
-  std::uint8_t needed = 0;  ///< bits of those that somebody on the rank needed before they ran, or that never come
+  std::uint16_t done = 0;    ///< bits of the operations that have run
+  std::uint16_t needed = 0;  ///< bits of those that somebody on the rank needed before they ran, or that never come
 };
+
+/// Of F, B, I, W and R, the first five, and of OFFLOAD, RELOAD, EVICT and LOAD, the last four.
 constexpr unsigned bit_of(Op op) {
-  return 1U << static_cast<unsigned>(op);  // F, B, I, W, R are the first five
+  const auto first_move = static_cast<unsigned>(Op::kOffload);
+  const auto number = static_cast<unsigned>(op);
+  return 1U << (number < first_move ? number : number - first_move + 5);
+}
+constexpr bool has_bit(Op op) {
+  return op <= Op::kRecompute || op >= Op::kOffload;
 }
 
 /// A message's way from its send to its consumer: 0 nothing yet, otherwise the register of its delivery.
@@ -44,20 +53,35 @@ struct Direction {
   std::vector<std::int32_t> receives;  ///< [unit of the consumer] rendezvous only
 };
 
+/// Where activations are on their way out and back: registers, zero while they are not.
+struct MovedUnit {
+  std::array<Register, 2> gone{};  ///< the ends of OFFLOAD and EVICT
+  std::array<Register, 2> back{};  ///< the ends of RELOAD and LOAD
+};
+
 struct RankState {
   std::size_t position = 0;
   std::size_t sent_position = 0;        ///< of the send that its last compute step has taken along; 0 for none
-  const Register* waits_for = nullptr;  ///< the delivery that the rank is parked for
+  const Register* waits_for = nullptr;  ///< the delivery or the end of a collective that the rank is parked for
   Register unshards = kZeroRegister;    ///< its channel of UNSHARD
   Register reductions = kZeroRegister;  ///< its channel of REDUCE_GRAD
+  std::array<Register, 4> moves{};      ///< its channels of OFFLOAD, RELOAD, EVICT and LOAD
   Register horizon = kZeroRegister;     ///< the latest end of what nobody waits for
 };
 
 struct StageState {
   Register parameters = kZeroRegister;  ///< the end of its last UNSHARD
-  Register reduction = kZeroRegister;   ///< the end of its last REDUCE_GRAD
   bool must_gather = false;             ///< no compute action has waited for `parameters` yet
-  bool must_reduce = false;
+  Register reduction = kZeroRegister;   ///< the end of its last REDUCE_GRAD
+  bool must_reduce = false;             ///< no OPTIMIZER_STEP has waited for `reduction` yet
+  int reductions_under_way = 0;         ///< issued, and waiting for copies
+  Register joint = kZeroRegister;       ///< when the stage is ready for a collective of copies
+};
+
+/// A REDUCE_GRAD that is issued and waits for those of the stage's copies.
+struct WaitingReduction {
+  Action action;
+  Register issued = kZeroRegister;
 };
 
 class Compiler {
@@ -67,6 +91,8 @@ class Compiler {
         neighbors_(stage_neighbors(schedule)),
         channels_(channels_of(schedule, neighbors_)),
         ids_(action_ids(schedule)),
+        joint_(joint_reductions(schedule)),
+        reduction_queues_(schedule, ids_, joint_),
         kinds_(schedule),
         parts_(kinds_.parts()),
         ranks_(schedule.ranks.size()),
@@ -97,6 +123,7 @@ class Compiler {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (ranks_[r].position < schedule_.ranks[r].size()) fail(r);
     }
+    if (!reduction_queues_.empty()) throw deadlock_error(schedule_, compiled_.sends);
     compiled_.kinds = kinds_.take();
     return std::move(compiled_);
   }
@@ -143,15 +170,11 @@ class Compiler {
   /// One action, or an overlapped pair as one. False if an input from another rank is not there yet.
   bool compute(int rank, const Action* first, int count) {
     RankState& state = ranks_[rank];
-    inputs_.clear();
     for (int i = 0; i < count; ++i) {
-      Register* delivery = delivery_for(first[i]);
-      if (delivery == nullptr) continue;
-      if (*delivery == kZeroRegister) {
-        state.waits_for = delivery;
-        return false;
-      }
-      inputs_.push_back(delivery);
+      const Register* input = missing_input(first[i]);
+      if (input == nullptr) continue;
+      state.waits_for = input;
+      return false;
     }
     for (int i = 0; i < count; ++i) finish(first[i]);
     for (int i = 0; i < count; ++i) require_own_inputs(first[i]);
@@ -190,11 +213,19 @@ class Compiler {
     return &directions_[forward ? 0 : 1].deliveries[unit_of(a)];
   }
 
+  /// What an action needs of another rank and is not there yet; null if it may run.
+  const Register* missing_input(const Action& a) {
+    const Register* delivery = delivery_for(a);
+    if (delivery != nullptr && *delivery == kZeroRegister) return delivery;
+    const StageState& stage = stages_[a.stage];
+    return a.op == Op::kOptimizerStep && stage.reductions_under_way > 0 ? &stage.reduction : nullptr;
+  }
+
   void finish(const Action& a) {
-    if (a.op > Op::kRecompute) return;
+    if (!has_bit(a.op)) return;
     Unit& unit = units_[unit_of(a)];
     if ((unit.needed & bit_of(a.op)) != 0) throw deadlock_error(schedule_, compiled_.sends);
-    unit.done |= static_cast<std::uint8_t>(bit_of(a.op));
+    unit.done |= static_cast<std::uint16_t>(bit_of(a.op));
   }
 
   /// Marks what an action takes from its own rank and is not done: it must not be listed later.
@@ -202,12 +233,13 @@ class Compiler {
     const auto require = [&](int stage, int part, unsigned bits) {
       if (part >= parts_) return;
       Unit& unit = units_[unit_of(stage, a.microbatch, part)];
-      unit.needed |= static_cast<std::uint8_t>(bits & ~unit.done);
+      unit.needed |= static_cast<std::uint16_t>(bits & ~unit.done);
     };
     constexpr unsigned kGradients = bit_of(Op::kBackward) | bit_of(Op::kInputGrad);
     const auto local = [&](int neighbor) {
       return neighbor >= 0 && schedule_.stages[neighbor].rank == schedule_.stages[a.stage].rank;
     };
+    constexpr unsigned kBack = bit_of(Op::kReload) | bit_of(Op::kLoad);
     switch (a.op) {
       case Op::kForward:
         if (const int before = neighbors_.predecessor[a.stage]; local(before))
@@ -216,15 +248,25 @@ class Compiler {
         break;
       case Op::kBackward:
       case Op::kInputGrad:
-        require(a.stage, a.part, bit_of(Op::kForward) | bit_of(Op::kRecompute));
+        require(a.stage, a.part, bit_of(Op::kForward) | bit_of(Op::kRecompute) | kBack);
         if (const int behind = neighbors_.successor[a.stage]; local(behind)) require(behind, a.part, kGradients);
         require(a.stage, a.part + 1, kGradients);
         break;
       case Op::kWeightGrad:
-        require(a.stage, a.part, bit_of(Op::kInputGrad));
+        require(a.stage, a.part, bit_of(Op::kInputGrad) | kBack);
         break;
       case Op::kRecompute:
+        require(a.stage, a.part, bit_of(Op::kForward) | kBack);
+        break;
+      case Op::kOffload:
+      case Op::kEvict:
         require(a.stage, a.part, bit_of(Op::kForward));
+        break;
+      case Op::kReload:
+        require(a.stage, a.part, bit_of(Op::kOffload));
+        break;
+      case Op::kLoad:
+        require(a.stage, a.part, bit_of(Op::kEvict));
         break;
       default:
         break;
@@ -251,24 +293,31 @@ class Compiler {
   /// The register of all inputs that are not implied by the rank's order; several are joined first.
   Register joined_input(const Action* first, int count) {
     joined_.clear();
-    for (Register* delivery : inputs_) {
-      joined_.push_back(*delivery);
-      free_registers_.push_back(*delivery);
-      *delivery = kZeroRegister;
-    }
     for (int i = 0; i < count; ++i) {
-      StageState& stage = stages_[first[i].stage];
+      const Action& a = first[i];
+      StageState& stage = stages_[a.stage];
+      if (Register* delivery = delivery_for(a); delivery != nullptr) use_up(*delivery);
+      if (!moved_.empty() && has_microbatch(a.op) && a.op != Op::kForward) {
+        for (Register& back : moved_[unit_of(a)].back) use_up(back);
+      }
+      if (a.op == Op::kOptimizerStep && std::exchange(stage.must_reduce, false)) joined_.push_back(stage.reduction);
       if (std::exchange(stage.must_gather, false)) joined_.push_back(stage.parameters);
-      if (first[i].op == Op::kOptimizerStep && std::exchange(stage.must_reduce, false))
-        joined_.push_back(stage.reduction);
     }
     if (joined_.empty()) return kZeroRegister;
     if (joined_.size() == 1) return joined_.front();
     return join(joined_);
   }
 
+  /// Takes a register as an input of the action at hand; it is free behind it.
+  void use_up(Register& input) {
+    if (input == kZeroRegister) return;
+    joined_.push_back(input);
+    free_registers_.push_back(input);
+    input = kZeroRegister;
+  }
+
   Register join(const std::vector<Register>& inputs) {
-    if (join_register_ == kZeroRegister) join_register_ = new_register();
+    join_register_ = held(join_register_);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const Register from = i == 0 ? kZeroRegister : join_register_;
       add_step({.kind = kinds_.copy(from, join_register_), .input = inputs[i]}, kNone, kNone);
@@ -306,7 +355,7 @@ class Compiler {
     std::size_t served = 0;
     for (; served < line.size() && receive_of(line[served].send) != kNotIssued; ++served) {
       const WaitingSend& waiting = line[served];
-      if (send_register_ == kZeroRegister) send_register_ = new_register();
+      send_register_ = held(send_register_);
       add_step({.kind = kinds_.copy(kZeroRegister, send_register_), .input = waiting.issued}, kNone, kNone);
       free_registers_.push_back(waiting.issued);
       transfer(send_register_, issue_register(waiting.send), waiting.send, waiting.id);
@@ -343,41 +392,140 @@ class Compiler {
     if (delivery != kZeroRegister) return;
     delivery = delivered;
     const int rank = schedule_.stages[consumer].rank;
-    if (ranks_[rank].waits_for == &delivery) {
-      ranks_[rank].waits_for = nullptr;
-      runnable_.push_back(rank);
-    }
+    if (ranks_[rank].waits_for == &delivery) wake(rank);
   }
 
-  /// Collectives, and what has no dependents: RESHARD, OFFLOAD, RELOAD, EVICT, LOAD.
+  void wake(int rank) {
+    ranks_[rank].waits_for = nullptr;
+    runnable_.push_back(rank);
+  }
+
   void beside_compute(int rank, const Action& action, std::int32_t id) {
     RankState& state = ranks_[rank];
     StageState& stage = stages_[action.stage];
-    if (action.op == Op::kUnshard) {
-      collective(rank, action, id, state.unshards, stage.parameters, Reason::kParameters);
-      stage.must_gather = true;
-      return;
+    switch (action.op) {
+      case Op::kUnshard:
+        stage.parameters = held(stage.parameters);
+        collective(rank, action, id, state.unshards, stage.parameters, Reason::kParameters);
+        stage.must_gather = true;
+        break;
+      case Op::kReduceGrad:
+        reduce(rank, action, id);
+        break;
+      case Op::kReshard:
+        stage.must_gather = false;
+        drop(rank, action, id);
+        break;
+      default:
+        move(rank, action, id);
+        break;
     }
-    if (action.op == Op::kReduceGrad) {
-      collective(rank, action, id, state.reductions, stage.reduction, Reason::kReduction);
-      stage.must_reduce = true;
-      return;
-    }
-    if (action.op == Op::kReshard) stage.must_gather = false;
-    if (state.horizon == kZeroRegister) state.horizon = new_register();
-    const std::uint32_t kind = kinds_.beside(
-        action, [&] { return StepKind{.rank = rank, .from = rank_register(rank), .channel = state.horizon}; });
-    add_step({.kind = kind}, id, kNone);
   }
 
-  void collective(int rank, const Action& action, std::int32_t id, Register& channel, Register& end, Reason reason) {
-    if (channel == kZeroRegister) channel = new_register();
-    if (end == kZeroRegister) end = new_register();
+  /// Takes a channel of the rank from the moment at which it is issued and the channel is free.
+  void collective(int rank, const Action& action, std::int32_t id, Register& channel, Register end, Reason reason) {
+    channel = held(channel);
     const std::uint32_t kind = kinds_.beside(action, [&] {
       return StepKind{
           .rank = rank, .from = rank_register(rank), .to = channel, .channel = channel, .output_reason = reason};
     });
     add_step({.kind = kind, .input = channel, .output = end}, id, kNone);
+  }
+
+  /// RESHARD: nobody waits for it.
+  void drop(int rank, const Action& action, std::int32_t id) {
+    Register& horizon = ranks_[rank].horizon;
+    horizon = held(horizon);
+    const std::uint32_t kind =
+        kinds_.beside(action, [&] { return StepKind{.rank = rank, .from = rank_register(rank), .channel = horizon}; });
+    add_step({.kind = kind}, id, kNone);
+  }
+
+  /// OFFLOAD, RELOAD, EVICT and LOAD: activations come back when they have left.
+  void move(int rank, const Action& action, std::int32_t id) {
+    finish(action);
+    require_own_inputs(action);
+    if (moved_.empty()) moved_.resize(units_.size());
+    MovedUnit& unit = moved_[unit_of(action)];
+    const std::size_t way = action.op == Op::kEvict || action.op == Op::kLoad ? 1 : 0;
+    Register& channel =
+        ranks_[rank].moves[static_cast<std::size_t>(action.op) - static_cast<std::size_t>(Op::kOffload)];
+    channel = held(channel);
+    joined_.clear();
+    if (brings_back(action.op)) use_up(unit.gone[way]);
+    joined_.push_back(channel);
+    const Register input = joined_.size() == 1 ? channel : join(joined_);
+    const std::uint32_t kind = kinds_.beside(action, [&] {
+      return StepKind{.rank = rank,
+                      .from = rank_register(rank),
+                      .to = channel,
+                      .channel = channel,
+                      .output_reason = Reason::kMoved};
+    });
+    Register& end = (brings_back(action.op) ? unit.back : unit.gone)[way];
+    if (end == kZeroRegister) end = take_register();
+    add_step({.kind = kind, .input = input, .output = end}, id, kNone);
+  }
+
+  /// REDUCE_GRAD: by itself, or together with those of its stage's copies.
+  void reduce(int rank, const Action& action, std::int32_t id) {
+    StageState& stage = stages_[action.stage];
+    stage.reduction = held(stage.reduction);
+    stage.must_reduce = true;
+    if (joint_.collective_of.empty())
+      return collective(rank, action, id, ranks_[rank].reductions, stage.reduction, Reason::kReduction);
+
+    const Register issued = take_register();
+    add_step({.kind = kinds_.copy(rank_register(rank), kUnreadRegister), .output = issued}, kNone, kNone);
+    waiting_reductions_[id] = {.action = action, .issued = issued};
+    ++stage.reductions_under_way;
+    for (const std::int32_t collective : reduction_queues_.issue(id)) reduce_together(joint_.members[collective]);
+  }
+
+  /// All are issued and first on their channels: they start and end together. Each blames its own rank where it can,
+  /// otherwise what the last of the others waited for.
+  void reduce_together(const std::vector<std::int32_t>& members) {
+    const Register latest = take_register();
+    std::vector<Action> actions;
+    for (const std::int32_t id : members) {
+      const WaitingReduction& waiting = waiting_reductions_.at(id);
+      StageState& stage = stages_[waiting.action.stage];
+      Register& channel = ranks_[schedule_.stages[waiting.action.stage].rank].reductions;
+      channel = held(channel);
+      stage.joint = held(stage.joint);
+      add_step({.kind = kinds_.copy(kZeroRegister, stage.joint), .input = waiting.issued}, kNone, kNone);
+      add_step({.kind = kinds_.copy(stage.joint, stage.joint), .input = channel}, kNone, kNone);
+      actions.push_back(waiting.action);
+    }
+    join_copies(actions, latest);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const int rank = schedule_.stages[actions[i].stage].rank;
+      StageState& stage = stages_[actions[i].stage];
+      const std::uint32_t kind = kinds_.joint(actions[i], actions, [&] {
+        return StepKind{.rank = rank,
+                        .from = stage.joint,
+                        .to = ranks_[rank].reductions,
+                        .channel = ranks_[rank].reductions,
+                        .output_reason = Reason::kReduction};
+      });
+      add_step({.kind = kind, .input = latest, .output = stage.reduction}, members[i], kNone);
+      if (--stage.reductions_under_way == 0 && ranks_[rank].waits_for == &stage.reduction) wake(rank);
+      free_registers_.push_back(waiting_reductions_.at(members[i]).issued);
+      waiting_reductions_.erase(members[i]);
+    }
+    free_registers_.push_back(latest);
+  }
+
+  /// The last moment at which one of the copies is ready goes to `latest`.
+  void join_copies(const std::vector<Action>& copies, Register latest) {
+    join_register_ = held(join_register_);
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      const Register from = i == 0 ? kZeroRegister : join_register_;
+      add_step({.kind = kinds_.copy(from, join_register_, Reason::kReduction),
+                .input = stages_[copies[i].stage].joint,
+                .output = latest},
+               kNone, kNone);
+    }
   }
 
   void add_step(const Step& step, std::int32_t action, std::int32_t sent) {
@@ -388,6 +536,8 @@ class Compiler {
   }
 
   Register new_register() { return compiled_.registers++; }
+  /// The register itself, or a new one where there is none yet.
+  Register held(Register known) { return known == kZeroRegister ? new_register() : known; }
   Register take_register() {
     if (free_registers_.empty()) return new_register();
     const Register taken = free_registers_.back();
@@ -447,20 +597,23 @@ class Compiler {
   StageNeighbors neighbors_;
   Channels channels_;
   ActionIds ids_;
+  JointReductions joint_;
+  ReductionQueues reduction_queues_;
   StepKinds kinds_;
   int parts_;
   std::vector<RankState> ranks_;
   std::vector<StageState> stages_;
   std::vector<Unit> units_;
-  std::array<Direction, 2> directions_;          ///< activations, gradients
-  std::vector<Register> channel_registers_;      ///< [channel]
-  std::vector<std::vector<WaitingSend>> lines_;  ///< [channel] sends whose receive is not issued yet
-  std::deque<int> runnable_;                     ///< first in, first out
-  std::vector<Register> free_registers_;         ///< last in, first out: few are in use, and those are in the cache
+  std::vector<MovedUnit> moved_;                                 ///< [unit]; empty until activations move
+  std::map<std::int32_t, WaitingReduction> waiting_reductions_;  ///< by action id
+  std::array<Direction, 2> directions_;                          ///< activations, gradients
+  std::vector<Register> channel_registers_;                      ///< [channel]
+  std::vector<std::vector<WaitingSend>> lines_;                  ///< [channel] sends whose receive is not issued yet
+  std::deque<int> runnable_;                                     ///< first in, first out
+  std::vector<Register> free_registers_;  ///< last in, first out: few are in use, and those are in the cache
   Register join_register_ = kZeroRegister;
   Register send_register_ = kZeroRegister;
-  std::vector<Register*> inputs_;  ///< of the action at hand: deliveries
-  std::vector<Register> joined_;
+  std::vector<Register> joined_;  ///< inputs of the action at hand
   CompiledSchedule compiled_;
 };
 

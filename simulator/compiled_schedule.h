@@ -34,20 +34,20 @@ struct Step {
   Register output = kUnreadRegister;
 };
 
-/// What the steps of one kind share: the same operations of the same stages.
+/// What the steps of one kind share: the same operations of the same stages. Micro-batches of the actions do not count.
 struct StepKind {
-  std::array<Action, 2> actions{};   ///< whose durations it lasts; their micro-batch does not count
-  std::array<bool, 2> recomputed{};  ///< of B and I: an R of their micro-batch is listed
-  int action_count = 0;              ///< 2 for an overlapped pair, 0 for a message alone or a join
-  bool occupies_rank = false;        ///< compute: from and to are its rank's register
+  std::vector<Action> actions;  ///< whose durations it lasts: two of an overlapped pair, none of a message or a copy
+  bool lasts_longest = false;   ///< as long as the longest of them, not as their sum: a collective of copies
+  std::array<bool, 2> recomputed{};  ///< [action] of B and I: an R of their micro-batch is listed
+  bool occupies_rank = false;        ///< compute: `from` and `to` are its rank's register
   bool sends = false;
-  Action send{};  ///< micro-batch and part do not count
+  Action send{};
   int rank = 0;
   Register from = kZeroRegister;
   Register to = kUnreadRegister;
   Register channel = kUnreadRegister;       ///< `to` where nothing is sent
   Reason output_reason = Reason::kMessage;  ///< why someone waits for the output
-  bool passes_cause = false;                ///< a copy or a join: what it waited for is what its readers wait for
+  bool passes_cause = false;                ///< a copy: what it waited for is what its readers wait for
   std::int64_t steps = 0;                   ///< of this kind
 };
 

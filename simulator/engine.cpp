@@ -46,12 +46,15 @@ class Recorder {
     const Moments moments = advance(times_.data(), step, cost);
     const Cause done = kind.passes_cause || id == kNone ? cause : Cause{id, Reason::kIssue};
     if (id != kNone) {
-      for (std::int32_t action = id; action < id + std::max(kind.action_count, 1); ++action)
+      const bool pair = kind.occupies_rank && kind.actions.size() > 1;
+      for (std::int32_t action = id; action <= id + (pair ? 1 : 0); ++action)
         put(action, moments.start, moments.end, cause);
     }
     causes_[cost.to] = done;
-    causes_[step.output] = kind.passes_cause ? cause : Cause{id, kind.output_reason};
-    if (kind.action_count == 1 && !kind.occupies_rank) causes_[cost.channel] = {id, Reason::kChannel};
+    causes_[step.output] = {id, kind.output_reason};
+    if (kind.passes_cause)
+      causes_[step.output] = {cause.action, kind.output_reason == Reason::kIssue ? cause.reason : kind.output_reason};
+    if (!kind.actions.empty() && !kind.occupies_rank) causes_[cost.channel] = {id, Reason::kChannel};
     if (!kind.sends) return;
     const bool waited = channel_cause.action != kNone && (channel_free > moments.end || done.action == kNone);
     put(send_id, moments.departure, moments.departure + cost.delivered, waited ? channel_cause : done);
@@ -124,7 +127,10 @@ std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionC
   result.reserve(compiled.kinds.size());
   for (const StepKind& kind : compiled.kinds) {
     StepCost cost{.from = kind.from, .to = kind.to, .channel = kind.channel};
-    for (int i = 0; i < kind.action_count; ++i) cost.duration += duration_of(costs, kind.actions[i]);
+    for (const Action& action : kind.actions) {
+      const SimTime duration = duration_of(costs, action);
+      cost.duration = kind.lasts_longest ? std::max(cost.duration, duration) : cost.duration + duration;
+    }
     if (kind.sends) {
       const TransferCost& transfer = transfer_of(costs, kind.send);
       cost.occupied = transfer.occupied;

@@ -53,8 +53,8 @@ void add_action(KindMemory& kind, const Action& action, bool recomputed, const S
 std::vector<bool> stages_with_backward(const Schedule& schedule, const CompiledSchedule& compiled) {
   std::vector<bool> has_backward(schedule.stages.size(), false);
   for (const StepKind& kind : compiled.kinds) {
-    for (int i = 0; i < kind.action_count; ++i) {
-      if (gives_input_gradient(kind.actions[i].op)) has_backward[kind.actions[i].stage] = true;
+    for (const Action& action : kind.actions) {
+      if (gives_input_gradient(action.op)) has_backward[action.stage] = true;
     }
   }
   return has_backward;
@@ -79,7 +79,7 @@ struct Holder {
 bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs) {
   if (is_asynchronous(schedule)) return false;
   return std::ranges::none_of(compiled.kinds, [&](const StepKind& kind) {
-    if (kind.action_count == 0) return false;
+    if (kind.actions.empty()) return false;
     const Action& action = kind.actions.front();
     if (action.op >= Op::kOffload) return true;
     const bool gathers = action.op == Op::kUnshard || action.op == Op::kReshard;
@@ -100,7 +100,7 @@ std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSc
   for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
     const StepKind& kind = compiled.kinds[k];
     KindMemory memory{.rank = kind.rank, .duration = step_costs[k].duration};
-    for (int i = 0; i < kind.action_count; ++i) {
+    for (std::size_t i = 0; i < kind.actions.size() && kind.occupies_rank; ++i) {
       const Action& action = kind.actions[i];
       add_action(memory, action, kind.recomputed[i], costs.stages[action.stage].memory, has_backward[action.stage]);
     }

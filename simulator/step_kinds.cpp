@@ -35,29 +35,31 @@ StepKinds::StepKinds(const Schedule& schedule) {
 }
 
 template <typename Make>
-std::uint32_t StepKinds::find_plain(std::vector<std::vector<Plain>>& plain, std::size_t row, Register from,
-                                    Register other, Make make) {
+std::uint32_t StepKinds::find_plain(std::vector<std::vector<Plain>>& plain, std::size_t row, const Plain& wanted,
+                                    Make make) {
   if (row >= plain.size()) plain.resize(row + 1);
   for (const Plain& known : plain[row]) {
-    if (known.from == from && known.other == other) return known.kind;
+    if (known.from == wanted.from && known.other == wanted.other && known.reason == wanted.reason) return known.kind;
   }
-  plain[row].push_back({from, other, add(make())});
+  plain[row].push_back(wanted);
+  plain[row].back().kind = add(make());
   return plain[row].back().kind;
 }
 
 std::uint32_t StepKinds::transfer(const Action& send, Register from, Register channel) {
   const std::size_t row = 2 * static_cast<std::size_t>(send.stage) + (send.op == Op::kSendGradient ? 1 : 0);
-  return find_plain(transfers_, row, from, channel,
+  return find_plain(transfers_, row, {.from = from, .other = channel},
                     [&] { return StepKind{.sends = true, .send = send, .from = from, .channel = channel}; });
 }
 
-std::uint32_t StepKinds::copy(Register from, Register to) {
-  return find_plain(copies_, from, from, to,
-                    [&] { return StepKind{.from = from, .to = to, .channel = to, .passes_cause = true}; });
+std::uint32_t StepKinds::copy(Register from, Register to, Reason output_reason) {
+  return find_plain(copies_, from, {.from = from, .other = to, .reason = output_reason}, [&] {
+    return StepKind{.from = from, .to = to, .channel = to, .output_reason = output_reason, .passes_cause = true};
+  });
 }
 
 std::uint32_t StepKinds::issue_of_receive(int rank) {
-  return find_plain(receives_, static_cast<std::size_t>(rank), 0, 0, [&] {
+  return find_plain(receives_, static_cast<std::size_t>(rank), {}, [&] {
     return StepKind{.rank = rank, .from = rank_register(rank), .output_reason = Reason::kRendezvous};
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
 // Numbers the kinds of steps while a schedule is compiled: equal operations of equal stages are one kind.
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -34,8 +35,7 @@ class StepKinds {
       if (variant.rest == rest) return variant.kind;
     }
     StepKind kind = make();
-    kind.action_count = static_cast<int>(actions.size());
-    for (std::size_t i = 0; i < actions.size(); ++i) kind.actions[i] = actions[i];
+    kind.actions.assign(actions.begin(), actions.end());
     kind.recomputed = recomputed;
     kind.sends = send != nullptr;
     if (send != nullptr) kind.send = *send;
@@ -49,11 +49,27 @@ class StepKinds {
     return compute({&action, 1}, {}, nullptr, make);
   }
 
+  /// The part of `member` in a collective of copies, all of whose actions are `members`.
+  template <typename Make>
+  std::uint32_t joint(const Action& member, std::span<const Action> members, Make make) {
+    std::vector<Variant>& variants = variants_[index_of(member)];
+    for (const Variant& variant : variants) {
+      const StepKind& kind = kinds_[variant.kind];
+      if (kind.lasts_longest && std::ranges::equal(kind.actions, members)) return variant.kind;
+    }
+    StepKind kind = make();
+    kind.actions.assign(members.begin(), members.end());
+    kind.lasts_longest = true;
+    variants.push_back({kJoint, add(kind)});
+    return variants.back().kind;
+  }
+
   /// A send by itself, ready when register `from` says so.
   std::uint32_t transfer(const Action& send, Register from, Register channel);
 
-  /// Hands the later of register `from` and the step's input on, to register `to` and to the step's output.
-  std::uint32_t copy(Register from, Register to);
+  /// Hands the later of register `from` and the step's input on, to register `to` and to the step's output, whose
+  /// reader waits for the same as the step, or for `output_reason`.
+  std::uint32_t copy(Register from, Register to, Reason output_reason = Reason::kIssue);
 
   /// The moment at which a receive is issued.
   std::uint32_t issue_of_receive(int rank);
@@ -64,6 +80,8 @@ class StepKinds {
   std::vector<StepKind> take() { return std::move(kinds_); }
 
  private:
+  static constexpr std::uint64_t kJoint = ~std::uint64_t{0};
+
   /// Kinds whose first action is the same.
   struct Variant {
     std::uint64_t rest = 0;  ///< what tells them apart
@@ -73,6 +91,7 @@ class StepKinds {
   struct Plain {
     Register from = 0;
     Register other = 0;
+    Reason reason = Reason::kIssue;
     std::uint32_t kind = 0;
   };
 
@@ -84,10 +103,9 @@ class StepKinds {
     kinds_.push_back(kind);
     return static_cast<std::uint32_t>(kinds_.size() - 1);
   }
-  /// The kind between those registers in `plain[row]`; made by `make` if it is not there.
+  /// The number of the kind that `wanted` describes, in `plain[row]`; `make` makes it if it is not there.
   template <typename Make>
-  std::uint32_t find_plain(std::vector<std::vector<Plain>>& plain, std::size_t row, Register from, Register other,
-                           Make make);
+  std::uint32_t find_plain(std::vector<std::vector<Plain>>& plain, std::size_t row, const Plain& wanted, Make make);
 
   struct OpRange {
     std::size_t first = 0;
