@@ -27,7 +27,7 @@ class DependencyCollector {
 
  private:
   void collect_rank(const std::vector<Action>& actions) {
-    std::int32_t last_compute = ActionTable::kNone;
+    std::int32_t rank_holder = ActionTable::kNone;          // the last action so far that issue waits for
     std::map<int, std::vector<std::int32_t>> unshards;      // by stage, since the last RESHARD
     std::map<int, std::vector<std::int32_t>> reductions;    // by stage, since the last OPTIMIZER_STEP
     std::map<Op, std::int32_t> last_beside;                 // collectives and moves have a channel for each operation
@@ -35,7 +35,7 @@ class DependencyCollector {
 
     for (const Action& action : actions) {
       const std::int32_t id = next_id_++;
-      add(last_compute, id, Wait::kOccupied, Reason::kIssue);
+      add(rank_holder, id, Wait::kOccupied, Reason::kIssue);
       if (is_compute(action.op)) {
         add_inputs(action, id);
         for (const std::int32_t unshard : unshards[action.stage])
@@ -45,11 +45,12 @@ class DependencyCollector {
             add(reduce, id, Wait::kDelivered, Reason::kReduction);
           reductions[action.stage].clear();
         }
-        last_compute = id;
+        rank_holder = id;
       } else if (is_send(action.op)) {
         const auto [receiver, receive] = receive_of(action);
         add_channel(last_send, std::tuple{action.op, receiver}, id);
-        if (sends_ == Sends::kRendezvous) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        if (sends_ != Sends::kBuffered) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        if (sends_ == Sends::kBlocking) rank_holder = id;
       } else if (is_collective(action.op)) {
         add_channel(last_beside, action.op, id);
         if (action.op == Op::kUnshard) unshards[action.stage].push_back(id);

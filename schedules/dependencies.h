@@ -30,7 +30,7 @@ enum class Wait : std::uint8_t {
 };
 
 enum class Reason : std::uint8_t {
-  kIssue,       ///< the compute action before it on the rank
+  kIssue,       ///< the compute action (or blocking send) before it on the rank
   kData,        ///< an input made on the same rank
   kMessage,     ///< an input made on another rank
   kChannel,     ///< the transfer, collective or move before it on its channel

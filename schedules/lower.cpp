@@ -1,5 +1,7 @@
 #include "schedules/lower.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "schedules/error.h"
@@ -7,14 +9,14 @@
 
 namespace plumb {
 
-Schedule lower(const Schedule& schedule, const LoweringOptions& options) {
+Schedule lower(Schedule schedule, const LoweringOptions& options) {
   if (has_messages(schedule)) {
     throw ScheduleError(fmt::format("{} has messages already: lower its compute order", schedule.name));
   }
-  Schedule result = add_recompute(schedule, options.checkpoint);
-  if (options.offload) result = add_offload(result, *options.offload);
-  result = add_copy_reductions(add_optimizer_steps(result));
-  if (options.data.enabled) result = add_data_parallel(result, options.data.zero, options.data.sharding);
+  Schedule result = add_recompute(std::move(schedule), options.checkpoint);
+  if (options.offload) result = add_offload(std::move(result), *options.offload);
+  result = add_copy_reductions(add_optimizer_steps(std::move(result)));
+  if (options.data.enabled) result = add_data_parallel(std::move(result), options.data.zero, options.data.sharding);
   return add_messages(result);
 }
 

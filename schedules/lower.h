@@ -28,6 +28,6 @@ struct LoweringOptions {
 /// data-parallel collectives (if enabled) and messages. Throws ScheduleError if it has messages already, or where a
 /// pass does (schedules/passes/passes.h): there is no such ZeRO stage, copies of stages do not go with it, a number is
 /// negative, it moves activations already.
-Schedule lower(const Schedule& schedule, const LoweringOptions& options = {});
+Schedule lower(Schedule schedule, const LoweringOptions& options = {});
 
 }  // namespace plumb

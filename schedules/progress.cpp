@@ -4,7 +4,6 @@
 #include <set>
 #include <vector>
 
-#include "schedules/action_table.h"
 #include "schedules/joint_reductions.h"
 
 namespace plumb {
@@ -12,9 +11,9 @@ namespace {
 
 class Player {
  public:
-  explicit Player(const Schedule& schedule)
+  Player(const Schedule& schedule, const ActionTable& table)
       : schedule_(schedule),
-        table_(schedule),
+        table_(table),
         ids_(action_ids(schedule)),
         neighbors_(stage_neighbors(schedule)),
         joint_(joint_reductions(schedule)),
@@ -125,7 +124,7 @@ class Player {
   }
 
   const Schedule& schedule_;
-  ActionTable table_;
+  const ActionTable& table_;
   ActionIds ids_;
   StageNeighbors neighbors_;
   JointReductions joint_;
@@ -138,7 +137,11 @@ class Player {
 }  // namespace
 
 bool runs_to_end(const Schedule& schedule) {
-  return Player(schedule).play();
+  return Player(schedule, ActionTable(schedule)).play();
+}
+
+bool runs_to_end(const Schedule& schedule, const ActionTable& table) {
+  return Player(schedule, table).play();
 }
 
 }  // namespace plumb

@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-Schedule add_data_parallel(const Schedule& schedule, int zero, const Sharding& sharding) {
+Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding) {
   if (zero < 0 || zero > 3) throw ScheduleError(fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
   const bool gathers_after_step = zero == 1 || zero == 2;
   const bool reduces_every_gradient = zero == 2;
@@ -21,10 +21,9 @@ Schedule add_data_parallel(const Schedule& schedule, int zero, const Sharding& s
                     "once a step: use ZeRO 0 or 1",
                     zero, schedule.name));
   }
-  if (zero == 3) return add_sharding(schedule, sharding);
+  if (zero == 3) return add_sharding(std::move(schedule), sharding);
 
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) {
+  for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Insertion> insertions;
     const auto insert = [&insertions](std::size_t position, Op op, int stage) {
       insertions.push_back({.position = position, .action = {.op = op, .stage = stage}});
@@ -51,7 +50,7 @@ Schedule add_data_parallel(const Schedule& schedule, int zero, const Sharding& s
     }
     actions = with_insertions(actions, std::move(insertions));
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb

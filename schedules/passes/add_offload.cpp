@@ -93,10 +93,9 @@ std::vector<Action> with_offloading(const std::vector<Action>& actions, std::siz
 
 }  // namespace
 
-Schedule add_offload(const Schedule& schedule, int kept) {
+Schedule add_offload(Schedule schedule, int kept) {
   if (kept < 0) throw ScheduleError(fmt::format("{} activations cannot be kept: give 0 or more", kept));
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) {
+  for (std::vector<Action>& actions : schedule.ranks) {
     const auto mover = std::ranges::find_if(actions, [](const Action& a) { return takes_away(a.op); });
     if (mover != actions.end()) {
       throw ScheduleError(fmt::format("{} moves activations already ({}): offload a schedule that keeps them",
@@ -104,7 +103,7 @@ Schedule add_offload(const Schedule& schedule, int kept) {
     }
     actions = with_offloading(actions, static_cast<std::size_t>(kept));
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb
