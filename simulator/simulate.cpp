@@ -22,28 +22,25 @@ std::string title_of(const Schedule& schedule) {
                      schedule.microbatches);
 }
 
-/// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
-std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const ActionTimes& times, SimTime makespan) {
-  std::vector<RankStatistics> ranks;
-  std::size_t id = 0;
-  for (const auto& actions : schedule.ranks) {
-    RankStatistics rank;
-    bool any = false;
-    for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
-      if (!is_compute(actions[i].op)) continue;
-      if (!any) rank.first_start = times.start[id];
-      any = true;
-      rank.last_end = times.end[id];
-      const bool second_of_pair = i > 0 && actions[i - 1].overlaps_next;
-      if (!second_of_pair) rank.busy += times.end[id] - times.start[id];
-    }
-    rank.idle = makespan - rank.busy;
-    ranks.push_back(rank);
+/// Compute actions of a rank are in order and do not overlap but for pairs, which are one step: no time but that of the
+/// first step is needed.
+std::vector<RankStatistics> rank_statistics(const CompiledSchedule& compiled, const std::vector<StepCost>& costs,
+                                            const StepTimes& times, SimTime makespan) {
+  std::vector<RankStatistics> ranks(static_cast<std::size_t>(compiled.ranks));
+  for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
+    const StepKind& kind = compiled.kinds[k];
+    if (kind.occupies_rank) ranks[kind.rank].busy += kind.steps * costs[k].duration;
+  }
+  for (int r = 0; r < compiled.ranks; ++r) {
+    const std::int64_t first = compiled.first_steps[r];
+    if (first >= 0) ranks[r].first_start = times.start[first];
+    ranks[r].last_end = times.registers[rank_register(r)];
+    ranks[r].idle = makespan - ranks[r].busy;
   }
   return ranks;
 }
 
-Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
+Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory>& memory,
                      const std::vector<CriticalStep>& critical_path) {
   Timeline timeline{.title = title_of(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
   timeline.ranks.resize(schedule.ranks.size());
@@ -64,15 +61,14 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
 
 }  // namespace
 
-Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {
-  if (options.validate) require_valid(lowered);
+Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
+                    bool record_timeline) {
   const ActionCosts converted = convert_costs(lowered, costs);
-  const ActionTable table(lowered);
-  const ActionTimes times = action_times(lowered, table, converted, options.sends, options.record_timeline);
+  const std::vector<StepCost> by_kind = step_costs(compiled, converted);
+  const StepTimes times = step_times(compiled, by_kind);
 
-  Simulation simulation;
-  if (!times.end.empty()) simulation.makespan = *std::ranges::max_element(times.end);
-  const std::vector<RankStatistics> ranks = rank_statistics(lowered, times, simulation.makespan);
+  Simulation simulation{.makespan = *std::ranges::max_element(times.registers)};
+  const std::vector<RankStatistics> ranks = rank_statistics(compiled, by_kind, times, simulation.makespan);
   for (const RankStatistics& rank : ranks) {
     simulation.busy.push_back(rank.busy);
     simulation.first_start.push_back(rank.first_start);
@@ -81,16 +77,30 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
   const Bubbles bubbles = bubbles_of(ranks, simulation.makespan);
   simulation.bubble_ratio = bubbles.bubble_ratio;
   simulation.span_bubble_ratio = bubbles.span_bubble_ratio;
-  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, options.record_timeline);
+
+  const bool peaks_suffice = !record_timeline && holds_in_issue_order(lowered, compiled, costs);
+  std::vector<RankMemory> memory;
+  if (peaks_suffice) {
+    memory = peaks_by_rank(lowered, compiled, costs, by_kind, times);
+  } else {
+    const ActionTable table(lowered);
+    const ActionTimes actions = action_times(lowered, table, compiled, converted);
+    memory = memory_by_rank(lowered, table, costs, actions, record_timeline);
+    if (record_timeline) {
+      simulation.critical_path = critical_path(lowered, actions);
+      simulation.timeline = timeline_of(lowered, actions, memory, simulation.critical_path);
+    }
+  }
   for (const RankMemory& rank : memory) {
     simulation.peak_memory_bytes.push_back(rank.peak_bytes);
     simulation.peak_activations.push_back(rank.peak_activations);
   }
-  if (options.record_timeline) {
-    simulation.critical_path = critical_path(lowered, times);
-    simulation.timeline = timeline_of(lowered, times, std::move(memory), simulation.critical_path);
-  }
   return simulation;
+}
+
+Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {
+  if (options.validate) require_valid(lowered);
+  return simulate(lowered, compile(lowered, options.sends), costs, options.record_timeline);
 }
 
 }  // namespace plumb

@@ -15,15 +15,21 @@ using namespace plumb;
 
 namespace {
 
-/// Actions whose start differs, for both send modes.
+/// Actions whose start differs, for both send modes, by the recording pass and by the one that keeps starts only.
 int differences(const Schedule& schedule, std::uint64_t seed) {
   const ActionCosts costs = convert_costs(schedule, random_costs(schedule, seed));
   const ActionTable table(schedule);
   int count = 0;
   for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous}) {
-    const std::vector<SimTime> engine = action_times(schedule, table, costs, sends, false).start;
+    const CompiledSchedule compiled = compile(schedule, sends);
+    const std::vector<SimTime> engine = action_times(schedule, table, compiled, costs).start;
     const std::vector<SimTime> reference = longest_path_starts(schedule, costs, sends);
     for (std::size_t id = 0; id < reference.size(); ++id) count += engine[id] != reference[id] ? 1 : 0;
+    const std::vector<SimTime> steps = step_times(compiled, step_costs(compiled, costs)).start;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const std::int32_t id = compiled.action_ids[i];
+      if (id != ActionTable::kNone) count += steps[i] != reference[id] ? 1 : 0;
+    }
   }
   return count;
 }
