@@ -9,12 +9,7 @@ namespace {
 
 constexpr std::int32_t kNone = ActionTable::kNone;
 
-/// What one step does: see compiled_schedule.h.
-struct Moments {
-  SimTime start{0};
-  SimTime end{0};
-  SimTime departure{0};
-};
+/// The recurrence of compiled_schedule.h.
 inline Moments advance(SimTime* registers, const Step& step, const StepCost& cost) {
   const SimTime start = std::max(registers[cost.from], registers[step.input]);
   const SimTime end = start + cost.duration;
@@ -149,6 +144,14 @@ StepTimes step_times(const CompiledSchedule& compiled, const std::vector<StepCos
   SimTime* start = times.start.data();
   for (const Step& step : compiled.steps) *start++ = advance(registers, step, costs[step.kind]).start;
   return times;
+}
+
+std::vector<Moments> step_moments(const CompiledSchedule& compiled, const std::vector<StepCost>& costs) {
+  std::vector<SimTime> registers(compiled.registers, SimTime{0});
+  std::vector<Moments> moments;
+  moments.reserve(compiled.steps.size());
+  for (const Step& step : compiled.steps) moments.push_back(advance(registers.data(), step, costs[step.kind]));
+  return moments;
 }
 
 ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const CompiledSchedule& compiled,
