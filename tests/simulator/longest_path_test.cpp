@@ -1,5 +1,7 @@
 // The engine against the longest path of the action graph, over everything the catalogue makes.
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "schedules/action_table.h"
@@ -85,6 +87,22 @@ TEST_SUITE("property") {
       CHECK(differences(offloading, seed) == 0);
       CHECK(differences(slices, seed) == 0);
       CHECK(differences(lowered("bpipe", 8, 12), seed) == 0);
+    }
+  }
+
+  TEST_CASE("so it does with whatever is offloaded, or gathered for a run of actions and ahead of it") {
+    for (const CatalogueEntry& entry : catalogue()) {
+      const Schedule order = entry.make(
+          {.ranks = 4, .microbatches = 8, .chunks = entry.takes_chunks ? 2 : 1, .slices = entry.takes_slices ? 2 : 1});
+      for (const int number : {0, 1, 2, 3}) {
+        INFO(entry.name, " ", number);
+        const auto seed = static_cast<std::uint64_t>(number);
+        if (entry.name != "bpipe") CHECK(differences(lower(order, {.offload = number}), seed) == 0);
+        const std::vector<bool> copied = stages_with_copies(order);
+        if (std::ranges::find(copied, true) != copied.end()) continue;
+        const Sharding sharding{.gathered_stages = number, .prefetch = number > 0};
+        CHECK(differences(lower(order, {.data = {.enabled = true, .zero = 3, .sharding = sharding}}), seed) == 0);
+      }
     }
   }
 }
