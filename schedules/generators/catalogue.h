@@ -37,11 +37,18 @@ struct CatalogueEntry {
   bool takes_chunks = false;     ///< any number of chunks a rank
   int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
+  bool repeats = true;  ///< its middle repeats (period_of)
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 
 /// All of them, in the order of the README's table.
 const std::vector<CatalogueEntry>& catalogue();
+
+/// Micro-batches after which the middle of the schedule of that name repeats: the order for m + period is that for m
+/// with one more period in its middle, once m is some periods long. As many as there are ranks, or as a group of
+/// `interleaved` holds: several periods of the schedules that repeat sooner. 0 where the order grows in several places
+/// (gpipe, bfs), is made anew for each m (zb-auto), or is asynchronous. Throws ScheduleError if there is no such name.
+int period_of(std::string_view name, const ScheduleParameters& parameters);
 
 /// The schedule of that name (case does not matter): compute actions only, and OPTIMIZER_STEPs where it is
 /// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are
