@@ -26,8 +26,12 @@ struct SimulationOptions {
 };
 
 struct Simulation {
-  SimTime makespan{0};                          ///< the end of the last action of any kind
-  std::vector<SimTime> busy;                    ///< [rank] sum of compute actions (an overlapped pair counts once)
+  std::string engine = "table";  ///< "table": every transfer has its links to itself; "events": some share (network/)
+  SimTime makespan{0};           ///< the end of the last action of any kind
+  SimTime makespan_unshared{0};  ///< what it would be if every transfer had its links to itself and no rank were slow
+  int replicas = 1;              ///< simulated one by one; 1 where one stands for all that are alike
+  int replica = 0;               ///< the one that all below is of: the first of those that end last
+  std::vector<SimTime> busy;     ///< [rank] sum of compute actions (an overlapped pair counts once)
   std::vector<SimTime> first_start;             ///< [rank] of the first compute action
   std::vector<SimTime> last_end;                ///< [rank] of the last compute action
   double bubble_ratio = 0;                      ///< 1 - sum(busy) / (p * makespan)
