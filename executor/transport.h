@@ -37,7 +37,7 @@ struct Channel {
   int destination = 0;
   MessageKind kind = MessageKind::kActivation;
 
-  friend auto operator<=>(const Channel&, const Channel&) = default;
+  friend auto operator<=>(const Channel&, const Channel&) = default;  // NOLINT(modernize-use-nullptr): false alarm
 };
 
 /// What a message is; both ends must say the same.

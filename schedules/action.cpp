@@ -39,32 +39,6 @@ std::optional<Op> op_from_name(std::string_view name) {
   return std::nullopt;
 }
 
-bool is_compute(Op op) {
-  return op <= Op::kRecompute || op == Op::kOptimizerStep;
-}
-bool gives_input_gradient(Op op) {
-  return op == Op::kBackward || op == Op::kInputGrad;
-}
-bool gives_weight_gradient(Op op) {
-  return op == Op::kBackward || op == Op::kWeightGrad;
-}
-bool is_message(Op op) {
-  return op >= Op::kSendActivation && op <= Op::kRecvGradient;
-}
-bool is_send(Op op) {
-  return op == Op::kSendActivation || op == Op::kSendGradient;
-}
-bool is_recv(Op op) {
-  return op == Op::kRecvActivation || op == Op::kRecvGradient;
-}
-bool is_collective(Op op) {
-  return op == Op::kUnshard || op == Op::kReduceGrad;
-}
-
-bool has_microbatch(Op op) {
-  return op != Op::kUnshard && op != Op::kReshard && op != Op::kReduceGrad && op != Op::kOptimizerStep;
-}
-
 std::string to_text(const Action& action) {
   std::string text = std::to_string(action.stage);
   text += op_name(action.op);

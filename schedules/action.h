@@ -57,22 +57,46 @@ std::string_view op_name(Op op);
 std::optional<Op> op_from_name(std::string_view name);
 
 /// F, B, I, W, R and OPTIMIZER_STEP occupy their rank to their end.
-bool is_compute(Op op);
+constexpr bool is_compute(Op op) {
+  return op <= Op::kRecompute || op == Op::kOptimizerStep;
+}
 
 /// B and I make the gradient of a stage's input, B and W that of its weights.
-bool gives_input_gradient(Op op);
-bool gives_weight_gradient(Op op);
+constexpr bool gives_input_gradient(Op op) {
+  return op == Op::kBackward || op == Op::kInputGrad;
+}
+constexpr bool gives_weight_gradient(Op op) {
+  return op == Op::kBackward || op == Op::kWeightGrad;
+}
 
 /// SEND_* and RECV_*.
-bool is_message(Op op);
-bool is_send(Op op);
-bool is_recv(Op op);
+constexpr bool is_message(Op op) {
+  return op >= Op::kSendActivation && op <= Op::kRecvGradient;
+}
+constexpr bool is_send(Op op) {
+  return op == Op::kSendActivation || op == Op::kSendGradient;
+}
+constexpr bool is_recv(Op op) {
+  return op == Op::kRecvActivation || op == Op::kRecvGradient;
+}
 
 /// UNSHARD and REDUCE_GRAD: they occupy a channel of their group, beside the compute.
-bool is_collective(Op op);
+constexpr bool is_collective(Op op) {
+  return op == Op::kUnshard || op == Op::kReduceGrad;
+}
+
+/// OFFLOAD and EVICT take the activations of a micro-batch (slice) away, RELOAD and LOAD bring them back.
+constexpr bool takes_away(Op op) {
+  return op == Op::kOffload || op == Op::kEvict;
+}
+constexpr bool brings_back(Op op) {
+  return op == Op::kReload || op == Op::kLoad;
+}
 
 /// True where the operation belongs to one micro-batch.
-bool has_microbatch(Op op);
+constexpr bool has_microbatch(Op op) {
+  return op <= Op::kRecvGradient || op >= Op::kOffload;
+}
 
 /// The token of an action, e.g. "0F3", "1REDUCE_GRAD/2".
 std::string to_text(const Action& action);

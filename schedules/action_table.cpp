@@ -27,13 +27,4 @@ ActionTable::ActionTable(const Schedule& schedule)
   }
 }
 
-std::int32_t ActionTable::find(Op op, int stage, int microbatch, int part) const {
-  const std::vector<std::int32_t>& slots = ids_[static_cast<std::size_t>(op)];
-  if (slots.empty() || stage < 0 || stage >= stages_ || microbatch < 0 || microbatch >= microbatches_ || part < 0 ||
-      part >= parts_) {
-    return kNone;
-  }
-  return slots[slot(stage, microbatch, part)];
-}
-
 }  // namespace plumb

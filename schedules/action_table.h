@@ -19,7 +19,12 @@ class ActionTable {
   explicit ActionTable(const Schedule& schedule);
 
   /// Its id, or kNone. Stage -1 (no neighbour) and parts that the schedule does not have give kNone.
-  std::int32_t find(Op op, int stage, int microbatch, int part = 0) const;
+  std::int32_t find(Op op, int stage, int microbatch, int part = 0) const {
+    const std::vector<std::int32_t>& slots = ids_[static_cast<std::size_t>(op)];
+    const bool inside = stage >= 0 && stage < stages_ && microbatch >= 0 && microbatch < microbatches_ && part >= 0 &&
+                        part < parts_ && !slots.empty();
+    return inside ? slots[slot(stage, microbatch, part)] : kNone;
+  }
 
   /// Sequence slices: 1 + the largest part of any compute action.
   int parts() const { return parts_; }

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "schedules/action_table.h"
+#include "schedules/joint_reductions.h"
 
 namespace plumb {
 namespace {
@@ -26,15 +27,15 @@ class DependencyCollector {
 
  private:
   void collect_rank(const std::vector<Action>& actions) {
-    std::int32_t last_compute = ActionTable::kNone;
-    std::map<int, std::vector<std::int32_t>> unshards;    // by stage, since the last RESHARD
-    std::map<int, std::vector<std::int32_t>> reductions;  // by stage, since the last OPTIMIZER_STEP
-    std::map<Op, std::int32_t> last_collective;
+    std::int32_t rank_holder = ActionTable::kNone;          // the last action so far that issue waits for
+    std::map<int, std::vector<std::int32_t>> unshards;      // by stage, since the last RESHARD
+    std::map<int, std::vector<std::int32_t>> reductions;    // by stage, since the last OPTIMIZER_STEP
+    std::map<Op, std::int32_t> last_beside;                 // collectives and moves have a channel for each operation
     std::map<std::tuple<Op, int>, std::int32_t> last_send;  // (direction, destination)
 
     for (const Action& action : actions) {
       const std::int32_t id = next_id_++;
-      add(last_compute, id, Wait::kOccupied, Reason::kIssue);
+      add(rank_holder, id, Wait::kOccupied, Reason::kIssue);
       if (is_compute(action.op)) {
         add_inputs(action, id);
         for (const std::int32_t unshard : unshards[action.stage])
@@ -44,26 +45,40 @@ class DependencyCollector {
             add(reduce, id, Wait::kDelivered, Reason::kReduction);
           reductions[action.stage].clear();
         }
-        last_compute = id;
+        rank_holder = id;
       } else if (is_send(action.op)) {
         const auto [receiver, receive] = receive_of(action);
-        const auto channel = std::tuple{action.op, receiver};
-        if (const auto it = last_send.find(channel); it != last_send.end()) {
-          add(it->second, id, Wait::kOccupied, Reason::kChannel);
-        }
-        last_send[channel] = id;
-        if (sends_ == Sends::kRendezvous) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        add_channel(last_send, std::tuple{action.op, receiver}, id);
+        if (sends_ != Sends::kBuffered) add(receive, id, Wait::kStart, Reason::kRendezvous);
+        if (sends_ == Sends::kBlocking) rank_holder = id;
       } else if (is_collective(action.op)) {
-        if (const auto it = last_collective.find(action.op); it != last_collective.end()) {
-          add(it->second, id, Wait::kOccupied, Reason::kChannel);
-        }
-        last_collective[action.op] = id;
+        add_channel(last_beside, action.op, id);
         if (action.op == Op::kUnshard) unshards[action.stage].push_back(id);
         if (action.op == Op::kReduceGrad) reductions[action.stage].push_back(id);
+      } else if (takes_away(action.op) || brings_back(action.op)) {
+        add_channel(last_beside, action.op, id);
+        add_moved(action, id);
       } else if (action.op == Op::kReshard) {
         unshards[action.stage].clear();
       }
     }
+  }
+
+  /// Behind the last action of its channel.
+  template <class Channel>
+  void add_channel(std::map<Channel, std::int32_t>& last, const Channel& channel, std::int32_t id) {
+    const auto [it, is_first] = last.try_emplace(channel, id);
+    if (!is_first) add(it->second, id, Wait::kOccupied, Reason::kChannel);
+    it->second = id;
+  }
+
+  /// Activations go when they are made, and come back when they have gone.
+  void add_moved(const Action& a, std::int32_t id) {
+    const auto behind = [&](Op op, Reason reason) {
+      add(table_.find(op, a.stage, a.microbatch, a.part), id, Wait::kOccupied, reason);
+    };
+    if (takes_away(a.op)) return behind(Op::kForward, Reason::kData);
+    behind(a.op == Op::kReload ? Op::kOffload : Op::kEvict, Reason::kMoved);
   }
 
   /// What a compute action takes from others: section 3, rule 2.
@@ -71,6 +86,10 @@ class DependencyCollector {
     const auto same_rank = [&](Op op, int part) {
       add(table_.find(op, a.stage, a.microbatch, part), id, Wait::kOccupied, Reason::kData);
     };
+    if (a.op != Op::kForward && has_microbatch(a.op)) {
+      for (const Op op : {Op::kReload, Op::kLoad})
+        add(table_.find(op, a.stage, a.microbatch, a.part), id, Wait::kOccupied, Reason::kMoved);
+    }
     switch (a.op) {
       case Op::kForward:
         add_remote(a, id, neighbors_.predecessor[a.stage], Op::kForward, Op::kForward, Op::kSendActivation);
@@ -145,6 +164,22 @@ std::vector<bool> seconds_of_pairs(const Schedule& schedule) {
   return is_second;
 }
 
+/// The REDUCE_GRADs of copies become one node.
+void join_reductions(const Schedule& schedule, std::vector<Dependency>& dependencies) {
+  const JointReductions joint = joint_reductions(schedule);
+  if (joint.collective_of.empty()) return;
+  const auto first_member = [&joint](std::int32_t id) {
+    const std::int32_t collective = joint.collective_of[id];
+    return collective < 0 ? id : joint.members[collective].front();
+  };
+  for (Dependency& dependency : dependencies) {
+    const std::int32_t to = first_member(dependency.to);
+    if (to != dependency.to) dependency.reason = Reason::kReduction;
+    dependency.to = to;
+    dependency.from = first_member(dependency.from);
+  }
+}
+
 }  // namespace
 
 ActionIds action_ids(const Schedule& schedule) {
@@ -167,6 +202,7 @@ std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends) {
     if (is_second[dependency.from]) --dependency.from;
     if (is_second[dependency.to]) --dependency.to;
   }
+  join_reductions(schedule, found);
   std::erase_if(found, [](const Dependency& dependency) { return dependency.from == dependency.to; });
   return found;
 }

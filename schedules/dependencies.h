@@ -30,13 +30,14 @@ enum class Wait : std::uint8_t {
 };
 
 enum class Reason : std::uint8_t {
-  kIssue,       ///< the compute action before it on the rank
+  kIssue,       ///< the compute action (or blocking send) before it on the rank
   kData,        ///< an input made on the same rank
   kMessage,     ///< an input made on another rank
-  kChannel,     ///< the transfer or collective before it on its channel
+  kChannel,     ///< the transfer, collective or move before it on its channel
   kRendezvous,  ///< the receive of a send
   kParameters,  ///< the UNSHARD of its stage
-  kReduction,   ///< the REDUCE_GRAD of its stage
+  kReduction,   ///< the REDUCE_GRAD of its stage; for a REDUCE_GRAD, what the same of a copy waits for
+  kMoved,       ///< activations that were away: the RELOAD or LOAD for them, or for these the OFFLOAD or EVICT
 };
 
 struct Dependency {
@@ -51,7 +52,8 @@ struct Dependency {
 /// Every dependency of a schedule, lowered or not (without messages, the consumer waits for the end of the remote
 /// producer itself, as kMessage). What is missing (an input that nobody makes, a send without receive) has no
 /// dependency: validate reports it. An overlapped pair is one node, its first action: that one waits for the inputs of
-/// both, and whoever waits for either waits for it.
+/// both, and whoever waits for either waits for it. The REDUCE_GRADs of copies are likewise one node, the first of them
+/// (schedules/joint_reductions.h).
 std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sends::kBuffered);
 
 }  // namespace plumb

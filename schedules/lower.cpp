@@ -1,5 +1,7 @@
 #include "schedules/lower.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "schedules/error.h"
@@ -7,12 +9,12 @@
 
 namespace plumb {
 
-Schedule lower(const Schedule& schedule, const LoweringOptions& options) {
+Schedule lower(Schedule schedule, const LoweringOptions& options) {
   if (has_messages(schedule)) {
     throw ScheduleError(fmt::format("{} has messages already: lower its compute order", schedule.name));
   }
-  Schedule result = add_copy_reductions(add_optimizer_steps(add_recompute(schedule, options.checkpoint)));
-  if (options.data.enabled) result = add_data_parallel(result, options.data.zero);
+  Schedule result = add_copy_reductions(add_optimizer_steps(add_recompute(std::move(schedule), options.checkpoint)));
+  if (options.data.enabled) result = add_data_parallel(std::move(result), options.data.zero);
   return add_messages(result);
 }
 

@@ -23,6 +23,6 @@ struct LoweringOptions {
 /// The schedule with its recomputation, optimizer steps, the sums over copies of stages, data-parallel collectives (if
 /// enabled) and messages. Throws ScheduleError if it has messages already, if there is no such ZeRO stage, or if copies
 /// of stages do not go with it (schedules/passes/passes.h).
-Schedule lower(const Schedule& schedule, const LoweringOptions& options = {});
+Schedule lower(Schedule schedule, const LoweringOptions& options = {});
 
 }  // namespace plumb

@@ -4,18 +4,21 @@
 #include <set>
 #include <vector>
 
-#include "schedules/action_table.h"
+#include "schedules/joint_reductions.h"
 
 namespace plumb {
 namespace {
 
 class Player {
  public:
-  explicit Player(const Schedule& schedule)
+  Player(const Schedule& schedule, const ActionTable& table)
       : schedule_(schedule),
-        table_(schedule),
+        table_(table),
         ids_(action_ids(schedule)),
         neighbors_(stage_neighbors(schedule)),
+        joint_(joint_reductions(schedule)),
+        queues_(schedule, ids_, joint_),
+        reduction_(schedule.stages.size(), ActionTable::kNone),
         done_(static_cast<std::size_t>(ids_.first_id.back()), false),
         cursor_(schedule.ranks.size(), 0) {}
 
@@ -38,17 +41,21 @@ class Player {
     for (std::size_t r = 0; r < cursor_.size(); ++r) {
       if (cursor_[r] < schedule_.ranks[r].size()) return false;
     }
-    return true;
+    return queues_.empty();
   }
 
  private:
-  /// [rank] the other ranks that take inputs from its stages.
+  /// [rank] the other ranks that take inputs from its stages, or reduce gradients with them.
   std::vector<std::vector<int>> ranks_fed_by() const {
     std::vector<std::set<int>> fed(schedule_.ranks.size());
     for (std::size_t s = 0; s < schedule_.stages.size(); ++s) {
       for (const int neighbor : {neighbors_.predecessor[s], neighbors_.successor[s]}) {
         const int rank = schedule_.stages[s].rank;
         if (neighbor >= 0 && schedule_.stages[neighbor].rank != rank) fed[rank].insert(schedule_.stages[neighbor].rank);
+      }
+      for (const StagePlace& other : schedule_.stages) {
+        const StagePlace& place = schedule_.stages[s];
+        if (other.model_part == place.model_part && other.rank != place.rank) fed[place.rank].insert(other.rank);
       }
     }
     std::vector<std::vector<int>> lists;
@@ -72,7 +79,18 @@ class Player {
     return i > before;
   }
 
-  void finish(std::size_t r, std::size_t i) { done_[ids_.first_id[r] + static_cast<std::int32_t>(i)] = true; }
+  void finish(std::size_t r, std::size_t i) {
+    const std::int32_t id = ids_.first_id[r] + static_cast<std::int32_t>(i);
+    const Action& action = schedule_.ranks[r][i];
+    if (joint_.collective_of.empty() || action.op != Op::kReduceGrad) {
+      done_[id] = true;
+      return;
+    }
+    reduction_[action.stage] = id;
+    for (const std::int32_t collective : queues_.issue(id)) {
+      for (const std::int32_t member : joint_.members[collective]) done_[member] = true;
+    }
+  }
 
   bool ready(const Action& a) const {
     switch (a.op) {
@@ -89,6 +107,8 @@ class Player {
         return done(Op::kInputGrad, a.stage, a.microbatch, a.part);
       case Op::kRecompute:
         return done(Op::kForward, a.stage, a.microbatch, a.part);
+      case Op::kOptimizerStep:  // the last reduction ends last
+        return reduction_[a.stage] == ActionTable::kNone || done_[reduction_[a.stage]];
       default:
         return true;
     }
@@ -104,9 +124,12 @@ class Player {
   }
 
   const Schedule& schedule_;
-  ActionTable table_;
+  const ActionTable& table_;
   ActionIds ids_;
   StageNeighbors neighbors_;
+  JointReductions joint_;
+  ReductionQueues queues_;
+  std::vector<std::int32_t> reduction_;  // [stage] the last REDUCE_GRAD issued
   std::vector<bool> done_;
   std::vector<std::size_t> cursor_;
 };
@@ -114,7 +137,11 @@ class Player {
 }  // namespace
 
 bool runs_to_end(const Schedule& schedule) {
-  return Player(schedule).play();
+  return Player(schedule, ActionTable(schedule)).play();
+}
+
+bool runs_to_end(const Schedule& schedule, const ActionTable& table) {
+  return Player(schedule, table).play();
 }
 
 }  // namespace plumb

@@ -29,6 +29,7 @@ enum class WeightPolicy : std::uint8_t {
 enum class Sends : std::uint8_t {
   kBuffered,    ///< starts when the send is issued, its producer has ended and its channel is free
   kRendezvous,  ///< also waits for the receive to be issued
+  kBlocking,    ///< as rendezvous, and the send holds its rank until its transfer has ended (a check, never simulated)
 };
 
 struct StagePlace {

@@ -27,6 +27,8 @@ enum class Rule : std::uint8_t {
   kMessageOrder,  ///< receives of a channel in another order than its sends; a message on the wrong side of its action
   kOptimizer,     ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
   kSharding,      ///< RESHARD without UNSHARD, gradients left unreduced
+  kMemory,        ///< more activations than the rank may hold
+  kMoved,         ///< activations moved away or brought back that are not there, or used while they are away
   kDeadlock,      ///< a cycle of waiting
 };
 std::string_view rule_name(Rule rule);
@@ -43,12 +45,20 @@ struct Violation {
 /// "rank 3, position 1: 3B0 stands ahead of its forward 3F0; list 3F0 first (order)".
 std::string to_text(const Violation& violation);
 
-/// Every violation, by rank and position. A deadlock is looked for only if nothing else is wrong; it is one violation
-/// whose message is the cycle, action by action. Schedules without any backward are forward-only and need none; a
-/// schedule is held to the rules of messages if it has any, and to those of OPTIMIZER_STEP and REDUCE_GRAD likewise.
-std::vector<Violation> validate(const Schedule& schedule);
+/// What a schedule is held to besides the rules that hold for all.
+struct ValidationLimits {
+  Sends sends = Sends::kBuffered;    ///< kBlocking: it must run to its end even if a send holds its rank
+  std::vector<int> max_activations;  ///< chunks that a rank may hold (schedules/liveness.h): none, one for all, or
+                                     ///< one a rank
+};
+
+/// Every violation (of each kind the first thousand), by rank and position. A deadlock is looked for only if nothing
+/// else is wrong; it is one violation whose message is the cycle, action by action. Schedules without any backward are
+/// forward-only and need none; a schedule is held to the rules of messages if it has any, and to those of
+/// OPTIMIZER_STEP and REDUCE_GRAD likewise. Throws ScheduleError if max_activations has another length.
+std::vector<Violation> validate(const Schedule& schedule, const ValidationLimits& limits = {});
 
 /// Throws ScheduleError with the first violation (and how many more there are) if there is any.
-void require_valid(const Schedule& schedule);
+void require_valid(const Schedule& schedule, const ValidationLimits& limits = {});
 
 }  // namespace plumb

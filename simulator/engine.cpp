@@ -1,10 +1,12 @@
 #include "simulator/engine.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/joint_reductions.h"
 #include "simulator/deadlock.h"
 
 namespace plumb {
@@ -23,14 +25,15 @@ struct Ready {
 struct RankState {
   Ready free;
   std::size_t position = 0;
-  std::int32_t waits_for = kNone;  ///< the transfer that the rank is parked for
+  std::int32_t waits_for = kNone;  ///< the transfer or collective that the rank is parked for
   Ready unshards;                  ///< the rank's channel of UNSHARD
   Ready reductions;                ///< the rank's channel of REDUCE_GRAD
+  std::array<Ready, 4> moves;      ///< those of OFFLOAD, RELOAD, EVICT and LOAD
 };
 
 struct StageState {
-  Ready parameters;  ///< the last UNSHARD since the last RESHARD
-  Ready reduction;   ///< the last REDUCE_GRAD since the last OPTIMIZER_STEP
+  Ready parameters;                ///< the last UNSHARD since the last RESHARD
+  std::int32_t reduction = kNone;  ///< the last REDUCE_GRAD since the last OPTIMIZER_STEP
 };
 
 /// Sends whose receive is not issued yet wait in line (rendezvous only).
@@ -66,6 +69,8 @@ class Engine {
         sends_(sends),
         neighbors_(stage_neighbors(schedule)),
         ids_(action_ids(schedule)),
+        joint_(joint_reductions(schedule)),
+        reduction_queues_(schedule, ids_, joint_),
         ranks_(schedule.ranks.size()),
         stages_(schedule.stages.size()),
         channels_(static_cast<std::size_t>(costs.channels)) {
@@ -85,6 +90,7 @@ class Engine {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       if (ranks_[r].position < schedule_.ranks[r].size()) throw deadlock_error(schedule_, sends_);
     }
+    if (!reduction_queues_.empty()) throw deadlock_error(schedule_, sends_);
     if constexpr (kRecordCauses) end_receives();
     return std::move(times_);
   }
@@ -117,8 +123,15 @@ class Engine {
         case Op::kRecvGradient:
           receive(state, action, id);
           break;
+        case Op::kUnshard:
+        case Op::kReshard:
+          gather_or_drop(state, action, id);
+          break;
+        case Op::kReduceGrad:
+          reduce(state, action, id);
+          break;
         default:
-          beside_compute(state, action, id);
+          if (!move(state, action, id)) return;
           break;
       }
       state.position += issued;
@@ -134,12 +147,11 @@ class Engine {
       if (!raise_to_inputs(start, first[i], first_id, count, state)) return false;
       start.raise(stages_[first[i].stage].parameters, Reason::kParameters);
       duration += duration_of(costs_, first[i]);
-      if (first[i].op == Op::kOptimizerStep) {
-        start.raise(stages_[first[i].stage].reduction, Reason::kReduction);
-        stages_[first[i].stage].reduction = {};
-      }
     }
-    for (int i = 0; i < count; ++i) record(first_id + i, start, start.time + duration);
+    for (int i = 0; i < count; ++i) {
+      record(first_id + i, start, start.time + duration);
+      if (first[i].op == Op::kOptimizerStep) stages_[first[i].stage].reduction = kNone;
+    }
     state.free = {start.time + duration, first_id};
     return true;
   }
@@ -158,6 +170,10 @@ class Engine {
     const auto made_here = [&](Op op, int part) {
       return after(table_.find(op, a.stage, a.microbatch, part), Reason::kData);
     };
+    const auto is_back = [&] {
+      return after(table_.find(Op::kReload, a.stage, a.microbatch, a.part), Reason::kMoved) &&
+             after(table_.find(Op::kLoad, a.stage, a.microbatch, a.part), Reason::kMoved);
+    };
     switch (a.op) {
       case Op::kForward:
         return after_neighbor(after, a, neighbors_.predecessor[a.stage], Op::kForward, Op::kForward,
@@ -168,11 +184,13 @@ class Engine {
         return made_here(Op::kForward, a.part) && made_here(Op::kRecompute, a.part) &&
                after_neighbor(after, a, neighbors_.successor[a.stage], Op::kInputGrad, Op::kBackward,
                               Op::kSendGradient) &&
-               made_here(Op::kInputGrad, a.part + 1) && made_here(Op::kBackward, a.part + 1);
+               made_here(Op::kInputGrad, a.part + 1) && made_here(Op::kBackward, a.part + 1) && is_back();
       case Op::kWeightGrad:
-        return made_here(Op::kInputGrad, a.part);
+        return made_here(Op::kInputGrad, a.part) && is_back();
       case Op::kRecompute:
-        return made_here(Op::kForward, a.part);
+        return made_here(Op::kForward, a.part) && is_back();
+      case Op::kOptimizerStep:
+        return after(stages_[a.stage].reduction, Reason::kReduction);
       default:
         return true;
     }
@@ -230,8 +248,7 @@ class Engine {
       const Action& action = schedule_.ranks[place.rank][place.position];
       const TransferCost& cost = transfer_of(costs_, action);
       const std::int32_t receive = receive_of(action, cost);
-      Bound start{.time = times_.start[id]};
-      if constexpr (kRecordCauses) start.cause = times_.causes[id];
+      Bound start = issued(id);
       if (receive != kNone) {
         if (times_.start[receive] == kUnknown) return;
         start.raise(times_.start[receive], receive, Reason::kRendezvous);
@@ -250,21 +267,83 @@ class Engine {
     if (ranks_[cost.destination_rank].waits_for == id) runnable_.push_back(cost.destination_rank);
   }
 
-  /// Collectives, and what has no dependents: RESHARD, OFFLOAD, RELOAD, EVICT, LOAD.
-  void beside_compute(RankState& state, const Action& action, std::int32_t id) {
+  /// UNSHARD and RESHARD.
+  void gather_or_drop(RankState& state, const Action& action, std::int32_t id) {
     Bound start;
     start.raise(state.free, Reason::kIssue);
-    StageState& stage = stages_[action.stage];
-    Ready* channel = nullptr;
-    if (action.op == Op::kUnshard) channel = &state.unshards;
-    if (action.op == Op::kReduceGrad) channel = &state.reductions;
-    if (channel != nullptr) start.raise(*channel, Reason::kChannel);
-    const Ready done{start.time + duration_of(costs_, action), id};
-    record(id, start, done.time);
-    if (channel != nullptr) *channel = done;
-    if (action.op == Op::kUnshard) stage.parameters = done;
-    if (action.op == Op::kReduceGrad) stage.reduction = done;
-    if (action.op == Op::kReshard) stage.parameters = {};
+    Ready& parameters = stages_[action.stage].parameters;
+    if (action.op == Op::kUnshard) {
+      parameters = hold(state.unshards, start, action, id);
+    } else {
+      parameters = {};
+      record(id, start, start.time + duration_of(costs_, action));
+    }
+  }
+
+  /// OFFLOAD, RELOAD, EVICT and LOAD: activations leave when F has made them, and come back when they have left. False
+  /// if what they wait for is not listed ahead.
+  bool move(RankState& state, const Action& action, std::int32_t id) {
+    Bound start;
+    start.raise(state.free, Reason::kIssue);
+    const Op before = action.op == Op::kReload ? Op::kOffload : action.op == Op::kLoad ? Op::kEvict : Op::kForward;
+    const std::int32_t input = table_.find(before, action.stage, action.microbatch, action.part);
+    if (input != kNone) {
+      if (times_.end[input] == kUnknown) {
+        state.waits_for = input;
+        return false;
+      }
+      start.raise(times_.end[input], input, before == Op::kForward ? Reason::kData : Reason::kMoved);
+    }
+    hold(state.moves[static_cast<std::size_t>(action.op) - static_cast<std::size_t>(Op::kOffload)], start, action, id);
+    return true;
+  }
+
+  /// Takes a channel from the start that it allows, for the action's duration.
+  Ready hold(Ready& channel, Bound start, const Action& action, std::int32_t id) {
+    start.raise(channel, Reason::kChannel);
+    channel = {start.time + duration_of(costs_, action), id};
+    record(id, start, channel.time);
+    return channel;
+  }
+
+  /// REDUCE_GRAD: by itself, or together with those of its stage's copies.
+  void reduce(RankState& state, const Action& action, std::int32_t id) {
+    Bound start;
+    start.raise(state.free, Reason::kIssue);
+    stages_[action.stage].reduction = id;
+    if (joint_.collective_of.empty()) {
+      hold(state.reductions, start, action, id);
+      return;
+    }
+    record(id, start, kUnknown);
+    for (const std::int32_t collective : reduction_queues_.issue(id)) reduce_together(joint_.members[collective]);
+  }
+
+  /// All are issued and first on their channels: they start and end together. Each blames its own rank where it can.
+  void reduce_together(const std::vector<std::int32_t>& members) {
+    std::vector<Bound> starts;  // by what each one's rank does
+    SimTime longest{0};
+    for (const std::int32_t member : members) {
+      const ActionPlace place = place_of(ids_, member);
+      Bound& start = starts.emplace_back(issued(member));
+      start.raise(ranks_[place.rank].reductions, Reason::kChannel);
+      longest = std::max(longest, duration_of(costs_, schedule_.ranks[place.rank][place.position]));
+    }
+    const Bound latest = *std::ranges::max_element(starts, {}, &Bound::time);
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      const int rank = place_of(ids_, members[i]).rank;
+      if (starts[i].time < latest.time) starts[i] = {latest.time, {latest.cause.action, Reason::kReduction}};
+      ranks_[rank].reductions = {latest.time + longest, members[i]};
+      record(members[i], starts[i], latest.time + longest);
+      if (ranks_[rank].waits_for == members[i]) runnable_.push_back(rank);
+    }
+  }
+
+  /// The start that an action's issue allows.
+  Bound issued(std::int32_t id) const {
+    Bound start{.time = times_.start[id]};
+    if constexpr (kRecordCauses) start.cause = times_.causes[id];
+    return start;
   }
 
   std::int32_t receive_of(const Action& send, const TransferCost& cost) const {
@@ -298,6 +377,8 @@ class Engine {
   Sends sends_;
   StageNeighbors neighbors_;
   ActionIds ids_;
+  JointReductions joint_;
+  ReductionQueues reduction_queues_;
   std::vector<RankState> ranks_;
   std::vector<StageState> stages_;
   std::vector<ChannelState> channels_;

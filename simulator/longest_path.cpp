@@ -7,13 +7,15 @@
 #include <boost/range/iterator_range.hpp>
 
 #include "schedules/action_graph.h"
+#include "schedules/joint_reductions.h"
 #include "simulator/deadlock.h"
 
 namespace plumb {
 namespace {
 
-/// [action id] what it holds its rank or channel for. A pair's first action holds it for both.
-std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts& costs) {
+/// [action id] what it holds its rank or channel for. A pair's first action holds it for both, the first of a
+/// collective of copies for the longest of them.
+std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts& costs, const JointReductions& joint) {
   std::vector<SimTime> occupied;
   for (const auto& actions : schedule.ranks) {
     for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -22,6 +24,10 @@ std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts&
       if (action.overlaps_next) time += duration_of(costs, actions[i + 1]);
       occupied.push_back(time);
     }
+  }
+  for (const std::vector<std::int32_t>& members : joint.members) {
+    for (const std::int32_t member : members)
+      occupied[members.front()] = std::max(occupied[members.front()], occupied[member]);
   }
   return occupied;
 }
@@ -46,7 +52,8 @@ std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionC
   order.reserve(num_vertices(graph));
   boost::topological_sort(graph, std::back_inserter(order));
 
-  const std::vector<SimTime> occupied = occupied_times(schedule, costs);
+  const JointReductions joint = joint_reductions(schedule);
+  const std::vector<SimTime> occupied = occupied_times(schedule, costs, joint);
   const std::vector<SimTime> latency = latencies(schedule, costs);
   std::vector<SimTime> start(num_vertices(graph), SimTime{0});
   for (auto from = order.rbegin(); from != order.rend(); ++from) {
@@ -58,7 +65,10 @@ std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionC
       later = std::max(later, bound);
     }
   }
-  // The second action of a pair has no edges of its own.
+  // The other copies of a collective and the second action of a pair have no edges of their own.
+  for (const std::vector<std::int32_t>& members : joint.members) {
+    for (const std::int32_t member : members) start[member] = start[members.front()];
+  }
   std::size_t id = 0;
   for (const auto& actions : schedule.ranks) {
     for (std::size_t i = 0; i < actions.size(); ++i, ++id) {

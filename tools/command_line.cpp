@@ -61,6 +61,11 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
   app->add_flag("--lenient", schedule.lenient, "read a CSV as PyTorch's parser does, and say what was dropped");
 }
 
+void add_sends(CLI::App* app, std::string& sends) {
+  app->add_option("--sends", sends, "buffered, rendezvous, or (only checked) blocking their rank")
+      ->check(CLI::IsMember({"buffered", "rendezvous", "blocking"}));
+}
+
 void add_presets(CLI::App& app, Chosen& chosen) {
   for (const bool models : {true, false}) {
     const auto arguments = std::make_shared<PresetArguments>();
@@ -98,8 +103,7 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
   add_schedule_numbers(verb, arguments->schedule);
   verb->add_option("--costs", arguments->costs,
                    "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o; lists by stage f=1:1:2)");
-  verb->add_option("--sends", arguments->sends, "buffered or rendezvous")
-      ->check(CLI::IsMember({"buffered", "rendezvous"}));
+  add_sends(verb, arguments->sends);
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);
@@ -115,11 +119,12 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
     bool takes_schedule;
     bool writes;
   };
-  for (const Verb& v : {Verb{"list", "every schedule by name", schedule_list_verb, false, false},
-                        Verb{"make", "make a schedule", schedule_make_verb, true, true},
-                        Verb{"show", "draw a schedule with equal costs", schedule_show_verb, true, false},
-                        Verb{"check", "name every fault of a schedule", schedule_check_verb, true, false},
-                        Verb{"convert", "write a schedule in another form", schedule_convert_verb, true, true}}) {
+  for (const Verb& v :
+       {Verb{"list", "every schedule by name", schedule_list_verb, false, false},
+        Verb{"make", "make a schedule", schedule_make_verb, true, true},
+        Verb{"show", "draw a schedule, or its grid with the faulty cells marked", schedule_show_verb, true, false},
+        Verb{"check", "name every fault of a schedule", schedule_check_verb, true, false},
+        Verb{"convert", "write a schedule in another form", schedule_convert_verb, true, true}}) {
     const auto arguments = std::make_shared<ScheduleVerbArguments>();
     CLI::App* verb = add_verb(*group, chosen, v.name, v.what, arguments, v.run);
     if (v.takes_schedule) {
@@ -132,6 +137,17 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
       verb->add_option("-o,--output", arguments->output,
                        "file to write: .txt, .json, or .csv for PyTorch's form (default: print as text)");
       verb->add_flag("--lowered", arguments->lowered, "with messages and optimizer steps");
+    }
+    if (v.run == schedule_show_verb) {
+      verb->add_option("--costs", arguments->costs, "what it is drawn for, as in f=1,b=2,c=0.1 (default: f=i=w=1)");
+      verb->add_option("-o,--output", arguments->output, "draw to an .svg file (default: in the terminal)");
+    }
+    if (v.run == schedule_check_verb) {
+      add_sends(verb, arguments->sends);
+      verb->add_option("--max-activations", arguments->max_activations,
+                       "chunks that a rank may hold at once: one number, or one a rank as in 4:3:2:1")
+          ->delimiter(':')
+          ->check(CLI::PositiveNumber);
     }
     if (!v.takes_schedule || v.run == schedule_check_verb) add_json(verb, arguments->json);
   }

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "tools/utf8.h"
+
 namespace plumb {
 
 DrawOptions terminal_draw_options() {
@@ -23,7 +25,7 @@ void print_answer(std::string_view text) {
 
 void print_note(std::string_view text) {
   std::fflush(stdout);  // what was answered before stands before the note, wherever the two go
-  fmt::print(stderr, "{}\n", text);
+  fmt::print(stderr, "{}\n", printable(text));
 }
 
 bool shows_progress() {

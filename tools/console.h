@@ -18,7 +18,7 @@ DrawOptions terminal_draw_options();
 /// To stdout as it is.
 void print_answer(std::string_view text);
 
-/// To stderr, as a line of its own.
+/// To stderr, as a line of its own, without what a terminal should not get (tools/utf8.h).
 void print_note(std::string_view text);
 
 /// True if a person watches stderr.

@@ -8,11 +8,11 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "tools/utf8.h"
 
 namespace plumb {
 namespace {
@@ -70,10 +70,23 @@ std::string read_file(const std::string& path) {
   if (!fs::exists(path, ignored)) throw InputError(fmt::format("{}: there is no such file: check the path", path));
   if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream contents;
-  contents << file.rdbuf();
-  if (!file) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
-  return contents.str();
+  std::string contents;
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  while (file) {
+    const std::size_t before = contents.size();
+    contents.resize(before + kBlock);
+    file.read(contents.data() + before, kBlock);
+    contents.resize(before + static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof()) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
+  return contents;
+}
+
+std::string read_text_file(const std::string& path) {
+  std::string text = read_file(path);
+  const std::size_t at = first_invalid_utf8(text);
+  if (at == std::string::npos) return text;
+  throw InputError(fmt::format("{}: byte {} is not text (UTF-8): give the right file, or mend it there", path, at));
 }
 
 void write_file(const std::string& path, std::string_view contents) {

@@ -41,7 +41,7 @@ const Preset& preset_named(Preset::Kind kind, const std::string& name) {
 ModelSpec model_input(const std::string& name_or_path) {
   if (!names_file(name_or_path))
     return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
-  const std::string text = read_file(name_or_path);
+  const std::string text = read_text_file(name_or_path);
   const nlohmann::json document = parse_json(text, name_or_path);
   if (!document.is_object() || !document.contains("model_type")) return model_from_json(document, name_or_path);
   const ImportedModel imported = model_from_huggingface(text, name_or_path);
@@ -55,7 +55,7 @@ ModelSpec model_input(const std::string& name_or_path) {
 ClusterSpec cluster_input(const std::string& name_or_path) {
   const ClusterName name = parse_cluster_name(name_or_path);
   const std::string text = names_file(name.preset)
-                               ? read_file(name.preset)
+                               ? read_text_file(name.preset)
                                : std::string(preset_named(Preset::Kind::kCluster, name.preset).text);
   ClusterSpec cluster = parse_cluster(text, name.preset);
   return name.devices ? resize(std::move(cluster), *name.devices) : cluster;

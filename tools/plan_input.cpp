@@ -6,7 +6,7 @@
 namespace plumb {
 
 Plan plan_input(const std::string& path) {
-  return parse_plan(read_file(path), path);
+  return parse_plan(read_text_file(path), path);
 }
 
 PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options) {

@@ -29,7 +29,7 @@ bool names_schedule_file(const std::string& name) {
 }
 
 Schedule read_schedule(const std::string& path, bool lenient) {
-  const std::string text = read_file(path);
+  const std::string text = read_text_file(path);
   if (path.ends_with(".csv")) {
     TorchCsv csv = read_torch_csv(text, path, lenient ? TorchReading::kLenient : TorchReading::kStrict);
     for (const std::string& note : csv.notes) print_note(note);
@@ -42,15 +42,22 @@ Schedule read_schedule(const std::string& path, bool lenient) {
   return schedule;
 }
 
+Sends sends_named(const std::string& name) {
+  return name == "rendezvous" ? Sends::kRendezvous : name == "blocking" ? Sends::kBlocking : Sends::kBuffered;
+}
+
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
-  if (names_schedule_file(arguments.name)) {
-    const Schedule schedule = read_schedule(arguments.name, arguments.lenient);
-    const std::vector<Violation> violations = validate(schedule);
-    if (violations.empty()) return schedule;
-    const std::string more =
-        violations.size() == 1 ? "" : fmt::format("; {} more, see `plumb schedule check`", violations.size() - 1);
-    throw ScheduleError(fmt::format("{}: {}{}", arguments.name, to_text(violations.front()), more));
-  }
+  Schedule schedule = unchecked_input(arguments, costs);
+  if (!names_schedule_file(arguments.name)) return schedule;
+  const std::vector<Violation> violations = validate(schedule);
+  if (violations.empty()) return schedule;
+  const std::string more =
+      violations.size() == 1 ? "" : fmt::format("; {} more, see `plumb schedule check`", violations.size() - 1);
+  throw ScheduleError(fmt::format("{}: {}{}", arguments.name, to_text(violations.front()), more));
+}
+
+Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
+  if (names_schedule_file(arguments.name)) return read_schedule(arguments.name, arguments.lenient);
   if (arguments.ranks == 0 || arguments.microbatches == 0) {
     throw ScheduleError(fmt::format("schedule {}: give its ranks (-p) and micro-batches (-m)", arguments.name));
   }

@@ -14,8 +14,15 @@ bool names_schedule_file(const std::string& name);
 /// for another ending.
 Schedule read_schedule(const std::string& path, bool lenient = false);
 
-/// Made or read, and valid. `costs` are what a schedule that is made for costs is made for. Throws ScheduleError with
-/// file, place and rule where it is not, and for missing numbers.
+/// Made or read, not validated if it is read. `costs` are what a schedule that is made for costs is made for. Throws
+/// ScheduleError for missing numbers.
+Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
+
+/// "buffered", "rendezvous" or "blocking".
+Sends sends_named(const std::string& name);
+
+/// Made or read, and valid. Throws ScheduleError with file, place and rule where it is not, and for missing
+/// numbers.
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
 
 /// The schedule with messages, optimizer steps and recomputation, or as PyTorch lowers it; as it is if it has messages

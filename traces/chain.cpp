@@ -5,6 +5,7 @@
 #include <span>
 
 #include "schedules/dependencies.h"
+#include "schedules/joint_reductions.h"
 
 namespace plumb {
 namespace {
@@ -23,12 +24,15 @@ class Predecessors {
     from_.resize(kept.size());
     std::vector<std::int32_t> next(first_.begin(), first_.end() - 1);
     for (const Dependency& dependency : kept) from_[next[dependency.to]++] = dependency.from;
-    // The second of an overlapped pair waits for what the first waits for.
+    // The second of an overlapped pair waits for what the first waits for, and so do copies that reduce together.
     std::int32_t id = 0;
     for (const auto& actions : schedule.ranks) {
       for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
         stands_for_.push_back(i > 0 && actions[i - 1].overlaps_next ? id - 1 : id);
       }
+    }
+    for (const std::vector<std::int32_t>& members : joint_reductions(schedule).members) {
+      for (const std::int32_t member : members) stands_for_[member] = members.front();
     }
   }
 

@@ -1,14 +1,13 @@
 #include "traces/draw_svg.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
-#include <string_view>
 
 #include <fmt/format.h>
 
 #include "traces/statistics.h"
+#include "traces/svg_style.h"
 #include "traces/time_text.h"
 
 namespace plumb {
@@ -24,40 +23,6 @@ constexpr double kAxisHeight = 34;
 constexpr double kLegendHeight = 34;
 constexpr double kDigitWidth = 6.4;
 constexpr int kTicks = 6;
-
-struct OpColor {
-  Op op;
-  std::string_view color;
-  std::string_view label;
-};
-constexpr std::array<OpColor, 6> kColors = {
-    OpColor{Op::kForward, "#4e79a7", "F forward"},   {Op::kBackward, "#59a14f", "B backward"},
-    {Op::kInputGrad, "#8cc37e", "I input gradient"}, {Op::kWeightGrad, "#b6992d", "W weight gradient"},
-    {Op::kRecompute, "#79706e", "R recompute"},      {Op::kOptimizerStep, "#e15759", "optimizer step"}};
-
-std::string_view color_of(Op op) {
-  return std::ranges::find(kColors, op, &OpColor::op)->color;
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      default:
-        result += c;
-    }
-  }
-  return result;
-}
 
 /// From the first start to the last end of compute.
 struct Extent {
@@ -181,7 +146,7 @@ class Picture {
 
   void draw_legend(const std::vector<Timeline>& panels) {
     double x = kLeft;
-    for (const OpColor& entry : kColors) {
+    for (const OpColor& entry : kOpColors) {
       const bool used = std::ranges::any_of(panels, [&entry](const Timeline& panel) {
         return statistics_of(panel).ops[static_cast<std::size_t>(entry.op)].count > 0;
       });

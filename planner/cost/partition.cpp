@@ -77,7 +77,7 @@ std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std
 Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
                              const std::vector<StagePlace>& stages) {
   const int parts = part_count(stages);
-  assert(transformer_layers >= parts);
+  assert(parts >= 1 && transformer_layers >= parts);
   const std::vector<int> balanced = greedy_split(transformer_layers, weights, rank_of_part(stages, parts));
   const Seconds best = slowest_part(weights, balanced);
   if (transformer_layers % parts == 0) {

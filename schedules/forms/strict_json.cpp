@@ -33,13 +33,30 @@ const json& unwrap(const json& value) {
   return value.is_object() && it != value.end() ? *it : value;
 }
 
+constexpr int kDeepest = 64;
+constexpr std::int64_t kMostValues = 50'000'000;
+
 constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
 
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& file) {
+  std::int64_t values = 0;
+  const auto within_bounds = [&](int depth, json::parse_event_t, json&) {
+    if (depth > kDeepest) {
+      throw SpecError(
+          fmt::format("{}: lists and objects stand in each other more than {} deep: nothing that Plumb reads "
+                      "does; give the right file",
+                      file, kDeepest));
+    }
+    if (++values > kMostValues) {
+      throw SpecError(fmt::format("{}: more than {} values: nothing that Plumb reads has as many; give the right file",
+                                  file, kMostValues));
+    }
+    return true;
+  };
   try {
-    return json::parse(text);
+    return json::parse(text, within_bounds);
   } catch (const json::parse_error& error) {
     const auto [line, column] = line_column(text, error.byte == 0 ? 0 : error.byte - 1);
     const bool truncated = error.byte > text.size();

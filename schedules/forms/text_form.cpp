@@ -119,20 +119,24 @@ class Parser {
 std::vector<Action> parse_row(std::string_view row, const std::string& place) {
   std::vector<Action> actions;
   if (trim(row) == "-") return actions;
-  for (const Token& token : split(row, kBlanks)) {
+  for (std::size_t at = row.find_first_not_of(kBlanks); at != std::string_view::npos;) {
+    const std::size_t end = std::min(row.find_first_of(kBlanks, at), row.size());
+    const Token token{row.substr(at, end - at), at + 1};
+    at = row.find_first_not_of(kBlanks, end);
     const auto fail = [&] {
       throw ScheduleError(
           fmt::format("{}, column {}: \"{}\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
                       place, token.column, token.text.substr(0, kShownTokenLength)));
     };
-    const std::vector<Token> pair = split(token.text, "&");
-    if (pair.empty() || pair.size() > 2 || token.text.front() == '&' || token.text.back() == '&') fail();
-    for (const Token& part : pair) {
-      const std::optional<Action> action = parse_action(part.text);
-      if (!action) fail();
-      actions.push_back(*action);
-    }
-    if (pair.size() == 2) actions[actions.size() - 2].overlaps_next = true;
+    const std::size_t ampersand = token.text.find('&');
+    std::optional<Action> action = parse_action(token.text.substr(0, ampersand));
+    if (!action) fail();
+    action->overlaps_next = ampersand != std::string_view::npos;
+    actions.push_back(*action);
+    if (!action->overlaps_next) continue;
+    const std::optional<Action> second = parse_action(token.text.substr(ampersand + 1));
+    if (!second) fail();
+    actions.push_back(*second);
   }
   return actions;
 }

@@ -15,6 +15,7 @@ constexpr std::string_view kBlanks = " \t";
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
 constexpr std::size_t kShownCellLength = 40;
 constexpr std::size_t kLongestToken = 64;
+constexpr std::size_t kMostRows = 1'000'000;
 
 bool is_torch_compute(Op op) {
   return op <= Op::kWeightGrad;
@@ -92,6 +93,8 @@ class Reader {
  private:
   void read_row(std::size_t row, std::string_view line) {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    if (row > kMostRows)
+      fail({row, 1}, line, fmt::format("begins one rank more than {}, the most there can be", kMostRows));
     std::vector<Action>& actions = result_.schedule.ranks.emplace_back();
     for (std::size_t column = 1;; ++column) {
       const std::size_t comma = line.find(',');

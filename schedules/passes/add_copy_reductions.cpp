@@ -8,7 +8,7 @@
 
 namespace plumb {
 
-Schedule add_copy_reductions(const Schedule& schedule) {
+Schedule add_copy_reductions(Schedule schedule) {
   const std::vector<bool> copied = stages_with_copies(schedule);
   if (std::ranges::find(copied, true) == copied.end()) return schedule;
   if (is_asynchronous(schedule)) {
@@ -17,8 +17,7 @@ Schedule add_copy_reductions(const Schedule& schedule) {
                     "drift apart: use one lane",
                     schedule.name));
   }
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) {
+  for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<std::size_t> behind_gradients(schedule.stages.size(), 0);
     std::vector<int> stages;
     for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -35,7 +34,7 @@ Schedule add_copy_reductions(const Schedule& schedule) {
     }
     actions = with_insertions(actions, std::move(insertions));
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb

@@ -9,7 +9,7 @@
 
 namespace plumb {
 
-Schedule add_data_parallel(const Schedule& schedule, int zero) {
+Schedule add_data_parallel(Schedule schedule, int zero) {
   if (zero < 0 || zero > 3) throw ScheduleError(fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
   const bool gathers_after_step = zero == 1 || zero == 2;
   const bool reduces_every_gradient = zero >= 2;
@@ -23,8 +23,7 @@ Schedule add_data_parallel(const Schedule& schedule, int zero) {
                     zero, schedule.name));
   }
 
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) {
+  for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Insertion> insertions;
     const auto insert = [&insertions](std::size_t position, Op op, int stage) {
       insertions.push_back({.position = position, .action = {.op = op, .stage = stage}});
@@ -56,7 +55,7 @@ Schedule add_data_parallel(const Schedule& schedule, int zero) {
     }
     actions = with_insertions(actions, std::move(insertions));
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb

@@ -1,23 +1,27 @@
 #include <algorithm>
-#include <map>
-#include <tuple>
-#include <utility>
+#include <cstdint>
+#include <vector>
 
 #include "schedules/action_table.h"
+#include "schedules/channels.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 
 namespace plumb {
 namespace {
 
-/// A receive, and the position of its consumer in the receiving rank's list.
+/// A receive that goes right before the action at `position` of its rank's list.
 struct Arrival {
+  std::int32_t position = 0;
   Action receive;
-  std::size_t consumer = 0;
 };
 
-/// What each channel (source rank, destination rank, send operation) delivers, in the order of the sends.
-using Arrivals = std::map<std::tuple<int, int, Op>, std::vector<Arrival>>;
+/// Messages of a schedule before they are inserted.
+struct Messages {
+  std::vector<std::vector<bool>> sends;            ///< [rank][position] what the action makes is sent
+  std::vector<std::vector<Arrival>> arrivals;      ///< [channel] in the order of the sends
+  std::vector<std::vector<std::size_t>> incoming;  ///< [rank] its channels, ascending
+};
 
 /// Which messages a compute action makes: F feeds the forward of the next stage, B or I the backward of the one before.
 struct Route {
@@ -29,73 +33,113 @@ struct Route {
 constexpr Route kActivationRoute{Op::kSendActivation, Op::kRecvActivation, Op::kForward, Op::kForward};
 constexpr Route kGradientRoute{Op::kSendGradient, Op::kRecvGradient, Op::kBackward, Op::kInputGrad};
 
-/// For each position, that of the compute action before it (its own where there is none); pairs count as one.
-std::vector<std::size_t> previous_compute(const std::vector<Action>& actions) {
-  std::vector<std::size_t> previous(actions.size());
-  std::size_t last = 0;
-  bool any = false;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    const bool second_of_pair = position_before(actions, i) != i;
-    previous[i] = second_of_pair ? previous[i - 1] : (any ? last : i);
-    if (is_compute(actions[i].op) && !second_of_pair) {
-      last = i;
-      any = true;
+const Route& route_of(Op producer) {
+  return producer == Op::kForward ? kActivationRoute : kGradientRoute;
+}
+
+/// Every message that has a producer and a consumer on different ranks; arrivals stand at their consumers.
+Messages find_messages(const Schedule& schedule) {
+  const ActionTable table(schedule);
+  const ActionIds ids = action_ids(schedule);
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  const Channels channels = channels_of(schedule, neighbors);
+  Messages messages;
+  messages.arrivals.resize(channels.channels.size());
+  messages.incoming.resize(schedule.ranks.size());
+  for (std::size_t c = 0; c < channels.channels.size(); ++c)
+    messages.incoming[channels.channels[c].destination_rank].push_back(c);
+
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    const std::vector<Action>& actions = schedule.ranks[r];
+    std::vector<bool>& sends = messages.sends.emplace_back(actions.size(), false);
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& a = actions[i];
+      const bool forward = a.op == Op::kForward;
+      if (!forward && !gives_input_gradient(a.op)) continue;
+      const Route& route = route_of(a.op);
+      const int neighbor = (forward ? neighbors.successor : neighbors.predecessor)[a.stage];
+      if (neighbor < 0 || schedule.stages[neighbor].rank == static_cast<int>(r)) continue;
+      std::int32_t consumer = table.find(route.consumer, neighbor, a.microbatch, a.part);
+      if (consumer == ActionTable::kNone) consumer = table.find(route.other_consumer, neighbor, a.microbatch, a.part);
+      if (consumer == ActionTable::kNone) continue;
+      sends[i] = true;
+      const int channel = (forward ? channels.of_activations : channels.of_gradients)[a.stage];
+      messages.arrivals[channel].push_back(
+          {.position = consumer - ids.first_id[schedule.stages[neighbor].rank],
+           .receive = {.op = route.receive, .part = a.part, .stage = neighbor, .microbatch = a.microbatch}});
     }
   }
+  return messages;
+}
+
+/// For each position, that of the compute action before it (its own where there is none); pairs count as one.
+std::vector<std::int32_t> previous_compute(const std::vector<Action>& actions) {
+  std::vector<std::int32_t> previous(actions.size());
+  std::int32_t last = ActionTable::kNone;
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const auto here = static_cast<std::int32_t>(i);
+    const bool second_of_pair = position_before(actions, i) != i;
+    previous[i] = second_of_pair ? previous[i - 1] : (last == ActionTable::kNone ? here : last);
+    if (is_compute(actions[i].op) && !second_of_pair) last = here;
+  }
   return previous;
+}
+
+/// Moves each receive one compute action ahead of its consumer, and no later than the receives of its channel behind
+/// it.
+void post_early(const std::vector<Action>& actions, const std::vector<std::size_t>& incoming,
+                std::vector<std::vector<Arrival>>& arrivals) {
+  const std::vector<std::int32_t> previous = previous_compute(actions);
+  for (const std::size_t channel : incoming) {
+    auto latest = static_cast<std::int32_t>(actions.size());
+    for (auto arrival = arrivals[channel].rbegin(); arrival != arrivals[channel].rend(); ++arrival) {
+      latest = std::min(latest, previous[arrival->position]);
+      arrival->position = latest;
+    }
+  }
+}
+
+/// A rank's list with its messages. At one place receives, by channel, stand ahead of the send of the action before, so
+/// that they are posted early.
+std::vector<Action> with_messages(const std::vector<Action>& actions, const std::vector<bool>& sends,
+                                  const std::vector<std::size_t>& incoming,
+                                  const std::vector<std::vector<Arrival>>& arrivals) {
+  std::size_t size = actions.size() + static_cast<std::size_t>(std::ranges::count(sends, true));
+  for (const std::size_t channel : incoming) size += arrivals[channel].size();
+  std::vector<Action> result;
+  result.reserve(size);
+  std::vector<std::size_t> received(incoming.size(), 0);
+  const auto send = [&](std::size_t i) {
+    if (!sends[i]) return;
+    const Action& a = actions[i];
+    result.push_back({.op = route_of(a.op).send, .part = a.part, .stage = a.stage, .microbatch = a.microbatch});
+  };
+  for (std::size_t i = 0; i <= actions.size(); ++i) {
+    for (std::size_t c = 0; c < incoming.size(); ++c) {
+      const std::vector<Arrival>& line = arrivals[incoming[c]];
+      for (; received[c] < line.size() && line[received[c]].position == static_cast<std::int32_t>(i); ++received[c])
+        result.push_back(line[received[c]].receive);
+    }
+    if (i > 1 && actions[i - 2].overlaps_next) send(i - 2);
+    if (i > 0 && !actions[i - 1].overlaps_next) send(i - 1);
+    if (i < actions.size()) result.push_back(actions[i]);
+  }
+  return result;
 }
 
 }  // namespace
 
 Schedule add_messages(const Schedule& schedule) {
-  const ActionTable table(schedule);
-  const ActionIds ids = action_ids(schedule);
-  const StageNeighbors neighbors = stage_neighbors(schedule);
-  std::vector<std::vector<Insertion>> insertions(schedule.ranks.size());
-
-  // Receives are inserted first: at one position they stand before a send of the action ahead, so that they are posted
-  // early.
-  Arrivals arrivals;
-  std::vector<std::vector<Insertion>> sends(schedule.ranks.size());
+  Messages messages = find_messages(schedule);
+  Schedule result{.name = schedule.name,
+                  .microbatches = schedule.microbatches,
+                  .weights = schedule.weights,
+                  .stages = schedule.stages};
+  result.ranks.reserve(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = schedule.ranks[r];
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      const Action& a = actions[i];
-      const bool forward = a.op == Op::kForward;
-      if (!forward && !gives_input_gradient(a.op)) continue;
-      const Route& route = forward ? kActivationRoute : kGradientRoute;
-      const int neighbor = forward ? neighbors.successor[a.stage] : neighbors.predecessor[a.stage];
-      if (neighbor < 0 || schedule.stages[neighbor].rank == static_cast<int>(r)) continue;
-      std::int32_t consumer = table.find(route.consumer, neighbor, a.microbatch, a.part);
-      if (consumer == ActionTable::kNone) consumer = table.find(route.other_consumer, neighbor, a.microbatch, a.part);
-      if (consumer == ActionTable::kNone) continue;
-      const auto [to_rank, position] = place_of(ids, consumer);
-      sends[r].push_back({.position = position_behind(actions, i),
-                          .action = {.op = route.send, .part = a.part, .stage = a.stage, .microbatch = a.microbatch}});
-      arrivals[{static_cast<int>(r), to_rank, route.send}].push_back(
-          {.receive = {.op = route.receive, .part = a.part, .stage = neighbor, .microbatch = a.microbatch},
-           .consumer = static_cast<std::size_t>(position)});
-    }
-  }
-
-  std::vector<std::vector<std::size_t>> previous;
-  for (const auto& actions : schedule.ranks) previous.push_back(previous_compute(actions));
-  for (const auto& [channel, deliveries] : arrivals) {
-    const auto rank = static_cast<std::size_t>(std::get<1>(channel));
-    // From the last delivery back: a receive stands no later than the receives of its channel behind it.
-    std::size_t latest = schedule.ranks[rank].size();
-    std::vector<Insertion> receives;
-    for (auto arrival = deliveries.rbegin(); arrival != deliveries.rend(); ++arrival) {
-      latest = std::min(latest, previous[rank][arrival->consumer]);
-      receives.push_back({.position = latest, .action = arrival->receive});
-    }
-    insertions[rank].insert(insertions[rank].end(), receives.rbegin(), receives.rend());
-  }
-
-  Schedule result = schedule;
-  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-    insertions[r].insert(insertions[r].end(), sends[r].begin(), sends[r].end());
-    result.ranks[r] = with_insertions(schedule.ranks[r], std::move(insertions[r]));
+    post_early(actions, messages.incoming[r], messages.arrivals);
+    result.ranks.push_back(with_messages(actions, messages.sends[r], messages.incoming[r], messages.arrivals));
   }
   return result;
 }

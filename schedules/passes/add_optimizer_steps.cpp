@@ -2,7 +2,7 @@
 
 namespace plumb {
 
-Schedule add_optimizer_steps(const Schedule& schedule) {
+Schedule add_optimizer_steps(Schedule schedule) {
   bool has_weight_gradients = false;
   for (const auto& actions : schedule.ranks) {
     for (const Action& action : actions) {
@@ -10,12 +10,11 @@ Schedule add_optimizer_steps(const Schedule& schedule) {
       has_weight_gradients = has_weight_gradients || gives_weight_gradient(action.op);
     }
   }
-  Schedule result = schedule;
-  if (!has_weight_gradients) return result;
+  if (!has_weight_gradients) return schedule;
   for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
-    result.ranks[schedule.stages[s].rank].push_back({.op = Op::kOptimizerStep, .stage = s});
+    schedule.ranks[schedule.stages[s].rank].push_back({.op = Op::kOptimizerStep, .stage = s});
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb

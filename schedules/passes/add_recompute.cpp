@@ -3,11 +3,10 @@
 
 namespace plumb {
 
-Schedule add_recompute(const Schedule& schedule, Checkpoint checkpoint) {
+Schedule add_recompute(Schedule schedule, Checkpoint checkpoint) {
   if (checkpoint == Checkpoint::kNever) return schedule;
   const int kept = checkpoint == Checkpoint::kExceptLast ? schedule.microbatches - 1 : kNoMicrobatch;
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) {
+  for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Insertion> insertions;
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& a = actions[i];
@@ -18,7 +17,7 @@ Schedule add_recompute(const Schedule& schedule, Checkpoint checkpoint) {
     }
     actions = with_insertions(actions, std::move(insertions));
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb

@@ -5,8 +5,8 @@
 namespace plumb {
 
 std::vector<Action> with_insertions(const std::vector<Action>& actions, std::vector<Insertion> insertions) {
-  std::stable_sort(insertions.begin(), insertions.end(),
-                   [](const Insertion& a, const Insertion& b) { return a.position < b.position; });
+  if (!std::ranges::is_sorted(insertions, {}, &Insertion::position))
+    std::ranges::stable_sort(insertions, {}, &Insertion::position);
   std::vector<Action> result;
   result.reserve(actions.size() + insertions.size());
   auto next = insertions.begin();

@@ -14,16 +14,16 @@ enum class Checkpoint : std::uint8_t { kNever, kExceptLast, kAlways };
 /// are checkpointed: the rank recomputes before it waits for the gradient, so that R is not on the way of the gradients
 /// from rank to rank. kExceptLast leaves out micro-batch m-1. Runs ahead of add_messages, which then posts the
 /// gradient's receive ahead of R.
-Schedule add_recompute(const Schedule& schedule, Checkpoint checkpoint);
+Schedule add_recompute(Schedule schedule, Checkpoint checkpoint);
 
 /// Appends an OPTIMIZER_STEP of each stage to its rank's list, in stage order, if the schedule has weight gradients and
 /// no OPTIMIZER_STEP of its own.
-Schedule add_optimizer_steps(const Schedule& schedule);
+Schedule add_optimizer_steps(Schedule schedule);
 
 /// Adds the REDUCE_GRAD that sums the gradients of copies (stages of one model part) between the last weight gradient
 /// and the OPTIMIZER_STEP of each such stage. All ranks list them by ascending model part, so that no two wait for each
 /// other's; the schedule must have its OPTIMIZER_STEPs. Throws ScheduleError if stages with copies are asynchronous.
-Schedule add_copy_reductions(const Schedule& schedule);
+Schedule add_copy_reductions(Schedule schedule);
 
 /// Adds what data parallelism does; the schedule must have its OPTIMIZER_STEPs.
 ///   ZeRO 0, 1: REDUCE_GRAD(s) right behind the last weight gradient of s before each OPTIMIZER_STEP(s);
@@ -32,7 +32,7 @@ Schedule add_copy_reductions(const Schedule& schedule);
 ///   ZeRO 3:    UNSHARD(s) before and RESHARD(s) behind each F, B, I, W and R.
 /// Stages with copies have their REDUCE_GRAD already; it sums over copies and replicas in one.
 /// Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies: a copy reduces once a step.
-Schedule add_data_parallel(const Schedule& schedule, int zero);
+Schedule add_data_parallel(Schedule schedule, int zero);
 
 /// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead
 /// of its consumer, so that a transfer may run beside that action even if sends wait for their receives. On each

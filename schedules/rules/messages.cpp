@@ -1,10 +1,10 @@
 #include "schedules/rules/rules.h"
 
 #include <array>
-#include <map>
-#include <tuple>
 
 #include <fmt/format.h>
+
+#include "schedules/channels.h"
 
 namespace plumb {
 namespace {
@@ -18,8 +18,26 @@ struct Route {
 constexpr std::array<Route, 2> kRoutes = {Route{Op::kSendActivation, Op::kRecvActivation, true},
                                           Route{Op::kSendGradient, Op::kRecvGradient, false}};
 
-/// The receives of each channel (source rank, destination rank, send operation), in the order of its sends.
-using ReceiveOrder = std::map<std::tuple<int, int, Op>, std::vector<std::int32_t>>;
+/// The receive of the last send of each channel.
+struct ChannelOrder {
+  Channels channels;
+  std::vector<std::int32_t> last_receive;  ///< [channel] id, or kNone
+};
+
+/// The receives of a channel stand in the order of its sends.
+void check_channel_order(const RuleContext& c, const Action& send, std::int32_t receive, ChannelOrder& order,
+                         Findings& found) {
+  const int channel = channel_of(order.channels, send);
+  const std::int32_t previous = std::exchange(order.last_receive[channel], receive);
+  if (previous == ActionTable::kNone || receive > previous) return;
+  const auto [rank, position] = place_of(c.ids, receive);
+  const auto [other_rank, other_position] = place_of(c.ids, previous);
+  found.report(
+      rank, position, Rule::kMessageOrder,
+      fmt::format("{} stands ahead of {} (position {}), but rank {} sends them the other way round; exchange them",
+                  to_text(c.schedule.ranks[rank][position]), to_text(c.schedule.ranks[other_rank][other_position]),
+                  other_position, order.channels.channels[channel].source_rank));
+}
 
 /// The action that makes an activation (F) or an input gradient (B or I).
 std::int32_t find_any(const RuleContext& c, bool forward, int stage, int microbatch, int part) {
@@ -29,7 +47,7 @@ std::int32_t find_any(const RuleContext& c, bool forward, int stage, int microba
 }
 
 void check_send(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here, const Route& route,
-                ReceiveOrder& expected, Findings& found) {
+                ChannelOrder& order, Findings& found) {
   const int consumer = route.forward ? c.neighbors.successor[a.stage] : c.neighbors.predecessor[a.stage];
   if (consumer < 0 || c.schedule.stages[consumer].rank == r) {
     found.report(r, i, Rule::kUnmatchedMessage,
@@ -45,7 +63,7 @@ void check_send(const RuleContext& c, int r, std::int64_t i, const Action& a, st
                  fmt::format("{} is received by nobody; add {} on rank {}", to_text(a), to_text(wanted),
                              c.schedule.stages[consumer].rank));
   } else {
-    expected[{r, c.schedule.stages[consumer].rank, a.op}].push_back(receive);
+    check_channel_order(c, a, receive, order, found);
   }
   const std::int32_t producer = find_any(c, route.forward, a.stage, a.microbatch, a.part);
   if (producer == ActionTable::kNone || producer > here) {
@@ -86,30 +104,18 @@ void check_input(const RuleContext& c, int r, std::int64_t i, const Action& a, c
 
 std::vector<Violation> message_violations(const RuleContext& c) {
   Findings found;
-  std::map<std::tuple<int, int, Op>, std::vector<std::int32_t>>
-      expected;  // channel -> receives in the order of the sends
+  ChannelOrder order{.channels = channels_of(c.schedule, c.neighbors)};
+  order.last_receive.assign(order.channels.channels.size(), ActionTable::kNone);
   std::int32_t id = 0;
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     const std::int32_t here = id++;
     for (const Route& route : kRoutes) {
-      if (a.op == route.send) check_send(c, r, i, a, here, route, expected, found);
+      if (a.op == route.send) check_send(c, r, i, a, here, route, order, found);
       if (a.op == route.receive) check_receive(c, r, i, a, here, route, found);
       const bool produces = route.forward ? a.op == Op::kForward : gives_input_gradient(a.op);
       if (produces) check_input(c, r, i, a, route, found);
     }
   });
-  for (const auto& [channel, receives] : expected) {
-    for (std::size_t k = 1; k < receives.size(); ++k) {
-      if (receives[k] > receives[k - 1]) continue;
-      const auto [rank, position] = place_of(c.ids, receives[k]);
-      const auto [other_rank, other_position] = place_of(c.ids, receives[k - 1]);
-      found.report(
-          rank, position, Rule::kMessageOrder,
-          fmt::format("{} stands ahead of {} (position {}), but rank {} sends them the other way round; exchange them",
-                      to_text(c.schedule.ranks[rank][position]), to_text(c.schedule.ranks[other_rank][other_position]),
-                      other_position, std::get<0>(channel)));
-    }
-  }
   return found.take();
 }
 

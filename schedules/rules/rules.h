@@ -21,10 +21,13 @@ struct RuleContext {
   StageNeighbors neighbors;
 };
 
-/// What a rule finds, while it looks.
+/// What a rule finds, while it looks: the first kMostFindings, so that garbage does not fill the memory.
 class Findings {
  public:
+  static constexpr std::size_t kMostFindings = 1000;
+
   void report(int rank, std::int64_t position, Rule rule, std::string message) {
+    if (found_.size() == kMostFindings) return;
     found_.push_back({rank, static_cast<int>(position), rule, std::move(message)});
   }
   std::vector<Violation> take() { return std::move(found_); }
@@ -49,13 +52,25 @@ std::vector<Violation> placement_violations(const Schedule& schedule);
 /// Each action by itself: what it names exists, and on its rank; pairs are pairs.
 std::vector<Violation> action_violations(const Schedule& schedule);
 
+/// There are about as many forwards as stages, micro-batches and slices ask for. What breaks this is not looked at any
+/// further: tables by stage, micro-batch and slice would be far larger than the schedule.
+std::vector<Violation> size_violations(const Schedule& schedule);
+
 /// Every stage sees every micro-batch of its lane once, whole or split, each action behind what it is made of.
 std::vector<Violation> microbatch_violations(const RuleContext& context);
 
 /// Sends and receives match, stand on the right side of their actions and in one order on each channel.
 std::vector<Violation> message_violations(const RuleContext& context);
 
-/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them.
+/// No rank holds more activations than its limit (ValidationLimits::max_activations).
+std::vector<Violation> memory_violations(const Schedule& schedule, const std::vector<int>& max_activations);
+
+/// OPTIMIZER_STEPs take every weight gradient; REDUCE_GRAD, UNSHARD and RESHARD fit the actions around them, and copies
+/// of a stage reduce equally often.
 std::vector<Violation> weight_violations(const RuleContext& context);
+
+/// OFFLOAD and EVICT take what a forward has made and a backward will need; RELOAD and LOAD bring it back ahead of
+/// that.
+std::vector<Violation> move_violations(const RuleContext& context);
 
 }  // namespace plumb

@@ -1,5 +1,7 @@
 #include "schedules/rules/rules.h"
 
+#include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -73,12 +75,39 @@ void check_sharding(const RuleContext& c, Findings& found) {
   });
 }
 
+/// The REDUCE_GRADs of copies are collectives of them all.
+void check_copies(const RuleContext& c, Findings& found) {
+  const std::vector<bool> copied = stages_with_copies(c.schedule);
+  std::map<std::pair<int, int>, int> listed;  // (stage, part)
+  for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
+    if (a.op == Op::kReduceGrad && copied[a.stage]) ++listed[{a.stage, a.part}];
+  });
+  std::set<std::pair<int, int>> reported;
+  for (const auto& [place, count] : listed) {
+    const auto [stage, part] = place;
+    for (int copy = 0; copy < static_cast<int>(copied.size()); ++copy) {
+      const StagePlace& other = c.schedule.stages[copy];
+      const auto at_copy = listed.find({copy, part});
+      const int copy_count = at_copy == listed.end() ? 0 : at_copy->second;
+      if (other.model_part != c.schedule.stages[stage].model_part || copy_count >= count) continue;
+      if (!reported.insert({copy, part}).second) continue;
+      const Action wanted{.op = Op::kReduceGrad, .part = static_cast<std::int16_t>(part), .stage = copy};
+      found.report(
+          other.rank, -1, Rule::kSharding,
+          fmt::format("{} is listed {} times, but stage {}, a copy of stage {}, reduces {} times with it; list "
+                      "them equally often",
+                      to_text(wanted), copy_count, stage, copy, count));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Violation> weight_violations(const RuleContext& c) {
   Findings found;
   check_optimizer(c, found);
   check_sharding(c, found);
+  check_copies(c, found);
   return found.take();
 }
 

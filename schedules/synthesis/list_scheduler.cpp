@@ -53,7 +53,7 @@ class ListScheduler {
         stages_(frame.stages.size()),
         ranks_(static_cast<std::size_t>(ranks)) {
     schedule_.ranks.assign(static_cast<std::size_t>(ranks), {});
-    int lanes = 0;
+    int lanes = 1;
     for (const StagePlace& place : frame.stages) lanes = std::max(lanes, place.lane + 1);
     for (int lane = 0; lane <= lanes; ++lane) first_of_lane_.push_back(frame.microbatches * lane / lanes);
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {

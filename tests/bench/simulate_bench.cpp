@@ -6,57 +6,18 @@
 // by the bytes that any simulation has to move for an action once: its 12 bytes in, its start and end (16 bytes) out;
 // with a timeline a span (40 bytes) more. A ratio of 1 would be a simulation as fast as memory alone.
 
-#include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
+#include "tests/bench/stopwatch.h"
 
 namespace {
 
 using namespace plumb;
-
-/// The fastest of several runs.
-template <typename Run>
-double fastest_seconds(int repeats, Run run) {
-  double fastest = 1e300;
-  for (int i = 0; i < repeats; ++i) {
-    const auto begin = std::chrono::steady_clock::now();
-    run();
-    fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
-  }
-  return fastest;
-}
-
-/// Bytes a second that a triad reads and writes.
-double triad_bytes_per_second() {
-  constexpr std::size_t kElements = 8'000'000;  // 64 MB an array
-  std::vector<double> a(kElements, 0.0);
-  std::vector<double> b(kElements, 1.0);
-  std::vector<double> c(kElements, 2.0);
-  const double seconds = fastest_seconds(7, [&] {
-    for (std::size_t i = 0; i < kElements; ++i) a[i] = b[i] + 3.0 * c[i];
-  });
-  if (a[kElements / 2] != 7.0) std::abort();
-  return 3.0 * sizeof(double) * kElements / seconds;
-}
-
-/// The largest resident set so far, in MB; 0 where the system does not say.
-double peak_resident_mb() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmHWM:")) return std::strtod(line.c_str() + 6, nullptr) / 1000;
-  }
-  return 0;
-}
 
 void report(const char* what, std::int64_t actions, double seconds, double bound_bytes_per_action,
             double bytes_per_second) {

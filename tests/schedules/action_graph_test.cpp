@@ -84,6 +84,13 @@ TEST_CASE("a cycle is found and told action by action") {
   CHECK(describe_cycle(schedule, {}).empty());
 }
 
+TEST_CASE("activations come back behind their leaving, and backwards wait for that") {
+  const Schedule schedule =
+      parse_schedule("0F0 0OFFLOAD0 0F1 0EVICT1 0RELOAD0 0I0 0W0 0LOAD1 0R1 0B1\n1F0 1B0 1F1 1B1");
+  CHECK(edges(schedule, Reason::kMoved) == Names{"0OFFLOAD0 -> 0RELOAD0", "0RELOAD0 -> 0I0", "0RELOAD0 -> 0W0",
+                                                 "0EVICT1 -> 0LOAD1", "0LOAD1 -> 0R1", "0LOAD1 -> 0B1"});
+}
+
 TEST_CASE("a long cycle keeps its ends") {
   const Schedule schedule = parse_schedule("0F0 0F1 0F2 0F3 0F4 0F5 0F6 0F7 0F8 0F9 0F10 0F11 0F12 0F13 0F14");
   std::vector<std::int32_t> all;

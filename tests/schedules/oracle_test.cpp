@@ -91,7 +91,11 @@ TEST_CASE("PyTorch's deferred receives are reproduced") {
     const Schedule read = read_torch_csv(file.text, file.schedule).schedule;
     CHECK(read.ranks ==
           lower_as_torch(make_schedule("interleaved", file.parameters), {.deferred_receives = true}).ranks);
-    CHECK(validate(read).empty());
+    CHECK(validate(read, {.sends = Sends::kBuffered}).empty());
+    CHECK(validate(read, {.sends = Sends::kRendezvous}).empty());
+    const std::vector<Violation> blocked = validate(read, {.sends = Sends::kBlocking});
+    REQUIRE(blocked.size() == 1);
+    CHECK(blocked.front().rule == Rule::kDeadlock);
   }
 }
 

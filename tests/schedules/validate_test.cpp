@@ -183,3 +183,46 @@ TEST_CASE("require_valid throws the first violation and counts the rest") {
       "rank 0, position 2: 0B0 stands on rank 0 at position 1 already; remove one (doubled); 1 more violations",
       ScheduleError);
 }
+
+TEST_CASE("a rank that takes more activations than it may is named where it first does") {
+  const Schedule schedule = make_schedule("1f1b", {.ranks = 4, .microbatches = 8});
+  CHECK(validate(schedule, {.max_activations = {4, 3, 2, 1}}).empty());
+  CHECK(validate(schedule, {.max_activations = {4}}).empty());
+  const std::vector<Violation> over = validate(schedule, {.max_activations = {3}});
+  REQUIRE(over.size() == 1);
+  check_place(over.front(), 0, 3, Rule::kMemory);
+  CHECK(over.front().message ==
+        "0F3 takes the rank to 4 activations, over its limit of 3 (its peak is 4); list a backward ahead of it, "
+        "recompute or offload");
+  CHECK_THROWS_WITH_AS(validate(schedule, {.max_activations = {4, 4}}),
+                       "2 memory limits for 4 ranks: give one for all, or one a rank", ScheduleError);
+}
+
+TEST_CASE("two ranks that send to each other before they receive deadlock only where a send holds its rank") {
+  // 0 sends F1 ahead of its receive of B0, and 1 sends B0 ahead of its receive of F1.
+  const Schedule schedule = parse_schedule(
+      "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+      "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1");
+  CHECK(validate(schedule).empty());
+  CHECK(validate(schedule, {.sends = Sends::kRendezvous}).empty());
+  const std::vector<Violation> blocked = validate(schedule, {.sends = Sends::kBlocking});
+  REQUIRE(blocked.size() == 1);
+  check_place(blocked.front(), -1, -1, Rule::kDeadlock);
+  CHECK(blocked.front().message.starts_with("the schedule deadlocks where a send holds its rank: "));
+  CHECK(blocked.front().message.find("rank 0: 0SEND_F1 (position 3) waits for rank 1: 1RECV_F1 (position 4)") !=
+        std::string::npos);
+  CHECK(blocked.front().message.find("rank 1: 1SEND_B0 (position 3), which waits for rank 0: 0RECV_B0 (position 4)") !=
+        std::string::npos);
+}
+
+TEST_CASE("a micro-batch's number far beyond what is listed is one violation, not a table of its size") {
+  const Violation violation = only_violation("microbatches: 2000000000\n0F0 0B0");
+  check_place(violation, -1, -1, Rule::kMissing);
+  CHECK(violation.message.find("2000000000 micro-batches") != std::string::npos);
+}
+
+TEST_CASE("no more than a thousand violations of a kind are collected") {
+  std::string row = "0F0 0B0";
+  for (int i = 0; i < 5000; ++i) row += " 0F0";
+  CHECK(violations_of(row).size() == 1000);
+}

@@ -133,17 +133,64 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("the optimizer waits for the reduction of its own stage only") {
-    Schedule schedule =
-        parse_schedule("microbatches: 2\n0F0 0B0 0REDUCE_GRAD 1F1 1B1 1REDUCE_GRAD 0OPTIMIZER_STEP 1OPTIMIZER_STEP\n");
-    schedule.stages = {{.rank = 0, .model_part = 0, .lane = 0}, {.rank = 0, .model_part = 0, .lane = 1}};
+    const Schedule schedule =
+        parse_schedule("0F0 1F0 1B0 1REDUCE_GRAD 0B0 0REDUCE_GRAD 1OPTIMIZER_STEP 0OPTIMIZER_STEP\n");
     CostTable costs = whole_costs(2, 1, 2);
     set_duration(costs, Op::kReduceGrad, 4);
     set_duration(costs, Op::kOptimizerStep, 1);
     const Simulation result = simulate(schedule, costs);
-    CHECK(start(result, "0OPTIMIZER_STEP") == 7.0);   // reduced [3, 7]
-    CHECK(start(result, "1OPTIMIZER_STEP") == 11.0);  // reduced [7, 11]: the channel is in order
+    CHECK(start(result, "1OPTIMIZER_STEP") == 8.0);   // reduced [4, 8]
+    CHECK(start(result, "0OPTIMIZER_STEP") == 12.0);  // reduced [8, 12]: the channel is in order
     CHECK(result.critical_path.back().reason == Reason::kReduction);
     CHECK(result.busy[0] == 8 * kSecond);
+  }
+
+  TEST_CASE("copies reduce together, when the last of them is there, and all step behind that") {
+    Schedule schedule =
+        parse_schedule("microbatches: 2\n0F0 0B0 0REDUCE_GRAD 0OPTIMIZER_STEP\n1F1 1B1 1REDUCE_GRAD 1OPTIMIZER_STEP\n");
+    schedule.stages = {{.rank = 0, .model_part = 0, .lane = 0}, {.rank = 1, .model_part = 0, .lane = 1}};
+    CostTable costs = whole_costs(2, 1, 2);
+    costs.stages[1] = whole_costs(1, 2, 5).stages[0];
+    set_duration(costs, Op::kReduceGrad, 4);
+    set_duration(costs, Op::kOptimizerStep, 1);
+    const Simulation result = simulate(schedule, costs);
+    for (const char* name : {"0REDUCE_GRAD", "1REDUCE_GRAD"}) {
+      CHECK(start(result, name) == 7.0);  // rank 1's backward ends at 7, rank 0's has ended at 3
+      CHECK(end(result, name) == 11.0);
+    }
+    CHECK(start(result, "0OPTIMIZER_STEP") == 11.0);
+    CHECK(result.critical_path[2].action.op == Op::kReduceGrad);
+    CHECK(result.makespan == 12 * kSecond);
+  }
+
+  TEST_CASE("ranks that reduce copies in opposite orders deadlock, with or without optimizer steps") {
+    for (const bool steps : {false, true}) {
+      Schedule crossed = parse_schedule(
+          "0F0 3F1 3B1 0B0 0REDUCE_GRAD 3REDUCE_GRAD\n2F1 1F0 1B0 2B1 1REDUCE_GRAD 2REDUCE_GRAD\n", "crossed");
+      crossed.stages = bidirectional_placement(2);
+      crossed.microbatches = 2;
+      const Schedule lowered = add_messages(steps ? add_optimizer_steps(crossed) : crossed);
+      CHECK_THROWS_WITH_AS(simulate(lowered, whole_costs(4, 1, 2), {.validate = false}),
+                           doctest::Contains("3REDUCE_GRAD"), ScheduleError);
+    }
+  }
+
+  TEST_CASE("activations leave behind their forward, on a channel of their own, and hold up their backward alone") {
+    CostTable costs = whole_costs(1, 1, 2);
+    set_duration(costs, Op::kOffload, 3);
+    set_duration(costs, Op::kReload, 2);
+    const Simulation result =
+        simulate(parse_schedule("0F0 0OFFLOAD0 0F1 0OFFLOAD1 0F2 0RELOAD1 0RELOAD0 0B2 0B1 0B0\n"), costs);
+    CHECK(start(result, "0OFFLOAD0") == 1.0);
+    CHECK(start(result, "0OFFLOAD1") == 4.0);  // the channel is in order
+    CHECK(start(result, "0F2") == 2.0);        // and holds up no compute
+    CHECK(start(result, "0RELOAD1") == 7.0);   // what has not left cannot come back
+    CHECK(start(result, "0RELOAD0") == 9.0);
+    CHECK(start(result, "0B2") == 3.0);
+    CHECK(start(result, "0B1") == 9.0);
+    CHECK(start(result, "0B0") == 11.0);
+    CHECK(result.critical_path.back().reason == Reason::kIssue);  // 0B1 ends at 11, and so does 0RELOAD0
+    CHECK(result.critical_path[result.critical_path.size() - 2].reason == Reason::kMoved);
   }
 
   TEST_CASE("both bubbles are those of DESIGN.md: the one counts waiting at the ends, the other does not") {

@@ -67,4 +67,18 @@ TEST_SUITE("property") {
       CHECK(differences(slices, seed) == 0);
     }
   }
+
+  TEST_CASE("so it does with activations that go to the host or to the partner rank") {
+    const Schedule offloading =
+        lower(parse_schedule("0F0 0OFFLOAD0 0F1 0OFFLOAD1 0F2 0RELOAD0 0B0 0RELOAD1 0B1 0B2\n"
+                             "1F0 1F1 1OFFLOAD1 1F2 1I0 1RELOAD1 1W0 1R1 1I1 1W1 1B2\n"));
+    const Schedule slices =
+        lower(parse_schedule("0F0 0OFFLOAD0 0F0/1 0OFFLOAD0/1 0RELOAD0/1 0B0/1 0RELOAD0 0B0\n"
+                             "1F0 1F0/1 1B0/1 1B0\n"));
+    for (std::uint64_t seed = 0; seed < 50; ++seed) {
+      CHECK(differences(offloading, seed) == 0);
+      CHECK(differences(slices, seed) == 0);
+      CHECK(differences(lowered("bpipe", 8, 12), seed) == 0);
+    }
+  }
 }

@@ -79,8 +79,8 @@ TEST_SUITE("unit") {
       costs.stages[0].segments[static_cast<std::size_t>(op)] = {{Segment{.seconds = Seconds{1}}}};
     }
     const Simulation result = simulate(parse_schedule("0F0 0OFFLOAD0 0F1 0F2 0RELOAD0 0B0 0B1 0B2\n"), costs);
-    // F0 [0,1] OFFLOAD [1,2] F1 [1,2] F2 [2,3] RELOAD from 3
-    CHECK(result.timeline.ranks[0].memory == samples({{0, 1}, {1, 2}, {3, 3}, {5, 2}, {7, 1}, {9, 0}}));
+    // F0 [0,1] OFFLOAD [1,2] F1 [1,2] F2 [2,3] RELOAD [3,4] B0 [4,6]
+    CHECK(result.timeline.ranks[0].memory == samples({{0, 1}, {1, 2}, {3, 3}, {6, 2}, {8, 1}, {10, 0}}));
   }
 
   TEST_CASE("PipeDream keeps p - r versions of the weights on rank r") {

@@ -5,6 +5,8 @@ usage: command_line_test.py PLUMB
 """
 import json
 import pathlib
+import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -15,6 +17,14 @@ PLUMB = str(pathlib.Path(sys.argv[1]).resolve())
 
 def plumb(*arguments, cwd=None):
     return subprocess.run([PLUMB, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+# AddressSanitizer reserves terabytes of addresses, which a limit on them would forbid.
+SANITIZED = b"__asan_init" in pathlib.Path(PLUMB).read_bytes()
+
+
+def bound_memory():
+    resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 
 
 class CommandLineTest(unittest.TestCase):
@@ -182,7 +192,58 @@ class Schedules(CommandLineTest):
                 self.assertEqual(checked.returncode, 1)
 
 
+    def test_a_faulty_schedule_is_shown_as_a_grid_with_the_fault_marked(self):
+        path = self.write("bad.txt", "0F0 0F1 0B0 0B1\n1B0 1F0 1F1 1B1\n")
+        shown = plumb("schedule", "show", path)
+        self.assertEqual(shown.returncode, 1)
+        self.assertIn(">1B0<", shown.stdout)
+        picture = self.folder / "bad.svg"
+        self.assertEqual(plumb("schedule", "show", path, "-o", picture).returncode, 1)
+        self.assertIn("stands ahead of its forward", picture.read_text())
+        self.done("schedule", "show", "zb-v", "-p", 4, "-m", 8, "--costs", "f=2,c=0.1", "-o", picture)
+        self.assertIn("bubble", picture.read_text())
+        self.refused(1, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
+
+    def test_limits_that_a_schedule_is_checked_against(self):
+        self.done("schedule", "check", "1f1b", "-p", 4, "-m", 8, "--max-activations", "4:3:2:1")
+        over = plumb("schedule", "check", "gpipe", "-p", 4, "-m", 8, "--max-activations", "4")
+        self.assertEqual(over.returncode, 1)
+        self.assertIn("rank 0, position 4: 0F4 takes the rank to 5 activations", over.stdout)
+        crossing = self.write("crossing.txt", "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+                              "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n")
+        for sends in ("buffered", "rendezvous"):
+            self.done("schedule", "check", crossing, "--sends", sends)
+        blocked = plumb("schedule", "check", crossing, "--sends", "blocking")
+        self.assertEqual(blocked.returncode, 1)
+        self.assertIn("deadlocks where a send holds its rank", blocked.stdout)
+        self.refused(1, "simulate", "--schedule", crossing, "--sends", "blocking", says=["deadlocks"])
+
+
 class BadInput(CommandLineTest):
+    def test_a_hundred_megabytes_of_garbage_are_refused_with_bounded_memory(self):
+        size = 100_000_000
+        garbage = {
+            "noise.txt": random.Random(1).randbytes(size),
+            "noise.csv": random.Random(2).randbytes(size),
+            "noise.json": random.Random(3).randbytes(size),
+            "rows.csv": b"\n" * size,
+            "cells.csv": b"," * size,
+            "same.txt": b"0F0 " * (size // 4),
+            "deep.json": b"[" * size,
+            "wide.json": b"[" + b"0," * (size // 2),
+        }
+        for name, contents in garbage.items():
+            with self.subTest(name):
+                path = self.folder / name
+                path.write_bytes(contents)
+                result = subprocess.run([PLUMB, "schedule", "check", path], capture_output=True, text=True, timeout=300,
+                                        preexec_fn=None if SANITIZED else bound_memory)
+                self.assertEqual(result.returncode, 1, result.stderr[:300])
+                self.assertLess(len(result.stdout) + len(result.stderr), 300_000)
+                self.assertIn(name, result.stdout + result.stderr)
+                self.assertNotIn("enough memory", result.stderr)
+                path.unlink()
+
     def test_a_fault_in_a_model_file_names_file_place_and_remedy(self):
         good = json.loads(self.done("models", "gpt2"))
         del good["parameters"]

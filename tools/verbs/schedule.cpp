@@ -8,16 +8,28 @@
 #include "schedules/validate.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"
+#include "tools/costs_option.h"
 #include "tools/files.h"
 #include "tools/schedule_input.h"
 #include "tools/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw.h"
+#include "traces/draw_grid.h"
+#include "traces/draw_svg.h"
 
 namespace plumb {
 namespace {
 
 using nlohmann::ordered_json;
+
+void show(const std::string& picture, const std::string& output) {
+  if (output.empty()) {
+    print_answer(picture);
+  } else {
+    write_file(output, picture);
+    print_note(fmt::format("wrote {}", output));
+  }
+}
 
 void write_or_print(const Schedule& schedule, const std::string& output) {
   if (output.empty()) {
@@ -68,18 +80,34 @@ int schedule_convert_verb(const ScheduleVerbArguments& arguments) {
 }
 
 int schedule_show_verb(const ScheduleVerbArguments& arguments) {
-  const Schedule schedule = schedule_input(arguments.schedule);
+  const bool svg = !arguments.output.empty();
+  if (svg && !arguments.output.ends_with(".svg")) {
+    throw InputError(fmt::format("{}: show draws in the terminal or as a picture: name it .svg", arguments.output));
+  }
+  const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
+  const Schedule schedule = unchecked_input(arguments.schedule, costs.chunk);
+  const std::vector<Violation> violations = validate(schedule);
+  if (!violations.empty()) {
+    show(svg ? draw_grid_svg(schedule, violations) : draw_grid(schedule, violations, terminal_draw_options()),
+         arguments.output);
+    return kInputFault;
+  }
   const Schedule lowered = lowered_input(schedule, arguments.schedule);
-  const Simulation simulation = simulate(lowered, chunk_cost_table(static_cast<int>(schedule.stages.size()), {}));
-  print_answer(draw(simulation.timeline, terminal_draw_options()));
+  const Simulation simulation = simulate(lowered, costs_for(costs, schedule));
+  show(svg ? draw_svg({simulation.timeline}) : draw(simulation.timeline, terminal_draw_options()), arguments.output);
   return kDone;
 }
 
 int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   const std::string& path = arguments.schedule.name;
-  const Schedule schedule =
-      names_schedule_file(path) ? read_schedule(path, arguments.schedule.lenient) : schedule_input(arguments.schedule);
-  const std::vector<Violation> violations = validate(schedule);
+  Schedule schedule = unchecked_input(arguments.schedule);
+  const ValidationLimits limits{.sends = sends_named(arguments.sends), .max_activations = arguments.max_activations};
+  std::vector<Violation> violations = validate(schedule, {.max_activations = limits.max_activations});
+  if (violations.empty() && limits.sends != Sends::kBuffered) {
+    // Whether a send can hold its rank is a question to messages.
+    schedule = lowered_input(schedule, arguments.schedule);
+    violations = validate(schedule, limits);
+  }
   if (arguments.json) {
     ordered_json list = ordered_json::array();
     for (const Violation& v : violations) {

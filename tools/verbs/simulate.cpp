@@ -19,7 +19,7 @@ namespace plumb {
 namespace {
 
 SimulationOptions options_of(const SimulateArguments& arguments) {
-  return {.sends = arguments.sends == "rendezvous" ? Sends::kRendezvous : Sends::kBuffered};
+  return {.sends = arguments.sends == "buffered" ? Sends::kBuffered : Sends::kRendezvous};
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -42,6 +42,10 @@ int simulate_schedule(const SimulateArguments& arguments) {
   const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
   const Schedule lowered = lowered_input(order, arguments.schedule);
+  if (arguments.sends == "blocking") {
+    require_valid(lowered, {.sends = Sends::kBlocking});
+    print_note("runs to its end with sends that block their rank; the times below are those of rendezvous sends");
+  }
   const Simulation simulation = simulate(lowered, costs_for(costs, order), options_of(arguments));
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
                               .unit = costs.unit,
@@ -52,6 +56,9 @@ int simulate_schedule(const SimulateArguments& arguments) {
 }
 
 int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
+  if (arguments.sends == "blocking") {
+    throw InputError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
+  }
   const Evaluation evaluation = evaluate(plan, options_of(arguments));
   if (evaluation.predicted) {
     const Predicted& predicted = *evaluation.predicted;

@@ -97,7 +97,7 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
 }  // namespace
 
 int trace_info_verb(const TraceArguments& arguments) {
-  const std::string text = read_file(arguments.file);
+  const std::string text = read_text_file(arguments.file);
   ChromeTrace trace;
   try {
     trace = read_chrome_trace(text);

@@ -70,6 +70,9 @@ int simulate_verb(const SimulateArguments& arguments);
 struct ScheduleVerbArguments {
   ScheduleArguments schedule;
   std::string output;
+  std::string costs;                 ///< show: what it is drawn for
+  std::string sends = "buffered";    ///< check
+  std::vector<int> max_activations;  ///< check: that a rank may hold; none, one for all, or one a rank
   bool lowered = false;
   bool json = false;
 };

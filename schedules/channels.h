@@ -1,0 +1,33 @@
+#pragma once
+// Channels: what messages between two ranks queue on. A channel is (source rank, destination rank, activations or
+// gradients) and serves first in, first out (DESIGN.md section 3, rule 1).
+
+#include <vector>
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+struct Channel {
+  int source_rank = 0;
+  int destination_rank = 0;
+  Op send = Op::kSendActivation;  ///< kSendActivation or kSendGradient
+
+  friend auto operator<=>(const Channel&, const Channel&) = default;
+};
+
+struct Channels {
+  std::vector<Channel> channels;    ///< ascending
+  std::vector<int> of_activations;  ///< [producing stage] in `channels`; -1 where no stage of its lane follows
+  std::vector<int> of_gradients;    ///< [producing stage] in `channels`; -1 where no stage of its lane precedes
+};
+
+/// The channels between neighbouring stages, those that lie on one rank included.
+Channels channels_of(const Schedule& schedule, const StageNeighbors& neighbors);
+
+/// The channel of a send; -1 if its stage has no neighbour that way.
+inline int channel_of(const Channels& channels, const Action& send) {
+  return (send.op == Op::kSendActivation ? channels.of_activations : channels.of_gradients)[send.stage];
+}
+
+}  // namespace plumb

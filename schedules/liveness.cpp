@@ -1,0 +1,68 @@
+#include "schedules/liveness.h"
+
+#include <algorithm>
+
+namespace plumb {
+namespace {
+
+/// What an action takes before it runs and gives back after it.
+struct Turnover {
+  int taken = 0;
+  int given_back = 0;
+};
+
+/// [stage] true where a weight gradient, or a whole backward, ends the life of its activations.
+std::vector<bool> stages_with_backward(const Schedule& schedule) {
+  std::vector<bool> has_backward(schedule.stages.size(), false);
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (gives_weight_gradient(action.op)) has_backward[action.stage] = true;
+    }
+  }
+  return has_backward;
+}
+
+Turnover turnover_of(const Action& action, bool has_backward) {
+  switch (action.op) {
+    case Op::kForward:
+      return {.taken = 1, .given_back = has_backward ? 0 : 1};
+    case Op::kBackward:
+    case Op::kWeightGrad:
+    case Op::kOffload:
+    case Op::kEvict:
+      return {.given_back = 1};
+    case Op::kReload:
+    case Op::kLoad:
+      return {.taken = 1};
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::vector<RankLiveness> liveness(const Schedule& schedule) {
+  const std::vector<bool> has_backward = stages_with_backward(schedule);
+  std::vector<RankLiveness> ranks(schedule.ranks.size());
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    int held = 0;
+    int evicted = 0;
+    int& guests_of_partner = ranks[ranks.size() - 1 - r].guests;
+    ranks[r].held.reserve(schedule.ranks[r].size());
+    for (const Action& action : schedule.ranks[r]) {
+      const Turnover turnover = turnover_of(action, has_backward[action.stage]);
+      held += turnover.taken;
+      ranks[r].held.push_back(held);
+      held -= turnover.given_back;
+      if (action.op == Op::kEvict) ++evicted;
+      if (action.op == Op::kLoad) --evicted;
+      guests_of_partner = std::max(guests_of_partner, evicted);
+    }
+  }
+  for (RankLiveness& rank : ranks) {
+    rank.peak = rank.guests + (rank.held.empty() ? 0 : *std::ranges::max_element(rank.held));
+  }
+  return ranks;
+}
+
+}  // namespace plumb

@@ -1,0 +1,50 @@
+// How fast are schedules made, lowered and validated, and how far is that from what this machine's memory allows?
+//
+//   schedules_bench [repeats]      (default 5; three schedules of 10^6 compute actions on 64 ranks)
+//
+// The bound: the bytes that the three steps have to move once (the order written, read and written again with its
+// messages, and that read by the validator: 12 bytes an action each time), at the bandwidth of a triad measured here
+// on one core. A ratio of 1 would be as fast as memory alone.
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "schedules/validate.h"
+#include "tests/bench/stopwatch.h"
+
+namespace {
+
+using namespace plumb;
+
+struct Case {
+  const char* name;
+  ScheduleParameters parameters;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repeats = argc > 1 ? std::atoi(argv[1]) : 5;
+  const double triad = triad_bytes_per_second();
+  fmt::print("triad {:.1f} GB/s\n", triad / 1e9);
+  for (const auto& [name, parameters] : {Case{"1f1b", {.ranks = 64, .microbatches = 7813}},
+                                         Case{"interleaved", {.ranks = 64, .microbatches = 1954, .chunks = 4}},
+                                         Case{"zb-h1", {.ranks = 64, .microbatches = 5209}}}) {
+    Schedule order;
+    Schedule lowered;
+    const double generating = fastest_seconds(repeats, [&] { order = make_schedule(name, parameters); });
+    const double lowering = fastest_seconds(repeats, [&] { lowered = lower(order); });
+    const double validating = fastest_seconds(repeats, [&] { require_valid(lowered); });
+    const double all = fastest_seconds(repeats, [&] { require_valid(lower(make_schedule(name, parameters))); });
+    const auto compute_actions = static_cast<double>(action_count(order));
+    const double bytes = sizeof(Action) * (2 * compute_actions + 2 * static_cast<double>(action_count(lowered)));
+    fmt::print(
+        "{:<12} {:.0f} compute actions, {} lowered: generate {:.1f} ms, lower {:.1f} ms, validate {:.1f} ms, "
+        "all {:.1f} ms, {:.2f} M compute actions/s, {:.3f} of the memory bound\n",
+        name, compute_actions, action_count(lowered), generating * 1e3, lowering * 1e3, validating * 1e3, all * 1e3,
+        compute_actions / all / 1e6, bytes / triad / all);
+  }
+}
