@@ -55,6 +55,9 @@ CostTable chunk_cost_table(int stages, const ChunkCosts& chunk) {
     set(Op::kBackward, chunk.backward.empty() ? input_grad + weight_grad : value(chunk.backward, s, "b"));
     set(Op::kRecompute, chunk.recompute.empty() ? forward : value(chunk.recompute, s, "r"));
     set(Op::kOptimizerStep, value(chunk.optimizer, s, "o"));
+    for (const Op op : {Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}) set(op, value(chunk.move, s, "x"));
+    set(Op::kUnshard, value(chunk.unshard, s, "u"));
+    set(Op::kReduceGrad, value(chunk.reduce_grad, s, "g"));
     stage.memory.forward_bytes = 1;
   }
   return costs;

@@ -91,7 +91,10 @@ struct ChunkCosts {
   std::vector<Seconds> backward;   ///< whole backward; empty: input_grad + weight_grad
   std::vector<Seconds> recompute;  ///< empty: forward
   std::vector<Seconds> optimizer{Seconds{0}};
-  Seconds hop_latency{0};  ///< latency of a hop between different ranks
+  std::vector<Seconds> move{Seconds{0}};         ///< each of OFFLOAD, RELOAD, EVICT, LOAD
+  std::vector<Seconds> unshard{Seconds{0}};      ///< UNSHARD
+  std::vector<Seconds> reduce_grad{Seconds{0}};  ///< REDUCE_GRAD
+  Seconds hop_latency{0};                        ///< latency of a hop between different ranks
 };
 
 /// A table with those compute costs, one byte of activation a chunk (so that bytes count chunks), and free links but

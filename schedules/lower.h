@@ -4,6 +4,8 @@
 //
 //   Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}));
 
+#include <optional>
+
 #include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
 
@@ -13,16 +15,19 @@ struct DataParallel {
   bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered
   int zero =
       0;  ///< ZeRO stage (Rajbhandari et al. 2020): 0 nothing sharded, 1 optimizer, 2 and gradients, 3 and parameters
+  Sharding sharding;  ///< ZeRO 3: how long parameters stand gathered
 };
 
 struct LoweringOptions {
   Checkpoint checkpoint = Checkpoint::kNever;  ///< which micro-batches get an R of their own
+  std::optional<int> offload;  ///< activations that a rank keeps, the others wait in host memory (add_offload)
   DataParallel data;
 };
 
-/// The schedule with its recomputation, optimizer steps, the sums over copies of stages, data-parallel collectives (if
-/// enabled) and messages. Throws ScheduleError if it has messages already, if there is no such ZeRO stage, or if copies
-/// of stages do not go with it (schedules/passes/passes.h).
+/// The schedule with its recomputation, offloading (if asked for), optimizer steps, the sums over copies of stages,
+/// data-parallel collectives (if enabled) and messages. Throws ScheduleError if it has messages already, or where a
+/// pass does (schedules/passes/passes.h): there is no such ZeRO stage, copies of stages do not go with it, a number is
+/// negative, it moves activations already.
 Schedule lower(Schedule schedule, const LoweringOptions& options = {});
 
 }  // namespace plumb

@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 17> kRuleNames = {
     "placement", "foreign", "misplaced",         "doubled",         "missing",       "order",     "mixed backward",
     "lane",      "pair",    "unmatched message", "missing message", "message order", "optimizer", "sharding",
-    "moved",     "memory",  "deadlock"};
+    "memory",    "moved",   "deadlock"};
 
 void append(std::vector<Violation>& to, std::vector<Violation> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));

@@ -1,10 +1,8 @@
 #include "simulator/action_costs.h"
 
-#include <map>
-#include <tuple>
-
 #include <fmt/format.h>
 
+#include "schedules/channels.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -47,27 +45,27 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
     }
   }
 
-  std::map<std::tuple<int, int, bool>, int> channels;
-  const auto transfer = [&](int stage, int destination_stage, std::int64_t bytes, bool gradient) {
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  const Channels channels = channels_of(schedule, neighbors);
+  const auto transfer = [&](int stage, int destination_stage, std::int64_t bytes, int channel) {
     if (destination_stage < 0) return TransferCost{};
     const int source_rank = schedule.stages[stage].rank;
     const int destination_rank = schedule.stages[destination_stage].rank;
     const LinkCost& link = link_between(costs, source_rank, destination_rank);
-    const auto channel =
-        channels.try_emplace({source_rank, destination_rank, gradient}, static_cast<int>(channels.size()));
     return TransferCost{.occupied = occupancy(link, bytes, source_rank, destination_rank),
                         .latency = to_sim_time(link.latency),
                         .destination_stage = destination_stage,
                         .destination_rank = destination_rank,
-                        .channel = channel.first->second};
+                        .channel = channel};
   };
-  const StageNeighbors neighbors = stage_neighbors(schedule);
   for (int s = 0; s < stages; ++s) {
     const StageCosts& stage = costs.stages[s];
-    converted.activation_transfer.push_back(transfer(s, neighbors.successor[s], stage.activation_message_bytes, false));
-    converted.gradient_transfer.push_back(transfer(s, neighbors.predecessor[s], stage.gradient_message_bytes, true));
+    converted.activation_transfer.push_back(
+        transfer(s, neighbors.successor[s], stage.activation_message_bytes, channels.of_activations[s]));
+    converted.gradient_transfer.push_back(
+        transfer(s, neighbors.predecessor[s], stage.gradient_message_bytes, channels.of_gradients[s]));
   }
-  converted.channels = static_cast<int>(channels.size());
+  converted.channels = static_cast<int>(channels.channels.size());
   return converted;
 }
 

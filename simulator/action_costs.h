@@ -18,7 +18,7 @@ struct TransferCost {
   SimTime latency{0};          ///< from the last byte's departure to delivery
   int destination_stage = -1;  ///< -1: the stage has no neighbour that way
   int destination_rank = -1;
-  int channel = -1;  ///< dense number of (source rank, destination rank, activation or gradient)
+  int channel = -1;  ///< schedules/channels.h
 };
 
 struct ActionCosts {

@@ -1,10 +1,7 @@
 #pragma once
-// The engine: when each action of a lowered schedule starts and ends.
-//
-// One cursor a rank walks its list; a compute action whose input from another rank is not there yet parks the rank
-// until that transfer's time is known. Every time is a maximum of earlier times plus a cost, and channels serve in list
-// order, so no result depends on the order in which ranks are visited: no clock, no event queue.
-// simulator/longest_path.h computes the same starts from the action graph and is its reference.
+// The engine: when each action of a compiled schedule starts and ends. One pass over the steps, in their fixed order;
+// the recurrence is in simulator/compiled_schedule.h. simulator/longest_path.h computes the same starts from the action
+// graph and is its reference.
 
 #include <cstdint>
 #include <vector>
@@ -13,6 +10,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/schedule.h"
 #include "simulator/action_costs.h"
+#include "simulator/compiled_schedule.h"
 
 namespace plumb {
 
@@ -26,12 +24,33 @@ struct Cause {
 struct ActionTimes {
   std::vector<SimTime> start;
   std::vector<SimTime> end;   ///< SEND: delivery. RECV: delivery, or its issue if that is later.
-  std::vector<Cause> causes;  ///< empty unless asked for
+  std::vector<Cause> causes;  ///< the rank's own order where several constraints allow the same start
 };
 
-/// Throws ScheduleError if the schedule deadlocks (the cycle is named action by action) or lacks a message that an
-/// action waits for; SpecError if an action has no cost.
-ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const ActionCosts& costs, Sends sends,
-                         bool record_causes);
+/// What the steps of one kind cost. `delivered`: of their message, occupation of the channel and latency.
+struct StepCost {
+  Register from = kZeroRegister;
+  Register to = kUnreadRegister;
+  Register channel = kUnreadRegister;
+  SimTime duration{0};
+  SimTime occupied{0};
+  SimTime delivered{0};
+};
+
+/// [kind]. Throws SpecError if an action has no cost.
+std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionCosts& costs);
+
+struct StepTimes {
+  std::vector<SimTime> start;      ///< [step]
+  std::vector<SimTime> registers;  ///< [register] at the end: the largest is the makespan
+};
+
+/// The times of all steps. `reused` lends its memory to the result, for one who times the same schedule many times.
+StepTimes step_times(const CompiledSchedule& compiled, const std::vector<StepCost>& costs, StepTimes reused = {});
+
+/// The times of all actions, messages included, and their causes. `table` is the table of `lowered`, of which
+/// `compiled` was made. Throws SpecError if an action has no cost.
+ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const CompiledSchedule& compiled,
+                         const ActionCosts& costs);
 
 }  // namespace plumb

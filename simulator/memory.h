@@ -8,6 +8,7 @@
 #include "schedules/action_table.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
+#include "simulator/compiled_schedule.h"
 #include "simulator/engine.h"
 #include "traces/timeline.h"
 
@@ -30,5 +31,14 @@ struct RankMemory {
 /// At one moment releases come before acquisitions.
 std::vector<RankMemory> memory_by_rank(const Schedule& schedule, const ActionTable& table, const CostTable& costs,
                                        const ActionTimes& times, bool keep_samples);
+
+/// True if no rank's bytes change but at the start and the end of its own compute actions: no activations move, no
+/// parameters are gathered, no versions are kept. Then one pass over the steps gives the peaks.
+bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs);
+
+/// [rank] the peaks that memory_by_rank gives, without samples. `schedule` must hold in issue order.
+std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSchedule& compiled,
+                                      const CostTable& costs, const std::vector<StepCost>& step_costs,
+                                      const StepTimes& times);
 
 }  // namespace plumb

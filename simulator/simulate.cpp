@@ -9,14 +9,47 @@
 #include "simulator/simulation_of.h"
 
 namespace plumb {
+namespace {
+
+/// Compute actions of a rank are in order and do not overlap but for pairs, which are one step: no time but that of the
+/// first step is needed.
+std::vector<RankStatistics> rank_statistics(const CompiledSchedule& compiled, const std::vector<StepCost>& costs,
+                                            const StepTimes& times, SimTime makespan) {
+  std::vector<RankStatistics> ranks(static_cast<std::size_t>(compiled.ranks));
+  for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
+    const StepKind& kind = compiled.kinds[k];
+    if (kind.occupies_rank) ranks[kind.rank].busy += kind.steps * costs[k].duration;
+  }
+  for (int r = 0; r < compiled.ranks; ++r) {
+    const std::int64_t first = compiled.first_steps[r];
+    if (first >= 0) ranks[r].first_start = times.start[first];
+    ranks[r].last_end = times.registers[rank_register(r)];
+    ranks[r].idle = makespan - ranks[r].busy;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
+                    bool record_timeline) {
+  const ActionCosts converted = convert_costs(lowered, costs);
+  const std::vector<StepCost> by_kind = step_costs(compiled, converted);
+  const StepTimes times = step_times(compiled, by_kind);
+
+  const SimTime makespan = *std::ranges::max_element(times.registers);
+  if (record_timeline || !holds_in_issue_order(lowered, compiled, costs)) {
+    const ActionTable table(lowered);
+    const ActionTimes actions = action_times(lowered, table, compiled, converted);
+    return simulation_of(lowered, table, costs, actions, makespan, record_timeline);
+  }
+  return sums_of(makespan, rank_statistics(compiled, by_kind, times, makespan),
+                 peaks_by_rank(lowered, compiled, costs, by_kind, times));
+}
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {
   if (options.validate) require_valid(lowered);
-  const ActionCosts converted = convert_costs(lowered, costs);
-  const ActionTable table(lowered);
-  const ActionTimes times = action_times(lowered, table, converted, options.sends, options.record_timeline);
-  const SimTime makespan = times.end.empty() ? SimTime{0} : *std::ranges::max_element(times.end);
-  return simulation_of(lowered, table, costs, times, makespan, options.record_timeline);
+  return simulate(lowered, compile(lowered, options.sends), costs, options.record_timeline);
 }
 
 }  // namespace plumb

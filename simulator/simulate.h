@@ -14,6 +14,7 @@
 
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
+#include "simulator/compiled_schedule.h"
 #include "simulator/critical_path.h"
 #include "traces/timeline.h"
 
@@ -46,5 +47,10 @@ struct Simulation {
 /// action by action) or is not lowered although a message is needed; SpecError if the table has not a row for each
 /// stage, or a cost is negative or not finite.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options = {});
+
+/// The same for one who simulates a schedule under many cost tables: `compiled` is made of `lowered`
+/// (simulator/compiled_schedule.h), once, and says how sends move. Nothing is validated.
+Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
+                    bool record_timeline);
 
 }  // namespace plumb

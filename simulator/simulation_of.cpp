@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "simulator/memory.h"
-#include "traces/statistics.h"
-
 namespace plumb {
 namespace {
 
@@ -58,10 +55,8 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
 
 }  // namespace
 
-Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
-                         const ActionTimes& times, SimTime makespan, bool record_timeline) {
+Simulation sums_of(SimTime makespan, const std::vector<RankStatistics>& ranks, const std::vector<RankMemory>& memory) {
   Simulation simulation{.makespan = makespan, .makespan_unshared = makespan};
-  const std::vector<RankStatistics> ranks = rank_statistics(lowered, times, makespan);
   for (const RankStatistics& rank : ranks) {
     simulation.busy.push_back(rank.busy);
     simulation.first_start.push_back(rank.first_start);
@@ -70,11 +65,17 @@ Simulation simulation_of(const Schedule& lowered, const ActionTable& table, cons
   const Bubbles bubbles = bubbles_of(ranks, makespan);
   simulation.bubble_ratio = bubbles.bubble_ratio;
   simulation.span_bubble_ratio = bubbles.span_bubble_ratio;
-  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, record_timeline);
   for (const RankMemory& rank : memory) {
     simulation.peak_memory_bytes.push_back(rank.peak_bytes);
     simulation.peak_activations.push_back(rank.peak_activations);
   }
+  return simulation;
+}
+
+Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
+                         const ActionTimes& times, SimTime makespan, bool record_timeline) {
+  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, record_timeline);
+  Simulation simulation = sums_of(makespan, rank_statistics(lowered, times, makespan), memory);
   if (record_timeline) {
     simulation.critical_path = critical_path(lowered, times);
     simulation.timeline = timeline_of(lowered, times, std::move(memory), simulation.critical_path);

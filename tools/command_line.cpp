@@ -55,6 +55,15 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
   app->add_option("--checkpoint", schedule.checkpoint,
                   "which micro-batches are recomputed: never, except_last or always")
       ->check(CLI::IsMember({"never", "except_last", "always"}));
+  app->add_option("--offload", schedule.offload,
+                  "activations that a rank keeps, those needed soonest; the others wait in host memory")
+      ->check(CLI::NonNegativeNumber);
+  CLI::Option* shard = app->add_option("--shard", schedule.shard,
+                                       "parameters are sharded (ZeRO 3, FSDP): stages of a rank that stay gathered "
+                                       "between uses; 0: none")
+                           ->check(CLI::NonNegativeNumber);
+  app->add_flag("--prefetch", schedule.prefetch, "with --shard: gather one run of a stage's actions ahead")
+      ->needs(shard);
   app->add_option("--lowering", schedule.lowering,
                   "who adds the messages: plumb, pytorch or pytorch-deferred (its receives)")
       ->check(CLI::IsMember({"plumb", "pytorch", "pytorch-deferred"}));
@@ -102,7 +111,8 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "a schedule's name or file (.txt, .csv, .json)");
   add_schedule_numbers(verb, arguments->schedule);
   verb->add_option("--costs", arguments->costs,
-                   "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o; lists by stage f=1:1:2)");
+                   "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
+                   "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");

@@ -53,13 +53,12 @@ CostsOption parse_costs(std::string_view text) {
   CostsOption option;
   ChunkCosts& chunk = option.chunk;
   std::vector<Seconds> hop{Seconds{0}};
-  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {{"f", &chunk.forward},
-                                                                           {"i", &chunk.input_grad},
-                                                                           {"w", &chunk.weight_grad},
-                                                                           {"b", &chunk.backward},
-                                                                           {"r", &chunk.recompute},
-                                                                           {"o", &chunk.optimizer},
-                                                                           {"c", &hop}};
+  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {
+      {"f", &chunk.forward},     {"i", &chunk.input_grad},
+      {"w", &chunk.weight_grad}, {"b", &chunk.backward},
+      {"r", &chunk.recompute},   {"o", &chunk.optimizer},
+      {"x", &chunk.move},        {"u", &chunk.unshard},
+      {"g", &chunk.reduce_grad}, {"c", &hop}};
   std::map<std::string, std::vector<double>, std::less<>> given;
   for (const std::string_view entry : split(text, ',')) {
     const std::size_t equals = entry.find('=');
@@ -73,8 +72,9 @@ CostsOption parse_costs(std::string_view text) {
     if (!lists.contains(key)) {
       std::vector<std::string> names{std::string(kUnitKey)};
       for (const auto& [name, list] : lists) names.push_back(name);
-      throw SpecError(fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, c or unit",
-                                  key, nearest_name(key, names)));
+      throw SpecError(
+          fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c or unit",
+                      key, nearest_name(key, names)));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
       throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));

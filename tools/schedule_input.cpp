@@ -72,7 +72,17 @@ Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& c
                                         .costs = costs});
 }
 
+Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
+  return arguments.offload ? add_offload(schedule, *arguments.offload) : schedule;
+}
+
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
+  const bool changes = arguments.offload || arguments.shard;
+  if (changes && (has_messages(schedule) || arguments.lowering != "plumb")) {
+    throw ScheduleError(fmt::format(
+        "{}: --offload and --shard go with a compute order that plumb lowers: {}", schedule.name,
+        has_messages(schedule) ? "this one has messages already, give one without" : "leave --lowering away"));
+  }
   if (has_messages(schedule)) return schedule;
   if (arguments.lowering != "plumb") {
     return lower_as_torch(schedule, {.deferred_receives = arguments.lowering == "pytorch-deferred"});
@@ -80,7 +90,10 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
   const Checkpoint checkpoint = arguments.checkpoint == "always"        ? Checkpoint::kAlways
                                 : arguments.checkpoint == "except_last" ? Checkpoint::kExceptLast
                                                                         : Checkpoint::kNever;
-  return lower(schedule, {.checkpoint = checkpoint});
+  const Sharding sharding{.gathered_stages = arguments.shard.value_or(0), .prefetch = arguments.prefetch};
+  return lower(schedule, {.checkpoint = checkpoint,
+                          .offload = arguments.offload,
+                          .data = {.enabled = arguments.shard.has_value(), .zero = 3, .sharding = sharding}});
 }
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {

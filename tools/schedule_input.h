@@ -25,8 +25,11 @@ Sends sends_named(const std::string& name);
 /// numbers.
 Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
 
-/// The schedule with messages, optimizer steps and recomputation, or as PyTorch lowers it; as it is if it has messages
-/// already.
+/// The compute order, offloading if that is asked for.
+Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& arguments);
+
+/// The schedule with messages, optimizer steps, recomputation, offloading and sharding, or as PyTorch lowers it; as it
+/// is if it has messages already. Throws ScheduleError if it then cannot be offloaded or sharded as asked.
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments);
 
 /// Text, PyTorch's CSV or JSON, as the ending says.

@@ -9,19 +9,19 @@
 
 namespace plumb {
 
-Schedule add_data_parallel(Schedule schedule, int zero) {
+Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding) {
   if (zero < 0 || zero > 3) throw ScheduleError(fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
   const bool gathers_after_step = zero == 1 || zero == 2;
-  const bool reduces_every_gradient = zero >= 2;
-  const bool gathers_around_use = zero == 3;
+  const bool reduces_every_gradient = zero == 2;
 
   const std::vector<bool> copied = stages_with_copies(schedule);
-  if (reduces_every_gradient && std::ranges::find(copied, true) != copied.end()) {
+  if (zero >= 2 && std::ranges::find(copied, true) != copied.end()) {
     throw ScheduleError(
         fmt::format("ZeRO {} reduces every gradient, but the stages of {} have copies that are summed "
                     "once a step: use ZeRO 0 or 1",
                     zero, schedule.name));
   }
+  if (zero == 3) return add_sharding(schedule, sharding);
 
   for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Insertion> insertions;
@@ -42,11 +42,6 @@ Schedule add_data_parallel(Schedule schedule, int zero) {
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& action = actions[i];
       const std::size_t behind = position_behind(actions, i);
-      const bool uses_weights = is_compute(action.op) && action.op != Op::kOptimizerStep;
-      if (gathers_around_use && uses_weights) {
-        insert(position_before(actions, i), Op::kUnshard, action.stage);
-        insert(behind, Op::kReshard, action.stage);
-      }
       const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
       if (is_last) last_gradients.pop_back();
       if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !copied[action.stage])

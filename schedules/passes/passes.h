@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "schedules/passes/add_offload.h"
+#include "schedules/passes/add_sharding.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -28,11 +30,11 @@ Schedule add_copy_reductions(Schedule schedule);
 /// Adds what data parallelism does; the schedule must have its OPTIMIZER_STEPs.
 ///   ZeRO 0, 1: REDUCE_GRAD(s) right behind the last weight gradient of s before each OPTIMIZER_STEP(s);
 ///   ZeRO 1, 2: UNSHARD(s) behind OPTIMIZER_STEP(s), the all-gather of the updated parameters;
-///   ZeRO 2, 3: REDUCE_GRAD(s) behind every weight gradient of s, since no rank keeps a whole gradient;
-///   ZeRO 3:    UNSHARD(s) before and RESHARD(s) behind each F, B, I, W and R.
+///   ZeRO 2:    REDUCE_GRAD(s) behind every weight gradient of s, since no rank keeps a whole gradient;
+///   ZeRO 3:    what add_sharding does.
 /// Stages with copies have their REDUCE_GRAD already; it sums over copies and replicas in one.
 /// Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies: a copy reduces once a step.
-Schedule add_data_parallel(Schedule schedule, int zero);
+Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {});
 
 /// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead
 /// of its consumer, so that a transfer may run beside that action even if sends wait for their receives. On each

@@ -240,10 +240,20 @@ class EventEngine {
     schedule(now_ + left, rank.running, Happening::kEnd, rank.version);
   }
 
-  /// A collective of the rank begins (1) or ends (-1): what it computes goes on at another speed.
+  /// A collective begins (1) or ends (-1) on the ranks of its copies: what they compute goes on at another speed.
   void count_collective(std::int32_t instance, int change) {
     if (network_.collective_slowdown == 0) return;
-    RankState& rank = rank_of(instance);
+    const std::int32_t action = action_of(instance);
+    const std::int32_t joint = program_.joint.collective_of.empty() ? -1 : program_.joint.collective_of[action];
+    if (joint < 0) {
+      change_collectives(rank_of(instance), change);
+      return;
+    }
+    for (const std::int32_t member : program_.joint.members[joint])
+      change_collectives(rank_of(instance - action + member), change);
+  }
+
+  void change_collectives(RankState& rank, int change) {
     const double before = compute_speed(rank);
     rank.collectives += change;
     if (rank.running < 0 || compute_speed(rank) == before) return;

@@ -15,6 +15,22 @@ EventKind kind_of(Op op) {
   return is_collective(op) ? EventKind::kCollective : EventKind::kBeside;
 }
 
+/// A sum over copies is one collective: its first member's, which lasts as long as the longest of them.
+void follow_first_copies(EventProgram& program) {
+  for (const std::vector<std::int32_t>& members : program.joint.members) {
+    const std::int32_t first = members.front();
+    for (const std::int32_t member : members) {
+      if (member == first) continue;
+      if (program.alone[member] > program.alone[first]) {
+        program.alone[first] = program.alone[member];
+        program.rate[first] = program.rate[member];
+      }
+      program.lead[member] = first;
+      program.kind[member] = EventKind::kFollower;
+    }
+  }
+}
+
 /// Counting sort of the dependencies by what they wait for.
 void link_successors(EventProgram& program) {
   program.waits.assign(program.actions, 0);
@@ -37,7 +53,9 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
   const ActionCosts converted = convert_costs(lowered, costs);
   const ActionTable table(lowered);
   const auto actions = static_cast<std::size_t>(action_count(lowered));
-  EventProgram program{.actions = static_cast<std::int32_t>(actions), .dependencies = dependencies(lowered, sends)};
+  EventProgram program{.actions = static_cast<std::int32_t>(actions),
+                       .dependencies = dependencies(lowered, sends),
+                       .joint = joint_reductions(lowered)};
   program.kind.reserve(actions);
   program.alone.reserve(actions);
 
@@ -85,6 +103,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
       follows = action.overlaps_next;
     }
   }
+  follow_first_copies(program);
   link_successors(program);
   return program;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schedules/dependencies.h"
+#include "schedules/joint_reductions.h"
 #include "schedules/schedule.h"
 #include "simulator/network/network_spec.h"
 
@@ -22,11 +23,12 @@ enum class EventKind : std::uint8_t {
 struct EventProgram {
   std::int32_t actions = 0;
   std::vector<Dependency> dependencies;  ///< schedules/dependencies.h
+  JointReductions joint;                 ///< the sums over copies of stages; the first member leads
   // [action]
   std::vector<EventKind> kind;
-  std::vector<std::int32_t> lead;     ///< the first action of an overlapped pair for its second, otherwise itself
+  std::vector<std::int32_t> lead;     ///< first of an overlapped pair or of a sum over copies; otherwise itself
   std::vector<std::int32_t> rank;     ///< pipeline rank
-  std::vector<SimTime> alone;         ///< of a message: bytes / bandwidth; of a pair: of both
+  std::vector<SimTime> alone;         ///< of a message: bytes / bandwidth; of a pair: of both; of a sum: the longest
   std::vector<SimTime> latency;       ///< from there to delivery
   std::vector<double> rate;           ///< bytes/s alone; 0 where it moves nothing
   std::vector<std::int32_t> waits;    ///< how many dependencies it has

@@ -72,20 +72,47 @@ class Placer {
     return it->second;
   }
 
+  /// A REDUCE_GRAD of copies is one flow: the rings of all copies side by side.
+  std::vector<int> copies_of(Op op, int stage) const {
+    if (op != Op::kReduceGrad) return {stage};
+    std::vector<int> copies;
+    for (int s = 0; s < static_cast<int>(schedule_.stages.size()); ++s) {
+      if (schedule_.stages[s].model_part == schedule_.stages[stage].model_part) copies.push_back(s);
+    }
+    return copies;
+  }
+
   void place_collective(Op op, int stage, const Segment& segment) {
     const int rank = schedule_.stages[stage].rank;
     for (int k = 0; k < network_.replicas; ++k) {
       const std::vector<int> group = group_ranks(grid_, Group::kData, rank * network_.replicas + k);
       if (group.front() != rank * network_.replicas + k) continue;
-      CollectiveFlow flow{.op = op, .stage = stage, .volume_ratio = 1};
+      CollectiveFlow flow{.op = op,
+                          .stage = stage,
+                          .volume_ratio = ring_volume_ratio(segment.collective, static_cast<int>(group.size()))};
       for (const int world_rank : group) flow.replicas.push_back(world_rank - rank * network_.replicas);
-      const auto [it, added] =
-          ring_routes_.try_emplace(group.front(), static_cast<std::int32_t>(network_.routes.size()));
-      if (added) network_.routes.push_back(ring_route(fabric_, devices_per_node_, group));
-      flow.route = group.size() > 1 ? it->second : kNoRoute;
-      flow.volume_ratio = ring_volume_ratio(segment.collective, static_cast<int>(group.size()));
+      if (group.size() > 1) flow.route = ring_route_of(copies_of(op, stage), flow.replicas);
       network_.collectives.push_back(std::move(flow));
     }
+  }
+
+  std::int32_t ring_route_of(const std::vector<int>& stages, const std::vector<int>& replicas) {
+    std::vector<int> first_devices;
+    for (const int stage : stages)
+      first_devices.push_back(schedule_.stages[stage].rank * network_.replicas + replicas.front());
+    const auto [it, added] = ring_routes_.try_emplace(first_devices, static_cast<std::int32_t>(network_.routes.size()));
+    if (!added) return it->second;
+    std::map<int, double> shares;
+    double weight = 1;
+    for (const int stage : stages) {
+      std::vector<int> devices;
+      for (const int replica : replicas) devices.push_back(schedule_.stages[stage].rank * network_.replicas + replica);
+      const Route ring = ring_route(fabric_, devices_per_node_, devices);
+      for (const LinkUse& use : ring.uses) shares[use.link] += use.share;
+      weight = ring.weight;
+    }
+    network_.routes.push_back(route_of(shares, weight));
+    return it->second;
   }
 
   const Fabric& fabric_;
@@ -95,7 +122,7 @@ class Placer {
   const CostTable& costs_;
   NetworkSpec network_;
   std::map<std::pair<int, int>, std::int32_t> message_routes_;  ///< by devices
-  std::map<int, std::int32_t> ring_routes_;                     ///< by the first device of the group
+  std::map<std::vector<int>, std::int32_t> ring_routes_;        ///< by the first device of each copy's group
 };
 
 }  // namespace

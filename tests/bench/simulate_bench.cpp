@@ -1,17 +1,21 @@
 // How fast is the simulator, and how far is that from what this machine's memory allows?
 //
-//   simulate_bench [ranks] [chunks] [microbatches]      (default 64 4 512, interleaved 1F1B)
+//   simulate_bench                             small and middle schedules
+//   simulate_bench [ranks] [microbatches]      the compiled engine's pass on lowered 1F1B (1024 8192: 16.8 M compute
+//                                              actions, under 2 GB)
 //
-// The bound: a triad a[i] = b[i] + s * c[i] over arrays far larger than the caches, measured here on one core, divided
-// by the bytes that any simulation has to move for an action once: its 12 bytes in, its start and end (16 bytes) out;
-// with a timeline a span (40 bytes) more. A ratio of 1 would be a simulation as fast as memory alone.
+// The bound of the pass: 28 bytes for each compute action (20 in, 8 out; messages count for nothing) at the bandwidth
+// of a triad measured here, on the same core. A ratio of 1 would be a pass as fast as memory alone.
 
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
+#include "simulator/action_costs.h"
+#include "simulator/engine.h"
 #include "simulator/simulate.h"
 #include "tests/bench/stopwatch.h"
 
@@ -19,37 +23,67 @@ namespace {
 
 using namespace plumb;
 
-void report(const char* what, std::int64_t actions, double seconds, double bound_bytes_per_action,
-            double bytes_per_second) {
-  const double rate = static_cast<double>(actions) / seconds;
-  fmt::print("{:<28} {:>9.3f} ms {:>9.1f} M actions/s   {:.3f} of the memory bound\n", what, seconds * 1e3, rate / 1e6,
-             rate * bound_bytes_per_action / bytes_per_second);
+constexpr double kBytesPerComputeAction = 28;
+
+/// Lowering, compiling, one pass and a whole simulation of a schedule.
+void time_schedule(const char* name, const ScheduleParameters& parameters, int repeats, double triad) {
+  Schedule order = make_schedule(name, parameters);
+  const auto compute_actions = static_cast<double>(action_count(order));
+  const CostTable costs = chunk_cost_table(static_cast<int>(order.stages.size()), {.hop_latency = Seconds{0.01}});
+  Schedule lowered;
+  const double lowering = fastest_seconds(repeats, [&] { lowered = lower(order); });
+  order = {};
+  const ActionCosts converted = convert_costs(lowered, costs);
+  std::optional<CompiledSchedule> compiled;
+  const double compiling = fastest_seconds(repeats, [&] {
+    compiled.reset();
+    compiled = compile(lowered, Sends::kBuffered);
+  });
+  const std::vector<StepCost> by_kind = step_costs(*compiled, converted);
+  StepTimes times;
+  const double passing =
+      fastest_seconds(3 * repeats, [&] { times = step_times(*compiled, by_kind, std::move(times)); });
+  times = {};
+  const double again = fastest_seconds(repeats, [&] { simulate(lowered, *compiled, costs, false); });
+  const double rate = compute_actions / passing;
+  fmt::print(
+      "{} p={} m={}: {:.0f} compute actions, {} lowered, {} steps, {} registers\n"
+      "  lower {:.1f} ms, compile {:.1f} ms, pass {:.2f} ms = {:.0f} M compute actions/s = {:.3f} of the memory bound\n"
+      "  simulation of the compiled schedule, sums only {:.1f} ms; lower and simulate once {:.1f} ms; {:.0f} MB "
+      "resident at most\n",
+      name, parameters.ranks, parameters.microbatches, compute_actions, action_count(lowered), compiled->steps.size(),
+      compiled->registers, lowering * 1e3, compiling * 1e3, passing * 1e3, rate / 1e6,
+      rate * kBytesPerComputeAction / triad, again * 1e3, (lowering + compiling + again) * 1e3, peak_resident_mb());
+}
+
+/// A schedule from its name to its sums, and to its timeline, validated or not, under both ways of sending.
+void time_simulations(const char* name, const ScheduleParameters& parameters, int repeats) {
+  const Schedule lowered = lower(make_schedule(name, parameters));
+  const CostTable costs = chunk_cost_table(static_cast<int>(lowered.stages.size()), {.hop_latency = Seconds{0.01}});
+  const auto milliseconds = [&](const SimulationOptions& options) {
+    return 1e3 * fastest_seconds(repeats, [&] { simulate(lowered, costs, options); });
+  };
+  fmt::print(
+      "{} p={} m={}: with timeline {:.1f} ms, sums only {:.1f} ms, known to be valid {:.1f} ms, with rendezvous "
+      "{:.1f} ms\n",
+      name, parameters.ranks, parameters.microbatches, milliseconds({}), milliseconds({.record_timeline = false}),
+      milliseconds({.validate = false, .record_timeline = false}),
+      milliseconds({.sends = Sends::kRendezvous, .validate = false, .record_timeline = false}));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto argument = [&](int i, int otherwise) { return argc > i ? std::atoi(argv[i]) : otherwise; };
-  const int ranks = argument(1, 64);
-  const int chunks = argument(2, 4);
-  const int microbatches = argument(3, 512);
-  const Schedule schedule = lower(make_schedule(chunks > 1 ? "interleaved" : "1f1b",
-                                                {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
-  const CostTable costs = chunk_cost_table(ranks * chunks, {.hop_latency = Seconds{0.01}});
-  const std::int64_t actions = action_count(schedule);
-  const double before_mb = peak_resident_mb();
-
-  const double with_timeline = fastest_seconds(7, [&] { simulate(schedule, costs); });
-  const double after_mb = peak_resident_mb();
-  const double sums_only = fastest_seconds(15, [&] { simulate(schedule, costs, {.record_timeline = false}); });
-  const double rendezvous =
-      fastest_seconds(15, [&] { simulate(schedule, costs, {.sends = Sends::kRendezvous, .record_timeline = false}); });
-
   const double triad = triad_bytes_per_second();
-  constexpr double kActionBytes = sizeof(Action) + 2 * sizeof(SimTime);
-  fmt::print("{}: {} actions, triad {:.1f} GB/s, {:.0f} MB resident before, {:.0f} MB with the timeline\n",
-             schedule.name, actions, triad / 1e9, before_mb, after_mb);
-  report("with timeline", actions, with_timeline, kActionBytes + sizeof(Span), triad);
-  report("sums only, buffered", actions, sums_only, kActionBytes, triad);
-  report("sums only, rendezvous", actions, rendezvous, kActionBytes, triad);
+  fmt::print("triad {:.1f} GB/s: {:.0f} M compute actions/s at {} bytes each\n", triad / 1e9,
+             triad / kBytesPerComputeAction / 1e6, kBytesPerComputeAction);
+  if (argc > 2) {
+    time_schedule("1f1b", {.ranks = std::atoi(argv[1]), .microbatches = std::atoi(argv[2])}, 1, triad);
+    return 0;
+  }
+  time_schedule("1f1b", {.ranks = 64, .microbatches = 7813}, 5, triad);
+  time_schedule("interleaved", {.ranks = 64, .microbatches = 1954, .chunks = 4}, 5, triad);
+  time_schedule("zb-h1", {.ranks = 64, .microbatches = 5209}, 5, triad);
+  time_simulations("1f1b", {.ranks = 64, .microbatches = 256}, 20);
+  time_simulations("interleaved", {.ranks = 64, .microbatches = 512, .chunks = 4}, 5);
 }

@@ -152,6 +152,24 @@ class Schedules(CommandLineTest):
         self.done("schedule", "convert", made, "-o", as_text)
         self.assertIn("valid", self.done("schedule", "check", as_text))
 
+    def test_offloading_and_sharding(self):
+        order = self.done("schedule", "make", "1f1b", "-p", 4, "-m", 8, "--offload", 2)
+        self.assertIn("0F2 0OFFLOAD2", order)
+        plain = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,x=1")
+        kept = self.json(*plain)
+        offloaded = self.json(*plain, "--offload", 1)
+        self.assertEqual(kept["peak_activations"], [4, 3, 2, 1])
+        self.assertLess(offloaded["peak_activations"][0], 4)
+        self.assertEqual(offloaded["step_time_s"], kept["step_time_s"])  # a move beside each compute action is hidden
+        slow = self.json("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,x=9", "--offload", 1)
+        self.assertGreater(slow["step_time_s"], kept["step_time_s"])
+        sharded = ("schedule", "make", "bfs", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--shard", 1)
+        self.assertEqual(self.done(*sharded).count("0UNSHARD"), 2)
+        self.assertTrue(self.done(*sharded, "--prefetch").find("2UNSHARD") < self.done(*sharded).find("2UNSHARD"))
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
+        self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload", 1, says=["0EVICT4"])
+        self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
+
     def test_pytorchs_lowering_and_lenient_reading(self):
         lowered = self.folder / "lowered.csv"
         self.done("schedule", "make", "izb", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--lowering", "pytorch", "-o", lowered)

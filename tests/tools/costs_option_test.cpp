@@ -36,6 +36,19 @@ TEST_CASE("b= prices whole backwards and is refused for a split one") {
   CHECK_THROWS_AS(costs_for(parse_costs("b=5"), parse_schedule("0F0 0I0 0W0")), SpecError);
 }
 
+TEST_CASE("moves of activations and collectives cost nothing unless they are priced") {
+  const Schedule schedule = make_schedule("1f1b", {.ranks = 2, .microbatches = 2});
+  const CostTable free = costs_for(parse_costs("f=1"), schedule);
+  const CostTable priced = costs_for(parse_costs("x=3:4,u=5,g=6"), schedule);
+  for (const Op op : {Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}) {
+    CHECK(cost(free, op, 1) == SimTime{0});
+    CHECK(cost(priced, op, 1) == to_sim_time(Seconds{4}));
+  }
+  CHECK(cost(free, Op::kUnshard, 0) == SimTime{0});
+  CHECK(cost(priced, Op::kUnshard, 0) == to_sim_time(Seconds{5}));
+  CHECK(cost(priced, Op::kReduceGrad, 0) == to_sim_time(Seconds{6}));
+}
+
 TEST_CASE("a fault in the option is named") {
   for (const char* text : {"f", "f=", "f=x", "f=-1", "f=1,f=2", "q=1", "unit=h", "c=1:2", "f=1:", ""}) {
     CAPTURE(text);

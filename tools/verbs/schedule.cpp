@@ -67,16 +67,17 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments) {
 }
 
 int schedule_make_verb(const ScheduleVerbArguments& arguments) {
-  Schedule schedule = schedule_input(arguments.schedule);
-  if (arguments.lowered) schedule = lowered_input(schedule, arguments.schedule);
-  write_or_print(schedule, arguments.output);
+  const Schedule schedule = schedule_input(arguments.schedule);
+  if (arguments.schedule.shard && !arguments.lowered)
+    throw InputError("--shard adds collectives, which a compute order has not: give --lowered too");
+  write_or_print(
+      arguments.lowered ? lowered_input(schedule, arguments.schedule) : ordered_input(schedule, arguments.schedule),
+      arguments.output);
   return kDone;
 }
 
 int schedule_convert_verb(const ScheduleVerbArguments& arguments) {
-  const Schedule schedule = schedule_input(arguments.schedule);
-  write_or_print(arguments.lowered ? lowered_input(schedule, arguments.schedule) : schedule, arguments.output);
-  return kDone;
+  return schedule_make_verb(arguments);
 }
 
 int schedule_show_verb(const ScheduleVerbArguments& arguments) {

@@ -52,6 +52,9 @@ struct ScheduleArguments {
   double memory_ratio = 1;
   std::string checkpoint = "never";  ///< when lowered: never, except_last, always
   std::string lowering = "plumb";    ///< plumb, pytorch, pytorch-deferred
+  std::optional<int> offload;        ///< activations that a rank keeps; the others wait in host memory
+  std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
+  bool prefetch = false;             ///< with `shard`: gathered one run of actions ahead
   bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
 };
 

@@ -16,7 +16,7 @@ void require_equal_times(const Schedule& schedule, const CostTable& costs, const
   const EventProgram program = event_program(schedule, costs, network, sends);
   const EventTimes events = event_times(schedule, program, network, sends);
   const ActionTable ids(schedule);
-  const ActionTimes table = action_times(schedule, ids, convert_costs(schedule, costs), sends, true);
+  const ActionTimes table = action_times(schedule, ids, compile(schedule, sends), convert_costs(schedule, costs));
   for (std::size_t id = 0; id < table.start.size(); ++id) {
     REQUIRE(events.start[id] == table.start[id]);
     REQUIRE(events.end[id] == table.end[id]);

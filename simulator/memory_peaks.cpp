@@ -1,0 +1,130 @@
+#include <algorithm>
+
+#include "simulator/memory.h"
+
+namespace plumb {
+namespace {
+
+/// What a step of one kind takes at its start and gives back at its end.
+struct KindMemory {
+  bool changes = false;
+  int rank = 0;
+  SimTime duration{0};
+  std::int64_t taken_bytes = 0;
+  std::int64_t returned_bytes = 0;
+  int taken_activations = 0;
+  int returned_activations = 0;
+};
+
+void add_action(KindMemory& kind, const Action& action, bool recomputed, const StageMemory& memory, bool has_backward) {
+  const std::int64_t whole = memory.forward_bytes + memory.recompute_bytes;
+  switch (action.op) {
+    case Op::kForward:
+      kind.taken_bytes += memory.forward_bytes + memory.forward_workspace_bytes;
+      kind.taken_activations += 1;
+      kind.returned_bytes += memory.forward_workspace_bytes + (has_backward ? 0 : memory.forward_bytes);
+      kind.returned_activations += has_backward ? 0 : 1;
+      break;
+    case Op::kRecompute:
+      kind.taken_bytes += memory.recompute_bytes + memory.forward_workspace_bytes;
+      kind.returned_bytes += memory.forward_workspace_bytes;
+      break;
+    case Op::kBackward:
+      kind.taken_bytes += (recomputed ? 0 : memory.recompute_bytes) + memory.backward_workspace_bytes;
+      kind.returned_bytes += memory.backward_workspace_bytes + whole;
+      kind.returned_activations += 1;
+      break;
+    case Op::kInputGrad:
+      kind.taken_bytes += (recomputed ? 0 : memory.recompute_bytes) + memory.backward_workspace_bytes;
+      kind.returned_bytes += memory.backward_workspace_bytes + memory.released_at_input_grad_bytes;
+      break;
+    case Op::kWeightGrad:
+      kind.taken_bytes += memory.backward_workspace_bytes;
+      kind.returned_bytes += memory.backward_workspace_bytes + whole - memory.released_at_input_grad_bytes;
+      kind.returned_activations += 1;
+      break;
+    default:
+      break;
+  }
+  kind.changes = kind.taken_bytes != 0 || kind.returned_bytes != 0 || kind.taken_activations != 0 ||
+                 kind.returned_activations != 0;
+}
+
+std::vector<bool> stages_with_backward(const Schedule& schedule, const CompiledSchedule& compiled) {
+  std::vector<bool> has_backward(schedule.stages.size(), false);
+  for (const StepKind& kind : compiled.kinds) {
+    for (const Action& action : kind.actions) {
+      if (gives_input_gradient(action.op)) has_backward[action.stage] = true;
+    }
+  }
+  return has_backward;
+}
+
+/// The memory of one rank while its steps pass by. A moment ends when time goes on: what is then held counts.
+struct Holder {
+  SimTime now{0};
+  std::int64_t bytes = 0;
+  std::int64_t peak_bytes = 0;
+  int activations = 0;
+  int peak_activations = 0;
+
+  void move_to(SimTime time) {
+    if (time != now) peak_bytes = std::max(peak_bytes, bytes);
+    now = time;
+  }
+};
+
+}  // namespace
+
+bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs) {
+  if (is_asynchronous(schedule)) return false;
+  return std::ranges::none_of(compiled.kinds, [&](const StepKind& kind) {
+    if (kind.actions.empty()) return false;
+    const Action& action = kind.actions.front();
+    if (action.op >= Op::kOffload) return true;
+    const bool gathers = action.op == Op::kUnshard || action.op == Op::kReshard;
+    return gathers && costs.stages[action.stage].memory.unsharded_bytes != 0;
+  });
+}
+
+std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSchedule& compiled,
+                                      const CostTable& costs, const std::vector<StepCost>& step_costs,
+                                      const StepTimes& times) {
+  std::vector<Holder> holders(schedule.ranks.size());
+  for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
+    const StageMemory& memory = costs.stages[s].memory;
+    holders[schedule.stages[s].rank].bytes += memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes;
+  }
+  const std::vector<bool> has_backward = stages_with_backward(schedule, compiled);
+  std::vector<KindMemory> kinds;
+  for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
+    const StepKind& kind = compiled.kinds[k];
+    KindMemory memory{.rank = kind.rank, .duration = step_costs[k].duration};
+    for (std::size_t i = 0; i < kind.actions.size() && kind.occupies_rank; ++i) {
+      const Action& action = kind.actions[i];
+      add_action(memory, action, kind.recomputed[i], costs.stages[action.stage].memory, has_backward[action.stage]);
+    }
+    kinds.push_back(memory);
+  }
+
+  for (std::size_t i = 0; i < compiled.steps.size(); ++i) {
+    const KindMemory& kind = kinds[compiled.steps[i].kind];
+    if (!kind.changes) continue;
+    Holder& holder = holders[kind.rank];
+    holder.move_to(times.start[i]);
+    holder.bytes += kind.taken_bytes;
+    holder.activations += kind.taken_activations;
+    holder.peak_activations = std::max(holder.peak_activations, holder.activations);
+    holder.move_to(times.start[i] + kind.duration);
+    holder.bytes -= kind.returned_bytes;
+    holder.activations -= kind.returned_activations;
+  }
+  std::vector<RankMemory> ranks;
+  for (Holder& holder : holders) {
+    ranks.push_back(
+        {.peak_bytes = std::max(holder.peak_bytes, holder.bytes), .peak_activations = holder.peak_activations});
+  }
+  return ranks;
+}
+
+}  // namespace plumb
