@@ -55,6 +55,9 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
   app->add_option("--checkpoint", schedule.checkpoint,
                   "which micro-batches are recomputed: never, except_last or always")
       ->check(CLI::IsMember({"never", "except_last", "always"}));
+  app->add_option("--receives", schedule.receives,
+                  "when a receive is posted: early, one action ahead of its consumer, or late, right before it")
+      ->check(CLI::IsMember({"early", "late"}));
   app->add_option("--offload", schedule.offload,
                   "activations that a rank keeps, those needed soonest; the others wait in host memory")
       ->check(CLI::NonNegativeNumber);
@@ -100,6 +103,16 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   add_json(verb, arguments->json);
 }
 
+void add_network(CLI::App* verb, NetworkArguments& network) {
+  verb->add_option("--links", network.links,
+                   "shared: messages and collectives of a model share the cluster's links; private: each has its own")
+      ->check(CLI::IsMember({"shared", "private"}));
+  verb->add_flag("--unfolded", network.unfolded, "simulate every replica, also where one stands for all");
+  verb->add_option("--slow", network.slow, "a rank that computes at a share of its speed, as in rank=17:0.8");
+  verb->add_option("--degrade", network.degrade,
+                   "links that have a share of their capacity left, as in nic:node3=0.5 or nvlink:rank17=0.5");
+}
+
 void add_simulate(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* verb =
@@ -114,6 +127,7 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
                    "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
+  add_network(verb, arguments->network);
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);

@@ -77,10 +77,10 @@ Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& argume
 }
 
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
-  const bool changes = arguments.offload || arguments.shard;
+  const bool changes = arguments.offload || arguments.shard || arguments.receives == "late";
   if (changes && (has_messages(schedule) || arguments.lowering != "plumb")) {
     throw ScheduleError(fmt::format(
-        "{}: --offload and --shard go with a compute order that plumb lowers: {}", schedule.name,
+        "{}: --offload, --shard and --receives go with a compute order that plumb lowers: {}", schedule.name,
         has_messages(schedule) ? "this one has messages already, give one without" : "leave --lowering away"));
   }
   if (has_messages(schedule)) return schedule;
@@ -93,7 +93,8 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
   const Sharding sharding{.gathered_stages = arguments.shard.value_or(0), .prefetch = arguments.prefetch};
   return lower(schedule, {.checkpoint = checkpoint,
                           .offload = arguments.offload,
-                          .data = {.enabled = arguments.shard.has_value(), .zero = 3, .sharding = sharding}});
+                          .data = {.enabled = arguments.shard.has_value(), .zero = 3, .sharding = sharding},
+                          .receives = arguments.receives == "late" ? Receives::kLate : Receives::kEarly});
 }
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {

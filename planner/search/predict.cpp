@@ -17,13 +17,19 @@ Schedule order_of(const TrainingSpec& training, const Layout& layout) {
                                          .group = layout.group});
 }
 
-Schedule lowered_for(const Layout& layout, const Schedule& order) {
-  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}});
+Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
+  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}, .receives = receives});
 }
 
-Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options) {
-  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order)};
-  result.simulation = simulate(result.lowered, result.priced.costs, options);
+Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
+                  const std::optional<NetworkOptions>& network, Receives receives) {
+  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order, receives)};
+  const CostTable& costs = result.priced.costs;
+  result.simulation =
+      network ? simulate(result.lowered, costs,
+                         cluster_network(pricing.cluster(), grid_of(layout), result.lowered, costs, *network), options,
+                         network->replicas)
+              : simulate(result.lowered, costs, options);
   const Simulation& simulation = result.simulation;
   const Seconds step_time = to_seconds(simulation.makespan);
   result.prediction = {

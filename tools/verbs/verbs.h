@@ -55,7 +55,16 @@ struct ScheduleArguments {
   std::optional<int> offload;        ///< activations that a rank keeps; the others wait in host memory
   std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
   bool prefetch = false;             ///< with `shard`: gathered one run of actions ahead
-  bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
+  std::string receives =
+      "early";           ///< when lowered: one action ahead of the consumer (early), or right before it (late)
+  bool lenient = false;  ///< a CSV is read as PyTorch's parser reads it
+};
+
+struct NetworkArguments {
+  std::string links = "shared";      ///< or private: each transfer has its links to itself
+  bool unfolded = false;             ///< every replica is simulated, also where all are alike
+  std::vector<std::string> slow;     ///< rank=17:0.8
+  std::vector<std::string> degrade;  ///< nic:node3=0.5, nvlink:rank17=0.5
 };
 
 struct SimulateArguments {
@@ -63,6 +72,7 @@ struct SimulateArguments {
   QuestionArguments question;  ///< a model on a cluster with a layout; or
   ScheduleArguments schedule;  ///< a schedule
   std::string costs;           ///< with `schedule`
+  NetworkArguments network;
   std::string sends = "buffered";
   std::string trace;
   bool draw = false;
