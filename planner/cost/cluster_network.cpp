@@ -36,7 +36,11 @@ void require_below(int number, int count, std::string_view what) {
 FabricSpec fabric_spec(const ClusterSpec& cluster) {
   FabricSpec spec{.nodes = node_count(cluster),
                   .devices_per_node = cluster.devices_per_node,
-                  .nics_per_node = cluster.devices_per_node};
+                  .hub = cluster.wiring.hub,
+                  .nics_per_node = cluster.devices_per_node,
+                  .leaves = cluster.wiring.leaves,
+                  .nodes_per_leaf = cluster.wiring.nodes_per_leaf,
+                  .oversubscription = cluster.wiring.oversubscription};
   if (cluster.node_link) {
     spec.port_bytes_per_second = cluster.node_link->bytes_per_second * cluster.node_link->efficiency;
     spec.port_latency = cluster.node_link->latency;
@@ -134,6 +138,7 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
     for (Route& route : network.routes) route.uses.clear();
   }
   network.speeds = rank_speeds(grid, options.slow);
+  network.collective_slowdown = cluster.device.collective_slowdown;
   return network;
 }
 

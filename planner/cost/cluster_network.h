@@ -5,8 +5,8 @@
 //                                         {.slow = {parse_slow_rank("rank=17:0.8")}});
 //
 // Device w is world rank w, in nodes of `devices_per_node`; a port per device at the node link's effective rate and a
-// NIC per device at the network's, full bisection between the nodes: the rates at which the cost table prices (cost/
-// collective_price.h), so that what is alone takes its price.
+// NIC per device at the network's, leaves and trunks as the cluster is wired: the rates at which the cost table prices
+// (cost/ collective_price.h), so that what is alone takes its price.
 
 #include <string>
 #include <string_view>

@@ -90,7 +90,9 @@ class EventEngine {
   }
 
  private:
-  std::int32_t action_of(std::int32_t instance) const { return instance % program_.actions; }
+  std::int32_t action_of(std::int32_t instance) const {
+    return instance < program_.actions ? instance : instance % program_.actions;
+  }
   std::int32_t replica_of(std::int32_t instance) const { return instance / program_.actions; }
   EventKind kind(std::int32_t instance) const { return program_.kind[action_of(instance)]; }
   RankState& rank_of(std::int32_t instance) {

@@ -57,7 +57,12 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
                        .dependencies = dependencies(lowered, sends),
                        .joint = joint_reductions(lowered)};
   program.kind.reserve(actions);
+  program.lead.reserve(actions);
+  program.rank.reserve(actions);
   program.alone.reserve(actions);
+  program.latency.reserve(actions);
+  program.rate.reserve(actions);
+  program.arrival.reserve(actions);
 
   std::map<std::pair<Op, int>, const CollectiveFlow*> flows;
   for (const CollectiveFlow& flow : network.collectives) flows.emplace(std::pair(flow.op, flow.stage), &flow);

@@ -18,10 +18,11 @@ bool is_plain(const NetworkSpec& network) {
 
 }  // namespace
 
-ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica) {
+ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes) {
   const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(replica) * program.actions;
   ActionTimes one{.start = {times.start.begin() + first, times.start.begin() + first + program.actions},
                   .end = {times.end.begin() + first, times.end.begin() + first + program.actions}};
+  if (!record_causes) return one;
   one.causes.resize(program.actions);
   std::vector<SimTime> latest(program.actions, SimTime{-1});
   for (const Dependency& dependency : program.dependencies) {
@@ -58,8 +59,9 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   const auto last = static_cast<std::ptrdiff_t>(std::ranges::max_element(times.end) - times.end.begin());
   const SimTime makespan = times.end.empty() ? SimTime{0} : times.end[last];
   const int replica = program.actions == 0 ? 0 : static_cast<int>(last / program.actions);
-  Simulation simulation = simulation_of(lowered, ActionTable(lowered), costs, action_times_of(program, times, replica),
-                                        makespan, options.record_timeline);
+  Simulation simulation = simulation_of(lowered, ActionTable(lowered), costs,
+                                        action_times_of(program, times, replica, options.record_timeline), makespan,
+                                        options.record_timeline);
   simulation.engine = "events";
   simulation.makespan_unshared = unshared;
   simulation.replicas = simulated.replicas;

@@ -23,8 +23,8 @@ enum class Replicas {
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
 
-/// The times of one replica, with the cause of every start (that which came last, in the order of the dependencies
-/// where several came together). What waited for other replicas has the last of its own replica's causes.
-ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica);
+/// The times of one replica; if asked for, with the cause of every start (that which came last, in the order of the
+/// dependencies where several came together). What waited for other replicas has the last of its own replica's causes.
+ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes);
 
 }  // namespace plumb
