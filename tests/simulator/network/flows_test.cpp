@@ -148,6 +148,35 @@ TEST_SUITE("flows") {
     }
   }
 
+  TEST_CASE("what crosses a link over time is what its flows have to carry") {
+    const Scenario scenario = random_scenario(11, 200, 20, 0.05);
+    std::vector<Route> routes;
+    for (const ReferenceFlow& flow : scenario.flows) routes.push_back({.uses = flow.uses, .weight = flow.weight});
+    Flows flows(scenario.capacities, routes);
+    std::vector<double> carried(scenario.capacities.size(), 0.0);
+    std::vector<double> due(scenario.capacities.size(), 0.0);
+    for (std::size_t f = 0; f < scenario.flows.size(); ++f) {
+      const ReferenceFlow& flow = scenario.flows[f];
+      flows.start({.id = static_cast<std::int32_t>(f),
+                   .route = static_cast<std::int32_t>(f),
+                   .cap_bytes_per_second = flow.cap,
+                   .alone = alone_time(flow)},
+                  SimTime{0});
+      for (const LinkUse& use : flow.uses) due[use.link] += use.share * flow.bytes;
+    }
+    SimTime now{0};
+    while (const std::optional<SimTime> end = flows.next_end()) {
+      const std::vector<double> rates = flows.link_rates();
+      for (std::size_t l = 0; l < rates.size(); ++l) carried[l] += rates[l] * to_seconds(*end - now).count();
+      now = *end;
+      flows.take_ended();
+    }
+    for (std::size_t l = 0; l < due.size(); ++l) {
+      // A flow holds its rate to the end of the picosecond in which it ends: 200 of them at 50 GB/s.
+      CHECK(std::abs(carried[l] - due[l]) <= 200 * 50e9 * kPicosecond + 1e-9 * due[l]);
+    }
+  }
+
   TEST_CASE("the same scenario gives the same ends") {
     const Scenario scenario = random_scenario(5, 300, 30, 0.05);
     CHECK(ends_of(scenario) == ends_of(scenario));
