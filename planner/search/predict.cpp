@@ -40,13 +40,19 @@ Schedule order_of(const TrainingSpec& training, const Layout& layout) {
   return make_schedule(layout.schedule, parameters_of(layout, static_cast<int>(microbatches_of(training, layout))));
 }
 
-Schedule lowered_for(const Layout& layout, const Schedule& order) {
-  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}});
+Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
+  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}, .receives = receives});
 }
 
-Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options) {
-  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order)};
-  result.simulation = simulate(result.lowered, result.priced.costs, options);
+Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
+                  const std::optional<NetworkOptions>& network, Receives receives) {
+  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order, receives)};
+  const CostTable& costs = result.priced.costs;
+  result.simulation =
+      network ? simulate(result.lowered, costs,
+                         cluster_network(pricing.cluster(), grid_of(layout), result.lowered, costs, *network), options,
+                         network->replicas)
+              : simulate(result.lowered, costs, options);
   result.prediction = prediction_of(pricing, result.simulation);
   return result;
 }

@@ -1,0 +1,30 @@
+#pragma once
+// The prediction where messages and collectives share links.
+//
+//   Simulation shared = simulate(lowered, costs, network);
+//   shared.engine == "events";  shared.makespan - shared.makespan_unshared   // what sharing costs
+//
+// The compiled engine answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
+// collective slows compute down); then the result is that of simulate() without a network. Otherwise the event engine
+// does, on one replica where all are alike (network/fold.h), on all of them where they are not.
+
+#include "simulator/network/event_engine.h"
+#include "simulator/network/network_spec.h"
+#include "simulator/simulate.h"
+
+namespace plumb {
+
+enum class Replicas {
+  kFolded,    ///< one stands for all where they are alike
+  kUnfolded,  ///< each is simulated
+};
+
+/// Throws as simulate() without a network, and SpecError as check_network().
+Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                    const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
+
+/// The times of one replica; if asked for, with the cause of every start (that which came last, in the order of the
+/// dependencies where several came together). What waited for other replicas has the last of its own replica's causes.
+ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes);
+
+}  // namespace plumb
