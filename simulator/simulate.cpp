@@ -9,6 +9,7 @@
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
+#include "simulator/summary.h"
 #include "traces/statistics.h"
 
 namespace plumb {
@@ -40,7 +41,7 @@ std::vector<RankStatistics> rank_statistics(const CompiledSchedule& compiled, co
   return ranks;
 }
 
-Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory>& memory,
+Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
                      const std::vector<CriticalStep>& critical_path) {
   Timeline timeline{.title = title_of(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
   timeline.ranks.resize(schedule.ranks.size());
@@ -67,33 +68,18 @@ Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, c
   const std::vector<StepCost> by_kind = step_costs(compiled, converted);
   const StepTimes times = step_times(compiled, by_kind);
 
-  Simulation simulation{.makespan = *std::ranges::max_element(times.registers)};
-  const std::vector<RankStatistics> ranks = rank_statistics(compiled, by_kind, times, simulation.makespan);
-  for (const RankStatistics& rank : ranks) {
-    simulation.busy.push_back(rank.busy);
-    simulation.first_start.push_back(rank.first_start);
-    simulation.last_end.push_back(rank.last_end);
-  }
-  const Bubbles bubbles = bubbles_of(ranks, simulation.makespan);
-  simulation.bubble_ratio = bubbles.bubble_ratio;
-  simulation.span_bubble_ratio = bubbles.span_bubble_ratio;
+  const SimTime makespan = *std::ranges::max_element(times.registers);
+  const std::vector<RankStatistics> ranks = rank_statistics(compiled, by_kind, times, makespan);
+  if (!record_timeline && holds_in_issue_order(lowered, compiled, costs))
+    return summary_of(ranks, makespan, peaks_by_rank(lowered, compiled, costs, by_kind, times));
 
-  const bool peaks_suffice = !record_timeline && holds_in_issue_order(lowered, compiled, costs);
-  std::vector<RankMemory> memory;
-  if (peaks_suffice) {
-    memory = peaks_by_rank(lowered, compiled, costs, by_kind, times);
-  } else {
-    const ActionTable table(lowered);
-    const ActionTimes actions = action_times(lowered, table, compiled, converted);
-    memory = memory_by_rank(lowered, table, costs, actions, record_timeline);
-    if (record_timeline) {
-      simulation.critical_path = critical_path(lowered, actions);
-      simulation.timeline = timeline_of(lowered, actions, memory, simulation.critical_path);
-    }
-  }
-  for (const RankMemory& rank : memory) {
-    simulation.peak_memory_bytes.push_back(rank.peak_bytes);
-    simulation.peak_activations.push_back(rank.peak_activations);
+  const ActionTable table(lowered);
+  const ActionTimes actions = action_times(lowered, table, compiled, converted);
+  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, actions, record_timeline);
+  Simulation simulation = summary_of(ranks, makespan, memory);
+  if (record_timeline) {
+    simulation.critical_path = critical_path(lowered, actions);
+    simulation.timeline = timeline_of(lowered, actions, std::move(memory), simulation.critical_path);
   }
   return simulation;
 }

@@ -9,7 +9,7 @@
 // semantics are DESIGN.md section 3 (schedules/README.md), the same that the executor replays.
 
 #include <cstdint>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "schedules/cost_table.h"
@@ -37,6 +37,7 @@ struct Simulation {
   std::vector<int> peak_activations;        ///< [rank] chunks alive at once, from the start of F to the end of B (W)
   std::vector<CriticalStep> critical_path;  ///< first to last; empty without record_timeline
   Timeline timeline;                        ///< empty without record_timeline
+  std::string_view engine = "compiled";     ///< what computed it: "compiled" or "steady state"
 };
 
 /// Throws ScheduleError if the schedule is not valid (without options.validate: if it deadlocks; the cycle is named

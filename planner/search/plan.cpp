@@ -62,7 +62,9 @@ Evaluation evaluate(const Plan& plan, const SimulationOptions& options) {
     return {.infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict)};
   }
   Pricing pricing(plan.model, plan.cluster, plan.training);
-  Evaluation result{.predicted = predict(pricing, plan.layout, order_of(plan), options)};
+  const bool only_sums = !plan.order && !options.record_timeline;
+  Evaluation result{.predicted = only_sums ? predict(pricing, plan.layout, options)
+                                           : predict(pricing, plan.layout, order_of(plan), options)};
   if (const auto shortfall = memory_shortfall(result.predicted->prediction.peak_memory_bytes, plan.cluster.device)) {
     FitAdvisor advisor(pricing, {});
     result.infeasible =

@@ -40,13 +40,14 @@ Schedule lowered_for(const Layout& layout, const Schedule& order);
 
 struct Predicted {
   PricedLayout priced;
-  Schedule lowered;
+  Schedule lowered;  ///< empty where no timeline is asked for and the layout names the order
   Simulation simulation;
   Prediction prediction;
 };
 
 /// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole
-/// run, whose time counts as the step's. Throws as price_layout and simulate do.
+/// run, whose time counts as the step's. The order that the layout names is not made in full where no timeline is asked
+/// for and its steady state is proven (simulator/steady_state.h). Throws as price_layout and simulate do.
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options = {});
 Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options = {});
 

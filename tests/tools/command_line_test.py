@@ -111,6 +111,14 @@ class Planning(CommandLineTest):
         self.assertEqual(len(simulated["ranks"]), plan["layout"]["pp"])
         self.assertAlmostEqual(self.json("trace", "info", trace)["makespan_s"], simulated["makespan_s"], places=12)
 
+    def test_a_long_run_is_told_from_its_steady_state(self):
+        arguments = ("simulate", "--schedule", "1f1b", "-p", 16, "-m", 32768, "--costs", "f=1,i=1,w=1,c=0")
+        simulated = self.json(*arguments)
+        self.assertEqual(simulated["engine"], "steady state")
+        self.assertIsNone(simulated["critical_path"])
+        self.assertEqual(simulated["makespan_s"], 3 * (32768 + 15))  # (m+p-1)(F+B)
+        self.assertEqual(simulated["peak_activations"], list(range(16, 0, -1)))
+
     def test_memory_by_rank_sums_to_the_peak(self):
         for rank in self.json("memory", self.llama_plan())["ranks"]:
             parts = sum(rank[key] for key in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "transient_bytes_at_peak"))
