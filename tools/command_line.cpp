@@ -59,12 +59,10 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
                   "when a receive is posted: early, one action ahead of its consumer, or late, right before it")
       ->check(CLI::IsMember({"early", "late"}));
   app->add_option("--offload", schedule.offload,
-                  "activations that a rank keeps, those needed soonest; the others wait in host memory")
-      ->check(CLI::NonNegativeNumber);
-  CLI::Option* shard = app->add_option("--shard", schedule.shard,
-                                       "parameters are sharded (ZeRO 3, FSDP): stages of a rank that stay gathered "
-                                       "between uses; 0: none")
-                           ->check(CLI::NonNegativeNumber);
+                  "activations that a rank keeps, those needed soonest; the others wait in host memory");
+  CLI::Option* shard = app->add_option(
+      "--shard", schedule.shard,
+      "parameters are sharded (ZeRO 3, FSDP): stages of a rank that stay gathered between uses; 0: none");
   app->add_flag("--prefetch", schedule.prefetch, "with --shard: gather one run of a stage's actions ahead")
       ->needs(shard);
   app->add_option("--lowering", schedule.lowering,

@@ -200,6 +200,7 @@ class Schedules(CommandLineTest):
         self.assertTrue(self.done(*sharded, "--prefetch").find("2UNSHARD") < self.done(*sharded).find("2UNSHARD"))
         self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
         self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload", 1, says=["0EVICT4"])
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["give 0 or more"])
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
 
     def test_pytorchs_lowering_and_lenient_reading(self):
