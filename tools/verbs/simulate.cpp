@@ -82,6 +82,9 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
                                          arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly);
   if (evaluation.predicted) {
     const Predicted& predicted = *evaluation.predicted;
+    if (evaluation.infeasible.empty()) {
+      for (const std::string& note : predicted.priced.notes) print_note(note);
+    }
     const ReportContext context{.tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
                                 .mfu_ratio = predicted.prediction.mfu_ratio,
                                 .has_memory = true,
