@@ -21,7 +21,8 @@ TEST_CASE("sends stand behind their producer, receives one compute action ahead 
                                       "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1OPTIMIZER_STEP"));
 }
 
-TEST_CASE("late receives stand between their consumer and the compute before it, and before the pair that it belongs to") {
+TEST_CASE(
+    "late receives stand between their consumer and the compute before it, and before the pair that it belongs to") {
   const Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1");
   CHECK(lower(schedule, {.receives = Receives::kLate}).ranks ==
         rows("0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1 0OPTIMIZER_STEP\n"
