@@ -9,17 +9,17 @@ namespace {
 
 constexpr std::int32_t kNone = ActionTable::kNone;
 
-/// What one step does: see compiled_schedule.h.
-struct Moments {
-  SimTime start{0};
-  SimTime end{0};
-  SimTime departure{0};
-};
+/// By value: std::max, which takes references, would send both through memory.
+inline SimTime later(SimTime a, SimTime b) {
+  return a < b ? b : a;
+}
+
+/// The recurrence of compiled_schedule.h.
 inline Moments advance(SimTime* registers, const Step& step, const StepCost& cost) {
-  const SimTime start = std::max(registers[cost.from], registers[step.input]);
+  const SimTime start = later(registers[cost.from], registers[step.input]);
   const SimTime end = start + cost.duration;
   registers[cost.to] = end;
-  const SimTime departure = std::max(end, registers[cost.channel]);
+  const SimTime departure = later(end, registers[cost.channel]);
   registers[cost.channel] = departure + cost.occupied;
   registers[step.output] = departure + cost.delivered;
   return {start, end, departure};
@@ -40,7 +40,7 @@ class Recorder {
     const StepKind& kind = compiled_.kinds[step.kind];
     const std::int32_t id = compiled_.action_ids[i];
     const std::int32_t send_id = compiled_.send_ids[i];
-    const Cause cause = later(cost.from, step.input);
+    const Cause cause = cause_of_later(cost.from, step.input);
     const SimTime channel_free = times_[cost.channel];
     const Cause channel_cause = causes_[cost.channel];
     const Moments moments = advance(times_.data(), step, cost);
@@ -66,7 +66,7 @@ class Recorder {
 
  private:
   /// The cause of the later of two registers, of the first where they are equal.
-  Cause later(Register first, Register second) const {
+  Cause cause_of_later(Register first, Register second) const {
     const bool is_second =
         causes_[second].action != kNone && (causes_[first].action == kNone || times_[second] > times_[first]);
     return causes_[is_second ? second : first];
@@ -149,6 +149,14 @@ StepTimes step_times(const CompiledSchedule& compiled, const std::vector<StepCos
   SimTime* start = times.start.data();
   for (const Step& step : compiled.steps) *start++ = advance(registers, step, costs[step.kind]).start;
   return times;
+}
+
+std::vector<Moments> step_moments(const CompiledSchedule& compiled, const std::vector<StepCost>& costs) {
+  std::vector<SimTime> registers(compiled.registers, SimTime{0});
+  std::vector<Moments> moments;
+  moments.reserve(compiled.steps.size());
+  for (const Step& step : compiled.steps) moments.push_back(advance(registers.data(), step, costs[step.kind]));
+  return moments;
 }
 
 ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const CompiledSchedule& compiled,

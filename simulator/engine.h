@@ -40,6 +40,13 @@ struct StepCost {
 /// [kind]. Throws SpecError if an action has no cost.
 std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionCosts& costs);
 
+/// What one step does.
+struct Moments {
+  SimTime start{0};
+  SimTime end{0};        ///< of the compute
+  SimTime departure{0};  ///< of its message; `end` where it sends none
+};
+
 struct StepTimes {
   std::vector<SimTime> start;      ///< [step]
   std::vector<SimTime> registers;  ///< [register] at the end: the largest is the makespan
@@ -47,6 +54,9 @@ struct StepTimes {
 
 /// The times of all steps. `reused` lends its memory to the result, for one who times the same schedule many times.
 StepTimes step_times(const CompiledSchedule& compiled, const std::vector<StepCost>& costs, StepTimes reused = {});
+
+/// [step] as step_times, all of each step.
+std::vector<Moments> step_moments(const CompiledSchedule& compiled, const std::vector<StepCost>& costs);
 
 /// The times of all actions, messages included, and their causes. `table` is the table of `lowered`, of which
 /// `compiled` was made. Throws SpecError if an action has no cost.

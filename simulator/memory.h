@@ -36,6 +36,21 @@ std::vector<RankMemory> memory_by_rank(const Schedule& schedule, const ActionTab
 /// parameters are gathered, no versions are kept. Then one pass over the steps gives the peaks.
 bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs);
 
+/// What a step of one kind takes on its rank at its start and gives back at its end.
+struct KindMemory {
+  bool changes = false;
+  int rank = 0;
+  SimTime duration{0};
+  std::int64_t taken_bytes = 0;
+  std::int64_t returned_bytes = 0;
+  int taken_activations = 0;
+  int returned_activations = 0;
+};
+
+/// [kind of step], for a schedule that holds in issue order.
+std::vector<KindMemory> memory_by_kind(const Schedule& schedule, const CompiledSchedule& compiled,
+                                       const CostTable& costs, const std::vector<StepCost>& step_costs);
+
 /// [rank] the peaks that memory_by_rank gives, without samples. `schedule` must hold in issue order.
 std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSchedule& compiled,
                                       const CostTable& costs, const std::vector<StepCost>& step_costs,

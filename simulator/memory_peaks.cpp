@@ -5,17 +5,6 @@
 namespace plumb {
 namespace {
 
-/// What a step of one kind takes at its start and gives back at its end.
-struct KindMemory {
-  bool changes = false;
-  int rank = 0;
-  SimTime duration{0};
-  std::int64_t taken_bytes = 0;
-  std::int64_t returned_bytes = 0;
-  int taken_activations = 0;
-  int returned_activations = 0;
-};
-
 void add_action(KindMemory& kind, const Action& action, bool recomputed, const StageMemory& memory, bool has_backward) {
   const std::int64_t whole = memory.forward_bytes + memory.recompute_bytes;
   switch (action.op) {
@@ -87,14 +76,8 @@ bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& comp
   });
 }
 
-std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSchedule& compiled,
-                                      const CostTable& costs, const std::vector<StepCost>& step_costs,
-                                      const StepTimes& times) {
-  std::vector<Holder> holders(schedule.ranks.size());
-  for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
-    const StageMemory& memory = costs.stages[s].memory;
-    holders[schedule.stages[s].rank].bytes += memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes;
-  }
+std::vector<KindMemory> memory_by_kind(const Schedule& schedule, const CompiledSchedule& compiled,
+                                       const CostTable& costs, const std::vector<StepCost>& step_costs) {
   const std::vector<bool> has_backward = stages_with_backward(schedule, compiled);
   std::vector<KindMemory> kinds;
   for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
@@ -106,7 +89,18 @@ std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSc
     }
     kinds.push_back(memory);
   }
+  return kinds;
+}
 
+std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSchedule& compiled,
+                                      const CostTable& costs, const std::vector<StepCost>& step_costs,
+                                      const StepTimes& times) {
+  std::vector<Holder> holders(schedule.ranks.size());
+  for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
+    const StageMemory& memory = costs.stages[s].memory;
+    holders[schedule.stages[s].rank].bytes += memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes;
+  }
+  const std::vector<KindMemory> kinds = memory_by_kind(schedule, compiled, costs, step_costs);
   for (std::size_t i = 0; i < compiled.steps.size(); ++i) {
     const KindMemory& kind = kinds[compiled.steps[i].kind];
     if (!kind.changes) continue;

@@ -10,21 +10,32 @@
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
+#include "simulator/steady_state.h"
 
 namespace plumb {
 
-Schedule order_of(const TrainingSpec& training, const Layout& layout) {
-  return make_schedule(layout.schedule, {.ranks = layout.pipeline,
-                                         .microbatches = static_cast<int>(microbatches_of(training, layout)),
-                                         .chunks = layout.chunks,
-                                         .group = layout.group});
-}
-
-Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
-  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}, .receives = receives});
-}
-
 namespace {
+
+ScheduleParameters parameters_of(const Layout& layout, int microbatches) {
+  return {.ranks = layout.pipeline, .microbatches = microbatches, .chunks = layout.chunks, .group = layout.group};
+}
+
+Prediction prediction_of(const Pricing& pricing, const Simulation& simulation) {
+  const Seconds step_time = to_seconds(simulation.makespan);
+  return {.step_time = step_time,
+          .bubble_ratio = simulation.bubble_ratio,
+          .span_bubble_ratio = simulation.span_bubble_ratio,
+          .tokens_per_second = static_cast<double>(tokens_per_step(pricing.training())) / step_time.count(),
+          .mfu_ratio = model_flops_utilization(pricing.model(), pricing.training(), pricing.cluster(), step_time),
+          .peak_memory_bytes = simulation.peak_memory_bytes,
+          .peak_activations = simulation.peak_activations};
+}
+
+/// Micro-batches of an order of the same stages and operations, for prices: a few periods of one that repeats.
+int enough_for_prices(int microbatches, int period) {
+  constexpr int kPeriods = 8;
+  return period == 0 || microbatches / period <= kPeriods ? microbatches : kPeriods * period + microbatches % period;
+}
 
 /// Replicas that are not alike can be too many to simulate one by one: why links are then private; empty where they
 /// need not be. What was asked for by name (slow ranks, degraded links, every replica) is never left out.
@@ -39,6 +50,14 @@ std::string why_private(const Predicted& predicted, const NetworkSpec& network, 
 
 }  // namespace
 
+Schedule order_of(const TrainingSpec& training, const Layout& layout) {
+  return make_schedule(layout.schedule, parameters_of(layout, static_cast<int>(microbatches_of(training, layout))));
+}
+
+Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
+  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}, .receives = receives});
+}
+
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
                   const std::optional<NetworkOptions>& network, Receives receives) {
   Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order, receives)};
@@ -52,23 +71,27 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
     }
   }
   result.simulation = simulate(result.lowered, costs, shared, options, network ? network->replicas : Replicas::kFolded);
-  const Simulation& simulation = result.simulation;
-  const Seconds step_time = to_seconds(simulation.makespan);
-  result.prediction = {
-      .step_time = step_time,
-      .bubble_ratio = simulation.bubble_ratio,
-      .span_bubble_ratio = simulation.span_bubble_ratio,
-      .tokens_per_second = static_cast<double>(tokens_per_step(pricing.training())) / step_time.count(),
-      .mfu_ratio = model_flops_utilization(pricing.model(), pricing.training(), pricing.cluster(), step_time),
-      .peak_memory_bytes = simulation.peak_memory_bytes,
-      .peak_activations = simulation.peak_activations};
+  result.prediction = prediction_of(pricing, result.simulation);
   return result;
 }
 
 Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options) {
-  SimulationOptions trusted = options;
-  trusted.validate = false;  // an order of the catalogue is valid, and lowering keeps it so
-  return predict(pricing, layout, order_of(pricing.training(), layout), trusted);
+  if (options.record_timeline) {
+    SimulationOptions trusted = options;
+    trusted.validate = false;  // an order of the catalogue is valid, and lowering keeps it so
+    return predict(pricing, layout, order_of(pricing.training(), layout), trusted);
+  }
+  const auto order = [&layout](int microbatches) {
+    return make_schedule(layout.schedule, parameters_of(layout, microbatches));
+  };
+  const auto microbatches = static_cast<int>(microbatches_of(pricing.training(), layout));
+  const int period = period_of(layout.schedule, parameters_of(layout, microbatches));
+  Predicted result{.priced = price_layout(pricing, layout, order(enough_for_prices(microbatches, period)))};
+  result.simulation = simulate_repeating(
+      {.lowered = [&](int m) { return lowered_for(layout, order(m)); }, .microbatches = microbatches, .period = period},
+      result.priced.costs, options.sends);
+  result.prediction = prediction_of(pricing, result.simulation);
+  return result;
 }
 
 nlohmann::ordered_json to_json(const Prediction& prediction) {

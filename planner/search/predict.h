@@ -42,15 +42,16 @@ Schedule lowered_for(const Layout& layout, const Schedule& order, Receives recei
 
 struct Predicted {
   PricedLayout priced;
-  Schedule lowered;
+  Schedule lowered;  ///< empty where no timeline is asked for and the layout names the order
   Simulation simulation;
   Prediction prediction;
 };
 
 /// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole
 /// run, whose time counts as the step's. With a network the transfers share its links (cost/cluster_network.h);
-/// without, each has its links to itself, which is quicker to answer: the search's way. Throws as price_layout and
-/// simulate do.
+/// without, each has its links to itself, which is quicker to answer: the search's way. The order that the layout names
+/// is not made in full where no timeline is asked for and its steady state is proven (simulator/steady_state.h). Throws
+/// as price_layout and simulate do.
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options = {},
                   const std::optional<NetworkOptions>& network = std::nullopt, Receives receives = Receives::kEarly);
 Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options = {});

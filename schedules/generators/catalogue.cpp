@@ -46,6 +46,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "any m",
        .bubble = "(p-1)(F+B)",
        .activations = "m",
+       .repeats = false,
        .make = gpipe_schedule},
       {.name = "1f1b",
        .origin = "PipeDream-Flush, Narayanan et al. 2021; DAPPLE, Fan et al. 2021",
@@ -72,6 +73,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-1)(F+B)/v where m >= p",
        .activations = "mv chunks",
        .takes_chunks = true,
+       .repeats = false,
        .make = breadth_first_schedule},
       {.name = "zb-h1",
        .origin = "Qi et al. 2024",
@@ -90,6 +92,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "any m; splits the backward; made for given costs and memory",
        .bubble = "no formula: the synthesis states its lower bound",
        .activations = "at most min(kp, m), k the memory ratio (1, 1.5, 2)",
+       .repeats = false,
        .make = zb_auto_schedule},
       {.name = "izb",
        .origin = "PyTorch's InterleavedZeroBubble, 2024",
@@ -116,12 +119,14 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "any m; asynchronous, stashes weights",
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
+       .repeats = false,
        .make = pipedream_schedule},
       {.name = "pipedream-2bw",
        .origin = "Narayanan et al. 2021 (memory-efficient pipeline-parallel DNN training)",
        .constraint = "batches of p-1 micro-batches or more; asynchronous, two weight versions",
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
+       .repeats = false,
        .make = pipedream_2bw_schedule},
       {.name = "zb-v",
        .origin = "Qi et al. 2024",
@@ -185,6 +190,11 @@ const std::vector<CatalogueEntry>& catalogue() {
        .make = hanayo_schedule},
   };
   return kEntries;
+}
+
+int period_of(std::string_view name, const ScheduleParameters& parameters) {
+  if (!entry_named(name).repeats) return 0;
+  return parameters.group > 0 ? parameters.group : parameters.ranks;
 }
 
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters) {

@@ -23,7 +23,8 @@ struct ScheduleParameters {
   bool vertical_sync = false;  ///< pipedream: a micro-batch sees one version of the weights on every stage
   double memory_ratio = 1;     ///< zb-auto: activations that a rank may hold, in multiples of the ranks; 1 or more
   double released_at_input_grad_ratio = 0;  ///< zb-auto: the share of an activation that I frees already, below 1
-  ChunkCosts costs;                         ///< zb-auto: what it is made for; only F, I, W and the hop latency count
+  ChunkCosts costs;      ///< zb-auto, zb-v, v-half, v-min: what it is made for; only F, I, W and the hop latency count
+  SimTime goal_span{0};  ///< zb-v, v-half, v-min: a span that is short enough; the search for given costs ends there
 };
 
 struct CatalogueEntry {
@@ -36,11 +37,18 @@ struct CatalogueEntry {
   bool takes_chunks = false;     ///< any number of chunks a rank
   int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
+  bool repeats = true;  ///< its middle repeats (period_of)
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 
 /// All of them, in the order of the README's table.
 const std::vector<CatalogueEntry>& catalogue();
+
+/// Micro-batches after which the middle of the schedule of that name repeats: the order for m + period is that for m
+/// with one more period in its middle, once m is some periods long. As many as there are ranks, or as a group of
+/// `interleaved` holds: several periods of the schedules that repeat sooner. 0 where the order grows in several places
+/// (gpipe, bfs), is made anew for each m (zb-auto), or is asynchronous. Throws ScheduleError if there is no such name.
+int period_of(std::string_view name, const ScheduleParameters& parameters);
 
 /// The schedule of that name (case does not matter): compute actions only, and OPTIMIZER_STEPs where it is
 /// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are

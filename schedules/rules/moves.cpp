@@ -1,5 +1,4 @@
-#include <map>
-#include <tuple>
+#include <algorithm>
 
 #include <fmt/format.h>
 
@@ -15,6 +14,12 @@ struct Whereabouts {
   std::int64_t taken_at = -1;     // position of the OFFLOAD or EVICT that has them away
   Op taken_by = Op::kOffload;
 };
+
+bool moves_activations(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::any_of(actions, [](const Action& a) { return takes_away(a.op) || brings_back(a.op); });
+  });
+}
 
 Op return_of(Op taken_by) {
   return taken_by == Op::kOffload ? Op::kReload : Op::kLoad;
@@ -47,11 +52,14 @@ std::string fault_of_taking(const RuleContext& c, const Action& a, const Whereab
 }  // namespace
 
 std::vector<Violation> move_violations(const RuleContext& c) {
+  if (!moves_activations(c.schedule)) return {};
   Findings found;
-  std::map<std::tuple<int, int, int>, Whereabouts> whereabouts;  // (stage, micro-batch, part)
+  const auto microbatches = static_cast<std::size_t>(c.schedule.microbatches);
+  const auto parts = static_cast<std::size_t>(c.table.parts());
+  std::vector<Whereabouts> whereabouts(c.schedule.stages.size() * microbatches * parts);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     if (!has_microbatch(a.op) || is_message(a.op)) return;
-    Whereabouts& at = whereabouts[{a.stage, a.microbatch, a.part}];
+    Whereabouts& at = whereabouts[(a.stage * microbatches + a.microbatch) * parts + a.part];
     if (a.op == Op::kForward) {
       at.made_at = i;
     } else if (takes_away(a.op)) {

@@ -3,7 +3,7 @@
 //
 // The rules are DESIGN.md section 3 as schedules/dependencies.h has them: an action starts when all that it waits for
 // has happened. A message or collective with a route is a flow; its rate changes with whatever shares its links. Where
-// nothing shares, the times are those of the table engine (simulator/engine.h), to the picosecond.
+// nothing shares, the times are those of the compiled engine (simulator/engine.h), to the picosecond.
 
 #include <cstdint>
 #include <vector>

@@ -21,7 +21,7 @@ bool is_plain(const NetworkSpec& network) {
 
 struct Simulated {
   NetworkSpec network;
-  bool plain = false;  ///< the table engine answers
+  bool plain = false;  ///< the compiled engine answers
 };
 
 Simulated what_to_simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
@@ -76,7 +76,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
                     "simulated with shared links: use fewer replicas or micro-batches, or private links",
                     simulated.replicas, actions, kMostSimulatedActions));
   }
-  // The table engine first: it names deadlocks and missing messages, and is what sharing is held against.
+  // The compiled engine first: it names deadlocks and missing messages, and is what sharing is held against.
   SimulationOptions sums_only = options;
   sums_only.record_timeline = false;
   const SimTime unshared = simulate(lowered, costs, sums_only).makespan;
@@ -90,7 +90,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
                                         action_times_of(program, times, replica, options.record_timeline), makespan,
                                         options.record_timeline);
   simulation.engine = "events";
-  simulation.makespan_unshared = unshared;
+  simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;
   simulation.replica = replica;
   return simulation;

@@ -2,9 +2,9 @@
 // The prediction where messages and collectives share links.
 //
 //   Simulation shared = simulate(lowered, costs, network);
-//   shared.engine == "events";  shared.makespan - shared.makespan_unshared   // what sharing costs
+//   shared.engine == "events";  shared.added   // what sharing costs
 //
-// The table engine answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
+// The engine without events answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
 // collective slows compute down); then the result is that of simulate() without a network. Otherwise the event engine
 // does, on one replica where all are alike (network/fold.h), on all of them where they are not.
 
@@ -22,7 +22,7 @@ enum class Replicas {
 /// What the event engine can hold: about 25 bytes for each action of each replica that it simulates.
 inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
 
-/// Actions of all replicas that the event engine would simulate; 0 where the table engine answers. Throws as
+/// Actions of all replicas that the event engine would simulate; 0 where the compiled engine answers. Throws as
 /// check_network().
 std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                Replicas replicas = Replicas::kFolded);

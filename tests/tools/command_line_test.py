@@ -111,6 +111,14 @@ class Planning(CommandLineTest):
         self.assertEqual(len(simulated["ranks"]), plan["layout"]["pp"])
         self.assertAlmostEqual(self.json("trace", "info", trace)["makespan_s"], simulated["makespan_s"], places=12)
 
+    def test_a_long_run_is_told_from_its_steady_state(self):
+        arguments = ("simulate", "--schedule", "1f1b", "-p", 16, "-m", 32768, "--costs", "f=1,i=1,w=1,c=0")
+        simulated = self.json(*arguments)
+        self.assertEqual(simulated["engine"], "steady state")
+        self.assertIsNone(simulated["critical_path"])
+        self.assertEqual(simulated["makespan_s"], 3 * (32768 + 15))  # (m+p-1)(F+B)
+        self.assertEqual(simulated["peak_activations"], list(range(16, 0, -1)))
+
     def test_memory_by_rank_sums_to_the_peak(self):
         for rank in self.json("memory", self.llama_plan())["ranks"]:
             parts = sum(rank[key] for key in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "transient_bytes_at_peak"))
@@ -159,7 +167,7 @@ class Schedules(CommandLineTest):
         self.assertEqual(shared["engine"], "events")
         self.assertGreater(shared["makespan_s"], shared["makespan_unshared_s"])
         private = self.json(*layout, "--links", "private")
-        self.assertEqual(private["engine"], "table")
+        self.assertEqual(private["engine"], "compiled")
         self.assertEqual(private["makespan_s"], shared["makespan_unshared_s"])
         unfolded = self.json(*layout, "--unfolded")
         self.assertEqual(unfolded["simulated_replicas"], 16)
@@ -374,6 +382,21 @@ class Running(CommandLineTest):
         difference = sum(c["predicted_s"] - c["measured_s"] for c in answer["causes"])
         self.assertAlmostEqual(difference, answer["step_time"]["predicted_s"] - answer["step_time"]["measured_s"], places=9)
         self.assertEqual(self.json("trace", "info", trace)["source"], "measured")
+
+    def test_a_plan_replays_other_schedules_with_the_same_loss(self):
+        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
+        own = self.json("run", plan, "--steps", 4)
+        self.assertEqual(own["peak_host_bytes"], [0, 0])
+        moved = self.json("run", plan, "--steps", 4, "--schedule", "gpipe", "--offload", 1)
+        self.assertEqual(moved["losses"], own["losses"])  # both add gradients in the order of the micro-batches
+        self.assertGreater(moved["peak_host_bytes"][0], 0)
+        order = self.folder / "order.txt"
+        self.done("schedule", "make", "bfs", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--shard", 1, "-o", order)
+        for schedule in (("seq1f1b", "--slices", 3), ("zb-h1", "--checkpoint", "always"), (order,)):
+            losses = self.json("run", plan, "--steps", 4, "--schedule", *schedule)["losses"]
+            self.assertAlmostEqual(losses[-1], own["losses"][-1], delta=1e-4 * own["losses"][-1])
+        self.refused(1, "run", plan, "--schedule", "1f1b", "-m", 5, says=["5 micro-batches", "4"])
+        self.refused(1, "run", plan, "--offload", 1, says=["--schedule"])
 
     def test_what_the_backend_cannot_run_is_refused(self):
         self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])

@@ -4,9 +4,11 @@
 #include "planner/cost/cluster_network.h"
 #include "planner/search/plan.h"
 #include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 #include "simulator/network/simulate_network.h"
 #include "simulator/simulate.h"
+#include "simulator/steady_state.h"
 #include "tools/console.h"
 #include "tools/costs_option.h"
 #include "tools/files.h"
@@ -56,8 +58,43 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
+/// A rank's micro-batches, over all ranks, from which on a timeline is made only for --trace and --draw.
+constexpr std::int64_t kLongRun = 500'000;
+
+/// The period of a schedule that is worth no timeline unless asked for; 0 for others.
+int period_of_long_run(const SimulateArguments& arguments) {
+  const ScheduleArguments& schedule = arguments.schedule;
+  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking" ||
+                              !arguments.network.slow.empty() || !arguments.network.degrade.empty();
+  const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
+  if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
+  return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group});
+}
+
+/// From the steady state of a shorter schedule where that is proven.
+int simulate_long_run(const SimulateArguments& arguments, const CostsOption& costs, int period) {
+  const auto order = [&](int microbatches) {
+    ScheduleArguments shorter = arguments.schedule;
+    shorter.microbatches = microbatches;
+    return schedule_input(shorter, costs.chunk);
+  };
+  const Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
+  const Simulation simulation =
+      simulate_repeating({.lowered = [&](int m) { return lowered_input(order(m), arguments.schedule); },
+                          .microbatches = arguments.schedule.microbatches,
+                          .period = period},
+                         costs_for(costs, first_periods), options_of(arguments).sends);
+  print_note(fmt::format("engine: {}; no timeline and no critical path of so long a run: ask for --trace or --draw",
+                         simulation.engine));
+  report(simulation, {.unit = costs.unit, .unit_given = arguments.costs.find("unit=") != std::string::npos},
+         fmt::format("{} p={} m={}", first_periods.name, first_periods.ranks.size(), arguments.schedule.microbatches),
+         arguments);
+  return kDone;
+}
+
 int simulate_schedule(const SimulateArguments& arguments) {
   const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
+  if (const int period = period_of_long_run(arguments); period > 0) return simulate_long_run(arguments, costs, period);
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
   const Schedule lowered = lowered_input(order, arguments.schedule);
   if (arguments.sends == "blocking") {

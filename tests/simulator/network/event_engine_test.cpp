@@ -26,7 +26,7 @@ void require_equal_times(const Schedule& schedule, const CostTable& costs, const
 }  // namespace
 
 TEST_SUITE("event_engine") {
-  TEST_CASE("where no two transfers share a link the times are the table engine's, over the catalogue") {
+  TEST_CASE("where no two transfers share a link the times are the compiled engine's, over the catalogue") {
     struct Shape {
       int ranks, microbatches, chunks;
     };

@@ -1,4 +1,4 @@
-#include "simulator/step_kinds.h"
+#include "simulator/compile/step_kinds.h"
 
 #include <algorithm>
 

@@ -1,0 +1,83 @@
+#pragma once
+// What runs beside the compute, in the dry run: UNSHARD and RESHARD, REDUCE_GRAD, by itself or together with those of a
+// stage's copies, OFFLOAD and RELOAD, EVICT and LOAD. Each operation has a channel of its own on every rank.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "schedules/joint_reductions.h"
+#include "schedules/schedule.h"
+#include "simulator/compile/own_inputs.h"
+#include "simulator/compile/step_writer.h"
+#include "simulator/compile/turns.h"
+#include "simulator/compile/units.h"
+
+namespace plumb {
+
+class BesideCompute {
+ public:
+  /// All outlive it.
+  BesideCompute(const Schedule& schedule, const ActionIds& ids, const Units& units, OwnInputs& own, StepWriter& writer,
+                Turns& turns);
+
+  void issue(int rank, const Action& action, std::int32_t id);
+
+  /// The end of a reduction for which an OPTIMIZER_STEP waits and which cannot start yet; null if there is none.
+  const Register* missing_reduction(const Action& compute) const;
+
+  /// Appends the registers that a compute action has to wait for; they need not be waited for again on its rank.
+  void take_inputs(const Action& compute, std::vector<Register>& inputs);
+
+  /// True if no REDUCE_GRAD waits for copies.
+  bool empty() const { return queues_.empty(); }
+
+ private:
+  struct RankState {
+    Register unshards = kZeroRegister;    ///< its channel of UNSHARD
+    Register reductions = kZeroRegister;  ///< its channel of REDUCE_GRAD
+    std::array<Register, 4> moves{};      ///< its channels of OFFLOAD, RELOAD, EVICT and LOAD
+    Register horizon = kZeroRegister;     ///< the latest end of what nobody waits for
+  };
+  struct StageState {
+    Register parameters = kZeroRegister;  ///< the end of its last UNSHARD
+    bool must_gather = false;             ///< no compute action has waited for `parameters` yet
+    Register reduction = kZeroRegister;   ///< the end of its last REDUCE_GRAD
+    bool must_reduce = false;             ///< no OPTIMIZER_STEP has waited for `reduction` yet
+    int reductions_under_way = 0;         ///< issued, and waiting for copies
+    Register joint = kZeroRegister;       ///< when the stage is ready for a collective of copies
+  };
+  /// Where activations are on their way out and back: registers, zero while they are not.
+  struct MovedUnit {
+    std::array<Register, 2> gone{};  ///< the ends of OFFLOAD and EVICT
+    std::array<Register, 2> back{};  ///< the ends of RELOAD and LOAD
+  };
+  /// A REDUCE_GRAD that is issued and waits for those of the stage's copies.
+  struct WaitingReduction {
+    Action action;
+    Register issued = kZeroRegister;
+  };
+
+  void collective(int rank, const Action& action, std::int32_t id, Register& channel, Register end, Reason reason);
+  void drop(int rank, const Action& action, std::int32_t id);
+  void move(int rank, const Action& action, std::int32_t id);
+  void reduce(int rank, const Action& action, std::int32_t id);
+  void reduce_together(const std::vector<std::int32_t>& members);
+  void join_copies(const std::vector<Action>& copies, Register latest);
+
+  const Schedule& schedule_;
+  const Units& units_;
+  OwnInputs& own_;
+  StepWriter& writer_;
+  Turns& turns_;
+  JointReductions joint_;
+  ReductionQueues queues_;
+  std::vector<RankState> ranks_;
+  std::vector<StageState> stages_;
+  std::vector<MovedUnit> moved_;                                 ///< [unit]; empty until activations move
+  std::map<std::int32_t, WaitingReduction> waiting_reductions_;  ///< by action id
+  Register latest_copy_ = kZeroRegister;
+};
+
+}  // namespace plumb

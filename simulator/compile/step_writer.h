@@ -1,0 +1,45 @@
+#pragma once
+// Writes the steps of a compiled schedule, and gives out its registers.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/action_table.h"
+#include "simulator/compile/step_kinds.h"
+#include "simulator/compiled_schedule.h"
+
+namespace plumb {
+
+class StepWriter {
+ public:
+  /// Throws ScheduleError as StepKinds does.
+  StepWriter(const Schedule& schedule, Sends sends);
+
+  StepKinds& kinds() { return kinds_; }
+  Sends sends() const { return compiled_.sends; }
+
+  Register new_register() { return compiled_.registers++; }
+  /// The register itself, or a new one where there is none yet.
+  Register held(Register known) { return known == kZeroRegister ? new_register() : known; }
+  /// A register for a while. The last one given back comes first: few are in use, and those are in the cache.
+  Register take_register();
+  void give_back(Register taken) { free_.push_back(taken); }
+
+  /// One more step, at whose start an action starts and with which a send departs, if any.
+  void add(const Step& step, std::int32_t action = ActionTable::kNone, std::int32_t send = ActionTable::kNone);
+  /// As add, for the steps of compute actions.
+  void add_compute(int rank, const Step& step, std::int32_t action, std::int32_t send);
+
+  /// A register with the latest of several; the zero register for none.
+  Register join(const std::vector<Register>& inputs);
+
+  CompiledSchedule take();
+
+ private:
+  StepKinds kinds_;
+  CompiledSchedule compiled_;
+  std::vector<Register> free_;
+  Register joined_ = kZeroRegister;
+};
+
+}  // namespace plumb
