@@ -6,7 +6,10 @@
 #include "schedules/validate.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
+#include "simulator/memory.h"
 #include "simulator/simulation_of.h"
+#include "simulator/summary.h"
+#include "traces/statistics.h"
 
 namespace plumb {
 namespace {
@@ -38,13 +41,13 @@ Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, c
   const StepTimes times = step_times(compiled, by_kind);
 
   const SimTime makespan = *std::ranges::max_element(times.registers);
-  if (record_timeline || !holds_in_issue_order(lowered, compiled, costs)) {
-    const ActionTable table(lowered);
-    const ActionTimes actions = action_times(lowered, table, compiled, converted);
-    return simulation_of(lowered, table, costs, actions, makespan, record_timeline);
+  if (!record_timeline && holds_in_issue_order(lowered, compiled, costs)) {
+    return summary_of(rank_statistics(compiled, by_kind, times, makespan), makespan,
+                      peaks_by_rank(lowered, compiled, costs, by_kind, times));
   }
-  return sums_of(makespan, rank_statistics(compiled, by_kind, times, makespan),
-                 peaks_by_rank(lowered, compiled, costs, by_kind, times));
+  const ActionTable table(lowered);
+  const ActionTimes actions = action_times(lowered, table, compiled, converted);
+  return simulation_of(lowered, table, costs, actions, makespan, record_timeline);
 }
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {

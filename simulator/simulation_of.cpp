@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "simulator/memory.h"
+#include "simulator/summary.h"
+#include "traces/statistics.h"
+
 namespace plumb {
 namespace {
 
@@ -55,27 +59,10 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
 
 }  // namespace
 
-Simulation sums_of(SimTime makespan, const std::vector<RankStatistics>& ranks, const std::vector<RankMemory>& memory) {
-  Simulation simulation{.makespan = makespan, .makespan_unshared = makespan};
-  for (const RankStatistics& rank : ranks) {
-    simulation.busy.push_back(rank.busy);
-    simulation.first_start.push_back(rank.first_start);
-    simulation.last_end.push_back(rank.last_end);
-  }
-  const Bubbles bubbles = bubbles_of(ranks, makespan);
-  simulation.bubble_ratio = bubbles.bubble_ratio;
-  simulation.span_bubble_ratio = bubbles.span_bubble_ratio;
-  for (const RankMemory& rank : memory) {
-    simulation.peak_memory_bytes.push_back(rank.peak_bytes);
-    simulation.peak_activations.push_back(rank.peak_activations);
-  }
-  return simulation;
-}
-
 Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
                          const ActionTimes& times, SimTime makespan, bool record_timeline) {
   std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, record_timeline);
-  Simulation simulation = sums_of(makespan, rank_statistics(lowered, times, makespan), memory);
+  Simulation simulation = summary_of(rank_statistics(lowered, times, makespan), makespan, memory);
   if (record_timeline) {
     simulation.critical_path = critical_path(lowered, times);
     simulation.timeline = timeline_of(lowered, times, std::move(memory), simulation.critical_path);

@@ -8,7 +8,7 @@
 #include "simulator/compiled_schedule.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
-#include "simulator/simulation_of.h"
+#include "simulator/summary.h"
 
 namespace plumb {
 namespace {
@@ -174,7 +174,7 @@ Attempt attempt(const RepeatingSchedule& repeating, int microbatches, const Cost
   StepTimes starts;
   for (const Moments& moment : moments) starts.start.push_back(moment.start);
   Simulation simulation =
-      sums_of(times.makespan, times.ranks, peaks_by_rank(schedule, compiled, costs, by_kind, starts));
+      summary_of(times.ranks, times.makespan, peaks_by_rank(schedule, compiled, costs, by_kind, starts));
   simulation.engine = "steady state";
   return {.simulation = std::move(simulation)};
 }

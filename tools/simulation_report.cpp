@@ -73,8 +73,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
   return {
       {"step_time_s", seconds(simulation.makespan)},
       {"makespan_s", seconds(simulation.makespan)},
-      {"engine", simulation.engine},
-      {"makespan_unshared_s", seconds(simulation.makespan_unshared)},
+      {"makespan_unshared_s", seconds(simulation.makespan - simulation.added)},
       {"simulated_replicas", simulation.replicas},
       {"replica", simulation.replica},
       {"bubble_ratio", simulation.bubble_ratio},
@@ -100,8 +99,8 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
                         time_of(seconds(simulation.makespan) / context.optimizer_steps));
   text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio,
                       100 * simulation.span_bubble_ratio);
-  if (simulation.makespan != simulation.makespan_unshared) {
-    const double longer = seconds(simulation.makespan) / seconds(simulation.makespan_unshared) - 1;
+  if (simulation.added != SimTime{0}) {
+    const double longer = seconds(simulation.added) / seconds(simulation.makespan - simulation.added);
     text += fmt::format(", {:+.3g} % by shared links or slow ranks", 100 * longer);
   }
   text += fmt::format(", {} engine", simulation.engine);

@@ -63,7 +63,13 @@ Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const Ne
     return {.infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict)};
   }
   Pricing pricing(plan.model, plan.cluster, plan.training);
-  Evaluation result{.predicted = predict(pricing, plan.layout, order_of(plan), options, network, receives)};
+  // A long run is told from its steady state, which knows no shared links.
+  constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
+  const std::int64_t size = microbatches_of(plan.training, plan.layout) * plan.layout.pipeline;
+  const bool plain = network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty();
+  const bool only_sums = !plan.order && !options.record_timeline && size >= kLongRun && plain;
+  Evaluation result{.predicted = only_sums ? predict(pricing, plan.layout, options)
+                                           : predict(pricing, plan.layout, order_of(plan), options, network, receives)};
   if (const auto shortfall = memory_shortfall(result.predicted->prediction.peak_memory_bytes, plan.cluster.device)) {
     FitAdvisor advisor(pricing, {});
     result.infeasible =

@@ -1,6 +1,7 @@
 #include "simulator/network/network_spec.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 
@@ -23,6 +24,8 @@ using RateOfChannel = std::map<std::pair<Op, std::int32_t>, double>;
 
 void raise(RateOfChannel& rates, Op op, std::int32_t route, double rate) {
   if (route == kNoRoute || rate <= 0) return;
+  require(std::isfinite(rate),
+          fmt::format("{} has a route, but the cost table gives its link no bandwidth: give one", op_name(op)));
   double& most = rates[{op, route}];
   most = std::max(most, rate);
 }

@@ -57,7 +57,8 @@ void check_network(const NetworkSpec& network, const Schedule& schedule);
 
 /// The same network with only the links that can hold a flow back: those for which all channels together can ask more
 /// than the capacity. A channel carries one transfer at a time. Where none is left no two transfers of the schedule can
-/// slow each other down, and every one of them takes its own time. `network` has passed check_network.
+/// slow each other down, and every one of them takes its own time. `network` has passed check_network. Throws SpecError
+/// if a message with a route has an unlimited rate.
 NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs);
 
 /// True if any message or collective crosses a link.

@@ -4,7 +4,10 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "schedules/action_table.h"
+#include "schedules/error.h"
 #include "simulator/network/fold.h"
 #include "simulator/simulation_of.h"
 
@@ -14,6 +17,21 @@ namespace {
 bool is_plain(const NetworkSpec& network) {
   const auto is_normal = [](double speed) { return speed == 1.0; };
   return !has_routes(network) && network.collective_slowdown == 0 && std::ranges::all_of(network.speeds, is_normal);
+}
+
+struct Simulated {
+  NetworkSpec network;
+  bool plain = false;  ///< the compiled engine answers
+};
+
+Simulated what_to_simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                           Replicas replicas) {
+  check_network(network, lowered);
+  NetworkSpec limiting = with_limiting_links(network, lowered, costs);
+  if (replicas == Replicas::kUnfolded) return {.network = std::move(limiting)};
+  if (is_plain(limiting)) return {.network = std::move(limiting), .plain = true};
+  std::optional<NetworkSpec> fold = folded(limiting, static_cast<int>(lowered.stages.size()));
+  return {.network = fold ? std::move(*fold) : std::move(limiting)};
 }
 
 }  // namespace
@@ -40,20 +58,29 @@ ActionTimes action_times_of(const EventProgram& program, const EventTimes& times
   return one;
 }
 
+std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                               Replicas replicas) {
+  const Simulated simulated = what_to_simulate(lowered, costs, network, replicas);
+  return simulated.plain ? 0 : action_count(lowered) * simulated.network.replicas;
+}
+
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options, Replicas replicas) {
-  check_network(network, lowered);
+  const Simulated asked = what_to_simulate(lowered, costs, network, replicas);
+  if (asked.plain) return simulate(lowered, costs, options);
+  const NetworkSpec& simulated = asked.network;
+  const std::int64_t actions = action_count(lowered) * simulated.replicas;
+  if (actions > kMostSimulatedActions) {
+    throw SpecError(
+        fmt::format("{} replicas that are not alike have {} actions together, more than the {} that can be "
+                    "simulated with shared links: use fewer replicas or micro-batches, or private links",
+                    simulated.replicas, actions, kMostSimulatedActions));
+  }
   // The compiled engine first: it names deadlocks and missing messages, and is what sharing is held against.
-  const NetworkSpec limiting = with_limiting_links(network, lowered, costs);
-  const bool fold = replicas == Replicas::kFolded;
-  if (fold && is_plain(limiting)) return simulate(lowered, costs, options);
   SimulationOptions sums_only = options;
   sums_only.record_timeline = false;
   const SimTime unshared = simulate(lowered, costs, sums_only).makespan;
 
-  std::optional<NetworkSpec> one;
-  if (fold) one = folded(limiting, static_cast<int>(lowered.stages.size()));
-  const NetworkSpec& simulated = one ? *one : limiting;
   const EventProgram program = event_program(lowered, costs, simulated, options.sends);
   const EventTimes times = event_times(lowered, program, simulated, options.sends);
   const auto last = static_cast<std::ptrdiff_t>(std::ranges::max_element(times.end) - times.end.begin());
@@ -63,7 +90,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
                                         action_times_of(program, times, replica, options.record_timeline), makespan,
                                         options.record_timeline);
   simulation.engine = "events";
-  simulation.makespan_unshared = unshared;
+  simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;
   simulation.replica = replica;
   return simulation;

@@ -2,9 +2,9 @@
 // The prediction where messages and collectives share links.
 //
 //   Simulation shared = simulate(lowered, costs, network);
-//   shared.engine == "events";  shared.makespan - shared.makespan_unshared   // what sharing costs
+//   shared.engine == "events";  shared.added   // what sharing costs
 //
-// The compiled engine answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
+// The engine without events answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
 // collective slows compute down); then the result is that of simulate() without a network. Otherwise the event engine
 // does, on one replica where all are alike (network/fold.h), on all of them where they are not.
 
@@ -19,7 +19,16 @@ enum class Replicas {
   kUnfolded,  ///< each is simulated
 };
 
-/// Throws as simulate() without a network, and SpecError as check_network().
+/// What the event engine can hold: about 25 bytes for each action of each replica that it simulates.
+inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
+
+/// Actions of all replicas that the event engine would simulate; 0 where the compiled engine answers. Throws as
+/// check_network().
+std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                               Replicas replicas = Replicas::kFolded);
+
+/// Throws as simulate() without a network, SpecError as check_network(), and if there are more than
+/// kMostSimulatedActions to simulate.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
 

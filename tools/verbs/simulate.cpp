@@ -64,7 +64,8 @@ constexpr std::int64_t kLongRun = 500'000;
 /// The period of a schedule that is worth no timeline unless asked for; 0 for others.
 int period_of_long_run(const SimulateArguments& arguments) {
   const ScheduleArguments& schedule = arguments.schedule;
-  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking";
+  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking" ||
+                              !arguments.network.slow.empty() || !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
   return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group});
@@ -118,6 +119,9 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
                                          arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly);
   if (evaluation.predicted) {
     const Predicted& predicted = *evaluation.predicted;
+    if (evaluation.infeasible.empty()) {
+      for (const std::string& note : predicted.priced.notes) print_note(note);
+    }
     const ReportContext context{.tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
                                 .mfu_ratio = predicted.prediction.mfu_ratio,
                                 .has_memory = true,

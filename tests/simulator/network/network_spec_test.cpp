@@ -33,6 +33,16 @@ TEST_SUITE("network_spec") {
     CHECK(!has_routes(with_limiting_links(one_trunk(schedule, 1), schedule, whole_costs(2, 1, 2))));
   }
 
+  TEST_CASE("a message over a shared link needs a rate of its own") {
+    const Schedule schedule = lowered("1f1b", 2, 4);
+    CostTable costs = byte_costs(schedule);
+    costs.default_link = {};
+    CHECK_THROWS_WITH_AS(
+        with_limiting_links(one_trunk(schedule, 1e9), schedule, costs),
+        "the network of the simulation: SEND_F has a route, but the cost table gives its link no bandwidth: give one",
+        SpecError);
+  }
+
   TEST_CASE("routes keep the links that limit and lose the others") {
     const Schedule schedule = lowered("1f1b", 2, 4);
     NetworkSpec network = one_trunk(schedule, 1e9);

@@ -1,0 +1,16 @@
+#pragma once
+// What a simulation adds up to.
+
+#include <vector>
+
+#include "simulator/memory.h"
+#include "simulator/simulate.h"
+#include "traces/statistics.h"
+
+namespace plumb {
+
+/// A Simulation with its sums: times and bubbles of [rank] `ranks`, peaks of [rank] `memory`.
+Simulation summary_of(const std::vector<RankStatistics>& ranks, SimTime makespan,
+                      const std::vector<RankMemory>& memory);
+
+}  // namespace plumb
