@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "schedules/action_table.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -31,6 +32,9 @@ void check_numbers(const RunSpec& spec) {
   require(grid.data >= 1 && grid.pipeline >= 1, "a grid has at least one replica and one pipeline rank");
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
+  const int slices = ActionTable(spec.schedule).parts();
+  require(spec.sequence >= slices,
+          fmt::format("sequences of {} tokens cannot be cut into {} slices: give longer ones", spec.sequence, slices));
   require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
 }
 

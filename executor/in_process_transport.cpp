@@ -27,9 +27,9 @@ void add_up(const std::vector<std::span<float>>& values) {
 }  // namespace
 
 std::string to_text(const Channel& channel, const MessageTag& tag) {
-  return fmt::format("{} of stage {}, micro-batch {}, from rank {} to rank {}",
+  return fmt::format("{} of stage {}, micro-batch {}{}, from rank {} to rank {}",
                      channel.kind == MessageKind::kActivation ? "activation" : "gradient", tag.stage, tag.microbatch,
-                     channel.source, channel.destination);
+                     tag.slice > 0 ? fmt::format(", slice {}", tag.slice) : "", channel.source, channel.destination);
 }
 
 /// One end of a message: a send with its payload, or a receive with its destination.
@@ -198,6 +198,17 @@ TransferTimes InProcessTransport::wait_sum(const TicketPtr& ticket) {
     return "rank " + missing + " to join a sum";
   });
   return seat.sum->times;
+}
+
+Tensor InProcessTransport::copy_to(int rank, const Tensor& tensor) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (index >= options_.pools.size())
+    throw RunError(fmt::format("there is no memory of rank {} to copy to: give the transport the ranks' pools", rank));
+  Tensor copy = options_.pools[index]->take_copy(tensor);
+  const std::lock_guard lock(mutex_);
+  require_running();
+  ++moves_;
+  return copy;
 }
 
 void InProcessTransport::abort(const std::string& reason) {

@@ -19,7 +19,9 @@ namespace plumb {
 struct InProcessOptions {
   int ranks = 1;
   Sends sends = Sends::kBuffered;
-  Seconds watchdog{60};  ///< a wait during which nothing moves for this long, on any rank, is an error
+  Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on any rank, is an error
+  std::vector<TensorPool*> pools;  ///< [rank] where copy_to makes its copies; empty: it is not asked for. They outlive
+                                   ///< the transport.
 };
 
 class InProcessTransport : public Transport {
@@ -32,6 +34,7 @@ class InProcessTransport : public Transport {
   TransferTimes wait_sent(const TicketPtr& send) override;
   TicketPtr sum(const SumGroup& group, int rank, std::span<float> values) override;
   TransferTimes wait_sum(const TicketPtr& sum) override;
+  Tensor copy_to(int rank, const Tensor& tensor) override;
   void abort(const std::string& reason) override;
 
  private:

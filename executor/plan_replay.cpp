@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "executor/replay.h"
+#include "schedules/action_table.h"
 #include "schedules/error.h"
 #include "schedules/validate.h"
 
@@ -17,13 +18,6 @@ namespace {
 void require_supported(const Schedule& schedule, const ProcessGrid& grid) {
   for (const std::vector<Action>& actions : schedule.ranks)
     for (const Action& action : actions) {
-      if (action.op == Op::kOffload || action.op == Op::kReload || action.op == Op::kEvict || action.op == Op::kLoad)
-        refuse(schedule, fmt::format("{} moves activations away, which this executor does not do; remove those actions",
-                                     to_text(action)));
-      if (action.part != 0 && has_microbatch(action.op))
-        refuse(schedule,
-               fmt::format("{} is a slice of a sequence, which this executor does not do; use whole micro-batches",
-                           to_text(action)));
       if ((action.op == Op::kUnshard || action.op == Op::kReshard) && grid.data > 1)
         refuse(schedule,
                fmt::format("{} shards parameters over {} replicas, which this executor does not do; lower with "
@@ -115,7 +109,11 @@ ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::ve
     refuse(lowered,
            fmt::format("it is for {} pipeline ranks and the grid has {}", lowered.ranks.size(), grid.pipeline));
   require_supported(lowered, grid);
-  ReplayPlan plan{.schedule = lowered, .grid = grid, .tied = std::move(tied), .neighbors = stage_neighbors(lowered)};
+  ReplayPlan plan{.schedule = lowered,
+                  .grid = grid,
+                  .tied = std::move(tied),
+                  .neighbors = stage_neighbors(lowered),
+                  .slices = ActionTable(lowered).parts()};
   require_lowered(lowered, plan.neighbors);
   for (const TiedStages& stages : plan.tied) require_tied_order(lowered, stages);
   plan.sums_gradients = places_of_sums(lowered, grid);

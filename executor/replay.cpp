@@ -1,6 +1,6 @@
 #include "executor/replay.h"
 
-#include <cassert>
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -30,11 +30,13 @@ class Replay {
         seat_(seat),
         origin_(origin),
         actions_(plan.schedule.ranks[static_cast<std::size_t>(seat.pipeline_rank)]),
-        microbatches_(static_cast<std::size_t>(plan.schedule.microbatches)),
-        arrived_activations_(plan.schedule.stages.size() * microbatches_),
+        slices_(static_cast<std::size_t>(plan.slices)),
+        per_stage_(static_cast<std::size_t>(plan.schedule.microbatches) * slices_),
+        arrived_activations_(plan.schedule.stages.size() * per_stage_),
         arrived_gradients_(arrived_activations_.size()),
         leaving_activations_(arrived_activations_.size()),
         leaving_gradients_(arrived_activations_.size()),
+        away_(arrived_activations_.size()),
         sums_(plan.schedule.stages.size()) {}
 
   RankTimeline run() {
@@ -79,17 +81,19 @@ class Replay {
       case Op::kInputGrad:
         return backward(action);
       case Op::kWeightGrad:
-        return compute([&] { stage(action.stage).weight_grad(action.microbatch); });
+        return compute([&] { stage(action.stage).weight_grad(slice_of(action)); });
       case Op::kRecompute:
-        return compute([&] { stage(action.stage).recompute(action.microbatch); });
+        return compute([&] { stage(action.stage).recompute(slice_of(action)); });
       case Op::kSendActivation:
         return send(action, leaving_activations_, plan_.neighbors.successor);
       case Op::kSendGradient:
         return send(action, leaving_gradients_, plan_.neighbors.predecessor);
       case Op::kRecvActivation:
-        return receive(action, arrived_activations_, plan_.neighbors.predecessor, stage(action.stage).input_elements());
+        return receive(action, arrived_activations_, plan_.neighbors.predecessor,
+                       stage(action.stage).input_elements(action.part));
       case Op::kRecvGradient:
-        return receive(action, arrived_gradients_, plan_.neighbors.successor, stage(action.stage).output_elements());
+        return receive(action, arrived_gradients_, plan_.neighbors.successor,
+                       stage(action.stage).output_elements(action.part));
       case Op::kOptimizerStep:
         return optimizer_step(action.stage);
       case Op::kReduceGrad:  // joined where plan_.sums_gradients says; with one copy there is nothing to sum
@@ -97,17 +101,18 @@ class Replay {
       case Op::kReshard:
         return;
       case Op::kOffload:
-      case Op::kReload:
       case Op::kEvict:
+        return compute([&] { take_away(action); });
+      case Op::kReload:
       case Op::kLoad:
-        assert(false && "plan_replay refuses these");
+        return compute([&] { bring_back(action); });
     }
   }
 
   void forward(const Action& action) {
     Tensor input = take(arrived_activations_[slot(action)]);
     Tensor output;
-    compute([&] { output = stage(action.stage).forward(action.microbatch, std::move(input)); });
+    compute([&] { output = stage(action.stage).forward(slice_of(action), std::move(input)); });
     hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
   }
 
@@ -115,21 +120,41 @@ class Replay {
     Tensor gradient = take(arrived_gradients_[slot(action)]);
     compute([&] {
       Stage& own = stage(action.stage);
-      gradient = action.op == Op::kBackward ? own.backward(action.microbatch, std::move(gradient))
-                                            : own.input_grad(action.microbatch, std::move(gradient));
+      gradient = action.op == Op::kBackward ? own.backward(slice_of(action), std::move(gradient))
+                                            : own.input_grad(slice_of(action), std::move(gradient));
     });
     hand_over(action, std::move(gradient), plan_.neighbors.predecessor, arrived_gradients_, leaving_gradients_);
   }
 
-  /// Runs compute inside the newest span, with the memory at its peak from its start and what remains from its end.
+  /// Activations go to the host's memory, or to that of the partner rank p-1-r.
+  void take_away(const Action& action) {
+    std::vector<Tensor>& away = away_[slot(action)];
+    away = stage(action.stage).take_activations(slice_of(action));
+    const int partner = plan_.grid.pipeline - 1 - seat_.pipeline_rank;
+    for (Tensor& tensor : away)
+      tensor = action.op == Op::kOffload ? seat_.host_pool->take_copy(tensor)
+                                         : seat_.transport->copy_to(world_rank(partner), tensor);
+  }
+
+  void bring_back(const Action& action) {
+    std::vector<Tensor> away = std::move(away_[slot(action)]);
+    for (Tensor& tensor : away)
+      tensor = action.op == Op::kReload ? seat_.pool->take_copy(tensor)
+                                        : seat_.transport->copy_to(world_rank(seat_.pipeline_rank), tensor);
+    stage(action.stage).put_activations(slice_of(action), std::move(away));
+  }
+
+  /// Runs compute or a move inside the newest span, with the memory at its peak from its start and what remains from
+  /// its end. The peak since the span before counts too: a partner may have come and gone.
   template <class Work>
   void compute(Work work) {
     Span& span = timeline_.spans.back();
+    const std::int64_t peak_before = seat_.pool->peak_bytes();
     seat_.pool->reset_peak();
     span.start = now();
     work();
     span.end = now();
-    timeline_.memory.push_back({span.start, seat_.pool->peak_bytes()});
+    timeline_.memory.push_back({span.start, std::max(peak_before, seat_.pool->peak_bytes())});
     timeline_.memory.push_back({span.end, seat_.pool->live_bytes()});
   }
 
@@ -139,7 +164,7 @@ class Replay {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
     if (neighbor < 0) return;
     if (rank_of(neighbor) == seat_.pipeline_rank)
-      arrived[slot(neighbor, action.microbatch)].tensor = std::move(tensor);
+      arrived[slot(neighbor, slice_of(action))].tensor = std::move(tensor);
     else
       leaving[slot(action)] = std::move(tensor);
   }
@@ -156,8 +181,9 @@ class Replay {
   void send(const Action& action, Slots& leaving, const std::vector<int>& neighbors) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
     const Channel channel{world_rank(seat_.pipeline_rank), world_rank(rank_of(neighbor)), kind_of(action.op)};
-    sends_.push_back({timeline_.spans.size() - 1, seat_.transport->send(channel, {action.stage, action.microbatch},
-                                                                        std::move(leaving[slot(action)]))});
+    sends_.push_back(
+        {timeline_.spans.size() - 1, seat_.transport->send(channel, {action.stage, action.microbatch, action.part},
+                                                           std::move(leaving[slot(action)]))});
   }
 
   void receive(const Action& action, std::vector<Inbox>& arrived, const std::vector<int>& neighbors,
@@ -166,7 +192,8 @@ class Replay {
     const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.pipeline_rank), kind_of(action.op)};
     Inbox& inbox = arrived[slot(action)];
     inbox.span = timeline_.spans.size() - 1;
-    inbox.receive = seat_.transport->receive(channel, {neighbor, action.microbatch}, seat_.pool->take(elements));
+    inbox.receive =
+        seat_.transport->receive(channel, {neighbor, action.microbatch, action.part}, seat_.pool->take(elements));
   }
 
   /// Joins the sum of a stage's gradients over its copies and replicas; `span` is drawn as the collective.
@@ -234,21 +261,25 @@ class Replay {
   int world_rank(int pipeline_rank, int replica) const {
     return world_rank_of(plan_.grid, {.data = replica, .pipeline = pipeline_rank});
   }
-  std::size_t slot(int stage_number, int microbatch) const {
-    return static_cast<std::size_t>(stage_number) * microbatches_ + static_cast<std::size_t>(microbatch);
+  static MicrobatchSlice slice_of(const Action& action) { return {action.microbatch, action.part}; }
+  std::size_t slot(int stage_number, MicrobatchSlice of) const {
+    return static_cast<std::size_t>(stage_number) * per_stage_ + static_cast<std::size_t>(of.microbatch) * slices_ +
+           static_cast<std::size_t>(of.slice);
   }
-  std::size_t slot(const Action& action) const { return slot(action.stage, action.microbatch); }
+  std::size_t slot(const Action& action) const { return slot(action.stage, slice_of(action)); }
 
   const ReplayPlan& plan_;
   const ReplaySeat& seat_;
   const SimTime origin_;
   const std::vector<Action>& actions_;
-  const std::size_t microbatches_;
-  std::vector<Inbox> arrived_activations_;  // [stage, micro-batch], of the consumer
+  const std::size_t slices_;
+  const std::size_t per_stage_;             // micro-batches and their slices
+  std::vector<Inbox> arrived_activations_;  // [stage, micro-batch, slice], of the consumer
   std::vector<Inbox> arrived_gradients_;
-  Slots leaving_activations_;  // [stage, micro-batch], of the producer
+  Slots leaving_activations_;  // [stage, micro-batch, slice], of the producer
   Slots leaving_gradients_;
-  std::vector<OpenSpan> sums_;  // [stage]
+  std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] what OFFLOAD or EVICT has taken
+  std::vector<OpenSpan> sums_;             // [stage]
   std::vector<OpenSpan> sends_;
   std::set<std::size_t> summed_tied_;
   RankTimeline timeline_;

@@ -8,7 +8,8 @@
 // Compute runs inline. A send is posted and goes its way; a receive is posted into memory taken at that moment and
 // waited for by its consumer; REDUCE_GRAD is joined and waited for by the OPTIMIZER_STEP. A pair runs one after the
 // other. Where a REDUCE_GRAD stands before the stage's last weight gradient, or the stage has several buckets, all of
-// them are summed together as soon as both are there.
+// them are summed together as soon as both are there. OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in
+// the other memory when they end.
 
 #include <optional>
 #include <vector>
@@ -34,14 +35,14 @@ struct ReplayPlan {
   ProcessGrid grid;
   std::vector<TiedStages> tied;
   StageNeighbors neighbors;
+  int slices = 1;                                 ///< that each micro-batch runs in
   std::vector<std::vector<char>> sums_gradients;  ///< [rank][position]: behind it the gradients of its stage are summed
 };
 
 /// Throws ScheduleError if the schedule is not valid (require_valid), does not fit the grid, is not lowered (a message
-/// or an OPTIMIZER_STEP is missing), or asks for what this loop does not do: sequence slices, offloading, eviction,
-/// sharded parameters over replicas, two copies of a model part on one rank; if there are copies and gradients are not
-/// reduced; and if a tied table's gradients are not complete when the first of its stages takes its step on the same
-/// rank.
+/// or an OPTIMIZER_STEP is missing), or asks for what this loop does not do: sharded parameters over replicas, two
+/// copies of a model part on one rank; if there are copies and gradients are not reduced; and if a tied table's
+/// gradients are not complete when the first of its stages takes its step on the same rank.
 ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied = {});
 
 /// Who replays: a pipeline rank of a data-parallel replica, with what it has.
@@ -50,8 +51,9 @@ struct ReplaySeat {
   int pipeline_rank = 0;
   std::vector<Stage*> stages;  ///< [stage]; null for those of other ranks
   Transport* transport = nullptr;
-  TensorPool* pool = nullptr;  ///< of messages; its live bytes are the timeline's memory
-  Clock clock;                 ///< the transport's
+  TensorPool* pool = nullptr;       ///< of messages; its live bytes are the timeline's memory
+  TensorPool* host_pool = nullptr;  ///< where OFFLOAD takes activations
+  Clock clock;                      ///< the transport's
 };
 
 /// Replays the rank's list once and returns when it is done and its messages have left. Times count from `origin`.

@@ -56,7 +56,8 @@ struct Session {
   Batches batches;
   std::vector<int> first_layer;  // [stage]
   Clock clock;
-  std::vector<std::unique_ptr<TensorPool>> pools;  // [world rank]; they outlive the transport's messages
+  std::vector<std::unique_ptr<TensorPool>> pools;       // [world rank]; they outlive the transport's messages
+  std::vector<std::unique_ptr<TensorPool>> host_pools;  // [world rank]
   std::unique_ptr<InProcessTransport> transport;
   std::vector<std::vector<SimTime>> ends;                         // [world rank][replay]
   std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica][micro-batch]
@@ -87,6 +88,7 @@ class Rank {
              .stages = std::vector<Stage*>(stages.size(), nullptr),
              .transport = session.transport.get(),
              .pool = session.pools[static_cast<std::size_t>(world_rank_)].get(),
+             .host_pool = session.host_pools[static_cast<std::size_t>(world_rank_)].get(),
              .clock = session.clock};
     stages_.resize(stages.size());
     updates_.assign(stages.size(), 0);
@@ -113,6 +115,7 @@ class Rank {
     }
     if (place_.data != 0) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
+    session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
     if (session_.options.capture_weights) capture(session_.result.weights, &CpuStage::weight_values);
   }
 
@@ -123,6 +126,7 @@ class Rank {
                             .first_layer = session_.first_layer[stage],
                             .microbatch = spec.microbatch,
                             .sequence = spec.sequence,
+                            .slices = session_.plan.slices,
                             .rebuild = spec.rebuild,
                             .optimizer = spec.optimizer,
                             .seed = spec.seed,
@@ -208,6 +212,7 @@ void prepare_result(Session& session) {
       .ranks = std::vector<RankTimeline>(schedule.ranks.size())};
   session.result.timelines.assign(steps, empty);
   session.result.peak_memory_bytes.assign(schedule.ranks.size(), 0);
+  session.result.peak_host_bytes.assign(schedule.ranks.size(), 0);
   session.ends.resize(static_cast<std::size_t>(world_size(session.spec.grid)));
   session.microbatch_loss.assign(steps, std::vector(static_cast<std::size_t>(session.spec.grid.data),
                                                     std::vector<double>(session.batches.batch_of.size())));
@@ -247,9 +252,13 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
   session.batches = batches_of(spec.schedule, session.versions);
   session.first_layer = first_layers(spec);
   const int ranks = world_size(spec.grid);
-  for (int rank = 0; rank < ranks; ++rank) session.pools.push_back(std::make_unique<TensorPool>());
-  session.transport = std::make_unique<InProcessTransport>(
-      InProcessOptions{.ranks = ranks, .sends = spec.sends, .watchdog = spec.watchdog}, session.clock);
+  InProcessOptions transport{.ranks = ranks, .sends = spec.sends, .watchdog = spec.watchdog};
+  for (int rank = 0; rank < ranks; ++rank) {
+    session.pools.push_back(std::make_unique<TensorPool>());
+    session.host_pools.push_back(std::make_unique<TensorPool>());
+    transport.pools.push_back(session.pools.back().get());
+  }
+  session.transport = std::make_unique<InProcessTransport>(transport, session.clock);
   prepare_result(session);
 
   std::vector<std::thread> threads;

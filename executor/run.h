@@ -25,6 +25,7 @@ struct RunResult {
   std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
   std::vector<Timeline> timelines;    ///< [replay] measured, of replica 0
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] tensors of replica 0 in the whole run
+  std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
   std::vector<ModelValues> gradients;           ///< [optimizer step] as replica 0 hands them to the optimizer
   ModelValues weights;                          ///< after the last step
 };

@@ -12,13 +12,15 @@ constexpr std::uint64_t kDataStream = 2;  // initial weights draw from stream 1
 void fill(std::span<std::int32_t> tokens, std::span<const std::uint8_t> text, const BatchPlace& place,
           std::size_t shift) {
   const auto sequence = static_cast<std::size_t>(place.sequence);
-  assert(text.size() > sequence && tokens.size() == static_cast<std::size_t>(place.count) * sequence);
+  const auto begin = static_cast<std::size_t>(place.slice.first);
+  const std::size_t wanted = place.slice.count > 0 ? static_cast<std::size_t>(place.slice.count) : sequence;
+  assert(text.size() > sequence && tokens.size() == static_cast<std::size_t>(place.count) * wanted);
   std::size_t i = 0;
   for (std::int64_t sample = place.first_sample; sample < place.first_sample + place.count; ++sample) {
     const std::uint64_t first = uniform_index(
         text.size() - sequence,
         {kDataStream, place.seed, static_cast<std::uint64_t>(place.step), static_cast<std::uint64_t>(sample)});
-    for (std::size_t t = 0; t < sequence; ++t) tokens[i++] = text[first + t + shift];
+    for (std::size_t t = begin; t < begin + wanted; ++t) tokens[i++] = text[first + t + shift];
   }
 }
 

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "executor/sequence_slice.h"
+
 namespace plumb {
 
 /// Sequences [first_sample, first_sample + count) of a step.
@@ -15,12 +17,13 @@ struct BatchPlace {
   std::int64_t first_sample = 0;
   std::int64_t count = 1;     ///< sequences
   std::int64_t sequence = 0;  ///< tokens of each
+  TokenRange slice;           ///< those of each sequence that are wanted; count 0: all
 };
 
-/// inputs: [count * sequence], the tokens. Asserts that the text is longer than a sequence.
+/// inputs: [count * sequence], the tokens (or count * slice.count). Asserts that the text is longer than a sequence.
 void fill_inputs(std::span<std::int32_t> inputs, std::span<const std::uint8_t> text, const BatchPlace& place);
 
-/// targets: [count * sequence], the token behind each input.
+/// targets: the token behind each input.
 void fill_targets(std::span<std::int32_t> targets, std::span<const std::uint8_t> text, const BatchPlace& place);
 
 }  // namespace plumb

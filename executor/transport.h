@@ -44,6 +44,7 @@ struct Channel {
 struct MessageTag {
   int stage = 0;  ///< that produced it
   int microbatch = 0;
+  int slice = 0;
 
   friend bool operator==(const MessageTag&, const MessageTag&) = default;
 };
@@ -95,6 +96,9 @@ class Transport {
   /// for.
   virtual TicketPtr sum(const SumGroup& group, int rank, std::span<float> values) = 0;
   virtual TransferTimes wait_sum(const TicketPtr& sum) = 0;
+
+  /// A copy of a tensor in the memory of `rank`, which takes no part in it (BPipe's partner): made when this returns.
+  virtual Tensor copy_to(int rank, const Tensor& tensor) = 0;
 
   /// Wakes every rank that waits, now or later, with RunAborted. The first reason stays.
   virtual void abort(const std::string& reason) = 0;

@@ -14,7 +14,7 @@ Schedule lower(Schedule schedule, const LoweringOptions& options) {
     throw ScheduleError(fmt::format("{} has messages already: lower its compute order", schedule.name));
   }
   Schedule result = add_recompute(std::move(schedule), options.checkpoint);
-  if (options.offload) result = add_offload(result, *options.offload);
+  if (options.offload) result = add_offload(std::move(result), *options.offload);
   result = add_copy_reductions(add_optimizer_steps(std::move(result)));
   if (options.data.enabled) result = add_data_parallel(std::move(result), options.data.zero, options.data.sharding);
   return add_messages(result);

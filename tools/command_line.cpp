@@ -197,6 +197,11 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
+    if (!validates) {
+      verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
+                       "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
+      add_schedule_numbers(verb, arguments->schedule);
+    }
     if (validates) {
       verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");

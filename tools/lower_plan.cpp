@@ -1,7 +1,10 @@
 #include "tools/lower_plan.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include "planner/cost/cost_table.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -37,6 +40,28 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
   for (const StagePlace& place : predicted.lowered.stages)
     spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
   spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;
+  return spec;
+}
+
+RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, const Schedule& lowered) {
+  const auto ranks = static_cast<int>(lowered.ranks.size());
+  if (ranks != spec.grid.pipeline || lowered.microbatches != spec.schedule.microbatches) {
+    throw ScheduleError(fmt::format("{} has {} ranks and {} micro-batches, and the plan {} and {}: give it the plan's",
+                                    lowered.name, ranks, lowered.microbatches, spec.grid.pipeline,
+                                    spec.schedule.microbatches));
+  }
+  Layout layout = plan.layout;
+  int parts = 0;
+  for (const StagePlace& place : lowered.stages) parts = std::max(parts, place.model_part + 1);
+  if (parts != static_cast<int>(layout.split.size())) layout.split.clear();
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  const std::vector<std::vector<Layer>> layers = price_layout(pricing, layout, order).layers;
+  spec.stage_layers.clear();
+  for (const StagePlace& place : lowered.stages) spec.stage_layers.push_back(layers[place.model_part]);
+  for (const auto& actions : lowered.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kRecompute) spec.rebuild = Rebuild::kStage;
+  spec.schedule = lowered;
   return spec;
 }
 

@@ -21,4 +21,9 @@ struct RunSettings {
 /// recomputation, a precision other than fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
 
+/// `spec` with another schedule (its compute order, and lowered) than its plan's: the model is cut anew where the
+/// number of its parts changes. Throws ScheduleError if ranks or micro-batches are not the plan's, SpecError if the
+/// model has too few layers.
+RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, const Schedule& lowered);
+
 }  // namespace plumb

@@ -34,7 +34,10 @@ std::string text_name(const std::string& path) {
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json times = nlohmann::ordered_json::array();
   for (const Seconds time : result.step_seconds) times.push_back(time.count());
-  return {{"losses", result.losses}, {"step_times_s", times}, {"peak_memory_bytes", result.peak_memory_bytes}};
+  return {{"losses", result.losses},
+          {"step_times_s", times},
+          {"peak_memory_bytes", result.peak_memory_bytes},
+          {"peak_host_bytes", result.peak_host_bytes}};
 }
 
 }  // namespace plumb

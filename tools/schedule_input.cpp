@@ -93,7 +93,9 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
   const Sharding sharding{.gathered_stages = arguments.shard.value_or(0), .prefetch = arguments.prefetch};
   return lower(schedule, {.checkpoint = checkpoint,
                           .offload = arguments.offload,
-                          .data = {.enabled = arguments.shard.has_value(), .zero = 3, .sharding = sharding}});
+                          .data = {.enabled = arguments.shard.has_value() || arguments.replicas,
+                                   .zero = arguments.shard ? 3 : 0,
+                                   .sharding = sharding}});
 }
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {

@@ -35,12 +35,12 @@ CpuEmbedding::CpuEmbedding(const EmbeddingLayer& embedding)
 Tensor CpuEmbedding::forward(const CpuContext& context, const float* weights, EmbeddingSaved& saved) const {
   Tensor output = context.pool->take(tokens_of(context.work) * layer.hidden);
   context.kernels.embedding_forward(output.data(), saved.tokens.tokens(), weights + at.tokens,
-                                    at_offset(weights, at.positions), layer, context.work);
+                                    positions_from(weights, context), layer, context.work);
   return output;
 }
 
 void CpuEmbedding::weight_grad(const CpuContext& context, float* gradients, EmbeddingSaved& saved) const {
-  context.kernels.embedding_backward(gradients + at.tokens, at_offset(gradients, at.positions),
+  context.kernels.embedding_backward(gradients + at.tokens, positions_from(gradients, context),
                                      saved.output_gradient.data(), saved.tokens.tokens(), layer, context.work);
 }
 

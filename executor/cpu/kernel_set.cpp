@@ -55,6 +55,18 @@ void CpuKernelSet::attention_backward(float* dqkv, const float* doutput, const f
   plumb::attention_backward(dqkv, doutput, qkv, output, log_sum_exp, size, scratch);
 }
 
+void CpuKernelSet::attention_slice_forward(float* output, float* log_sum_exp, const float* qkv,
+                                           const float* keys_values, const AttentionSlice& slice,
+                                           float* scratch) const {
+  plumb::attention_slice_forward(output, log_sum_exp, qkv, keys_values, slice, scratch);
+}
+
+void CpuKernelSet::attention_slice_backward(float* dqkv, float* dkeys_values, const float* doutput, const float* qkv,
+                                            const float* keys_values, const float* output, const float* log_sum_exp,
+                                            const AttentionSlice& slice, float* scratch) const {
+  plumb::attention_slice_backward(dqkv, dkeys_values, doutput, qkv, keys_values, output, log_sum_exp, slice, scratch);
+}
+
 void CpuKernelSet::norm_forward(NormKind kind, float* y, float* statistics, const float* x,
                                 const NormParameters& parameters, const NormSize& size, double epsilon) const {
   note(KernelKind::kNormForward, {size.rows, size.columns, is_layer_norm(kind)});

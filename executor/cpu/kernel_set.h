@@ -40,6 +40,13 @@ class CpuKernelSet {
   void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
                           const float* log_sum_exp, const AttentionSize& size, float* scratch) const;
 
+  // Slices have no KernelKind: they are not written down.
+  void attention_slice_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
+                               const AttentionSlice& slice, float* scratch) const;
+  void attention_slice_backward(float* dqkv, float* dkeys_values, const float* doutput, const float* qkv,
+                                const float* keys_values, const float* output, const float* log_sum_exp,
+                                const AttentionSlice& slice, float* scratch) const;
+
   /// statistics: [R] rstd for RMSNorm; [2R] means, then rstd for LayerNorm.
   void norm_forward(NormKind kind, float* y, float* statistics, const float* x, const NormParameters& parameters,
                     const NormSize& size, double epsilon) const;

@@ -25,8 +25,16 @@ namespace plumb {
 struct CpuContext {
   CpuKernelSet kernels;
   TensorPool* pool = nullptr;
-  LayerWork work;
-  float* scratch = nullptr;  ///< [largest attention_scratch_elements of the stage]
+  LayerWork work;                   ///< of a slice: its sequences have the slice's tokens
+  float* scratch = nullptr;         ///< [largest attention_scratch_elements of the stage]
+  std::int64_t first_token = 0;     ///< where in its sequence a slice begins
+  std::int64_t whole_sequence = 0;  ///< tokens of the sequences that are sliced; 0: they are not
+};
+
+/// What the slices of a micro-batch share in one transformer layer: from the first F to the last I.
+struct SequenceSaved {
+  Tensor keys_values;  // [b*s, 2k*d]
+  Tensor gradients;    // [b*s, 2k*d], what the slices done so far owe to them; from the first I on
 };
 
 /// Where a layer's parameters lie in its block of weights; gradients lie alike. -1: the layer has none of that name.
@@ -57,6 +65,13 @@ struct CpuEmbedding {
   /// `saved.tokens` is filled by the caller. Returns [T, h].
   Tensor forward(const CpuContext& context, const float* weights, EmbeddingSaved& saved) const;
   void weight_grad(const CpuContext& context, float* gradients, EmbeddingSaved& saved) const;
+
+ private:
+  /// The row of the position table that a slice begins with; null without positions.
+  template <class T>
+  T* positions_from(T* block, const CpuContext& context) const {
+    return at.positions < 0 ? nullptr : block + at.positions + context.first_token * layer.hidden;
+  }
 };
 
 struct TransformerSaved {
@@ -77,15 +92,19 @@ struct CpuTransformer {
   using Saved = TransformerSaved;
   TransformerLayer layer;
   TransformerOffsets at;
-  std::vector<float> rotary;  // rotary_table [s, rotary_size]
+  std::vector<float> rotary;  // rotary_table [s, rotary_size] of whole sequences
 
   CpuTransformer(const TransformerLayer& transformer, std::int64_t sequence);
-  /// input: [T, h]. Returns [T, h].
-  Tensor forward(const CpuContext& context, const float* weights, Tensor input, TransformerSaved& saved) const;
+  /// input: [T, h]. Returns [T, h]. `sequence` is there where sequences are sliced.
+  Tensor forward(const CpuContext& context, const float* weights, Tensor input, TransformerSaved& saved,
+                 SequenceSaved* sequence = nullptr) const;
   /// output_gradient: [T, h]. Returns the input's gradient [T, h]; the norms' gradients are added to `gradients`.
   Tensor input_grad(const CpuContext& context, const float* weights, float* gradients, Tensor output_gradient,
-                    TransformerSaved& saved) const;
+                    TransformerSaved& saved, SequenceSaved* sequence = nullptr) const;
   void weight_grad(const CpuContext& context, float* gradients, TransformerSaved& saved) const;
+
+ private:
+  const float* rotary_from(std::int64_t token) const { return rotary.data() + token * layer.rotary_size; }
 };
 
 struct HeadSaved {

@@ -27,6 +27,34 @@ std::int64_t hidden_of(const Layer& layer) {
   return std::visit([](const auto& kind) { return kind.hidden; }, layer);
 }
 
+std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
+  std::vector<CpuContext> contexts;
+  for (int slice = 0; slice < options.slices; ++slice) {
+    const TokenRange tokens = slice_tokens(options.sequence, options.slices, slice);
+    contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
+                        .pool = &pool,
+                        .work = {.microbatch = options.microbatch, .sequence = tokens.count},
+                        .scratch = scratch,
+                        .first_token = tokens.first,
+                        .whole_sequence = options.slices > 1 ? options.sequence : 0});
+  }
+  return contexts;
+}
+
+/// All that a layer saved, in one order.
+std::vector<Tensor*> tensors_of(EmbeddingSaved& saved) {
+  return {&saved.tokens, &saved.output_gradient};
+}
+std::vector<Tensor*> tensors_of(TransformerSaved& saved) {
+  return {&saved.input,    &saved.norm1_statistics, &saved.norm1_output,
+          &saved.qkv,      &saved.log_sum_exp,      &saved.attention_output,
+          &saved.residual, &saved.norm2_statistics, &saved.norm2_output,
+          &saved.up,       &saved.activation,       &saved.output_gradient};
+}
+std::vector<Tensor*> tensors_of(HeadSaved& saved) {
+  return {&saved.input, &saved.norm_statistics, &saved.norm_output, &saved.logits};
+}
+
 /// Takes the input back out of what a layer saved.
 Tensor take_input(EmbeddingSaved&) {
   return {};
@@ -44,11 +72,8 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
     : options_(std::move(options)),
       pool_(pool),
       scratch_(static_cast<std::size_t>(scratch_elements(options_.layers, options_.microbatch, options_.sequence))),
-      context_{.kernels = CpuKernelSet(options_.kernel_log),
-               .pool = &pool,
-               .work = {.microbatch = options_.microbatch, .sequence = options_.sequence},
-               .scratch = scratch_.data()},
-      microbatches_(options_.weight_versions.size()) {
+      contexts_(slice_contexts(options_, pool, scratch_.data())),
+      states_(options_.weight_versions.size() * contexts_.size()) {
   std::int64_t parameters = 0;
   for (const Layer& layer : options_.layers) {
     first_element_.push_back(parameters);
@@ -68,11 +93,12 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
   gradients_ = pool_.take_zeros(parameters);
   first_moments_ = pool_.take_zeros(parameters);
   second_moments_ = pool_.take_zeros(parameters);
-  for (Microbatch& microbatch : microbatches_)
+  for (State& state : states_)
     for (const CpuLayer& layer : layers_)
-      std::visit(
-          [&](const auto& kind) { microbatch.saved.emplace_back(typename std::decay_t<decltype(kind)>::Saved{}); },
-          layer);
+      std::visit([&](const auto& kind) { state.saved.emplace_back(typename std::decay_t<decltype(kind)>::Saved{}); },
+                 layer);
+  if (options_.slices > 1) sequences_.resize(options_.weight_versions.size());
+  for (std::vector<SequenceSaved>& layers : sequences_) layers.resize(layers_.size());
 }
 
 void CpuStage::begin(std::int64_t step) {
@@ -83,56 +109,91 @@ void CpuStage::begin(std::int64_t step) {
   for (const int version : options_.weight_versions) {
     if (version < 0) continue;
     users_.resize(std::max(users_.size(), static_cast<std::size_t>(version) + 1));
-    ++users_[static_cast<std::size_t>(version)];
+    users_[static_cast<std::size_t>(version)] += options_.slices;
   }
-  for (Microbatch& microbatch : microbatches_) {  // without a backward, what F kept is still there
-    for (SavedLayer& saved : microbatch.saved) std::visit([](auto& kind) { kind = {}; }, saved);
-    microbatch.input = {};
-    microbatch.loss = 0;
-    microbatch.is_rebuilt = false;
+  for (State& state : states_) {  // without a backward, what F kept is still there
+    for (SavedLayer& saved : state.saved) std::visit([](auto& kind) { kind = {}; }, saved);
+    state.input = {};
+    state.loss = 0;
+    state.is_rebuilt = false;
   }
+  for (std::vector<SequenceSaved>& layers : sequences_)
+    for (SequenceSaved& saved : layers) saved = {};
 }
 
-const float* CpuStage::weights_of(int microbatch) const {
-  const int number = options_.weight_versions[static_cast<std::size_t>(microbatch)];
+SequenceSaved* CpuStage::sequence_of(std::size_t layer, MicrobatchSlice of) {
+  return sequences_.empty() ? nullptr : &sequences_[static_cast<std::size_t>(of.microbatch)][layer];
+}
+
+double CpuStage::loss(int microbatch) const {
+  double sum = 0;
+  for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
+    sum += states_[index_of({microbatch, static_cast<int>(slice)})].loss;
+  return sum;
+}
+
+std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
+  std::vector<Tensor*> tensors{&at(of).input};
+  for (SavedLayer& layer : at(of).saved)
+    std::visit([&](auto& saved) { std::ranges::copy(tensors_of(saved), std::back_inserter(tensors)); }, layer);
+  return tensors;
+}
+
+std::vector<Tensor> CpuStage::take_activations(MicrobatchSlice of) {
+  std::vector<Tensor> taken;
+  for (Tensor* tensor : activations_of(of)) taken.push_back(std::move(*tensor));
+  return taken;
+}
+
+void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activations) {
+  const std::vector<Tensor*> places = activations_of(of);
+  assert(places.size() == activations.size());
+  for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(activations[i]);
+}
+
+const float* CpuStage::weights_of(MicrobatchSlice of) const {
+  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
   const auto version = std::ranges::find(versions_, number, &Version::number);
   assert(version != versions_.end());  // weight_versions() refuses schedules in which it is not there
   return version->weights.data();
 }
 
-BatchPlace CpuStage::place_of(int microbatch) const {
+BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
   return {.seed = options_.seed,
           .step = step_,
-          .first_sample = options_.first_sample + microbatch * options_.microbatch,
+          .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
           .count = options_.microbatch,
-          .sequence = options_.sequence};
+          .sequence = options_.sequence,
+          .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
 }
 
-Tensor CpuStage::layer_forward(std::size_t layer, int microbatch, Tensor input) {
-  Microbatch& state = at(microbatch);
-  const float* weights = weights_of(microbatch) + first_element_[layer];
-  const std::int64_t tokens = options_.microbatch * options_.sequence;
+Tensor CpuStage::layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input) {
+  State& state = at(of);
+  const float* weights = weights_of(of) + first_element_[layer];
+  const CpuContext& context = context_of(of);
+  const std::int64_t tokens = options_.microbatch * context.work.sequence;
   if (const auto* embedding = std::get_if<CpuEmbedding>(&layers_[layer])) {
     EmbeddingSaved& saved = std::get<EmbeddingSaved>(state.saved[layer]);
     saved.tokens = pool_.take(tokens);
-    fill_inputs({saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(microbatch));
-    return embedding->forward(context_, weights, saved);
+    fill_inputs({saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
+    return embedding->forward(context, weights, saved);
   }
   if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->forward(context_, weights, std::move(input), std::get<TransformerSaved>(state.saved[layer]));
+    return block->forward(context, weights, std::move(input), std::get<TransformerSaved>(state.saved[layer]),
+                          sequence_of(layer, of));
   Tensor targets = pool_.take(tokens);
-  fill_targets({targets.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(microbatch));
+  fill_targets({targets.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
   state.loss = std::get<CpuHead>(layers_[layer])
-                   .forward(context_, weights, std::move(input), targets,
-                            options_.gradient_scales[static_cast<std::size_t>(microbatch)],
+                   .forward(context, weights, std::move(input), targets,
+                            options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
                             std::get<HeadSaved>(state.saved[layer]));
   return {};
 }
 
-Tensor CpuStage::run_forward(int microbatch, Tensor input, bool keep) {
-  Microbatch& state = at(microbatch);
+Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
+  State& state = at(of);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    input = layer_forward(layer, microbatch, std::move(input));
+    input = layer_forward(layer, of, std::move(input));
     if (keep) continue;
     std::visit(
         [&](auto& saved) {
@@ -144,72 +205,72 @@ Tensor CpuStage::run_forward(int microbatch, Tensor input, bool keep) {
   return input;
 }
 
-Tensor CpuStage::forward(int microbatch, Tensor input) {
-  return run_forward(microbatch, std::move(input), options_.rebuild == Rebuild::kNothing);
+Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
+  return run_forward(of, std::move(input), options_.rebuild == Rebuild::kNothing);
 }
 
-void CpuStage::recompute(int microbatch) {
-  Microbatch& state = at(microbatch);
+void CpuStage::recompute(MicrobatchSlice of) {
+  State& state = at(of);
   const double loss = state.loss;
-  run_forward(microbatch, std::move(state.input), true);
+  run_forward(of, std::move(state.input), true);
   state.loss = loss;
   state.is_rebuilt = true;
 }
 
-void CpuStage::rebuild_if_needed(int microbatch) {
-  if (options_.rebuild == Rebuild::kStage && !at(microbatch).is_rebuilt) recompute(microbatch);
+void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
+  if (options_.rebuild == Rebuild::kStage && !at(of).is_rebuilt) recompute(of);
 }
 
-Tensor CpuStage::layer_input_grad(std::size_t layer, int microbatch, Tensor output_gradient) {
-  SavedLayer& saved = at(microbatch).saved[layer];
-  const float* weights = weights_of(microbatch) + first_element_[layer];
+Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
+  SavedLayer& saved = at(of).saved[layer];
+  const float* weights = weights_of(of) + first_element_[layer];
   float* gradients = gradients_.data() + first_element_[layer];
   if (std::holds_alternative<CpuEmbedding>(layers_[layer])) {
     std::get<EmbeddingSaved>(saved).output_gradient = std::move(output_gradient);
     return {};
   }
   if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->input_grad(context_, weights, gradients, std::move(output_gradient),
-                             std::get<TransformerSaved>(saved));
-  return std::get<CpuHead>(layers_[layer]).input_grad(context_, weights, gradients, std::get<HeadSaved>(saved));
+    return block->input_grad(context_of(of), weights, gradients, std::move(output_gradient),
+                             std::get<TransformerSaved>(saved), sequence_of(layer, of));
+  return std::get<CpuHead>(layers_[layer]).input_grad(context_of(of), weights, gradients, std::get<HeadSaved>(saved));
 }
 
-void CpuStage::layer_weight_grad(std::size_t layer, int microbatch) {
+void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
   float* gradients = gradients_.data() + first_element_[layer];
   std::visit(
       [&](const auto& kind) {
-        auto& saved = std::get<typename std::decay_t<decltype(kind)>::Saved>(at(microbatch).saved[layer]);
-        kind.weight_grad(context_, gradients, saved);
+        auto& saved = std::get<typename std::decay_t<decltype(kind)>::Saved>(at(of).saved[layer]);
+        kind.weight_grad(context_of(of), gradients, saved);
         saved = {};
       },
       layers_[layer]);
 }
 
-Tensor CpuStage::backward(int microbatch, Tensor output_gradient) {
-  rebuild_if_needed(microbatch);
+Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
+  rebuild_if_needed(of);
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    output_gradient = layer_input_grad(layer, microbatch, std::move(output_gradient));
-    layer_weight_grad(layer, microbatch);
+    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
+    layer_weight_grad(layer, of);
   }
-  finish(microbatch);
+  finish(of);
   return output_gradient;
 }
 
-Tensor CpuStage::input_grad(int microbatch, Tensor output_gradient) {
-  rebuild_if_needed(microbatch);
+Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
+  rebuild_if_needed(of);
   for (std::size_t layer = layers_.size(); layer-- > 0;)
-    output_gradient = layer_input_grad(layer, microbatch, std::move(output_gradient));
+    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
   return output_gradient;
 }
 
-void CpuStage::weight_grad(int microbatch) {
-  for (std::size_t layer = layers_.size(); layer-- > 0;) layer_weight_grad(layer, microbatch);
-  finish(microbatch);
+void CpuStage::weight_grad(MicrobatchSlice of) {
+  for (std::size_t layer = layers_.size(); layer-- > 0;) layer_weight_grad(layer, of);
+  finish(of);
 }
 
 /// The micro-batch has gone through: its version of the weights may go too.
-void CpuStage::finish(int microbatch) {
-  const int number = options_.weight_versions[static_cast<std::size_t>(microbatch)];
+void CpuStage::finish(MicrobatchSlice of) {
+  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
   if (--users_[static_cast<std::size_t>(number)] > 0 || number == versions_.back().number) return;
   std::erase_if(versions_, [&](const Version& version) { return version.number == number; });
 }
@@ -226,9 +287,9 @@ void CpuStage::optimizer_step() {
     AdamW optimizer = options_.optimizer;
     if (tensor.shape.size() == 1) optimizer.weight_decay = 0;
     const std::int64_t count = element_count(tensor);
-    context_.kernels.adamw_update(versions_.back().weights.data() + element, gradients_.data() + element,
-                                  first_moments_.data() + element, second_moments_.data() + element, count, optimizer,
-                                  updates_);
+    contexts_.front().kernels.adamw_update(versions_.back().weights.data() + element, gradients_.data() + element,
+                                           first_moments_.data() + element, second_moments_.data() + element, count,
+                                           optimizer, updates_);
     element += count;
   }
 }
@@ -249,13 +310,14 @@ std::span<float> CpuStage::tied_gradients(ModelEnd end) {
   return {};
 }
 
-std::int64_t CpuStage::input_elements() const {
+std::int64_t CpuStage::input_elements(int slice) const {
   if (std::holds_alternative<EmbeddingLayer>(options_.layers.front())) return 0;
-  return options_.microbatch * options_.sequence * hidden_of(options_.layers.front());
+  return options_.microbatch * contexts_[static_cast<std::size_t>(slice)].work.sequence *
+         hidden_of(options_.layers.front());
 }
 
-std::int64_t CpuStage::output_elements() const {
-  return plumb::output_elements(options_.layers.back(), context_.work);
+std::int64_t CpuStage::output_elements(int slice) const {
+  return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 
 CpuStage::LayerValues CpuStage::split_by_parameter(const Tensor& block) const {

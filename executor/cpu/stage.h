@@ -21,6 +21,7 @@ struct CpuStageOptions {
   int first_layer = 0;          ///< its number in the model
   std::int64_t microbatch = 1;  ///< sequences
   std::int64_t sequence = 1;    ///< tokens
+  int slices = 1;               ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
   AdamW optimizer;
   std::uint64_t seed = 1;
@@ -38,19 +39,21 @@ class CpuStage : public Stage {
   CpuStage(CpuStageOptions options, TensorPool& pool);
 
   void begin(std::int64_t step) override;
-  Tensor forward(int microbatch, Tensor input) override;
-  void recompute(int microbatch) override;
-  Tensor backward(int microbatch, Tensor output_gradient) override;
-  Tensor input_grad(int microbatch, Tensor output_gradient) override;
-  void weight_grad(int microbatch) override;
+  Tensor forward(MicrobatchSlice of, Tensor input) override;
+  void recompute(MicrobatchSlice of) override;
+  Tensor backward(MicrobatchSlice of, Tensor output_gradient) override;
+  Tensor input_grad(MicrobatchSlice of, Tensor output_gradient) override;
+  void weight_grad(MicrobatchSlice of) override;
+  std::vector<Tensor> take_activations(MicrobatchSlice of) override;
+  void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override;
   void optimizer_step() override;
   std::span<float> gradients() override { return gradients_.values(); }
   std::span<float> tied_gradients(ModelEnd end) override;
-  std::int64_t input_elements() const override;
-  std::int64_t output_elements() const override;
+  std::int64_t input_elements(int slice) const override;
+  std::int64_t output_elements(int slice) const override;
 
   /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
-  double loss(int microbatch) const { return microbatches_[static_cast<std::size_t>(microbatch)].loss; }
+  double loss(int microbatch) const;
 
   /// The gradients, or the newest weights, of a layer's parameters. [layer in the stage][parameter][element]
   using LayerValues = std::vector<std::vector<std::vector<float>>>;
@@ -66,7 +69,7 @@ class CpuStage : public Stage {
  private:
   using CpuLayer = std::variant<CpuEmbedding, CpuTransformer, CpuHead>;
   using SavedLayer = std::variant<EmbeddingSaved, TransformerSaved, HeadSaved>;
-  struct Microbatch {
+  struct State {                    // of a micro-batch (slice)
     std::vector<SavedLayer> saved;  // [layer]
     Tensor input;                   // with recomputation: all that F keeps
     bool is_rebuilt = false;        // R has run
@@ -77,21 +80,27 @@ class CpuStage : public Stage {
     Tensor weights;
   };
 
-  Microbatch& at(int microbatch) { return microbatches_[static_cast<std::size_t>(microbatch)]; }
-  const float* weights_of(int microbatch) const;
-  BatchPlace place_of(int microbatch) const;
-  Tensor run_forward(int microbatch, Tensor input, bool keep);
-  Tensor layer_forward(std::size_t layer, int microbatch, Tensor input);
-  Tensor layer_input_grad(std::size_t layer, int microbatch, Tensor output_gradient);
-  void layer_weight_grad(std::size_t layer, int microbatch);
-  void rebuild_if_needed(int microbatch);
-  void finish(int microbatch);
+  std::size_t index_of(MicrobatchSlice of) const {
+    return static_cast<std::size_t>(of.microbatch) * contexts_.size() + static_cast<std::size_t>(of.slice);
+  }
+  State& at(MicrobatchSlice of) { return states_[index_of(of)]; }
+  const CpuContext& context_of(MicrobatchSlice of) const { return contexts_[static_cast<std::size_t>(of.slice)]; }
+  SequenceSaved* sequence_of(std::size_t layer, MicrobatchSlice of);
+  std::vector<Tensor*> activations_of(MicrobatchSlice of);
+  const float* weights_of(MicrobatchSlice of) const;
+  BatchPlace place_of(MicrobatchSlice of) const;
+  Tensor run_forward(MicrobatchSlice of, Tensor input, bool keep);
+  Tensor layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input);
+  Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
+  void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
+  void rebuild_if_needed(MicrobatchSlice of);
+  void finish(MicrobatchSlice of);
   LayerValues split_by_parameter(const Tensor& block) const;
 
   const CpuStageOptions options_;
   TensorPool& pool_;
   std::vector<float> scratch_;
-  CpuContext context_;
+  std::vector<CpuContext> contexts_;  // [slice]
   std::vector<CpuLayer> layers_;
   std::vector<std::int64_t> first_element_;  // [layer] in the blocks below
   std::vector<ParameterTensor> parameters_;  // of all layers, in the order of the blocks
@@ -101,8 +110,9 @@ class CpuStage : public Stage {
   Tensor second_moments_;
   std::int64_t updates_ = 0;  // since the beginning, for AdamW's bias correction
   std::int64_t step_ = 0;
-  std::vector<int> users_;  // [version] micro-batches still to finish with it
-  std::vector<Microbatch> microbatches_;
+  std::vector<int> users_;                             // [version] micro-batch slices still to finish with it
+  std::vector<State> states_;                          // [micro-batch, slice]
+  std::vector<std::vector<SequenceSaved>> sequences_;  // [micro-batch][layer]; empty where sequences are whole
 };
 
 }  // namespace plumb

@@ -34,6 +34,46 @@ AttentionSize attention_size(const TransformerLayer& layer, const LayerWork& wor
           .window = layer.window};
 }
 
+AttentionSlice attention_slice(const TransformerLayer& layer, const CpuContext& context) {
+  LayerWork whole = context.work;
+  whole.sequence = context.whole_sequence;
+  return {.size = attention_size(layer, whole), .first = context.first_token, .count = context.work.sequence};
+}
+
+void attend(const TransformerLayer& layer, const CpuContext& context, TransformerSaved& saved,
+            SequenceSaved* sequence) {
+  if (sequence == nullptr) {
+    context.kernels.attention_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(),
+                                      attention_size(layer, context.work), context.scratch);
+    return;
+  }
+  const AttentionSlice slice = attention_slice(layer, context);
+  if (sequence->keys_values.empty())
+    sequence->keys_values =
+        context.pool->take(context.work.microbatch * context.whole_sequence * 2 * layer.kv_heads * layer.head_size);
+  keep_keys_values(sequence->keys_values.data(), saved.qkv.data(), slice);
+  context.kernels.attention_slice_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(),
+                                          sequence->keys_values.data(), slice, context.scratch);
+}
+
+/// The last slice comes first: when a slice's turn comes, those behind it have added what they owe to its keys and
+/// values.
+void attend_backward(const TransformerLayer& layer, const CpuContext& context, float* dqkv, const float* doutput,
+                     const TransformerSaved& saved, SequenceSaved* sequence) {
+  if (sequence == nullptr) {
+    context.kernels.attention_backward(dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
+                                       saved.log_sum_exp.data(), attention_size(layer, context.work), context.scratch);
+    return;
+  }
+  const AttentionSlice slice = attention_slice(layer, context);
+  if (sequence->gradients.empty()) sequence->gradients = context.pool->take_zeros(sequence->keys_values.elements());
+  context.kernels.attention_slice_backward(dqkv, sequence->gradients.data(), doutput, saved.qkv.data(),
+                                           sequence->keys_values.data(), saved.attention_output.data(),
+                                           saved.log_sum_exp.data(), slice, context.scratch);
+  take_keys_values(dqkv, sequence->gradients.data(), slice);
+  if (slice.first == 0) *sequence = {};
+}
+
 RotarySize rotary_size(const TransformerLayer& layer, const LayerWork& work, const Sizes& sizes) {
   return {.tokens = sizes.rows,
           .sequence = work.sequence,
@@ -72,8 +112,8 @@ CpuTransformer::CpuTransformer(const TransformerLayer& transformer, std::int64_t
   if (layer.rotary_size > 0) rotary = rotary_table(sequence, layer.rotary_size, layer.rope_theta);
 }
 
-Tensor CpuTransformer::forward(const CpuContext& context, const float* weights, Tensor input,
-                               TransformerSaved& saved) const {
+Tensor CpuTransformer::forward(const CpuContext& context, const float* weights, Tensor input, TransformerSaved& saved,
+                               SequenceSaved* sequence) const {
   const CpuKernelSet& kernels = context.kernels;
   TensorPool& pool = *context.pool;
   const Sizes size = sizes_of(layer, context.work);
@@ -88,11 +128,11 @@ Tensor CpuTransformer::forward(const CpuContext& context, const float* weights, 
   kernels.linear_forward(saved.qkv.data(), saved.norm1_output.data(), weights + at.qkv, {rows, size.qkv, h});
   if (layer.qkv_bias) kernels.bias_forward(saved.qkv.data(), weights + at.qkv_bias, rows, size.qkv);
   if (layer.rotary_size > 0)
-    kernels.rotary(saved.qkv.data(), rotary.data(), rotary_size(layer, context.work, size), RotaryDirection::kForward);
+    kernels.rotary(saved.qkv.data(), rotary_from(context.first_token), rotary_size(layer, context.work, size),
+                   RotaryDirection::kForward);
   saved.log_sum_exp = pool.take(rows * layer.heads);
   saved.attention_output = pool.take(rows * size.query);
-  kernels.attention_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(),
-                            attention_size(layer, context.work), context.scratch);
+  attend(layer, context, saved, sequence);
   Tensor residual = pool.take(rows * h);
   kernels.linear_forward(residual.data(), saved.attention_output.data(), weights + at.output, {rows, h, size.query});
   if (layer.linear_bias) kernels.bias_forward(residual.data(), weights + at.output_bias, rows, h);
@@ -117,7 +157,7 @@ Tensor CpuTransformer::forward(const CpuContext& context, const float* weights, 
 }
 
 Tensor CpuTransformer::input_grad(const CpuContext& context, const float* weights, float* gradients,
-                                  Tensor output_gradient, TransformerSaved& saved) const {
+                                  Tensor output_gradient, TransformerSaved& saved, SequenceSaved* sequence) const {
   const CpuKernelSet& kernels = context.kernels;
   TensorPool& pool = *context.pool;
   const Sizes size = sizes_of(layer, context.work);
@@ -145,13 +185,13 @@ Tensor CpuTransformer::input_grad(const CpuContext& context, const float* weight
   Tensor dattention = pool.take(rows * size.query);
   kernels.linear_input_grad(dattention.data(), attention_gradient, weights + at.output, {rows, size.query, h});
   Tensor dqkv = pool.take(rows * size.qkv);
-  kernels.attention_backward(dqkv.data(), dattention.data(), saved.qkv.data(), saved.attention_output.data(),
-                             saved.log_sum_exp.data(), attention_size(layer, context.work), context.scratch);
+  attend_backward(layer, context, dqkv.data(), dattention.data(), saved, sequence);
   saved.qkv = std::move(dqkv);
   saved.log_sum_exp = {};
   dattention = {};
   if (layer.rotary_size > 0)
-    kernels.rotary(saved.qkv.data(), rotary.data(), rotary_size(layer, context.work, size), RotaryDirection::kBackward);
+    kernels.rotary(saved.qkv.data(), rotary_from(context.first_token), rotary_size(layer, context.work, size),
+                   RotaryDirection::kBackward);
   dnorm = pool.take(rows * h);
   kernels.linear_input_grad(dnorm.data(), saved.qkv.data(), weights + at.qkv, {rows, h, size.qkv});
   kernels.norm_backward(layer.norm, saved.input.data(),

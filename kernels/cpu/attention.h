@@ -33,4 +33,29 @@ void attention_forward(float* output, float* log_sum_exp, const float* qkv, cons
 void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
                         const float* log_sum_exp, const AttentionSize& size, float* scratch);
 
+/// A slice of every sequence: its queries see the keys and values up to their own, of this slice and of those before.
+struct AttentionSlice {
+  AttentionSize size;      ///< of whole sequences
+  std::int64_t first = 0;  ///< tokens of a sequence ahead of the slice
+  std::int64_t count = 0;  ///< tokens of the slice
+};
+
+/// attention_forward for the queries of one slice (Seq1F1B: Sun et al. 2024). qkv: [b*count, (a+2k)*d], of which the
+/// queries are read; keys_values: [b*s, 2k*d], keys, then values, those up to the slice's end filled in; output:
+/// [b*count, a*d], log_sum_exp: [b, a, count], scratch: [attention_scratch_elements of the whole]
+void attention_slice_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
+                             const AttentionSlice& slice, float* scratch);
+
+/// attention_backward for the queries of one slice: writes the queries' columns of dqkv [b*count, (a+2k)*d] and adds to
+/// dkeys_values [b*s, 2k*d] what these queries owe to every key and value that they saw. doutput, output: [b*count,
+/// a*d]
+void attention_slice_backward(float* dqkv, float* dkeys_values, const float* doutput, const float* qkv,
+                              const float* keys_values, const float* output, const float* log_sum_exp,
+                              const AttentionSlice& slice, float* scratch);
+
+/// Copies the key and value columns of a slice's qkv [b*count, (a+2k)*d] to their rows in keys_values [b*s, 2k*d], or
+/// back.
+void keep_keys_values(float* keys_values, const float* qkv, const AttentionSlice& slice);
+void take_keys_values(float* qkv, const float* keys_values, const AttentionSlice& slice);
+
 }  // namespace plumb

@@ -23,7 +23,8 @@ struct ScheduleParameters {
   bool vertical_sync = false;  ///< pipedream: a micro-batch sees one version of the weights on every stage
   double memory_ratio = 1;     ///< zb-auto: activations that a rank may hold, in multiples of the ranks; 1 or more
   double released_at_input_grad_ratio = 0;  ///< zb-auto: the share of an activation that I frees already, below 1
-  ChunkCosts costs;                         ///< zb-auto: what it is made for; only F, I, W and the hop latency count
+  ChunkCosts costs;      ///< zb-auto, zb-v, v-half, v-min: what it is made for; only F, I, W and the hop latency count
+  SimTime goal_span{0};  ///< zb-v, v-half, v-min: a span that is short enough; the search for given costs ends there
 };
 
 struct CatalogueEntry {

@@ -74,10 +74,12 @@ Schedule forward_only_schedule(const ScheduleParameters& parameters);
 
 /// ZB-V (Qi et al. 2024) in the hand-written order of PyTorch's ScheduleZBVZeroBubble: two chunks a rank on a V, split
 /// backwards, no bubble inside at F = I = W. For m < 2p-1 the order of 2p-1 micro-batches without those there are not.
+/// For other `costs`, the best order that is found from it with as many activations (2p chunks a rank).
 Schedule zb_v_schedule(const ScheduleParameters& parameters);
 
 /// V-Half and V-Min (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024): split backwards on a V, with
-/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block, squeezed.
+/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block, squeezed;
+/// for other `costs` than F = I = W it is the best order that is found from there with as many activations.
 Schedule v_half_schedule(const ScheduleParameters& parameters);
 Schedule v_min_schedule(const ScheduleParameters& parameters);
 

@@ -2,11 +2,15 @@
 // one follows `kPeriod` slots later. Repeating the block gives the order; the list scheduler squeezes its gaps out and
 // fills what gaps remain with weight gradients.
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "schedules/error.h"
+#include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 #include "schedules/synthesis/list_scheduler.h"
 
@@ -81,6 +85,30 @@ Schedule frame(std::string_view name, const ScheduleParameters& parameters) {
   return {.name = std::string(name), .microbatches = parameters.microbatches, .stages = snake_placement(p, 2 * p)};
 }
 
+/// The order that the rules make at F = I = W; for other costs the best that is found from it and from what the rules
+/// make at those.
+Schedule scheduled(const Schedule& empty, const ScheduleParameters& parameters, ListRules rules) {
+  const int p = parameters.ranks;
+  Schedule at_equal_costs = list_schedule(empty, p, {.weight_grad = 1}, rules);
+  if (has_equal_costs(parameters, 2 * p)) return at_equal_costs;
+  ListCosts costs = mean_costs(parameters, 2 * p);
+  costs.weight_grad = std::max<std::int64_t>(costs.weight_grad, 1);  // 0 would ask for whole backwards
+  std::vector<Schedule> candidates = {std::move(at_equal_costs)};
+  for (const double ratio : {0.0, 0.25, 0.5, 0.75, 1.0}) {
+    rules.least_gap_ratio = ratio;
+    const std::int64_t forward = std::max<std::int64_t>(costs.forward, 1);
+    const ListCosts equal{.forward = forward, .input_grad = forward, .weight_grad = forward, .hop = costs.hop};
+    for (const ListCosts& taken : {costs, equal}) {
+      try {
+        candidates.push_back(list_schedule(empty, p, taken, rules));
+      } catch (const ScheduleError&) {
+        // Limits and a fixed order of candidates can deadlock at some costs: the others stand.
+      }
+    }
+  }
+  return fitted(candidates, parameters, rules.rank_limit);
+}
+
 }  // namespace
 
 Schedule v_half_schedule(const ScheduleParameters& parameters) {
@@ -95,14 +123,14 @@ Schedule v_half_schedule(const ScheduleParameters& parameters) {
     rules.stage_limit[stage_up(p, r)] = 2 + r / 2;
     rules.stage_limit[stage_down(r)] = limit - 1 - r / 2;
   }
-  return list_schedule(frame("v-half", parameters), p, {.weight_grad = 1}, rules);
+  return scheduled(frame("v-half", parameters), parameters, std::move(rules));
 }
 
 Schedule v_min_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   ListRules rules = repeated({.before_backward_down = p % 3 == 0 ? 2 : 0}, p, 2 * ((p + 4) / 3));
   rules.in_order = true;
-  return list_schedule(frame("v-min", parameters), p, {.weight_grad = 1}, rules);
+  return scheduled(frame("v-min", parameters), parameters, std::move(rules));
 }
 
 Schedule v_1f1b_schedule(const ScheduleParameters& parameters) {

@@ -2,6 +2,7 @@
 
 #include "schedules/generators/chunk_cursors.h"
 #include "schedules/generators/first_microbatches.h"
+#include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 
 namespace plumb {
@@ -43,7 +44,7 @@ Schedule zb_v_schedule(const ScheduleParameters& parameters) {
   for (int r = 0; r < p; ++r) {
     schedule.ranks.push_back(first_microbatches(rank_actions(p, r, std::max(2 * p - 1, m)), m));
   }
-  return schedule;
+  return has_equal_costs(parameters, 2 * p) ? schedule : fitted({schedule}, parameters, 2 * p);
 }
 
 }  // namespace plumb

@@ -21,7 +21,7 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
                     "once a step: use ZeRO 0 or 1",
                     zero, schedule.name));
   }
-  if (zero == 3) return add_sharding(schedule, sharding);
+  if (zero == 3) return add_sharding(std::move(schedule), sharding);
 
   for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Insertion> insertions;

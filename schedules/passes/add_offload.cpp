@@ -20,7 +20,6 @@ struct Activation {
   std::size_t needed = 0;     // first R, I or B
   std::size_t needed_at = 0;  // position of that: unique, also within a pair
   std::size_t released = 0;   // last B, I or W
-  bool has_moved = false;
 };
 
 /// Those that a backward needs, in the order of their forwards.
@@ -55,56 +54,50 @@ Action move_of(Op op, const Activation& activation) {
   return {.op = op, .part = of.part, .stage = of.stage, .microbatch = of.microbatch};
 }
 
-std::vector<Action> with_offloading(const std::vector<Action>& actions, std::size_t kept) {
+std::vector<Action> with_offloading(const std::vector<Action>& actions, int kept) {
   const std::vector<ComputeStep> steps = compute_steps(actions);
-  std::vector<Activation> activations = activations_of(actions, steps);
-  std::vector<Activation*> here;
-  std::vector<Activation*> away;
-  std::size_t next = 0;  // the next one that a forward makes
+  const std::vector<Activation> activations = activations_of(actions, steps);
+  std::vector<int> released(steps.size(), 0);                                   // [step] how many
+  std::vector<std::map<std::size_t, const Activation*>> returns(steps.size());  // [step] that come back ahead of it
+  for (const Activation& activation : activations) ++released[activation.released];
+
+  int here = 0;
+  std::map<std::size_t, const Activation*> movable;  // of these, by position of their backward: neither back nor begun
+  auto next = activations.begin();                   // the next one that a forward makes
   std::vector<Insertion> insertions;
   for (std::size_t step = 0; step < steps.size(); ++step) {
-    const auto comes_back = [step](const Activation* a) { return a->needed == step + 1; };
-    std::vector<Activation*> returning;
-    std::ranges::copy_if(away, std::back_inserter(returning), comes_back);
-    std::erase_if(away, comes_back);
-    here.insert(here.end(), returning.begin(), returning.end());
-
-    const auto comes_later = [](const Activation* a, const Activation* b) { return a->needed_at < b->needed_at; };
-    while (here.size() > kept) {
-      std::vector<Activation*> free;
-      std::ranges::copy_if(here, std::back_inserter(free),
-                           [step](const Activation* a) { return !a->has_moved && a->needed > step + 1; });
-      if (free.empty()) break;
-      Activation* last = *std::ranges::max_element(free, comes_later);
-      last->has_moved = true;
-      insertions.push_back({.position = steps[step].first, .action = move_of(Op::kOffload, *last)});
-      away.push_back(last);
-      std::erase(here, last);
+    const auto list = [&](Op op, const Activation& activation) {
+      insertions.push_back({.position = steps[step].first, .action = move_of(op, activation)});
+    };
+    here += static_cast<int>(returns[step].size());
+    while (here > kept && !movable.empty() && movable.rbegin()->second->needed > step + 1) {
+      const Activation& last = *movable.rbegin()->second;
+      list(Op::kOffload, last);
+      returns[last.needed - 1].emplace(last.needed_at, &last);
+      movable.erase(last.needed_at);
+      --here;
     }
-    std::ranges::sort(returning, comes_later);
-    for (const Activation* activation : returning)
-      insertions.push_back({.position = steps[step].first, .action = move_of(Op::kReload, *activation)});
-
-    for (; next < activations.size() && activations[next].made == step; ++next) here.push_back(&activations[next]);
-    std::erase_if(here, [step](const Activation* a) { return a->released == step; });
+    for (const auto& [position, activation] : returns[step]) list(Op::kReload, *activation);
+    for (; next != activations.end() && next->made == step; ++next, ++here) movable.emplace(next->needed_at, &*next);
+    while (!movable.empty() && movable.begin()->second->needed <= step) movable.erase(movable.begin());
+    here -= released[step];
   }
   return with_insertions(actions, std::move(insertions));
 }
 
 }  // namespace
 
-Schedule add_offload(const Schedule& schedule, int kept) {
+Schedule add_offload(Schedule schedule, int kept) {
   if (kept < 0) throw ScheduleError(fmt::format("{} activations cannot be kept: give 0 or more", kept));
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) {
+  for (std::vector<Action>& actions : schedule.ranks) {
     const auto mover = std::ranges::find_if(actions, [](const Action& a) { return takes_away(a.op); });
     if (mover != actions.end()) {
       throw ScheduleError(fmt::format("{} moves activations already ({}): offload a schedule that keeps them",
                                       schedule.name, to_text(*mover)));
     }
-    actions = with_offloading(actions, static_cast<std::size_t>(kept));
+    actions = with_offloading(actions, kept);
   }
-  return result;
+  return schedule;
 }
 
 }  // namespace plumb

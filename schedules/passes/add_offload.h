@@ -17,6 +17,6 @@ namespace plumb {
 /// Overlapped pairs stay together and count as one action; the order of the compute actions stays. Runs behind
 /// add_recompute and ahead of add_messages.
 /// Throws ScheduleError if `kept` is negative, or if the schedule moves activations already.
-Schedule add_offload(const Schedule& schedule, int kept);
+Schedule add_offload(Schedule schedule, int kept);
 
 }  // namespace plumb

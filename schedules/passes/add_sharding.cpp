@@ -126,16 +126,14 @@ std::vector<Action> with_sharding(const std::vector<Action>& actions, const Shar
 
 }  // namespace
 
-Schedule add_sharding(const Schedule& schedule, const Sharding& sharding) {
+Schedule add_sharding(Schedule schedule, const Sharding& sharding) {
   if (sharding.gathered_stages < 0)
     throw ScheduleError(fmt::format("{} stages cannot stand gathered: give 0 or more", sharding.gathered_stages));
   if (sharding.prefetch && sharding.gathered_stages == 0)
     throw ScheduleError(
-        "parameters that each action gathers for itself cannot be prefetched: let 1 stage or more stand "
-        "gathered");
-  Schedule result = schedule;
-  for (std::vector<Action>& actions : result.ranks) actions = with_sharding(actions, sharding);
-  return result;
+        "parameters that each action gathers for itself cannot be prefetched: let 1 stage stand gathered");
+  for (std::vector<Action>& actions : schedule.ranks) actions = with_sharding(actions, sharding);
+  return schedule;
 }
 
 }  // namespace plumb

@@ -18,6 +18,6 @@ struct Sharding {
 /// whole gradients exist as long as whole parameters. Which stage has to go is the choice of Belady (1966): the one
 /// that is needed last. With `prefetch`, a stage that would be gathered again as soon as it is dropped stays. Throws
 /// ScheduleError if gathered_stages is negative, or is 0 and prefetch is asked for.
-Schedule add_sharding(const Schedule& schedule, const Sharding& sharding);
+Schedule add_sharding(Schedule schedule, const Sharding& sharding);
 
 }  // namespace plumb

@@ -27,18 +27,18 @@ void apply(std::vector<std::int32_t>& order, const Move& move) {
 
 /// A move that may shorten the critical path (the last action first). The path's stretch on one rank is a block: what
 /// it ends with feeds another rank, so either that goes earlier, or an action of the block leaves it.
-Move random_move(const TimedOrder& timed, const RankOrders& orders, const std::vector<std::int32_t>& path,
+Move random_move(const OrderGraph& graph, const RankOrders& orders, const std::vector<std::int32_t>& path,
                  std::mt19937_64& random) {
   constexpr std::ptrdiff_t kFarthestLeap = 3;  // positions beyond the block
   const auto below = [&random](std::ptrdiff_t n) {
     return static_cast<std::ptrdiff_t>(random() % static_cast<std::uint64_t>(n));
   };
   const auto chosen = static_cast<std::size_t>(below(std::ssize(path)));
-  const int rank = timed.rank(path[chosen]);
+  const int rank = graph.ranks[path[chosen]];
   std::size_t first = chosen;
   std::size_t last = chosen;
-  while (first + 1 < path.size() && timed.rank(path[first + 1]) == rank) ++first;
-  while (last > 0 && timed.rank(path[last - 1]) == rank) --last;
+  while (first + 1 < path.size() && graph.ranks[path[first + 1]] == rank) ++first;
+  while (last > 0 && graph.ranks[path[last - 1]] == rank) --last;
   const std::vector<std::int32_t>& order = orders[rank];
   const auto position = [&order](std::int32_t id) { return std::ranges::find(order, id) - order.begin(); };
   const std::ptrdiff_t block_begin = position(path[first]);
@@ -59,17 +59,16 @@ Move random_move(const TimedOrder& timed, const RankOrders& orders, const std::v
 /// Each action behind what it needs of its own rank, and no more activations than allowed.
 class RankRules {
  public:
-  RankRules(const TimedOrder& timed, std::size_t actions, int limit)
-      : timed_(timed), limit_(limit), seen_(actions, 0) {}
+  RankRules(const OrderGraph& graph, int limit) : graph_(graph), limit_(limit), seen_(graph.actions.size(), 0) {}
 
   bool hold(const std::vector<std::int32_t>& order) {
     ++round_;
     int held = 0;
     for (const std::int32_t id : order) {
-      const std::int32_t needed = timed_.own_input(id);
-      if (needed != TimedOrder::kNone && seen_[needed] != round_) return false;
+      const std::int32_t needed = graph_.inputs[id][0].id;
+      if (needed != OrderGraph::kNone && seen_[needed] != round_) return false;
       seen_[id] = round_;
-      const Op op = timed_.action(id).op;
+      const Op op = graph_.actions[id].op;
       if (op == Op::kForward) ++held;
       if (gives_weight_gradient(op)) --held;
       if (limit_ > 0 && held > limit_) return false;
@@ -78,7 +77,7 @@ class RankRules {
   }
 
  private:
-  const TimedOrder& timed_;
+  const OrderGraph& graph_;
   int limit_;
   int round_ = 0;
   std::vector<int> seen_;  ///< [action] the round that saw it last
@@ -86,18 +85,27 @@ class RankRules {
 
 }  // namespace
 
-std::int64_t longest_span(const Schedule& schedule, const ListCosts& costs) {
-  TimedOrder timed(schedule, costs);
-  const std::int64_t span = timed.span(timed.first_order());
+std::int64_t longest_span(const Schedule& schedule, const OrderCosts& costs) {
+  const OrderGraph graph(schedule, costs);
+  const std::int64_t span = TimedOrder(graph).span(graph.listed);
   if (span == TimedOrder::kDeadlock) throw ScheduleError(fmt::format("{} deadlocks: validate it", schedule.name));
   return span;
 }
 
+std::int64_t longest_span(const Schedule& schedule, const ListCosts& costs) {
+  return longest_span(schedule, equal_costs(costs, static_cast<int>(schedule.stages.size())));
+}
+
 Schedule shorten_span(const Schedule& schedule, const ListCosts& costs, const LocalSearch& search) {
+  return shorten_span(schedule, equal_costs(costs, static_cast<int>(schedule.stages.size())), search);
+}
+
+Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const LocalSearch& search) {
   std::int64_t best_span = longest_span(schedule, costs);
-  TimedOrder timed(schedule, costs);
-  RankOrders orders = timed.first_order();
-  RankRules rules(timed, static_cast<std::size_t>(action_count(schedule)), search.rank_limit);
+  const OrderGraph graph(schedule, costs);
+  TimedOrder timed(graph);
+  RankOrders orders = graph.listed;
+  RankRules rules(graph, search.rank_limit);
   for (std::size_t r = 0; r < orders.size(); ++r) {
     if (!rules.hold(orders[r])) {
       throw ScheduleError(fmt::format("rank {} of {} holds more than {} activations to begin with: raise the limit", r,
@@ -107,10 +115,11 @@ Schedule shorten_span(const Schedule& schedule, const ListCosts& costs, const Lo
   RankOrders best = orders;
   std::int64_t span = timed.span(orders);
   std::vector<std::int32_t> path = timed.critical_path(orders);
-  const std::int64_t first_threshold = (costs.forward + costs.input_grad + costs.weight_grad) / 6;
+  const std::int64_t first_threshold =
+      (costs.forward.front() + costs.input_grad.front() + costs.weight_grad.front()) / 6;
   std::mt19937_64 random(search.seed);
   for (int step = 0; step < search.steps && best_span > search.goal && !path.empty(); ++step) {
-    const Move move = random_move(timed, orders, path, random);
+    const Move move = random_move(graph, orders, path, random);
     if (move.from == move.to) continue;
     apply(orders[move.rank], move);
     const std::int64_t moved = rules.hold(orders[move.rank]) ? timed.span(orders) : TimedOrder::kDeadlock;
@@ -126,11 +135,7 @@ Schedule shorten_span(const Schedule& schedule, const ListCosts& costs, const Lo
       best = orders;
     }
   }
-  Schedule result = schedule;
-  for (std::size_t r = 0; r < best.size(); ++r) {
-    for (std::size_t i = 0; i < best[r].size(); ++i) result.ranks[r][i] = timed.action(best[r][i]);
-  }
-  return result;
+  return in_order(schedule, graph, best);
 }
 
 }  // namespace plumb

@@ -159,3 +159,19 @@ TEST_CASE("a wait during which nothing moves ends with what it waited for") {
   const TicketPtr sum = transport.sum({.id = 1, .ranks = {0, 1}}, 0, values);
   CHECK_THROWS_WITH_AS(transport.wait_sum(sum), doctest::Contains("waited for rank 1 to join a sum"), RunError);
 }
+
+TEST_CASE("a tensor is copied into the memory of a rank that takes no part in it") {
+  TensorPool own, partner;
+  InProcessOptions options = options_with(Sends::kBuffered);
+  options.pools = {&own, &partner};
+  InProcessTransport transport(options, monotonic_clock());
+  Tensor tensor = filled(own, 3);
+  tensor = transport.copy_to(1, tensor);
+  CHECK(own.live_bytes() == 0);
+  CHECK(partner.live_bytes() == 16);
+  tensor = transport.copy_to(0, tensor);
+  CHECK(partner.live_bytes() == 0);
+  CHECK(tensor.data()[3] == 3);
+  CHECK_THROWS_WITH_AS(transport.copy_to(2, tensor),
+                       "there is no memory of rank 2 to copy to: give the transport the ranks' pools", RunError);
+}

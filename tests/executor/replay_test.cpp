@@ -28,34 +28,47 @@ class CountingStage : public Stage {
   CountingStage(TensorPool& pool, bool is_first, bool is_last) : pool_(pool), is_first_(is_first), is_last_(is_last) {}
 
   void begin(std::int64_t) override {}
-  Tensor forward(int microbatch, Tensor input) override {
-    if (microbatch == fails_at) throw std::runtime_error("the stage is broken");
-    note(fmt::format("F{}", microbatch));
+  Tensor forward(MicrobatchSlice of, Tensor input) override {
+    if (of.microbatch == fails_at) throw std::runtime_error("the stage is broken");
+    note("F" + text(of));
     return is_last_ ? Tensor{} : number(input.empty() ? 1 : input.data()[0] + 1);
   }
-  void recompute(int microbatch) override { note(fmt::format("R{}", microbatch)); }
-  Tensor backward(int microbatch, Tensor gradient) override {
-    note(fmt::format("B{}", microbatch));
+  void recompute(MicrobatchSlice of) override { note("R" + text(of)); }
+  Tensor backward(MicrobatchSlice of, Tensor gradient) override {
+    note("B" + text(of));
     return after_backward(gradient);
   }
-  Tensor input_grad(int microbatch, Tensor gradient) override {
-    note(fmt::format("I{}", microbatch));
+  Tensor input_grad(MicrobatchSlice of, Tensor gradient) override {
+    note("I" + text(of));
     return after_backward(gradient);
   }
-  void weight_grad(int microbatch) override { note(fmt::format("W{}", microbatch)); }
+  void weight_grad(MicrobatchSlice of) override { note("W" + text(of)); }
+  /// What it hands out carries the micro-batch's number and comes back with it.
+  std::vector<Tensor> take_activations(MicrobatchSlice of) override {
+    note("away" + text(of));
+    std::vector<Tensor> activations;
+    activations.push_back(number(static_cast<float>(of.microbatch)));
+    return activations;
+  }
+  void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override {
+    note(fmt::format("back{}={}", text(of), activations.at(0).data()[0]));
+  }
   void optimizer_step() override { note(fmt::format("step({})", gradient_)); }
   std::span<float> gradients() override { return {&gradient_, 1}; }
   std::span<float> tied_gradients(ModelEnd end) override {
     return end == ModelEnd::kEmbedding ? std::span<float>{&tied_first, 1} : std::span<float>{&tied_last, 1};
   }
-  std::int64_t input_elements() const override { return is_first_ ? 0 : 1; }
-  std::int64_t output_elements() const override { return is_last_ ? 0 : 1; }
+  std::int64_t input_elements(int) const override { return is_first_ ? 0 : 1; }
+  std::int64_t output_elements(int) const override { return is_last_ ? 0 : 1; }
 
   std::string did;
   int fails_at = -1;
   float tied_first = 0, tied_last = 0;
 
  private:
+  static std::string text(MicrobatchSlice of) {
+    return of.slice == 0 ? std::to_string(of.microbatch) : fmt::format("{}/{}", of.microbatch, of.slice);
+  }
   void note(const std::string& what) { did += (did.empty() ? "" : " ") + what; }
   Tensor number(float value) {
     Tensor tensor = pool_.take(1);
@@ -94,8 +107,10 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
   const ReplayPlan plan = plan_replay(lowered, grid, setup.tied);
   const int ranks = world_size(grid), stages = static_cast<int>(lowered.stages.size());
   const Clock clock = monotonic_clock();
-  std::vector<TensorPool> pools(static_cast<std::size_t>(ranks));
-  InProcessTransport transport({.ranks = ranks, .sends = setup.sends, .watchdog = Seconds{5}}, clock);
+  std::vector<TensorPool> pools(static_cast<std::size_t>(ranks)), host_pools(pools.size());
+  InProcessOptions options{.ranks = ranks, .sends = setup.sends, .watchdog = Seconds{5}};
+  for (TensorPool& pool : pools) options.pools.push_back(&pool);
+  InProcessTransport transport(options, clock);
   std::vector<std::unique_ptr<CountingStage>> all;
   for (int replica = 0; replica < setup.data; ++replica)
     for (int s = 0; s < stages; ++s) {
@@ -116,6 +131,7 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
                       .pipeline_rank = place.pipeline,
                       .transport = &transport,
                       .pool = &pools[rank],
+                      .host_pool = &host_pools[rank],
                       .clock = clock};
       for (int s = 0; s < stages; ++s)
         seat.stages.push_back(lowered.stages[s].rank == place.pipeline ? all[place.data * stages + s].get() : nullptr);
@@ -171,6 +187,21 @@ TEST_CASE("a split backward runs I and W where the list has them") {
 TEST_CASE("R runs where the list has it") {
   const Outcome outcome = replay_all(lower(parse_schedule("0F0 0R0 0B0\n")));
   CHECK(outcome.did[0] == "F0 R0 B0 step(100)");
+}
+
+TEST_CASE("slices run forth and back, each with messages of its own") {
+  const Outcome outcome = replay_all(
+      lower(parse_schedule("0F0 0F0/1 0F1 0B0/1 0B0 0F1/1 0B1/1 0B1\n1F0 1F0/1 1B0/1 1B0 1F1 1F1/1 1B1/1 1B1")));
+  CHECK(outcome.did[0] == "F0 F0/1 F1 B0/1 B0 F1/1 B1/1 B1 step(800)");
+  CHECK(outcome.did[1] == "F0 F0/1 B0/1 B0 F1 F1/1 B1/1 B1 step(400)");
+}
+
+TEST_CASE("activations leave the rank for the host or its partner and come back as they were") {
+  const Outcome host = replay_all(lower(parse_schedule("0F0 0OFFLOAD0 0F1 0OFFLOAD1 0RELOAD1 0B1 0RELOAD0 0B0\n")));
+  CHECK(host.did[0] == "F0 away0 F1 away1 back1=1 B1 back0=0 B0 step(200)");
+  const Outcome partner =
+      replay_all(lower(parse_schedule("0F0 0F1 0EVICT1 0B0 0LOAD1 0B1\n1F0 1B0 1F1 1B1\n")), {.data = 1});
+  CHECK(partner.did[0] == "F0 F1 away1 B0 back1=1 B1 step(400)");
 }
 
 TEST_CASE("replicas sum their gradients before the optimizer step") {

@@ -53,7 +53,6 @@ TEST_CASE("every synchronous schedule of the catalogue that trains gives the gra
   const std::vector<Layer> model = llama_model(6);
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.name == "forward-only") continue;
-    if (entry.name == "bpipe") continue;  // EVICT and LOAD: refused, see the case of refusals
     for (const auto& [ranks, microbatches] : std::vector<std::pair<int, int>>{{2, 4}, {4, 8}}) {
       CAPTURE(entry.name);
       CAPTURE(ranks);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "executor/run.h"
@@ -69,9 +70,9 @@ inline std::vector<std::uint8_t> walk_text(std::size_t bytes = 400) {
   return text;
 }
 
-inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_order, int data = 1) {
+inline RunSpec spec_of_lowered(const std::vector<Layer>& model, Schedule lowered, int data = 1) {
   RunSpec spec;
-  spec.schedule = lower(compute_order, {.data = {.enabled = data > 1}});
+  spec.schedule = std::move(lowered);
   spec.grid = {.data = data, .pipeline = static_cast<int>(spec.schedule.ranks.size())};
   int parts = 0;
   for (const StagePlace& place : spec.schedule.stages) parts = std::max(parts, place.model_part + 1);
@@ -84,6 +85,10 @@ inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_
   spec.text = walk_text();
   spec.watchdog = Seconds{20};
   return spec;
+}
+
+inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_order, int data = 1) {
+  return spec_of_lowered(model, lower(compute_order, {.data = {.enabled = data > 1}}), data);
 }
 
 /// The whole model on one rank, its micro-batches one after the other.

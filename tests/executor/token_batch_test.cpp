@@ -14,7 +14,8 @@ std::vector<std::uint8_t> counting_text() {
 }
 
 std::vector<std::int32_t> inputs(const BatchPlace& place) {
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(place.count * place.sequence));
+  const std::int64_t tokens_each = place.slice.count > 0 ? place.slice.count : place.sequence;
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(place.count * tokens_each));
   fill_inputs(tokens, counting_text(), place);
   return tokens;
 }
@@ -50,4 +51,22 @@ TEST_CASE("a text one longer than a sequence has one place, the first") {
   fill_inputs(tokens, counting_text(), {.sequence = 199});
   CHECK(tokens.front() == 0);
   CHECK(tokens.back() == 198);
+}
+
+TEST_CASE("the slices of a batch, sequence by sequence, are the batch") {
+  BatchPlace place{.seed = 3, .step = 2, .first_sample = 5, .count = 2, .sequence = 7};
+  const std::vector<std::int32_t> whole = inputs(place);
+  for (const int slices : {1, 2, 3, 7}) {
+    std::int64_t next = 0;
+    for (int slice = 0; slice < slices; ++slice) {
+      place.slice = slice_tokens(7, slices, slice);
+      CHECK(place.slice.first == next);
+      next += place.slice.count;
+      const std::vector<std::int32_t> part = inputs(place);
+      for (std::int64_t b = 0; b < 2; ++b)
+        for (std::int64_t t = 0; t < place.slice.count; ++t)
+          CHECK(part[b * place.slice.count + t] == whole[b * 7 + place.slice.first + t]);
+    }
+    CHECK(next == 7);
+  }
 }

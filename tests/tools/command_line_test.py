@@ -359,6 +359,21 @@ class Running(CommandLineTest):
         self.assertAlmostEqual(difference, answer["step_time"]["predicted_s"] - answer["step_time"]["measured_s"], places=9)
         self.assertEqual(self.json("trace", "info", trace)["source"], "measured")
 
+    def test_a_plan_replays_other_schedules_with_the_same_loss(self):
+        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
+        own = self.json("run", plan, "--steps", 4)
+        self.assertEqual(own["peak_host_bytes"], [0, 0])
+        moved = self.json("run", plan, "--steps", 4, "--schedule", "gpipe", "--offload", 1)
+        self.assertEqual(moved["losses"], own["losses"])  # both add gradients in the order of the micro-batches
+        self.assertGreater(moved["peak_host_bytes"][0], 0)
+        order = self.folder / "order.txt"
+        self.done("schedule", "make", "bfs", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--shard", 1, "-o", order)
+        for schedule in (("seq1f1b", "--slices", 3), ("zb-h1", "--checkpoint", "always"), (order,)):
+            losses = self.json("run", plan, "--steps", 4, "--schedule", *schedule)["losses"]
+            self.assertAlmostEqual(losses[-1], own["losses"][-1], delta=1e-4 * own["losses"][-1])
+        self.refused(1, "run", plan, "--schedule", "1f1b", "-m", 5, says=["5 micro-batches", "4"])
+        self.refused(1, "run", plan, "--offload", 1, says=["--schedule"])
+
     def test_what_the_backend_cannot_run_is_refused(self):
         self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])
         plan = self.cpu_plan("pp=2,mbs=1")

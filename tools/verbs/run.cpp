@@ -1,15 +1,18 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/lower_plan.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
+#include "tools/schedule_input.h"
 #include "tools/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
@@ -19,6 +22,20 @@ namespace {
 
 constexpr int kDefaultSteps = 10;
 
+/// The plan's own schedule, or the one that is asked for, on the plan's ranks and micro-batches.
+RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
+  if (schedule.name.empty()) {
+    if (schedule.offload || schedule.shard)
+      throw InputError("--offload and --shard change a schedule: name it with --schedule");
+    return spec;
+  }
+  if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
+  if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  schedule.replicas = spec.grid.data > 1;
+  const Schedule order = schedule_input(schedule);
+  return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
+}
+
 }  // namespace
 
 int run_verb(const RunArguments& arguments) {
@@ -26,11 +43,12 @@ int run_verb(const RunArguments& arguments) {
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const RunSpec spec = lower_plan(plan, predicted,
-                                  {.steps = steps,
-                                   .seed = arguments.seed,
-                                   .text = training_text(arguments.text),
-                                   .text_name = text_name(arguments.text)});
+  const RunSpec spec = scheduled(lower_plan(plan, predicted,
+                                            {.steps = steps,
+                                             .seed = arguments.seed,
+                                             .text = training_text(arguments.text),
+                                             .text_name = text_name(arguments.text)}),
+                                 plan, arguments.schedule);
 
   const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
   const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
@@ -43,8 +61,9 @@ int run_verb(const RunArguments& arguments) {
     print_answer(run_json(result).dump(2) + "\n");
     return kDone;
   }
-  print_answer(
-      fmt::format("{}, {}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout), result.losses.size()));
+  print_answer(fmt::format("{}, {}{}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout),
+                           arguments.schedule.name.empty() ? "" : ", replayed as " + spec.schedule.name,
+                           result.losses.size()));
   TextTable table{.head = {"step", "loss", "step time"}};
   for (std::size_t i = 0; i < result.losses.size(); ++i) {
     const bool timed = result.step_seconds.size() == result.losses.size();

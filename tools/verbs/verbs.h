@@ -55,6 +55,7 @@ struct ScheduleArguments {
   std::optional<int> offload;        ///< activations that a rank keeps; the others wait in host memory
   std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
   bool prefetch = false;             ///< with `shard`: gathered one run of actions ahead
+  bool replicas = false;             ///< when lowered: gradients are reduced over replicas
   bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
 };
 
@@ -102,6 +103,7 @@ int whatif_verb(const WhatifArguments& arguments);
 
 struct RunArguments {
   std::string plan;
+  ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name
   std::string backend = "cpu";
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries

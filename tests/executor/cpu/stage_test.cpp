@@ -100,14 +100,14 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
     TensorPool pool;
     CpuStage stage(options_for({block}), pool);
     stage.begin(0);
-    const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements();
+    const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements(0);
     pool.reset_peak();
-    Tensor output = stage.forward(0, pool.take_zeros(stage.input_elements()));
+    Tensor output = stage.forward(0, pool.take_zeros(stage.input_elements(0)));
     CHECK(pool.peak_bytes() - before ==
           saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, kWork, Pass::kForward));
     output = {};
     pool.reset_peak();
-    Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements()));
+    Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements(0)));
     const std::int64_t bound =
         saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, kWork, Pass::kInputGrad);
     // Statistics and the log-sum-exp may be gone already when the largest temporaries are there.
@@ -119,6 +119,31 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
     stage.weight_grad(0);
     CHECK(pool.peak_bytes() == live);
   }
+}
+
+TEST_CASE("activations that are handed out leave nothing behind, and put back give the same gradients") {
+  for (const std::vector<Layer>& model : models())
+    for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+      TensorPool pool, elsewhere;
+      CpuStageOptions options = options_for(model);
+      options.rebuild = rebuild;
+      CpuStage stayed(options, pool), moved(options, pool);
+      stayed.begin(0);
+      moved.begin(0);
+      stayed.forward(0, {});
+      const std::int64_t before = pool.live_bytes();
+      moved.forward(0, {});
+      std::vector<Tensor> activations = moved.take_activations(0);
+      for (Tensor& tensor : activations) tensor = elsewhere.take_copy(tensor);
+      CHECK(pool.live_bytes() == before);
+      if (rebuild == Rebuild::kNothing) CHECK(elsewhere.live_bytes() == saved_bytes(model, false));
+      for (Tensor& tensor : activations) tensor = pool.take_copy(tensor);
+      CHECK(elsewhere.live_bytes() == 0);
+      moved.put_activations(0, std::move(activations));
+      stayed.backward(0, {});
+      moved.backward(0, {});
+      CHECK(moved.gradient_values() == stayed.gradient_values());
+    }
 }
 
 TEST_CASE("I then W give the gradients of B, bitwise, also when a W waits for the next I") {
@@ -178,12 +203,12 @@ TEST_CASE("with recomputation F keeps the stage's input only, and R or the backw
   options.rebuild = Rebuild::kStage;
   CpuStage stage(std::move(options), pool);
   stage.begin(0);
-  const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements();
-  stage.forward(0, pool.take_zeros(stage.input_elements()));
+  const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements(0);
+  stage.forward(0, pool.take_zeros(stage.input_elements(0)));
   CHECK(pool.live_bytes() - before == message_bytes);
   stage.recompute(0);
   CHECK(pool.live_bytes() - before == saved_bytes(layers, false));
-  stage.backward(0, pool.take_zeros(stage.output_elements()));
+  stage.backward(0, pool.take_zeros(stage.output_elements(0)));
   CHECK(pool.live_bytes() == before);
 }
 

@@ -111,6 +111,51 @@ TEST_CASE("the gradient of attention agrees with finite differences") {
   CHECK(gradient_error(qkv, dqkv, [&] { return weighted_sum(doutput, forward(qkv, size)); }) < kGradientTolerance);
 }
 
+TEST_CASE("slices, forth in order and back in reverse, are attention over the whole sequence") {
+  for (const AttentionSize& size :
+       {AttentionSize{.batch = 2, .sequence = 7, .heads = 4, .kv_heads = 2, .head_size = 3},
+        AttentionSize{.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 4},
+        AttentionSize{.batch = 3, .sequence = 131, .heads = 2, .kv_heads = 2, .head_size = 5, .window = 20}}) {
+    const Values qkv = random_values(qkv_elements(size), 5, 2.0F), doutput = random_values(output_elements(size), 6);
+    const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size, out = size.heads * size.head_size;
+    // Rows of a slice within those of whole sequences.
+    const auto rows_of = [&](const Values& all, const AttentionSlice& slice, std::int64_t columns) {
+      Values rows;
+      for (std::int64_t b = 0; b < size.batch; ++b) {
+        const auto first = all.begin() + (b * size.sequence + slice.first) * columns;
+        rows.insert(rows.end(), first, first + slice.count * columns);
+      }
+      return rows;
+    };
+    for (const std::int64_t slices : {1, 2, 3, 7}) {
+      Values keys_values(size.batch * size.sequence * 2 * size.kv_heads * size.head_size, NAN);
+      Values dkeys_values(keys_values.size(), 0.0F), scratch(attention_scratch_elements(size));
+      std::vector<AttentionSlice> parts;
+      std::vector<Values> outputs, statistics;
+      for (std::int64_t k = 0; k < slices; ++k) {
+        const std::int64_t first = k * size.sequence / slices;
+        parts.push_back({size, first, (k + 1) * size.sequence / slices - first});
+        outputs.emplace_back(size.batch * parts[k].count * out);
+        statistics.emplace_back(size.batch * size.heads * parts[k].count);
+        const Values own = rows_of(qkv, parts[k], width);
+        keep_keys_values(keys_values.data(), own.data(), parts[k]);
+        attention_slice_forward(outputs[k].data(), statistics[k].data(), own.data(), keys_values.data(), parts[k],
+                                scratch.data());
+        CHECK(relative_difference(outputs[k], rows_of(forward(qkv, size), parts[k], out)) < 1e-5);
+      }
+      const Values expected = backward(qkv, doutput, size);
+      for (std::int64_t k = slices; k-- > 0;) {
+        const Values own = rows_of(qkv, parts[k], width);
+        Values dqkv(own.size(), 7.0F);
+        attention_slice_backward(dqkv.data(), dkeys_values.data(), rows_of(doutput, parts[k], out).data(), own.data(),
+                                 keys_values.data(), outputs[k].data(), statistics[k].data(), parts[k], scratch.data());
+        take_keys_values(dqkv.data(), dkeys_values.data(), parts[k]);
+        CHECK(relative_difference(dqkv, rows_of(expected, parts[k], width)) < 1e-5);
+      }
+    }
+  }
+}
+
 TEST_CASE("attention does not overflow where scores are large") {
   const AttentionSize size{.batch = 1, .sequence = 8, .heads = 1, .kv_heads = 1, .head_size = 2};
   for (const float value : forward(random_values(qkv_elements(size), 5, 100.0F), size)) CHECK(std::isfinite(value));

@@ -7,6 +7,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/liveness.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
@@ -19,21 +20,6 @@ std::string offloaded(std::string_view rows, int kept) {
 }
 std::string text(std::string_view rows) {
   return to_text(parse_schedule(rows));
-}
-
-/// The most activations that are there at once, if a move takes no time: from the start of F to the end of B or W.
-int peak_activations(const std::vector<Action>& actions) {
-  int here = 0, peak = 0;
-  for (std::size_t i = 0; i < actions.size(); ++i) {
-    const Action& a = actions[i];
-    if (a.op == Op::kForward || brings_back(a.op)) ++here;
-    if (takes_away(a.op)) --here;
-    peak = std::max(peak, here);
-    // The two of a pair begin together.
-    if (a.overlaps_next && actions[i + 1].op == Op::kForward) peak = std::max(peak, here + 1);
-    if (gives_weight_gradient(a.op)) --here;
-  }
-  return peak;
 }
 
 std::vector<Action> compute_only(std::vector<Action> actions) {
@@ -96,8 +82,8 @@ TEST_SUITE("property") {
             CHECK(compute_only(result.ranks[r]) == compute_only(before.ranks[r]));
             const bool splits =
                 std::ranges::any_of(order.ranks[r], [](const Action& a) { return a.op == Op::kInputGrad; });
-            const int peak = peak_activations(result.ranks[r]);
-            CHECK(peak <= peak_activations(before.ranks[r]));
+            const int peak = liveness(result)[r].peak;
+            CHECK(peak <= liveness(before)[r].peak);
             const bool trains =
                 std::ranges::any_of(order.ranks[r], [](const Action& a) { return gives_input_gradient(a.op); });
             if (trains && !splits) CHECK(peak <= std::max(kept + 1, 3));

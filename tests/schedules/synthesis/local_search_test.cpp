@@ -45,8 +45,10 @@ TEST_CASE("a search keeps to its limit of activations, to its seed and to what i
 }
 
 TEST_CASE("what cannot be searched is refused") {
-  CHECK_THROWS_WITH_AS(shorten_span(make_schedule("zb-v", {.ranks = 2, .microbatches = 4}), {}, {.rank_limit = 3}),
-                       "rank 0 of zb-v holds more than 3 activations to begin with: raise the limit", ScheduleError);
-  CHECK_THROWS_AS(longest_span(make_schedule("dualpipev", {.ranks = 2, .microbatches = 4}), {}), ScheduleError);
-  CHECK_THROWS_AS(longest_span(parse_schedule("0F0 0B1 0F1 0B0\n1F1 1F0 1B0 1B1"), {}), ScheduleError);
+  CHECK_THROWS_WITH_AS(
+      shorten_span(make_schedule("zb-v", {.ranks = 2, .microbatches = 4}), ListCosts{}, {.rank_limit = 3}),
+      "rank 0 of zb-v holds more than 3 activations to begin with: raise the limit", ScheduleError);
+  CHECK_THROWS_AS(longest_span(make_schedule("dualpipev", {.ranks = 2, .microbatches = 4}), ListCosts{}),
+                  ScheduleError);
+  CHECK_THROWS_AS(longest_span(parse_schedule("0F0 0B1 0F1 0B0\n1F1 1F0 1B0 1B1"), ListCosts{}), ScheduleError);
 }

@@ -1,0 +1,50 @@
+#include "schedules/generators/fitted.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "schedules/synthesis/fit_to_costs.h"
+
+namespace plumb {
+namespace {
+
+OrderCosts order_costs(const ScheduleParameters& parameters, int stages) {
+  const CostTable table = chunk_cost_table(stages, parameters.costs);
+  const auto each = [&](Op op) {
+    std::vector<std::int64_t> durations;
+    for (int s = 0; s < stages; ++s) durations.push_back(duration_of(table, {.op = op, .stage = s}).count());
+    return durations;
+  };
+  return {.forward = each(Op::kForward),
+          .input_grad = each(Op::kInputGrad),
+          .weight_grad = each(Op::kWeightGrad),
+          .hop = to_sim_time(table.default_link.latency).count()};
+}
+
+}  // namespace
+
+bool has_equal_costs(const ScheduleParameters& parameters, int stages) {
+  const OrderCosts costs = order_costs(parameters, stages);
+  const auto all_equal = [&costs](const std::vector<std::int64_t>& durations) {
+    return std::ranges::all_of(durations, [&costs](std::int64_t d) { return d == costs.forward.front(); });
+  };
+  return costs.hop == 0 && all_equal(costs.forward) && all_equal(costs.input_grad) && all_equal(costs.weight_grad);
+}
+
+ListCosts mean_costs(const ScheduleParameters& parameters, int stages) {
+  const OrderCosts costs = order_costs(parameters, stages);
+  const auto mean = [](const std::vector<std::int64_t>& durations) {
+    return std::accumulate(durations.begin(), durations.end(), std::int64_t{0}) / std::ssize(durations);
+  };
+  return {.forward = mean(costs.forward),
+          .input_grad = mean(costs.input_grad),
+          .weight_grad = mean(costs.weight_grad),
+          .hop = costs.hop};
+}
+
+Schedule fitted(const std::vector<Schedule>& candidates, const ScheduleParameters& parameters, int rank_limit) {
+  const int stages = static_cast<int>(candidates.front().stages.size());
+  return fit_to_costs(candidates, order_costs(parameters, stages), rank_limit, parameters.goal_span.count());
+}
+
+}  // namespace plumb

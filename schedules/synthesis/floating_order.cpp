@@ -1,0 +1,129 @@
+#include "schedules/synthesis/floating_order.h"
+
+#include <algorithm>
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kUnknown = -1;
+constexpr std::int32_t kNone = OrderGraph::kNone;
+
+}  // namespace
+
+FloatingOrder::FloatingOrder(const OrderGraph& graph, int rank_limit)
+    : graph_(graph),
+      rank_limit_(rank_limit),
+      weight_grad_of_(graph.actions.size(), kNone),
+      states_(graph.listed.size()),
+      ends_(graph.actions.size()),
+      causes_(graph.actions.size()),
+      spans_(graph.listed.size()) {
+  for (std::size_t id = 0; id < graph.actions.size(); ++id) {
+    if (graph.actions[id].op == Op::kWeightGrad) {
+      weight_grad_of_[graph.inputs[id][0].id] = static_cast<std::int32_t>(id);
+    }
+  }
+}
+
+RankOrders FloatingOrder::without_weight_grads() const {
+  RankOrders kept = graph_.listed;
+  for (std::vector<std::int32_t>& order : kept) {
+    std::erase_if(order, [this](std::int32_t id) { return graph_.actions[id].op == Op::kWeightGrad; });
+  }
+  return kept;
+}
+
+void FloatingOrder::run_weight_grad(int r) {
+  RankState& rank = states_[r];
+  const std::int32_t id = rank.pending[rank.next_pending++];
+  rank.now += graph_.durations[id];
+  --rank.held;
+  if (completed_ != nullptr) (*completed_)[r].push_back(id);
+}
+
+/// Runs the rank's next action, and what weight gradients fit in front of it. False if it waits for another rank, or
+/// for memory that nothing gives back.
+bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) {
+  RankState& rank = states_[r];
+  const std::int32_t id = kept[r][rank.position];
+  std::int64_t ready = 0;
+  std::int32_t cause = kNone;
+  for (const OrderGraph::Input& input : graph_.inputs[id]) {
+    if (input.id == kNone) continue;
+    if (ends_[input.id] == kUnknown) return false;
+    if (ends_[input.id] + input.delay >= ready) {
+      ready = ends_[input.id] + input.delay;
+      cause = input.id;
+    }
+  }
+  if (rank.position == 0) rank.now = rank.start = ready;
+  while (has_pending(rank) && ready > rank.now &&
+         static_cast<double>(ready - rank.now) >=
+             gap.least_gap_ratio * static_cast<double>(graph_.durations[rank.pending[rank.next_pending]])) {
+    run_weight_grad(r);
+  }
+  const Op op = graph_.actions[id].op;
+  if (op == Op::kForward && rank_limit_ > 0) {
+    while (rank.held >= rank_limit_ && has_pending(rank)) run_weight_grad(r);
+    if (rank.held >= rank_limit_) return false;
+  }
+  const bool waited = ready >= rank.now;
+  causes_[id] = waited ? cause : rank.position > 0 ? kept[r][rank.position - 1] : kNone;
+  rank.now = std::max(rank.now, ready) + graph_.durations[id];
+  ends_[id] = rank.now;
+  if (op == Op::kForward) ++rank.held;
+  if (op == Op::kBackward) --rank.held;
+  if (op == Op::kInputGrad) rank.pending.push_back(weight_grad_of_[id]);
+  if (completed_ != nullptr) (*completed_)[r].push_back(id);
+  ++rank.position;
+  return true;
+}
+
+std::int64_t FloatingOrder::span(const RankOrders& kept, const std::vector<GapRule>& gaps) {
+  std::ranges::fill(ends_, kUnknown);
+  std::vector<int> runnable;
+  for (int r = static_cast<int>(states_.size()) - 1; r >= 0; --r) {
+    std::vector<std::int32_t> pending = std::move(states_[r].pending);
+    pending.clear();
+    states_[r] = {.pending = std::move(pending)};
+    runnable.push_back(r);
+  }
+  while (!runnable.empty()) {
+    const int r = runnable.back();
+    runnable.pop_back();
+    states_[r].is_runnable = false;
+    while (states_[r].position < kept[r].size()) {
+      const std::int32_t id = kept[r][states_[r].position];
+      if (!run_next(r, kept, gaps[r])) break;
+      const int reader = graph_.readers[id];
+      if (reader == kNone || states_[reader].is_runnable) continue;
+      states_[reader].is_runnable = true;
+      runnable.push_back(reader);
+    }
+  }
+  std::int64_t longest = 0;
+  for (std::size_t r = 0; r < states_.size(); ++r) {
+    if (states_[r].position < kept[r].size()) return kImpossible;
+    while (has_pending(states_[r])) run_weight_grad(static_cast<int>(r));
+    spans_[r] = states_[r].now - states_[r].start;
+    longest = std::max(longest, spans_[r]);
+  }
+  return longest;
+}
+
+std::vector<std::int32_t> FloatingOrder::path_to_end(const RankOrders& kept, int rank) const {
+  std::vector<std::int32_t> path;
+  if (kept[rank].empty()) return path;
+  for (std::int32_t id = kept[rank].back(); id != kNone; id = causes_[id]) path.push_back(id);
+  return path;
+}
+
+RankOrders FloatingOrder::complete(const RankOrders& kept, const std::vector<GapRule>& gaps) {
+  RankOrders completed(kept.size());
+  completed_ = &completed;
+  span(kept, gaps);
+  completed_ = nullptr;
+  return completed;
+}
+
+}  // namespace plumb

@@ -1,0 +1,65 @@
+#pragma once
+// When the actions of an order run if only F, I and B are ordered and the weight gradients float: a rank runs them
+// where it would wait, or where a forward needs their memory, and the rest at its end. The order is complete once this
+// is done.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/synthesis/order_graph.h"
+
+namespace plumb {
+
+/// How a rank fills its gaps.
+struct GapRule {
+  double least_gap_ratio = 1;  ///< a weight gradient runs in a gap that lasts at least this share of it
+};
+
+class FloatingOrder {
+ public:
+  static constexpr std::int64_t kImpossible = -1;
+
+  /// `rank_limit`: activations that a rank may hold from F to the last part of its backward; 0: any number.
+  FloatingOrder(const OrderGraph& graph, int rank_limit);
+
+  /// The graph's own order without its weight gradients.
+  RankOrders without_weight_grads() const;
+
+  /// Times F, I and B in this order, and the weight gradients with them; returns the longest span of any rank, or
+  /// kImpossible if the ranks wait for each other or a rank has no memory for a forward. [rank] gaps.
+  std::int64_t span(const RankOrders& kept, const std::vector<GapRule>& gaps);
+
+  /// Of the times that span() found last: each rank's span; and the ordered actions that led to the end of the last
+  /// one of `rank`, the last first.
+  const std::vector<std::int64_t>& spans() const { return spans_; }
+  std::vector<std::int32_t> path_to_end(const RankOrders& kept, int rank) const;
+
+  /// The complete order that span() times.
+  RankOrders complete(const RankOrders& kept, const std::vector<GapRule>& gaps);
+
+ private:
+  struct RankState {
+    std::int64_t now = 0;
+    std::int64_t start = 0;
+    std::size_t position = 0;
+    int held = 0;
+    std::vector<std::int32_t> pending;  ///< weight gradients whose I has run, oldest first
+    std::size_t next_pending = 0;
+    bool is_runnable = true;
+  };
+
+  bool has_pending(const RankState& rank) const { return rank.next_pending < rank.pending.size(); }
+  void run_weight_grad(int r);
+  bool run_next(int r, const RankOrders& kept, const GapRule& gap);
+
+  const OrderGraph& graph_;
+  int rank_limit_;
+  std::vector<std::int32_t> weight_grad_of_;  ///< [action] the W of an I, or kNone
+  std::vector<RankState> states_;
+  std::vector<std::int64_t> ends_;
+  std::vector<std::int32_t> causes_;
+  std::vector<std::int64_t> spans_;
+  RankOrders* completed_ = nullptr;  ///< where complete() collects
+};
+
+}  // namespace plumb

@@ -1,0 +1,81 @@
+#include "schedules/synthesis/order_graph.h"
+
+#include <fmt/format.h>
+
+#include "schedules/action_table.h"
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+std::int64_t duration_of(const OrderCosts& costs, const Action& action) {
+  switch (action.op) {
+    case Op::kForward:
+      return costs.forward[action.stage];
+    case Op::kBackward:
+      return costs.input_grad[action.stage] + costs.weight_grad[action.stage];
+    case Op::kInputGrad:
+      return costs.input_grad[action.stage];
+    default:
+      return costs.weight_grad[action.stage];
+  }
+}
+
+}  // namespace
+
+OrderCosts equal_costs(const ListCosts& costs, int stages) {
+  const auto each = [stages](std::int64_t cost) {
+    return std::vector<std::int64_t>(static_cast<std::size_t>(stages), cost);
+  };
+  return {each(costs.forward), each(costs.input_grad), each(costs.weight_grad), costs.hop};
+}
+
+OrderGraph::OrderGraph(const Schedule& schedule, const OrderCosts& costs) {
+  const ActionTable table(schedule);
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  const auto either = [&table](Op op, Op other, int stage, int microbatch) {
+    const std::int32_t id = table.find(op, stage, microbatch);
+    return id != kNone ? id : table.find(other, stage, microbatch);
+  };
+  for (int r = 0; r < static_cast<int>(schedule.ranks.size()); ++r) {
+    std::vector<std::int32_t>& order = listed.emplace_back();
+    for (const Action& a : schedule.ranks[r]) {
+      if (a.op > Op::kWeightGrad || a.part != 0 || a.overlaps_next) {
+        throw ScheduleError(fmt::format("{} of {} cannot be searched: give F, B, I and W without slices or pairs",
+                                        to_text(a), schedule.name));
+      }
+      std::array<Input, 2> needed;
+      int reader = kNone;
+      if (a.op == Op::kWeightGrad) {
+        needed[0].id = table.find(Op::kInputGrad, a.stage, a.microbatch);
+      } else {
+        const bool forward = a.op == Op::kForward;
+        const int from = (forward ? neighbors.predecessor : neighbors.successor)[a.stage];
+        const int to = (forward ? neighbors.successor : neighbors.predecessor)[a.stage];
+        if (!forward) needed[0].id = table.find(Op::kForward, a.stage, a.microbatch);
+        if (from >= 0) {
+          needed[1].id = forward ? table.find(Op::kForward, from, a.microbatch)
+                                 : either(Op::kInputGrad, Op::kBackward, from, a.microbatch);
+          needed[1].delay = schedule.stages[from].rank == r ? 0 : costs.hop;
+        }
+        if (to >= 0 && schedule.stages[to].rank != r) reader = schedule.stages[to].rank;
+      }
+      order.push_back(static_cast<std::int32_t>(actions.size()));
+      actions.push_back(a);
+      ranks.push_back(r);
+      durations.push_back(duration_of(costs, a));
+      inputs.push_back(needed);
+      readers.push_back(reader);
+    }
+  }
+}
+
+Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders) {
+  for (std::size_t r = 0; r < orders.size(); ++r) {
+    schedule.ranks[r].clear();
+    for (const std::int32_t id : orders[r]) schedule.ranks[r].push_back(graph.actions[id]);
+  }
+  return schedule;
+}
+
+}  // namespace plumb

@@ -1,0 +1,28 @@
+#include "schedules/synthesis/order_search.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/generators/catalogue.h"
+#include "schedules/synthesis/local_search.h"
+#include "schedules/validate.h"
+
+using namespace plumb;
+
+TEST_CASE("a search is valid, within its limit, no longer than it began, and the same for the same seed") {
+  const Schedule start = make_schedule("zb-v", {.ranks = 4, .microbatches = 8});
+  const OrderCosts costs = equal_costs({.forward = 10, .input_grad = 15, .weight_grad = 8, .hop = 1}, 8);
+  const OrderSearch search{.steps = 2000, .seed = 3, .rank_limit = 8, .least_gap_ratio = 0.5};
+  const FoundOrder found = search_order(start, costs, search);
+  CHECK(validate(found.schedule, {.max_activations = {8}}).empty());
+  CHECK(longest_span(found.schedule, costs) == found.span);
+  CHECK(found.span < longest_span(start, costs));
+  CHECK(search_order(start, costs, search).schedule == found.schedule);
+}
+
+TEST_CASE("a limit that the first order breaks is told, and a goal ends the search") {
+  const Schedule gpipe = make_schedule("gpipe", {.ranks = 2, .microbatches = 4});
+  const OrderCosts costs = equal_costs({}, 2);
+  CHECK(search_order(gpipe, costs, {.rank_limit = 2}).span == -1);
+  // GPipe takes (m + p - 1)(F + B) = 10 with F = B = 1, which is good enough here.
+  CHECK(search_order(gpipe, costs, {.goal = 10}).schedule == gpipe);
+}
