@@ -1,16 +1,17 @@
 #include "schedules/channels.h"
 
 #include <map>
+#include <tuple>
 
 namespace plumb {
 
 Channels channels_of(const Schedule& schedule, const StageNeighbors& neighbors) {
+  using Key = std::tuple<int, int, Op>;  // source rank, destination rank, send
   const auto channel_from = [&](std::size_t stage, Op send) {
     const int to = (send == Op::kSendActivation ? neighbors.successor : neighbors.predecessor)[stage];
-    return Channel{
-        .source_rank = schedule.stages[stage].rank, .destination_rank = schedule.stages[to].rank, .send = send};
+    return Key{schedule.stages[stage].rank, schedule.stages[to].rank, send};
   };
-  std::map<Channel, int> number_of;
+  std::map<Key, int> number_of;
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
     if (neighbors.successor[s] >= 0) number_of.emplace(channel_from(s, Op::kSendActivation), -1);
     if (neighbors.predecessor[s] >= 0) number_of.emplace(channel_from(s, Op::kSendGradient), -1);
@@ -18,7 +19,7 @@ Channels channels_of(const Schedule& schedule, const StageNeighbors& neighbors) 
   Channels result;
   for (auto& [channel, number] : number_of) {
     number = static_cast<int>(result.channels.size());
-    result.channels.push_back(channel);
+    result.channels.push_back({std::get<0>(channel), std::get<1>(channel), std::get<2>(channel)});
   }
   for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
     result.of_activations.push_back(neighbors.successor[s] < 0 ? -1

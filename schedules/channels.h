@@ -13,11 +13,11 @@ struct Channel {
   int destination_rank = 0;
   Op send = Op::kSendActivation;  ///< kSendActivation or kSendGradient
 
-  friend auto operator<=>(const Channel&, const Channel&) = default;
+  friend bool operator==(const Channel&, const Channel&) = default;
 };
 
 struct Channels {
-  std::vector<Channel> channels;    ///< ascending
+  std::vector<Channel> channels;    ///< ascending by source rank, destination rank, direction
   std::vector<int> of_activations;  ///< [producing stage] in `channels`; -1 where no stage of its lane follows
   std::vector<int> of_gradients;    ///< [producing stage] in `channels`; -1 where no stage of its lane precedes
 };

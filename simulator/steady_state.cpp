@@ -14,7 +14,7 @@ namespace plumb {
 namespace {
 
 /// The first shorter schedule has this many periods; each further try has twice as many.
-constexpr int kFirstPeriods = 8;
+constexpr int kFirstPeriods = 4;
 
 /// Times may repeat only after several periods, up to this many.
 constexpr std::size_t kMostBlocksACycle = 12;

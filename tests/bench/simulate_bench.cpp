@@ -17,6 +17,7 @@
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/simulate.h"
+#include "simulator/steady_state.h"
 #include "tests/bench/stopwatch.h"
 
 namespace {
@@ -71,6 +72,18 @@ void time_simulations(const char* name, const ScheduleParameters& parameters, in
       milliseconds({.sends = Sends::kRendezvous, .validate = false, .record_timeline = false}));
 }
 
+/// The sums of 1F1B on 16 ranks, from the name of the schedule on.
+void time_steady_state(int microbatches, int repeats) {
+  const auto lowered = [](int m) { return lower(make_schedule("1f1b", {.ranks = 16, .microbatches = m})); };
+  const CostTable costs = chunk_cost_table(16, {.hop_latency = Seconds{0.01}});
+  Simulation simulation;
+  const double seconds = fastest_seconds(repeats, [&] {
+    simulation = simulate_repeating({.lowered = lowered, .microbatches = microbatches, .period = 16}, costs);
+  });
+  fmt::print("1f1b p=16 m={}: made, lowered and simulated in {:.2f} ms (engine: {})\n", microbatches, seconds * 1e3,
+             simulation.engine);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -86,4 +99,6 @@ int main(int argc, char** argv) {
   time_schedule("zb-h1", {.ranks = 64, .microbatches = 5209}, 5, triad);
   time_simulations("1f1b", {.ranks = 64, .microbatches = 256}, 20);
   time_simulations("interleaved", {.ranks = 64, .microbatches = 512, .chunks = 4}, 5);
+  time_steady_state(64, 20);
+  time_steady_state(32768, 20);
 }
