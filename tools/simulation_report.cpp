@@ -83,7 +83,8 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes) : ordered_json(nullptr)},
       {"peak_activations", simulation.peak_activations},
       {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
-      {"ranks", ranks}};
+      {"ranks", ranks},
+      {"engine", simulation.engine}};
 }
 
 std::string simulation_text(const Simulation& simulation, const ReportContext& context) {
