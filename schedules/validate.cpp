@@ -14,10 +14,11 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, 17> kRuleNames = {
-    "placement", "foreign", "misplaced",         "doubled",         "missing",       "order",     "mixed backward",
-    "lane",      "pair",    "unmatched message", "missing message", "message order", "optimizer", "sharding",
-    "memory",    "moved",   "deadlock"};
+constexpr std::array<std::string_view, 18> kRuleNames = {
+    "placement",       "foreign",        "misplaced", "doubled", "missing",
+    "order",           "mixed backward", "lane",      "pair",    "unmatched message",
+    "missing message", "message order",  "optimizer", "version", "sharding",
+    "memory",          "moved",          "deadlock"};
 
 void append(std::vector<Violation>& to, std::vector<Violation> from) {
   to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
@@ -45,6 +46,7 @@ std::vector<Violation> unsorted_violations(const Schedule& schedule, const Valid
   if (has_messages(schedule)) append(found, message_violations(context));
   append(found, weight_violations(context));
   append(found, move_violations(context));
+  if (found.empty()) append(found, version_violations(context));
   if (found.empty()) append(found, deadlock_violations(schedule, context.table, limits.sends));
   append(found, memory_violations(schedule, limits.max_activations));
   return found;

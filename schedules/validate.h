@@ -26,6 +26,7 @@ enum class Rule : std::uint8_t {
   kMissingMessage,    ///< an input from another rank that no message brings
   kMessageOrder,  ///< receives of a channel in another order than its sends; a message on the wrong side of its action
   kOptimizer,     ///< weight gradients that no OPTIMIZER_STEP takes, or a step without gradients
+  kVersion,       ///< weights of a version that is not made yet
   kSharding,      ///< RESHARD without UNSHARD, gradients left unreduced
   kMemory,        ///< more activations than the rank may hold
   kMoved,         ///< activations moved away or brought back that are not there, or used while they are away

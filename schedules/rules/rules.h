@@ -69,6 +69,10 @@ std::vector<Violation> memory_violations(const Schedule& schedule, const std::ve
 /// of a stage reduce equally often.
 std::vector<Violation> weight_violations(const RuleContext& context);
 
+/// The version that the weight policy gives a micro-batch is made when an action uses it. Needs what the
+/// rules of micro-batches secure.
+std::vector<Violation> version_violations(const RuleContext& context);
+
 /// OFFLOAD and EVICT take what a forward has made and a backward will need; RELOAD and LOAD bring it back ahead of
 /// that.
 std::vector<Violation> move_violations(const RuleContext& context);
