@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 #include "schedules/nearest_name.h"
 
@@ -134,6 +135,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-1)F/2 at F=I=W where m >= 2p-1; none of the span",
        .activations = "2p chunks where m >= 2p-1, otherwise fewer",
        .chunks = 2,
+       .fits_costs = true,
        .make = zb_v_schedule},
       {.name = "v-half",
        .origin = "Qi et al. 2024, controllable memory",
@@ -141,6 +143,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "at most (3p-5)F/2 at F=I=W where p > 2, m >= 2p; (3p-7)F/2 where p is even and divides m",
        .activations = "at most p+2 chunks",
        .chunks = 2,
+       .fits_costs = true,
        .make = v_half_schedule},
       {.name = "v-min",
        .origin = "Qi et al. 2024, controllable memory",
@@ -148,6 +151,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(4p-5)F/2 (3 divides p: (4p-3)F/2) at F=I=W where p > 1, m >= p; far more where I > W",
        .activations = "at most 2 floor((p+4)/3) chunks",
        .chunks = 2,
+       .fits_costs = true,
        .make = v_min_schedule},
       {.name = "v-1f1b",
        .origin = "Sea AI Lab 2024",
@@ -193,7 +197,9 @@ const std::vector<CatalogueEntry>& catalogue() {
 }
 
 int period_of(std::string_view name, const ScheduleParameters& parameters) {
-  if (!entry_named(name).repeats) return 0;
+  const CatalogueEntry& entry = entry_named(name);
+  const int stages = parameters.ranks * (entry.takes_chunks ? parameters.chunks : entry.chunks);
+  if (!entry.repeats || (entry.fits_costs && !has_equal_costs(parameters, stages))) return 0;
   return parameters.group > 0 ? parameters.group : parameters.ranks;
 }
 

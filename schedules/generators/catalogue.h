@@ -37,7 +37,8 @@ struct CatalogueEntry {
   bool takes_chunks = false;     ///< any number of chunks a rank
   int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
-  bool repeats = true;  ///< its middle repeats (period_of)
+  bool repeats = true;      ///< its middle repeats (period_of)
+  bool fits_costs = false;  ///< but where it is made for costs other than F = I = W on free links
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 
@@ -47,7 +48,8 @@ const std::vector<CatalogueEntry>& catalogue();
 /// Micro-batches after which the middle of the schedule of that name repeats: the order for m + period is that for m
 /// with one more period in its middle, once m is some periods long. As many as there are ranks, or as a group of
 /// `interleaved` holds: several periods of the schedules that repeat sooner. 0 where the order grows in several places
-/// (gpipe, bfs), is made anew for each m (zb-auto), or is asynchronous. Throws ScheduleError if there is no such name.
+/// (gpipe, bfs), is made anew for each m (zb-auto; zb-v, v-half and v-min for costs other than F = I = W), or is
+/// asynchronous. Throws ScheduleError if there is no such name.
 int period_of(std::string_view name, const ScheduleParameters& parameters);
 
 /// The schedule of that name (case does not matter): compute actions only, and OPTIMIZER_STEPs where it is
