@@ -17,7 +17,7 @@ Schedule lower(Schedule schedule, const LoweringOptions& options) {
   if (options.offload) result = add_offload(std::move(result), *options.offload);
   result = add_copy_reductions(add_optimizer_steps(std::move(result)));
   if (options.data.enabled) result = add_data_parallel(std::move(result), options.data.zero, options.data.sharding);
-  return add_messages(result);
+  return add_messages(result, options.receives);
 }
 
 }  // namespace plumb

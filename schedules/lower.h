@@ -22,6 +22,7 @@ struct LoweringOptions {
   Checkpoint checkpoint = Checkpoint::kNever;  ///< which micro-batches get an R of their own
   std::optional<int> offload;  ///< activations that a rank keeps, the others wait in host memory (add_offload)
   DataParallel data;
+  Receives receives = Receives::kEarly;  ///< where a receive is issued (add_messages)
 };
 
 /// The schedule with its recomputation, offloading (if asked for), optimizer steps, the sums over copies of stages,

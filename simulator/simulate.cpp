@@ -2,26 +2,17 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "schedules/action_table.h"
 #include "schedules/validate.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
+#include "simulator/simulation_of.h"
 #include "simulator/summary.h"
 #include "traces/statistics.h"
 
 namespace plumb {
 namespace {
-
-/// "1f1b p=4 m=8", with "v=2" between where ranks run two chunks.
-std::string title_of(const Schedule& schedule) {
-  const std::size_t ranks = schedule.ranks.size();
-  const std::size_t chunks = ranks == 0 ? 0 : schedule.stages.size() / ranks;
-  return fmt::format("{} p={}{} m={}", schedule.name, ranks, chunks > 1 ? fmt::format(" v={}", chunks) : "",
-                     schedule.microbatches);
-}
 
 /// Compute actions of a rank are in order and do not overlap but for pairs, which are one step: no time but that of the
 /// first step is needed.
@@ -41,25 +32,6 @@ std::vector<RankStatistics> rank_statistics(const CompiledSchedule& compiled, co
   return ranks;
 }
 
-Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
-                     const std::vector<CriticalStep>& critical_path) {
-  Timeline timeline{.title = title_of(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
-  timeline.ranks.resize(schedule.ranks.size());
-  std::size_t id = 0;
-  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
-    RankTimeline& rank = timeline.ranks[r];
-    rank.memory = std::move(memory[r].samples);
-    rank.spans.reserve(schedule.ranks[r].size());
-    for (const Action& action : schedule.ranks[r]) {
-      rank.spans.push_back(
-          {.start = times.start[id], .end = times.end[id], .action = action, .stream = stream_of(action.op)});
-      ++id;
-    }
-  }
-  for (const CriticalStep& step : critical_path) timeline.ranks[step.rank].spans[step.position].critical = true;
-  return timeline;
-}
-
 }  // namespace
 
 Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
@@ -69,19 +41,13 @@ Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, c
   const StepTimes times = step_times(compiled, by_kind);
 
   const SimTime makespan = *std::ranges::max_element(times.registers);
-  const std::vector<RankStatistics> ranks = rank_statistics(compiled, by_kind, times, makespan);
-  if (!record_timeline && holds_in_issue_order(lowered, compiled, costs))
-    return summary_of(ranks, makespan, peaks_by_rank(lowered, compiled, costs, by_kind, times));
-
+  if (!record_timeline && holds_in_issue_order(lowered, compiled, costs)) {
+    return summary_of(rank_statistics(compiled, by_kind, times, makespan), makespan,
+                      peaks_by_rank(lowered, compiled, costs, by_kind, times));
+  }
   const ActionTable table(lowered);
   const ActionTimes actions = action_times(lowered, table, compiled, converted);
-  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, actions, record_timeline);
-  Simulation simulation = summary_of(ranks, makespan, memory);
-  if (record_timeline) {
-    simulation.critical_path = critical_path(lowered, actions);
-    simulation.timeline = timeline_of(lowered, actions, std::move(memory), simulation.critical_path);
-  }
-  return simulation;
+  return simulation_of(lowered, table, costs, actions, makespan, record_timeline);
 }
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {

@@ -27,8 +27,11 @@ struct SimulationOptions {
 };
 
 struct Simulation {
-  SimTime makespan{0};                          ///< the end of the last action of any kind
-  std::vector<SimTime> busy;                    ///< [rank] sum of compute actions (an overlapped pair counts once)
+  SimTime makespan{0};        ///< the end of the last action of any kind
+  SimTime added{0};           ///< of the makespan, what shared links, slow ranks and slowed compute add (network/)
+  int replicas = 1;           ///< simulated one by one; 1 where one stands for all that are alike
+  int replica = 0;            ///< the one that all below is of: the first of those that end last
+  std::vector<SimTime> busy;  ///< [rank] sum of compute actions (an overlapped pair counts once)
   std::vector<SimTime> first_start;             ///< [rank] of the first compute action
   std::vector<SimTime> last_end;                ///< [rank] of the last compute action
   double bubble_ratio = 0;                      ///< 1 - sum(busy) / (p * makespan)
@@ -37,7 +40,7 @@ struct Simulation {
   std::vector<int> peak_activations;        ///< [rank] chunks alive at once, from the start of F to the end of B (W)
   std::vector<CriticalStep> critical_path;  ///< first to last; empty without record_timeline
   Timeline timeline;                        ///< empty without record_timeline
-  std::string_view engine = "compiled";     ///< what computed it: "compiled" or "steady state"
+  std::string_view engine = "compiled";     ///< what computed it: "compiled", "steady state" or "events"
 };
 
 /// Throws ScheduleError if the schedule is not valid (without options.validate: if it deadlocks; the cycle is named

@@ -55,13 +55,14 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
   app->add_option("--checkpoint", schedule.checkpoint,
                   "which micro-batches are recomputed: never, except_last or always")
       ->check(CLI::IsMember({"never", "except_last", "always"}));
+  app->add_option("--receives", schedule.receives,
+                  "when a receive is posted: early, one action ahead of its consumer, or late, right before it")
+      ->check(CLI::IsMember({"early", "late"}));
   app->add_option("--offload", schedule.offload,
-                  "activations that a rank keeps, those needed soonest; the others wait in host memory")
-      ->check(CLI::NonNegativeNumber);
-  CLI::Option* shard = app->add_option("--shard", schedule.shard,
-                                       "parameters are sharded (ZeRO 3, FSDP): stages of a rank that stay gathered "
-                                       "between uses; 0: none")
-                           ->check(CLI::NonNegativeNumber);
+                  "activations that a rank keeps, those needed soonest; the others wait in host memory");
+  CLI::Option* shard = app->add_option(
+      "--shard", schedule.shard,
+      "parameters are sharded (ZeRO 3, FSDP): stages of a rank that stay gathered between uses; 0: none");
   app->add_flag("--prefetch", schedule.prefetch, "with --shard: gather one run of a stage's actions ahead")
       ->needs(shard);
   app->add_option("--lowering", schedule.lowering,
@@ -100,6 +101,16 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   add_json(verb, arguments->json);
 }
 
+void add_network(CLI::App* verb, NetworkArguments& network) {
+  verb->add_option("--links", network.links,
+                   "shared: messages and collectives of a model share the cluster's links; private: each has its own")
+      ->check(CLI::IsMember({"shared", "private"}));
+  verb->add_flag("--unfolded", network.unfolded, "simulate every replica, also where one stands for all");
+  verb->add_option("--slow", network.slow, "a rank that computes at a share of its speed, as in rank=17:0.8");
+  verb->add_option("--degrade", network.degrade,
+                   "links that have a share of their capacity left, as in nic:node3=0.5 or nvlink:rank17=0.5");
+}
+
 void add_simulate(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* verb =
@@ -114,13 +125,14 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
                    "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
+  add_network(verb, arguments->network);
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);
 }
 
 void add_schedule(CLI::App& app, Chosen& chosen) {
-  CLI::App* group = app.add_subcommand("schedule", "list, make, show, check or convert schedules");
+  CLI::App* group = app.add_subcommand("schedule", "list, make, search, show, check or convert schedules");
   group->require_subcommand(1);
   struct Verb {
     const char* name;
@@ -132,6 +144,8 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
   for (const Verb& v :
        {Verb{"list", "every schedule by name", schedule_list_verb, false, false},
         Verb{"make", "make a schedule", schedule_make_verb, true, true},
+        Verb{"search", "make a schedule for given costs, and say how far it can be from the best", schedule_search_verb,
+             true, false},
         Verb{"show", "draw a schedule, or its grid with the faulty cells marked", schedule_show_verb, true, false},
         Verb{"check", "name every fault of a schedule", schedule_check_verb, true, false},
         Verb{"convert", "write a schedule in another form", schedule_convert_verb, true, true}}) {
@@ -152,6 +166,10 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
       verb->add_option("--costs", arguments->costs, "what it is drawn for, as in f=1,b=2,c=0.1 (default: f=i=w=1)");
       verb->add_option("-o,--output", arguments->output, "draw to an .svg file (default: in the terminal)");
     }
+    if (v.run == schedule_search_verb) {
+      verb->add_option("--costs", arguments->costs, "what it is made for, as in f=1,i=1.5,w=0.8,c=0.1");
+      verb->add_option("-o,--output", arguments->output, "file to write: .txt, .json or .csv (default: print as text)");
+    }
     if (v.run == schedule_check_verb) {
       add_sends(verb, arguments->sends);
       verb->add_option("--max-activations", arguments->max_activations,
@@ -159,7 +177,8 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
           ->delimiter(':')
           ->check(CLI::PositiveNumber);
     }
-    if (!v.takes_schedule || v.run == schedule_check_verb) add_json(verb, arguments->json);
+    if (!v.takes_schedule || v.run == schedule_check_verb || v.run == schedule_search_verb)
+      add_json(verb, arguments->json);
   }
 }
 

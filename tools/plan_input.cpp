@@ -1,5 +1,7 @@
 #include "tools/plan_input.h"
 
+#include <algorithm>
+
 #include "tools/files.h"
 #include "tools/inputs.h"
 
@@ -14,12 +16,18 @@ PlannedQuestion plan_question(const QuestionArguments& question, const SearchOpt
   const ClusterSpec cluster = cluster_input(question.cluster);
   const TrainingSpec training = training_input(question, model, cluster);
   PlannedQuestion planned{.search = search_layouts(model, cluster, training, layout_input(question), options)};
-  for (const RankedLayout& ranked : planned.search.ranked) {
+  // The search gave every transfer its links to itself; what is promised is what `simulate` says.
+  const auto plan_of = [&](const RankedLayout& ranked) {
     Layout layout = ranked.layout;
     layout.split = ranked.split;
-    planned.plans.push_back(
-        {.model = model, .cluster = cluster, .training = training, .layout = layout, .prediction = ranked.prediction});
-  }
+    return Plan{
+        .model = model, .cluster = cluster, .training = training, .layout = layout, .prediction = ranked.prediction};
+  };
+  for (RankedLayout& ranked : planned.search.ranked)
+    ranked.prediction = evaluate(plan_of(ranked), {.record_timeline = false}).predicted->prediction;
+  std::ranges::stable_sort(planned.search.ranked, {},
+                           [](const RankedLayout& ranked) { return ranked.prediction.step_time; });
+  for (const RankedLayout& ranked : planned.search.ranked) planned.plans.push_back(plan_of(ranked));
   return planned;
 }
 

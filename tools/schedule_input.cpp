@@ -58,18 +58,22 @@ Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& co
 
 Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   if (names_schedule_file(arguments.name)) return read_schedule(arguments.name, arguments.lenient);
+  return make_schedule(arguments.name, parameters_of(arguments, costs));
+}
+
+ScheduleParameters parameters_of(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   if (arguments.ranks == 0 || arguments.microbatches == 0) {
     throw ScheduleError(fmt::format("schedule {}: give its ranks (-p) and micro-batches (-m)", arguments.name));
   }
-  return make_schedule(arguments.name, {.ranks = arguments.ranks,
-                                        .microbatches = arguments.microbatches,
-                                        .chunks = arguments.chunks,
-                                        .group = arguments.group,
-                                        .slices = arguments.slices,
-                                        .batch = arguments.batch,
-                                        .vertical_sync = arguments.vertical_sync,
-                                        .memory_ratio = arguments.memory_ratio,
-                                        .costs = costs});
+  return {.ranks = arguments.ranks,
+          .microbatches = arguments.microbatches,
+          .chunks = arguments.chunks,
+          .group = arguments.group,
+          .slices = arguments.slices,
+          .batch = arguments.batch,
+          .vertical_sync = arguments.vertical_sync,
+          .memory_ratio = arguments.memory_ratio,
+          .costs = costs};
 }
 
 Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
@@ -77,10 +81,10 @@ Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& argume
 }
 
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
-  const bool changes = arguments.offload || arguments.shard;
+  const bool changes = arguments.offload || arguments.shard || arguments.receives == "late";
   if (changes && (has_messages(schedule) || arguments.lowering != "plumb")) {
     throw ScheduleError(fmt::format(
-        "{}: --offload and --shard go with a compute order that plumb lowers: {}", schedule.name,
+        "{}: --offload, --shard and --receives go with a compute order that plumb lowers: {}", schedule.name,
         has_messages(schedule) ? "this one has messages already, give one without" : "leave --lowering away"));
   }
   if (has_messages(schedule)) return schedule;
@@ -95,7 +99,8 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
                           .offload = arguments.offload,
                           .data = {.enabled = arguments.shard.has_value() || arguments.replicas,
                                    .zero = arguments.shard ? 3 : 0,
-                                   .sharding = sharding}});
+                                   .sharding = sharding},
+                          .receives = arguments.receives == "late" ? Receives::kLate : Receives::kEarly});
 }
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {

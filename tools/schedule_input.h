@@ -2,6 +2,7 @@
 // A schedule as the command line names it: a name of the catalogue with numbers, or a file by its ending.
 
 #include "schedules/cost_table.h"
+#include "schedules/generators/catalogue.h"
 #include "schedules/schedule.h"
 #include "tools/verbs/verbs.h"
 
@@ -17,6 +18,9 @@ Schedule read_schedule(const std::string& path, bool lenient = false);
 /// Made or read, not validated if it is read. `costs` are what a schedule that is made for costs is made for. Throws
 /// ScheduleError for missing numbers.
 Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs = {});
+
+/// The numbers of a schedule that is made. Throws ScheduleError for missing ones.
+ScheduleParameters parameters_of(const ScheduleArguments& arguments, const ChunkCosts& costs);
 
 /// "buffered", "rendezvous" or "blocking".
 Sends sends_named(const std::string& name);

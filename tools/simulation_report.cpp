@@ -73,6 +73,9 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
   return {
       {"step_time_s", seconds(simulation.makespan)},
       {"makespan_s", seconds(simulation.makespan)},
+      {"makespan_unshared_s", seconds(simulation.makespan - simulation.added)},
+      {"simulated_replicas", simulation.replicas},
+      {"replica", simulation.replica},
       {"bubble_ratio", simulation.bubble_ratio},
       {"span_bubble_ratio", simulation.span_bubble_ratio},
       {"tokens_per_s", or_null(tokens_per_second(simulation, context))},
@@ -97,6 +100,12 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
                         time_of(seconds(simulation.makespan) / context.optimizer_steps));
   text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio,
                       100 * simulation.span_bubble_ratio);
+  if (simulation.added != SimTime{0}) {
+    const double longer = seconds(simulation.added) / seconds(simulation.makespan - simulation.added);
+    text += fmt::format(", {:+.3g} % by shared links or slow ranks", 100 * longer);
+  }
+  text += fmt::format(", {} engine", simulation.engine);
+  if (simulation.replicas > 1) text += fmt::format(", replica {} of {}", simulation.replica, simulation.replicas);
   if (const auto rate = tokens_per_second(simulation, context)) text += fmt::format(", {:.0f} tokens/s", *rate);
   if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);
   text += "\n\n";

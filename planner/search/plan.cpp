@@ -57,14 +57,19 @@ Schedule order_of(const Plan& plan) {
   return order;
 }
 
-Evaluation evaluate(const Plan& plan, const SimulationOptions& options) {
+Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const NetworkOptions& network,
+                    Receives receives) {
   if (auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout)) {
     return {.infeasible = fmt::format("{}: {}", to_text(plan.layout), *conflict)};
   }
   Pricing pricing(plan.model, plan.cluster, plan.training);
-  const bool only_sums = !plan.order && !options.record_timeline;
+  // A long run is told from its steady state, which knows no shared links.
+  constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
+  const std::int64_t size = microbatches_of(plan.training, plan.layout) * plan.layout.pipeline;
+  const bool plain = network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty();
+  const bool only_sums = !plan.order && !options.record_timeline && size >= kLongRun && plain;
   Evaluation result{.predicted = only_sums ? predict(pricing, plan.layout, options)
-                                           : predict(pricing, plan.layout, order_of(plan), options)};
+                                           : predict(pricing, plan.layout, order_of(plan), options, network, receives)};
   if (const auto shortfall = memory_shortfall(result.predicted->prediction.peak_memory_bytes, plan.cluster.device)) {
     FitAdvisor advisor(pricing, {});
     result.infeasible =

@@ -37,7 +37,9 @@ struct Evaluation {
   std::string infeasible;  ///< empty, or by how much and the nearest change that helps
 };
 
-Evaluation evaluate(const Plan& plan, const SimulationOptions& options = {});
+/// Messages and data-parallel collectives share the cluster's links, unless `network` says otherwise.
+Evaluation evaluate(const Plan& plan, const SimulationOptions& options = {}, const NetworkOptions& network = {},
+                    Receives receives = Receives::kEarly);
 
 /// Throws SpecError or ScheduleError with the place and remedy of what is wrong.
 Plan parse_plan(std::string_view text, const std::string& file);

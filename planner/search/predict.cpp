@@ -1,7 +1,10 @@
 #include "planner/search/predict.h"
 
-#include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/cost/model_flops.h"
 #include "schedules/forms/strict_json.h"
@@ -34,19 +37,40 @@ int enough_for_prices(int microbatches, int period) {
   return period == 0 || microbatches / period <= kPeriods ? microbatches : kPeriods * period + microbatches % period;
 }
 
+/// Replicas that are not alike can be too many to simulate one by one: why links are then private; empty where they
+/// need not be. What was asked for by name (slow ranks, degraded links, every replica) is never left out.
+std::string why_private(const Predicted& predicted, const NetworkSpec& network, const NetworkOptions& options) {
+  if (options.replicas == Replicas::kUnfolded || !options.slow.empty() || !options.degraded.empty()) return {};
+  if (simulated_actions(predicted.lowered, predicted.priced.costs, network) <= kMostSimulatedActions) return {};
+  return fmt::format(
+      "the {} replicas are not alike and too many to simulate one by one: every transfer has its links "
+      "to itself",
+      network.replicas);
+}
+
 }  // namespace
 
 Schedule order_of(const TrainingSpec& training, const Layout& layout) {
   return make_schedule(layout.schedule, parameters_of(layout, static_cast<int>(microbatches_of(training, layout))));
 }
 
-Schedule lowered_for(const Layout& layout, const Schedule& order) {
-  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}});
+Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
+  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}, .receives = receives});
 }
 
-Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options) {
-  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order)};
-  result.simulation = simulate(result.lowered, result.priced.costs, options);
+Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
+                  const std::optional<NetworkOptions>& network, Receives receives) {
+  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order, receives)};
+  const CostTable& costs = result.priced.costs;
+  NetworkSpec shared;
+  if (network) {
+    shared = cluster_network(pricing.cluster(), grid_of(layout), result.lowered, costs, *network);
+    if (const std::string why = why_private(result, shared, *network); !why.empty()) {
+      result.priced.notes.push_back(why);
+      shared = {};
+    }
+  }
+  result.simulation = simulate(result.lowered, costs, shared, options, network ? network->replicas : Replicas::kFolded);
   result.prediction = prediction_of(pricing, result.simulation);
   return result;
 }

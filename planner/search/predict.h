@@ -10,8 +10,10 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/cost/cluster_network.h"
 #include "planner/cost/cost_table.h"
 #include "planner/spec/layout.h"
+#include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 #include "simulator/simulate.h"
@@ -36,7 +38,7 @@ struct Prediction {
 Schedule order_of(const TrainingSpec& training, const Layout& layout);
 
 /// The order with messages, data-parallel actions and optimizer steps.
-Schedule lowered_for(const Layout& layout, const Schedule& order);
+Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives = Receives::kEarly);
 
 struct Predicted {
   PricedLayout priced;
@@ -46,9 +48,12 @@ struct Predicted {
 };
 
 /// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole
-/// run, whose time counts as the step's. The order that the layout names is not made in full where no timeline is asked
-/// for and its steady state is proven (simulator/steady_state.h). Throws as price_layout and simulate do.
-Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options = {});
+/// run, whose time counts as the step's. With a network the transfers share its links (cost/cluster_network.h);
+/// without, each has its links to itself, which is quicker to answer: the search's way. The order that the layout names
+/// is not made in full where no timeline is asked for and its steady state is proven (simulator/steady_state.h). Throws
+/// as price_layout and simulate do.
+Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options = {},
+                  const std::optional<NetworkOptions>& network = std::nullopt, Receives receives = Receives::kEarly);
 Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options = {});
 
 /// {"step_time_s", "makespan_s", "bubble_ratio", "span_bubble_ratio", "tokens_per_s", "mfu", "peak_memory_bytes",

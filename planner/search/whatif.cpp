@@ -68,7 +68,10 @@ WhatIfRow evaluated_row(const Plan& plan) {
 WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed) {
   SearchResult found = search_layouts(plan.model, plan.cluster, plan.training, fixed, {.keep = 1});
   if (found.ranked.empty()) return {.layout = layout_of(fixed), .infeasible = std::move(found.infeasible)};
-  return {.layout = std::move(found.ranked.front().layout), .prediction = std::move(found.ranked.front().prediction)};
+  Plan best = plan;
+  best.layout = std::move(found.ranked.front().layout);
+  best.layout.split = std::move(found.ranked.front().split);
+  return evaluated_row(best);
 }
 
 }  // namespace

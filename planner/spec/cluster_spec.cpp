@@ -5,6 +5,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "kernels/layer.h"
@@ -74,6 +75,7 @@ DeviceSpec read_device(StrictObject object) {
     device.kernel_fixed = Seconds{object.non_negative_number("kernel_fixed_us") * kMicro};
   device.compute_units = count_or(object, "compute_units", 1);
   device.gemm_tile = count_or(object, "gemm_tile", 1);
+  if (object.has("collective_slowdown")) device.collective_slowdown = object.non_negative_number("collective_slowdown");
   object.finish();
   return device;
 }
@@ -84,6 +86,16 @@ LinkSpec read_link(StrictObject& object) {
   if (object.has("efficiency")) link.efficiency = object.fraction("efficiency");
   if (object.has("latency_us")) link.latency = Seconds{object.non_negative_number("latency_us") * kMicro};
   return link;
+}
+
+/// Which of the words the key has; the first where it is not there.
+std::size_t one_of(StrictObject& object, std::string_view key, const std::vector<std::string>& words) {
+  const std::string word = object.text_or(key, words.front());
+  const auto found = std::ranges::find(words, word);
+  if (found == words.end()) {
+    object.fail(key, fmt::format("\"{}\" is unknown: give {}", word, fmt::join(words, " or ")));
+  }
+  return static_cast<std::size_t>(found - words.begin());
 }
 
 KernelSample read_sample(StrictObject object) {
@@ -137,6 +149,7 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);
   json["compute_units"] = integer(cluster, "device.compute_units", device.compute_units);
   json["gemm_tile"] = integer(cluster, "device.gemm_tile", device.gemm_tile);
+  if (device.collective_slowdown > 0) put("collective_slowdown", device.collective_slowdown);
   return json;
 }
 
@@ -212,10 +225,14 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
   node.positive_integer("devices");
   cluster.devices_per_node = count_or(node, "devices", 1);
   if (cluster.devices_per_node > 1 || node.has("bandwidth_gb_per_s")) cluster.node_link = read_link(node);
+  cluster.wiring.hub = one_of(node, "hub", {"nvswitch", "pcie"}) == 1 ? NodeHub::kPcie : NodeHub::kNvSwitch;
   node.finish();
   if (object.has("network")) {
     StrictObject network = object.object("network");
     cluster.network = read_link(network);
+    cluster.wiring.leaves = one_of(network, "leaves", {"rail", "node"}) == 1 ? Leaves::kByNode : Leaves::kByRail;
+    cluster.wiring.nodes_per_leaf = count_or(network, "nodes_per_leaf", 0);
+    if (network.has("oversubscription")) cluster.wiring.oversubscription = network.positive_number("oversubscription");
     network.finish();
   }
   if (object.has("kernel_samples")) {
@@ -239,7 +256,16 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
   json["device"] = device_json(cluster);
   json["node"] = {{"devices", integer(cluster, "node.devices", cluster.devices_per_node)}};
   if (cluster.node_link) write_link(json["node"], cluster, "node", *cluster.node_link);
-  if (cluster.network) write_link(json["network"], cluster, "network", *cluster.network);
+  if (cluster.wiring.hub == NodeHub::kPcie) json["node"]["hub"] = "pcie";
+  if (cluster.network) {
+    write_link(json["network"], cluster, "network", *cluster.network);
+    const WiringSpec& wiring = cluster.wiring;
+    if (wiring.leaves == Leaves::kByNode) json["network"]["leaves"] = "node";
+    if (wiring.nodes_per_leaf > 0)
+      json["network"]["nodes_per_leaf"] = integer(cluster, "network.nodes_per_leaf", wiring.nodes_per_leaf);
+    if (wiring.oversubscription != 1)
+      json["network"]["oversubscription"] = number(cluster, "network.oversubscription", wiring.oversubscription);
+  }
   for (const KernelSample& sample : cluster.samples) {
     json["kernel_samples"].push_back({{"kernel", sample.kernel},
                                       {"shape", sample.shape},

@@ -18,6 +18,7 @@
 
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
+#include "simulator/network/fabric.h"
 #include "traces/measurement.h"
 
 namespace plumb {
@@ -34,6 +35,7 @@ struct DeviceSpec {
   Seconds kernel_fixed{0};             ///< of every kernel, whatever its size
   int compute_units = 1;               ///< that share a GEMM's output tiles
   int gemm_tile = 1;                   ///< edge of an output tile in elements; 1: no quantisation
+  double collective_slowdown = 0;      ///< x: compute takes 1 + x times as long beside a collective of the device
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
@@ -47,6 +49,16 @@ struct LinkSpec {
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
 };
 
+/// How the links hang together (simulator/network/fabric.h).
+struct WiringSpec {
+  NodeHub hub = NodeHub::kNvSwitch;
+  Leaves leaves = Leaves::kByRail;
+  int nodes_per_leaf = 0;       ///< 0: all
+  double oversubscription = 1;  ///< of a leaf's trunk
+
+  friend bool operator==(const WiringSpec&, const WiringSpec&) = default;
+};
+
 struct ClusterSpec {
   std::string name;
   std::string note;
@@ -56,6 +68,7 @@ struct ClusterSpec {
   std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
   std::optional<LinkSpec>
       network;  ///< each device's share of its node's NICs; needed where there is more than one node
+  WiringSpec wiring;
   std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
   std::map<std::string, std::string> sources;  ///< of the figures, by dotted path ("device.memory_gib")
 };
@@ -81,8 +94,10 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 /// JSON form, units in the keys:
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
 ///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "memory_efficiency", "kernel_fixed_us",
-///    "compute_units", "gemm_tile"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us"},
-///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us"}, "kernel_samples": [...]}
+///    "compute_units", "gemm_tile", "collective_slowdown"},
+///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
+///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "leaves": "rail" or "node", "nodes_per_leaf",
+///    "oversubscription"}, "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);

@@ -94,6 +94,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "no formula: the synthesis states its lower bound",
        .activations = "at most min(kp, m), k the memory ratio (1, 1.5, 2)",
        .repeats = false,
+       .made_for_costs = true,
        .make = zb_auto_schedule},
       {.name = "izb",
        .origin = "PyTorch's InterleavedZeroBubble, 2024",
@@ -135,7 +136,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-1)F/2 at F=I=W where m >= 2p-1; none of the span",
        .activations = "2p chunks where m >= 2p-1, otherwise fewer",
        .chunks = 2,
-       .fits_costs = true,
+       .made_for_costs = true,
        .make = zb_v_schedule},
       {.name = "v-half",
        .origin = "Qi et al. 2024, controllable memory",
@@ -143,7 +144,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "at most (3p-5)F/2 at F=I=W where p > 2, m >= 2p; (3p-7)F/2 where p is even and divides m",
        .activations = "at most p+2 chunks",
        .chunks = 2,
-       .fits_costs = true,
+       .made_for_costs = true,
        .make = v_half_schedule},
       {.name = "v-min",
        .origin = "Qi et al. 2024, controllable memory",
@@ -151,7 +152,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(4p-5)F/2 (3 divides p: (4p-3)F/2) at F=I=W where p > 1, m >= p; far more where I > W",
        .activations = "at most 2 floor((p+4)/3) chunks",
        .chunks = 2,
-       .fits_costs = true,
+       .made_for_costs = true,
        .make = v_min_schedule},
       {.name = "v-1f1b",
        .origin = "Sea AI Lab 2024",
@@ -199,8 +200,16 @@ const std::vector<CatalogueEntry>& catalogue() {
 int period_of(std::string_view name, const ScheduleParameters& parameters) {
   const CatalogueEntry& entry = entry_named(name);
   const int stages = parameters.ranks * (entry.takes_chunks ? parameters.chunks : entry.chunks);
-  if (!entry.repeats || (entry.fits_costs && !has_equal_costs(parameters, stages))) return 0;
+  if (!entry.repeats || (entry.made_for_costs && !has_equal_costs(parameters, stages))) return 0;
   return parameters.group > 0 ? parameters.group : parameters.ranks;
+}
+
+std::vector<std::string_view> schedules_made_for_costs() {
+  std::vector<std::string_view> names;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.made_for_costs) names.push_back(entry.name);
+  }
+  return names;
 }
 
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters) {

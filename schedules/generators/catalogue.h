@@ -37,8 +37,8 @@ struct CatalogueEntry {
   bool takes_chunks = false;     ///< any number of chunks a rank
   int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
-  bool repeats = true;      ///< its middle repeats (period_of)
-  bool fits_costs = false;  ///< but where it is made for costs other than F = I = W on free links
+  bool repeats = true;          ///< its middle repeats (period_of)
+  bool made_for_costs = false;  ///< another order for other ScheduleParameters::costs
   std::function<Schedule(const ScheduleParameters&)> make;
 };
 
@@ -51,6 +51,9 @@ const std::vector<CatalogueEntry>& catalogue();
 /// (gpipe, bfs), is made anew for each m (zb-auto; zb-v, v-half and v-min for costs other than F = I = W), or is
 /// asynchronous. Throws ScheduleError if there is no such name.
 int period_of(std::string_view name, const ScheduleParameters& parameters);
+
+/// The names of those that are made for given costs, in the catalogue's order.
+std::vector<std::string_view> schedules_made_for_costs();
 
 /// The schedule of that name (case does not matter): compute actions only, and OPTIMIZER_STEPs where it is
 /// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are

@@ -37,6 +37,9 @@ Schedule zb_h2_schedule(const ScheduleParameters& parameters);
 /// stage.
 Schedule zb_auto_schedule(const ScheduleParameters& parameters);
 
+/// No order within zb_auto_schedule's memory has a shorter span (synthesis/chain.h). Throws as it does.
+SimTime zb_auto_bound(const ScheduleParameters& parameters);
+
 /// PipeDream (Narayanan et al. 2019): the order of 1F1B without a flush; each backward is followed by the stage's
 /// OPTIMIZER_STEP, and a micro-batch's backward uses the weights that its forward saw (weight stashing). With
 /// `vertical_sync` every stage uses the version that the micro-batch saw at stage 0.

@@ -8,8 +8,9 @@
 #include "schedules/synthesis/zero_bubble.h"
 
 namespace plumb {
+namespace {
 
-Schedule zb_auto_schedule(const ScheduleParameters& parameters) {
+ChainCosts chain_of(const ScheduleParameters& parameters) {
   if (!(parameters.memory_ratio >= 1)) {
     throw ScheduleError(
         fmt::format("zb-auto cannot hold {} times as many activations as there are ranks: give 1 or more",
@@ -36,7 +37,17 @@ Schedule zb_auto_schedule(const ScheduleParameters& parameters) {
     chain.weight_grad.push_back(duration(Op::kWeightGrad));
     chain.max_bytes.push_back(static_cast<std::int64_t>(held * kActivation));
   }
-  return synthesize_zero_bubble(chain).schedule;
+  return chain;
+}
+
+}  // namespace
+
+Schedule zb_auto_schedule(const ScheduleParameters& parameters) {
+  return synthesize_zero_bubble(chain_of(parameters)).schedule;
+}
+
+SimTime zb_auto_bound(const ScheduleParameters& parameters) {
+  return chain_span_bound(chain_of(parameters));
 }
 
 }  // namespace plumb

@@ -85,15 +85,19 @@ std::vector<std::int32_t> previous_compute(const std::vector<Action>& actions) {
   return previous;
 }
 
-/// Moves each receive one compute action ahead of its consumer, and no later than the receives of its channel behind
-/// it.
-void post_early(const std::vector<Action>& actions, const std::vector<std::size_t>& incoming,
-                std::vector<std::vector<Arrival>>& arrivals) {
+/// Puts each receive one compute action ahead of its consumer, or right before it, and no later than the receives of
+/// its channel behind it.
+void post(const std::vector<Action>& actions, const std::vector<std::size_t>& incoming, Receives receives,
+          std::vector<std::vector<Arrival>>& arrivals) {
   const std::vector<std::int32_t> previous = previous_compute(actions);
   for (const std::size_t channel : incoming) {
     auto latest = static_cast<std::int32_t>(actions.size());
     for (auto arrival = arrivals[channel].rbegin(); arrival != arrivals[channel].rend(); ++arrival) {
-      latest = std::min(latest, previous[arrival->position]);
+      const std::int32_t place =
+          receives == Receives::kEarly
+              ? previous[arrival->position]
+              : static_cast<std::int32_t>(position_before(actions, static_cast<std::size_t>(arrival->position)));
+      latest = std::min(latest, place);
       arrival->position = latest;
     }
   }
@@ -129,7 +133,7 @@ std::vector<Action> with_messages(const std::vector<Action>& actions, const std:
 
 }  // namespace
 
-Schedule add_messages(const Schedule& schedule) {
+Schedule add_messages(const Schedule& schedule, Receives receives) {
   Messages messages = find_messages(schedule);
   Schedule result{.name = schedule.name,
                   .microbatches = schedule.microbatches,
@@ -138,7 +142,7 @@ Schedule add_messages(const Schedule& schedule) {
   result.ranks.reserve(schedule.ranks.size());
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = schedule.ranks[r];
-    post_early(actions, messages.incoming[r], messages.arrivals);
+    post(actions, messages.incoming[r], receives, messages.arrivals);
     result.ranks.push_back(with_messages(actions, messages.sends[r], messages.incoming[r], messages.arrivals));
   }
   return result;

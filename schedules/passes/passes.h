@@ -36,11 +36,14 @@ Schedule add_copy_reductions(Schedule schedule);
 /// Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies: a copy reduces once a step.
 Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {});
 
-/// Adds the messages between stages on different ranks: SEND right behind its producer, RECV one compute action ahead
-/// of its consumer, so that a transfer may run beside that action even if sends wait for their receives. On each
-/// channel receives stand in the order of the sends; with that, and because neither holds the rank, no message can
+/// Where a receive is issued: one compute action ahead of its consumer, so that a transfer may run beside that action
+/// even if sends wait for their receives, or right before its consumer.
+enum class Receives : std::uint8_t { kEarly, kLate };
+
+/// Adds the messages between stages on different ranks: SEND right behind its producer, RECV as `receives` says. On
+/// each channel receives stand in the order of the sends; with that, and because neither holds the rank, no message can
 /// close a cycle that the compute order does not have: what runs without messages runs under buffered and under
 /// rendezvous sends.
-Schedule add_messages(const Schedule& schedule);
+Schedule add_messages(const Schedule& schedule, Receives receives = Receives::kEarly);
 
 }  // namespace plumb

@@ -17,6 +17,8 @@ constexpr double kTimedActions = 3e8;  // over all searches
 constexpr int kFloatingSearches = 10;
 constexpr int kLocalSearches = 5;
 constexpr std::size_t kSearchedCandidates = 3;
+constexpr double kMostSteps = 40'000;
+constexpr int kFewestSteps = 200;  // fewer find nothing in an order that is so long
 
 struct Candidate {
   Schedule schedule;
@@ -54,7 +56,8 @@ Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts&
   goal = std::max(goal, most_work(best.schedule, costs));
   const double actions = static_cast<double>(action_count(best.schedule));
   const int steps = static_cast<int>(
-      std::clamp(kTimedActions / (kFloatingSearches + kLocalSearches) / std::max(actions, 1.0), 200.0, 40'000.0));
+      std::min(kTimedActions / (kFloatingSearches + kLocalSearches) / std::max(actions, 1.0), kMostSteps));
+  if (steps < kFewestSteps) return best.schedule;
 
   constexpr std::array kGaps = {1.0, 0.75, 0.5, 0.25, 0.0};
   constexpr std::array kThresholds = {0.16, 0.33, 0.1};

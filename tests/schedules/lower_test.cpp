@@ -21,6 +21,26 @@ TEST_CASE("sends stand behind their producer, receives one compute action ahead 
                                       "1RECV_F0 1F0 1RECV_F1 1B0 1SEND_B0 1F1 1B1 1SEND_B1 1OPTIMIZER_STEP"));
 }
 
+TEST_CASE(
+    "late receives stand between their consumer and the compute before it, and before the pair that it belongs to") {
+  const Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1");
+  CHECK(lower(schedule, {.receives = Receives::kLate}).ranks ==
+        rows("0F0 0SEND_F0 0F1 0RECV_B0 0SEND_F1 0B0 0RECV_B1 0B1 0OPTIMIZER_STEP\n"
+             "1RECV_F0 1F0 1B0 1RECV_F1 1SEND_B0 1F1 1B1 1SEND_B1 1OPTIMIZER_STEP"));
+  const Schedule paired = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0&1F1 1B1");
+  CHECK(lower(paired, {.receives = Receives::kLate}).ranks[1] ==
+        rows("-\n1RECV_F0 1F0 1RECV_F1 1B0&1F1 1SEND_B0 1B1 1SEND_B1 1OPTIMIZER_STEP")[1]);
+}
+
+TEST_CASE("every schedule of the catalogue is valid with late receives") {
+  for (const CatalogueEntry& entry : catalogue()) {
+    CAPTURE(entry.name);
+    const Schedule schedule =
+        make_schedule(entry.name, {.ranks = 4, .microbatches = 8, .chunks = entry.takes_chunks ? 2 : 1});
+    CHECK(validate(lower(schedule, {.receives = Receives::kLate})).empty());
+  }
+}
+
 TEST_CASE("receives of a channel keep the order of its sends when the consumers come in another order") {
   // Rank 1 takes micro-batch 1 first, so the receive of micro-batch 0 must be posted before it too.
   const Schedule lowered = lower(parse_schedule("0F0 0F1 0B1 0B0\n1F1 1F0 1B1 1B0"));

@@ -160,6 +160,30 @@ class Schedules(CommandLineTest):
         self.done("schedule", "convert", made, "-o", as_text)
         self.assertIn("valid", self.done("schedule", "check", as_text))
 
+    def test_simulate_shares_links_and_says_so(self):
+        layout = ("simulate", "gpt2-medium", "h100:32", "--global-batch", 64, "--layout",
+                  "tp=8,pp=2,dp=2,mbs=1,zero=0,v=2,schedule=interleaved")
+        shared = self.json(*layout)
+        self.assertEqual(shared["engine"], "events")
+        self.assertGreater(shared["makespan_s"], shared["makespan_unshared_s"])
+        private = self.json(*layout, "--links", "private")
+        self.assertEqual(private["engine"], "compiled")
+        self.assertEqual(private["makespan_s"], shared["makespan_unshared_s"])
+        unfolded = self.json(*layout, "--unfolded")
+        self.assertEqual(unfolded["simulated_replicas"], 16)
+        self.assertEqual(unfolded["makespan_s"], shared["makespan_s"])
+        self.assertGreater(self.json(*layout, "--slow", "rank=17:0.8")["makespan_s"], shared["makespan_s"])
+        self.assertGreater(self.json(*layout, "--degrade", "nic:node3=0.5")["makespan_s"], shared["makespan_s"])
+        self.refused(1, *layout, "--slow", "rank=32:0.8", says=["rank 32", "0 to 31"])
+        self.refused(1, *layout, "--degrade", "nic:node4=0.5", says=["node 4", "0 to 3"])
+
+    def test_late_receives_cost_time_where_sends_wait_for_them(self):
+        schedule = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.5")
+        early = self.json(*schedule, "--sends", "rendezvous")
+        late = self.json(*schedule, "--sends", "rendezvous", "--receives", "late")
+        self.assertGreater(late["makespan_s"], early["makespan_s"])
+        self.assertEqual(self.json(*schedule, "--receives", "late")["makespan_s"], self.json(*schedule)["makespan_s"])
+
     def test_offloading_and_sharding(self):
         order = self.done("schedule", "make", "1f1b", "-p", 4, "-m", 8, "--offload", 2)
         self.assertIn("0F2 0OFFLOAD2", order)
@@ -176,6 +200,7 @@ class Schedules(CommandLineTest):
         self.assertTrue(self.done(*sharded, "--prefetch").find("2UNSHARD") < self.done(*sharded).find("2UNSHARD"))
         self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
         self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload", 1, says=["0EVICT4"])
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["give 0 or more"])
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
 
     def test_pytorchs_lowering_and_lenient_reading(self):
@@ -229,6 +254,20 @@ class Schedules(CommandLineTest):
         self.done("schedule", "show", "zb-v", "-p", 4, "-m", 8, "--costs", "f=2,c=0.1", "-o", picture)
         self.assertIn("bubble", picture.read_text())
         self.refused(1, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
+
+    def test_a_search_states_its_gap_and_writes_a_schedule_that_any_verb_takes(self):
+        made = self.folder / "made.csv"
+        question = ["-p", 4, "-m", 8, "--costs", "f=1000,i=1500,w=800"]
+        found = self.json("schedule", "search", "ZB-V", *question, "-o", made)
+        self.assertEqual(found["span_bound_s"], 8 * 2 * 3300)  # the work of a rank
+        self.assertLessEqual(found["span_s"], 56200)  # what the authors' scheduler reports for these costs
+        self.assertAlmostEqual(found["gap_pct"], 100 * (found["span_s"] / found["span_bound_s"] - 1), places=9)
+        self.assertLessEqual(found["peak_activations"], 8)
+        self.done("schedule", "check", made, "--max-activations", 8)
+        simulated = self.json("simulate", "--schedule", made, "--costs", question[-1])
+        self.assertEqual(simulated["span_bubble_ratio"], found["span_bubble_ratio"])
+        self.assertEqual(self.json("schedule", "search", "zb-auto", "-p", 4, "-m", 8, "--memory", 2)["gap_pct"], 0)
+        self.refused(1, "schedule", "search", "1f1b", "-p", 4, "-m", 8, says=["zb-auto", "zb-v"])
 
     def test_limits_that_a_schedule_is_checked_against(self):
         self.done("schedule", "check", "1f1b", "-p", 4, "-m", 8, "--max-activations", "4:3:2:1")

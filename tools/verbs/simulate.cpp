@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/cost/cluster_network.h"
 #include "planner/search/plan.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "simulator/network/simulate_network.h"
 #include "simulator/simulate.h"
 #include "simulator/steady_state.h"
 #include "tools/console.h"
@@ -22,6 +24,22 @@ namespace {
 
 SimulationOptions options_of(const SimulateArguments& arguments) {
   return {.sends = arguments.sends == "buffered" ? Sends::kBuffered : Sends::kRendezvous};
+}
+
+NetworkOptions network_of(const NetworkArguments& arguments) {
+  NetworkOptions options{.share_links = arguments.links == "shared",
+                         .replicas = arguments.unfolded ? Replicas::kUnfolded : Replicas::kFolded};
+  for (const std::string& text : arguments.slow) options.slow.push_back(parse_slow_rank(text));
+  for (const std::string& text : arguments.degrade) options.degraded.push_back(parse_degraded_links(text));
+  return options;
+}
+
+/// A schedule without a cluster has no links to share, but its ranks may be slow.
+NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& arguments) {
+  if (!arguments.degrade.empty()) {
+    throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
+  }
+  return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -46,7 +64,8 @@ constexpr std::int64_t kLongRun = 500'000;
 /// The period of a schedule that is worth no timeline unless asked for; 0 for others.
 int period_of_long_run(const SimulateArguments& arguments, const ChunkCosts& costs) {
   const ScheduleArguments& schedule = arguments.schedule;
-  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking";
+  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking" ||
+                              !arguments.network.slow.empty() || !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
   return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group, .costs = costs});
@@ -83,7 +102,8 @@ int simulate_schedule(const SimulateArguments& arguments) {
     require_valid(lowered, {.sends = Sends::kBlocking});
     print_note("runs to its end with sends that block their rank; the times below are those of rendezvous sends");
   }
-  const Simulation simulation = simulate(lowered, costs_for(costs, order), options_of(arguments));
+  const Simulation simulation =
+      simulate(lowered, costs_for(costs, order), ranks_alone(lowered, arguments.network), options_of(arguments));
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
                               .unit = costs.unit,
                               .unit_given = arguments.costs.find("unit=") != std::string::npos};
@@ -96,9 +116,13 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
   if (arguments.sends == "blocking") {
     throw InputError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
   }
-  const Evaluation evaluation = evaluate(plan, options_of(arguments));
+  const Evaluation evaluation = evaluate(plan, options_of(arguments), network_of(arguments.network),
+                                         arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly);
   if (evaluation.predicted) {
     const Predicted& predicted = *evaluation.predicted;
+    if (evaluation.infeasible.empty()) {
+      for (const std::string& note : predicted.priced.notes) print_note(note);
+    }
     const ReportContext context{.tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
                                 .mfu_ratio = predicted.prediction.mfu_ratio,
                                 .has_memory = true,

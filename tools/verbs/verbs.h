@@ -56,7 +56,16 @@ struct ScheduleArguments {
   std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
   bool prefetch = false;             ///< with `shard`: gathered one run of actions ahead
   bool replicas = false;             ///< when lowered: gradients are reduced over replicas
-  bool lenient = false;              ///< a CSV is read as PyTorch's parser reads it
+  std::string receives =
+      "early";           ///< when lowered: one action ahead of the consumer (early), or right before it (late)
+  bool lenient = false;  ///< a CSV is read as PyTorch's parser reads it
+};
+
+struct NetworkArguments {
+  std::string links = "shared";      ///< or private: each transfer has its links to itself
+  bool unfolded = false;             ///< every replica is simulated, also where all are alike
+  std::vector<std::string> slow;     ///< rank=17:0.8
+  std::vector<std::string> degrade;  ///< nic:node3=0.5, nvlink:rank17=0.5
 };
 
 struct SimulateArguments {
@@ -64,6 +73,7 @@ struct SimulateArguments {
   QuestionArguments question;  ///< a model on a cluster with a layout; or
   ScheduleArguments schedule;  ///< a schedule
   std::string costs;           ///< with `schedule`
+  NetworkArguments network;
   std::string sends = "buffered";
   std::string trace;
   bool draw = false;
@@ -84,6 +94,7 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments);
 int schedule_make_verb(const ScheduleVerbArguments& arguments);
 int schedule_show_verb(const ScheduleVerbArguments& arguments);
 int schedule_check_verb(const ScheduleVerbArguments& arguments);
+int schedule_search_verb(const ScheduleVerbArguments& arguments);
 int schedule_convert_verb(const ScheduleVerbArguments& arguments);
 
 struct MemoryArguments {

@@ -1,0 +1,145 @@
+#include "planner/cost/cluster_network.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "simulator/network/fabric.h"
+#include "simulator/network/place.h"
+
+namespace plumb {
+namespace {
+
+/// The number that all of `text` is, or nothing.
+template <typename Number>
+std::optional<Number> whole_number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+bool is_share(const std::optional<double>& value) {
+  return value && *value > 0 && *value <= 1;
+}
+
+void require_below(int number, int count, std::string_view what) {
+  if (number < 0 || number >= count) {
+    throw SpecError(fmt::format("{} {} does not exist: give 0 to {}", what, number, count - 1));
+  }
+}
+
+FabricSpec fabric_spec(const ClusterSpec& cluster) {
+  FabricSpec spec{.nodes = node_count(cluster),
+                  .devices_per_node = cluster.devices_per_node,
+                  .hub = cluster.wiring.hub,
+                  .nics_per_node = cluster.devices_per_node,
+                  .leaves = cluster.wiring.leaves,
+                  .nodes_per_leaf = cluster.wiring.nodes_per_leaf,
+                  .oversubscription = cluster.wiring.oversubscription};
+  if (cluster.node_link) {
+    spec.port_bytes_per_second = cluster.node_link->bytes_per_second * cluster.node_link->efficiency;
+    spec.port_latency = cluster.node_link->latency;
+  }
+  if (cluster.network) {
+    spec.nic_bytes_per_second = cluster.network->bytes_per_second * cluster.network->efficiency;
+    spec.nic_latency = cluster.network->latency;
+  }
+  return spec;
+}
+
+/// Scales the links of one rank or node, both directions. The rates of links are found by their names
+/// (network/fabric.h).
+void degrade(NetworkSpec& network, const ClusterSpec& cluster, const DegradedLinks& degraded) {
+  const bool nic = degraded.kind == DegradedLinks::Kind::kNic;
+  if (nic && !cluster.network) throw SpecError(fmt::format("cluster {} has no NICs to degrade", cluster.name));
+  const int per_node = cluster.devices_per_node;
+  if (degraded.whole_node) {
+    require_below(degraded.number, node_count(cluster), "node");
+  } else {
+    require_below(degraded.number, cluster.devices, "rank");
+  }
+  const int first = degraded.whole_node ? degraded.number * per_node : degraded.number;
+  for (int device = first; device < first + (degraded.whole_node ? per_node : 1); ++device) {
+    const std::string place =
+        nic ? fmt::format("node{}.{}", device / per_node, device % per_node) : fmt::format("rank{}", device);
+    const std::string up = fmt::format("{}_up:{}", nic ? "nic" : "port", place);
+    const std::string down = fmt::format("{}_down:{}", nic ? "nic" : "port", place);
+    for (NetworkLink& link : network.links) {
+      if (link.name == up || link.name == down) link.bytes_per_second *= degraded.capacity;
+    }
+  }
+}
+
+}  // namespace
+
+SlowRank parse_slow_rank(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  if (text.starts_with("rank=") && colon != std::string_view::npos) {
+    const auto rank = whole_number<int>(text.substr(5, colon - 5));
+    const auto speed = whole_number<double>(text.substr(colon + 1));
+    if (rank && is_share(speed)) return {.world_rank = *rank, .speed = *speed};
+  }
+  throw SpecError(fmt::format(
+      "slow \"{}\": write rank=NUMBER:SPEED with a share of the normal speed above 0 and at most 1, as in rank=17:0.8",
+      text));
+}
+
+DegradedLinks parse_degraded_links(std::string_view text) {
+  const std::size_t colon = text.find(':');
+  const std::size_t equals = text.find('=');
+  if (colon != std::string_view::npos && equals != std::string_view::npos && colon < equals) {
+    const std::string_view kind = text.substr(0, colon);
+    const std::string_view place = text.substr(colon + 1, equals - colon - 1);
+    const bool node = place.starts_with("node");
+    const auto number = whole_number<int>(place.substr(std::min<std::size_t>(4, place.size())));
+    const auto capacity = whole_number<double>(text.substr(equals + 1));
+    const bool known =
+        (kind == "nic" && (node || place.starts_with("rank"))) || (kind == "nvlink" && place.starts_with("rank"));
+    if (known && number && is_share(capacity)) {
+      return {.kind = kind == "nic" ? DegradedLinks::Kind::kNic : DegradedLinks::Kind::kPort,
+              .whole_node = node,
+              .number = *number,
+              .capacity = *capacity};
+    }
+  }
+  throw SpecError(
+      fmt::format("degrade \"{}\": write nic:nodeN=SHARE, nic:rankN=SHARE or nvlink:rankN=SHARE with the share of the "
+                  "capacity that is left, above 0 and at most 1, as in nic:node3=0.5",
+                  text));
+}
+
+std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowRank>& slow) {
+  if (slow.empty()) return {};
+  const int replicas = world_size(grid) / grid.pipeline;
+  std::vector<double> speeds(static_cast<std::size_t>(world_size(grid)), 1.0);
+  for (const SlowRank& rank : slow) {
+    require_below(rank.world_rank, world_size(grid), "rank");
+    for (const int peer : group_ranks(grid, Group::kTensor, rank.world_rank)) {
+      double& speed = speeds[static_cast<std::size_t>(peer % replicas) * grid.pipeline + peer / replicas];
+      speed = std::min(speed, rank.speed);
+    }
+  }
+  return speeds;
+}
+
+NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const Schedule& lowered,
+                            const CostTable& costs, const NetworkOptions& options) {
+  NetworkSpec network = place(fabric_of(fabric_spec(cluster)), cluster.devices_per_node, grid, lowered, costs);
+  for (const DegradedLinks& degraded : options.degraded) degrade(network, cluster, degraded);
+  if (!options.share_links) {
+    if (!options.degraded.empty()) {
+      throw SpecError("links that share nothing cannot be degraded: let the links be shared");
+    }
+    for (Route& route : network.routes) route.uses.clear();
+  }
+  network.speeds = rank_speeds(grid, options.slow);
+  network.collective_slowdown = cluster.device.collective_slowdown;
+  return network;
+}
+
+}  // namespace plumb

@@ -1,0 +1,57 @@
+#pragma once
+// The network that a layout's messages and data-parallel collectives share on a cluster, and what is wrong with it.
+//
+//   NetworkSpec network = cluster_network(cluster, grid, lowered, costs,
+//                                         {.slow = {parse_slow_rank("rank=17:0.8")}});
+//
+// Device w is world rank w, in nodes of `devices_per_node`; a port per device at the node link's effective rate and a
+// NIC per device at the network's, leaves and trunks as the cluster is wired: the rates at which the cost table prices
+// (cost/ collective_price.h), so that what is alone takes its price.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/cluster_spec.h"
+#include "schedules/process_grid.h"
+#include "simulator/network/simulate_network.h"
+
+namespace plumb {
+
+/// A rank that computes at a share of the normal speed.
+struct SlowRank {
+  int world_rank = 0;
+  double speed = 1;
+};
+
+/// Links that have a share of their capacity left: "nic:node3" all NICs of a node, "nic:rank17" and "nvlink:rank17"
+/// those of a rank.
+struct DegradedLinks {
+  enum class Kind { kNic, kPort } kind = Kind::kNic;
+  bool whole_node = false;
+  int number = 0;  ///< of the node or world rank
+  double capacity = 1;
+};
+
+struct NetworkOptions {
+  bool share_links = true;  ///< false: every transfer has its links to itself, and only slow ranks count
+  Replicas replicas = Replicas::kFolded;
+  std::vector<SlowRank> slow;
+  std::vector<DegradedLinks> degraded;
+};
+
+/// "rank=17:0.8" and "nic:node3=0.5". Throw SpecError if the text is not of that form or the share is not above 0 and
+/// at most 1.
+SlowRank parse_slow_rank(std::string_view text);
+DegradedLinks parse_degraded_links(std::string_view text);
+
+/// [replica * ranks + rank] speeds; empty if no rank is slow. The ranks of a tensor group keep step, so the slowest of
+/// them sets the pace of all. Throws SpecError naming the range if a rank does not exist.
+std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowRank>& slow);
+
+/// Throws SpecError naming the range if a slow rank, a node or a rank of degraded links does not exist, and if there is
+/// no such link.
+NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const Schedule& lowered,
+                            const CostTable& costs, const NetworkOptions& options);
+
+}  // namespace plumb

@@ -1,0 +1,39 @@
+#pragma once
+// The prediction where messages and collectives share links.
+//
+//   Simulation shared = simulate(lowered, costs, network);
+//   shared.engine == "events";  shared.added   // what sharing costs
+//
+// The engine without events answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
+// collective slows compute down); then the result is that of simulate() without a network. Otherwise the event engine
+// does, on one replica where all are alike (network/fold.h), on all of them where they are not.
+
+#include "simulator/network/event_engine.h"
+#include "simulator/network/network_spec.h"
+#include "simulator/simulate.h"
+
+namespace plumb {
+
+enum class Replicas {
+  kFolded,    ///< one stands for all where they are alike
+  kUnfolded,  ///< each is simulated
+};
+
+/// What the event engine can hold: about 25 bytes for each action of each replica that it simulates.
+inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
+
+/// Actions of all replicas that the event engine would simulate; 0 where the compiled engine answers. Throws as
+/// check_network().
+std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                               Replicas replicas = Replicas::kFolded);
+
+/// Throws as simulate() without a network, SpecError as check_network(), and if there are more than
+/// kMostSimulatedActions to simulate.
+Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                    const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
+
+/// The times of one replica; if asked for, with the cause of every start (that which came last, in the order of the
+/// dependencies where several came together). What waited for other replicas has the last of its own replica's causes.
+ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes);
+
+}  // namespace plumb

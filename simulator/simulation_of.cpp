@@ -1,0 +1,73 @@
+#include "simulator/simulation_of.h"
+
+#include <fmt/format.h>
+
+#include "simulator/memory.h"
+#include "simulator/summary.h"
+#include "traces/statistics.h"
+
+namespace plumb {
+namespace {
+
+/// "1f1b p=4 m=8", with "v=2" between where ranks run two chunks.
+std::string title_of(const Schedule& schedule) {
+  const std::size_t ranks = schedule.ranks.size();
+  const std::size_t chunks = ranks == 0 ? 0 : schedule.stages.size() / ranks;
+  return fmt::format("{} p={}{} m={}", schedule.name, ranks, chunks > 1 ? fmt::format(" v={}", chunks) : "",
+                     schedule.microbatches);
+}
+
+/// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
+std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const ActionTimes& times, SimTime makespan) {
+  std::vector<RankStatistics> ranks;
+  std::size_t id = 0;
+  for (const auto& actions : schedule.ranks) {
+    RankStatistics rank;
+    bool any = false;
+    for (std::size_t i = 0; i < actions.size(); ++i, ++id) {
+      if (!is_compute(actions[i].op)) continue;
+      if (!any) rank.first_start = times.start[id];
+      any = true;
+      rank.last_end = times.end[id];
+      const bool second_of_pair = i > 0 && actions[i - 1].overlaps_next;
+      if (!second_of_pair) rank.busy += times.end[id] - times.start[id];
+    }
+    rank.idle = makespan - rank.busy;
+    ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
+                     const std::vector<CriticalStep>& critical_path) {
+  Timeline timeline{.title = title_of(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
+  timeline.ranks.resize(schedule.ranks.size());
+  std::size_t id = 0;
+  for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
+    RankTimeline& rank = timeline.ranks[r];
+    rank.memory = std::move(memory[r].samples);
+    rank.spans.reserve(schedule.ranks[r].size());
+    for (const Action& action : schedule.ranks[r]) {
+      rank.spans.push_back(
+          {.start = times.start[id], .end = times.end[id], .action = action, .stream = stream_of(action.op)});
+      ++id;
+    }
+  }
+  for (const CriticalStep& step : critical_path) timeline.ranks[step.rank].spans[step.position].critical = true;
+  return timeline;
+}
+
+}  // namespace
+
+Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
+                         const ActionTimes& times, SimTime makespan, bool record_timeline) {
+  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, record_timeline);
+  Simulation simulation = summary_of(rank_statistics(lowered, times, makespan), makespan, memory);
+  if (record_timeline) {
+    simulation.critical_path = critical_path(lowered, times);
+    simulation.timeline = timeline_of(lowered, times, std::move(memory), simulation.critical_path);
+  }
+  return simulation;
+}
+
+}  // namespace plumb

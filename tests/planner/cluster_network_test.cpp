@@ -1,0 +1,140 @@
+#include "planner/cost/cluster_network.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/search/plan.h"
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+namespace {
+
+/// Two nodes of four: the data groups (dp=4 with tp=1) fill a node's half, or cross nodes with tp=4.
+Plan plan_of(const Layout& layout, int devices = 16) {
+  return {.model = small_gpt(),
+          .cluster = round_cluster(devices),
+          .training = {.global_batch = 32, .sequence = 512},
+          .layout = layout};
+}
+
+Simulation simulated(const Plan& plan, const NetworkOptions& network = {}) {
+  return evaluate(plan, {}, network).predicted->simulation;
+}
+
+/// tp fills a node, so that messages and gradient sums both cross every device's own NIC.
+const Layout kNodeWide{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 2, .zero = 0, .schedule = "interleaved"};
+
+}  // namespace
+
+TEST_CASE("messages and gradient sums of one step share the NICs") {
+  const Simulation shared = simulated(plan_of(kNodeWide));
+  CHECK(shared.engine == "events");
+  CHECK(shared.replicas == 1);
+  CHECK(shared.added > SimTime{0});
+  const Simulation alone = simulated(plan_of(kNodeWide), {.share_links = false});
+  CHECK(alone.engine == "compiled");
+  CHECK(alone.makespan == shared.makespan - shared.added);
+}
+
+TEST_CASE("replicas folded into one and one by one take the same time") {
+  for (const int data : {1, 2}) {
+    Layout layout = kNodeWide;
+    layout.data = data;
+    const Plan plan = plan_of(layout, 8 * data);
+    const Simulation folded = simulated(plan);
+    const Simulation unfolded = simulated(plan, {.replicas = Replicas::kUnfolded});
+    CHECK(unfolded.replicas == 4 * data);
+    CHECK(folded.makespan == unfolded.makespan);
+    CHECK(folded.busy == unfolded.busy);
+  }
+}
+
+TEST_CASE("one stage and one replica share nothing") {
+  const Layout layout{.data = 1, .tensor = 4, .pipeline = 2};
+  CHECK(simulated(plan_of(layout, 8)).engine == "compiled");
+}
+
+TEST_CASE("a slow rank slows its tensor group, and its replica ends the step") {
+  const Plan plan = plan_of(kNodeWide);
+  const Simulation normal = simulated(plan);
+  const Simulation slow = simulated(plan, {.slow = {parse_slow_rank("rank=5:0.5")}});
+  CHECK(slow.makespan > normal.makespan);
+  CHECK(slow.replicas == 8);
+  // Ranks 4 to 7 are the tensor group of replica 1 of stage 0.
+  const std::vector<double> speeds = rank_speeds({.tensor = 4, .data = 2, .pipeline = 2}, {{5, 0.5}});
+  for (int replica = 0; replica < 8; ++replica) {
+    CHECK(speeds[2 * replica] == (replica >= 4 ? 0.5 : 1.0));
+    CHECK(speeds[2 * replica + 1] == 1.0);
+  }
+}
+
+TEST_CASE("a degraded NIC delays the step, and one that was not used does not") {
+  const Plan plan = plan_of(kNodeWide);
+  const Simulation normal = simulated(plan);
+  CHECK(simulated(plan, {.degraded = {parse_degraded_links("nic:node1=0.2")}}).makespan > normal.makespan);
+  CHECK(simulated(plan, {.degraded = {parse_degraded_links("nic:rank6=0.2")}}).makespan > normal.makespan);
+  const Plan one_node = plan_of({.data = 1, .tensor = 1, .pipeline = 4}, 4);
+  const Simulation inside = simulated(one_node);
+  CHECK(simulated(one_node, {.degraded = {parse_degraded_links("nvlink:rank2=0.1")}}).makespan > inside.makespan);
+  CHECK(simulated(one_node, {.degraded = {parse_degraded_links("nic:node0=0.1")}}).makespan == inside.makespan);
+}
+
+TEST_CASE("late receives cost time where sends wait for them, and nothing where they do not") {
+  const Plan plan = plan_of(kNodeWide);
+  const auto time = [&](Sends sends, Receives receives) {
+    return evaluate(plan, {.sends = sends}, {}, receives).predicted->simulation.makespan;
+  };
+  CHECK(time(Sends::kRendezvous, Receives::kLate) > time(Sends::kRendezvous, Receives::kEarly));
+  CHECK(time(Sends::kBuffered, Receives::kLate) == time(Sends::kBuffered, Receives::kEarly));
+}
+
+TEST_CASE("an oversubscribed spine makes the step longer") {
+  Plan plan = plan_of(kNodeWide);
+  const Simulation normal = simulated(plan);
+  plan.cluster.wiring = {.nodes_per_leaf = 1, .oversubscription = 8};
+  CHECK(simulated(plan).makespan > normal.makespan);
+}
+
+TEST_CASE("compute beside collectives lasts longer where the device says so") {
+  // ZeRO 2 reduces behind every backward; the network is fast enough for compute to set the pace.
+  Plan plan = plan_of({.data = 2, .tensor = 4, .pipeline = 1, .zero = 2}, 8);
+  plan.cluster.network->bytes_per_second = 1e12;
+  const Simulation normal = simulated(plan);
+  plan.cluster.device.collective_slowdown = 0.3;
+  const Simulation slowed = simulated(plan);
+  CHECK(slowed.engine == "events");
+  CHECK(slowed.makespan > normal.makespan);
+}
+
+TEST_CASE("the cluster file says how it is wired, and what is not said is not written") {
+  ClusterSpec cluster = round_cluster(8);
+  CHECK(!to_json(cluster)["network"].contains("oversubscription"));
+  cluster.wiring = {.hub = NodeHub::kPcie, .leaves = Leaves::kByNode, .nodes_per_leaf = 2, .oversubscription = 1.5};
+  cluster.device.collective_slowdown = 0.25;
+  const ClusterSpec again = cluster_from_json(nlohmann::json::parse(to_json(cluster).dump()), "again");
+  CHECK(again.wiring == cluster.wiring);
+  CHECK(again.device == cluster.device);
+  nlohmann::json json = nlohmann::json::parse(to_json(cluster).dump());
+  json["node"]["hub"] = "pci";
+  check_refused<SpecError>([&] { cluster_from_json(json, "file"); }, "hub", "nvswitch or pcie");
+}
+
+TEST_CASE("what does not exist is refused with the range") {
+  const Plan plan = plan_of(kNodeWide);
+  const auto refused = [&](const NetworkOptions& options, const char* what, const char* range) {
+    check_refused<SpecError>([&] { simulated(plan, options); }, what, range);
+  };
+  refused({.slow = {parse_slow_rank("rank=16:0.5")}}, "rank 16", "0 to 15");
+  refused({.degraded = {parse_degraded_links("nic:node4=0.5")}}, "node 4", "0 to 3");
+  refused({.degraded = {parse_degraded_links("nvlink:rank99=0.5")}}, "rank 99", "0 to 15");
+  for (const char* text : {"rank=1", "rank=1:0", "rank=1:1.5", "rank=x:0.5", "17:0.5", ""}) {
+    check_refused<SpecError>([&] { parse_slow_rank(text); }, "slow", "rank=17:0.8");
+  }
+  for (const char* text : {"nic:node3", "nic:node3=0", "nvlink:node3=0.5", "pcie:rank1=0.5", "nic:3=0.5", "nic=0.5"}) {
+    check_refused<SpecError>([&] { parse_degraded_links(text); }, "degrade", "nic:node3=0.5");
+  }
+}
+
+}  // namespace plumb

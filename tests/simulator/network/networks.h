@@ -1,0 +1,62 @@
+#pragma once
+// Shared by the tests of the event engine: networks by hand.
+
+#include <map>
+#include <utility>
+
+#include "schedules/lower.h"
+#include "simulator/network/simulate_network.h"
+#include "tests/simulator/support.h"
+
+namespace plumb {
+
+/// Every channel has a link of its own, exactly as fast as it asks, and so has every collective: nothing shares, but
+/// everything is a flow.
+inline NetworkSpec private_links(const Schedule& schedule, const CostTable& costs) {
+  NetworkSpec network;
+  const auto route = [&](double rate) {
+    network.routes.push_back({.uses = {{static_cast<std::int32_t>(network.links.size()), 1}}});
+    network.links.push_back({"private", rate});
+    return static_cast<std::int32_t>(network.routes.size()) - 1;
+  };
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
+    for (const bool gradient : {false, true}) {
+      const int other = (gradient ? neighbors.predecessor : neighbors.successor)[s];
+      const bool leaves = other >= 0 && schedule.stages[other].rank != schedule.stages[s].rank;
+      (gradient ? network.gradient_route : network.activation_route)
+          .push_back(leaves ? route(message_rate(schedule, costs, static_cast<int>(s), gradient)) : kNoRoute);
+    }
+    for (const Op op : {Op::kUnshard, Op::kReduceGrad}) {
+      CollectiveFlow flow{.op = op, .stage = static_cast<int>(s), .replicas = {0}};
+      const double rate = collective_rate(flow, costs, {.op = op, .stage = static_cast<int>(s)});
+      if (rate > 0) flow.route = route(rate);
+      network.collectives.push_back(flow);
+    }
+  }
+  return network;
+}
+
+/// Every message of every rank crosses one link, there and back.
+inline NetworkSpec one_trunk(const Schedule& schedule, double bytes_per_second) {
+  NetworkSpec network{.links = {{"trunk", bytes_per_second}}, .routes = {{.uses = {{0, 1}}}}};
+  network.activation_route.assign(schedule.stages.size(), 0);
+  network.gradient_route.assign(schedule.stages.size(), 0);
+  return network;
+}
+
+/// REDUCE_GRAD and UNSHARD of every stage: an all-reduce and an all-gather of that many bytes and seconds.
+inline void price_collectives(CostTable& costs, std::int64_t bytes, Seconds seconds) {
+  for (StageCosts& stage : costs.stages) {
+    for (const Op op : {Op::kUnshard, Op::kReduceGrad}) {
+      stage.segments[static_cast<std::size_t>(op)] = {
+          {Segment{.kind = Segment::Kind::kCollective,
+                   .seconds = seconds,
+                   .group = Group::kData,
+                   .collective = op == Op::kUnshard ? CollectiveKind::kAllGather : CollectiveKind::kAllReduce,
+                   .bytes = bytes}}};
+    }
+  }
+}
+
+}  // namespace plumb

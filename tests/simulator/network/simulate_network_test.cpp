@@ -1,0 +1,194 @@
+#include "simulator/network/simulate_network.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "simulator/network/fabric.h"
+#include "simulator/network/place.h"
+#include "tests/simulator/network/networks.h"
+
+using namespace plumb;
+
+namespace {
+
+double seconds(const Simulation& simulation) {
+  return to_seconds(simulation.makespan).count();
+}
+
+CostTable message_costs(const Schedule& schedule, double forward, double backward, double latency,
+                        double bytes_per_second, std::int64_t bytes) {
+  CostTable costs = whole_costs(stage_count(schedule), forward, backward);
+  costs.default_link = {.latency = Seconds{latency}, .bytes_per_second = bytes_per_second};
+  for (StageCosts& stage : costs.stages) stage.activation_message_bytes = stage.gradient_message_bytes = bytes;
+  return costs;
+}
+
+/// Devices 0 to n-1 in a ring, a link each way.
+Topology ring_of(int devices, double bytes_per_second) {
+  Topology ring;
+  for (int d = 0; d < devices; ++d) {
+    ring.vertices.push_back(std::to_string(d));
+    ring.devices.push_back(d);
+    ring.links.push_back({"on", d, (d + 1) % devices, bytes_per_second});
+    ring.links.push_back({"back", (d + 1) % devices, d, bytes_per_second});
+  }
+  return ring;
+}
+
+}  // namespace
+
+TEST_SUITE("simulate_network") {
+  TEST_CASE("where links cannot fill the compiled engine answers, and says so") {
+    const Schedule schedule = lowered("1f1b", 4, 8);
+    const CostTable costs = message_costs(schedule, 1, 2, 0, 1e9, 1'000'000);
+    const Fabric ring = fabric_of(ring_of(4, 1e9));
+    const Simulation simulation = simulate(schedule, costs, place(ring, 1, {.pipeline = 4}, schedule, costs));
+    CHECK(simulation.engine == "compiled");
+    CHECK(simulation.makespan == simulate(schedule, costs).makespan);
+    CHECK(simulate(schedule, costs, one_trunk(schedule, 1e9)).engine == "events");
+    CHECK(simulate(schedule, costs, one_trunk(schedule, 6e9)).engine == "compiled");  // six channels
+  }
+
+  TEST_CASE("a message that crosses a link of half its rate takes twice its time") {
+    const Schedule schedule = lowered("gpipe", 2, 1);
+    const CostTable costs = message_costs(schedule, 1, 1, 0, 1e9, 1'000'000'000);
+    const Simulation simulation = simulate(schedule, costs, one_trunk(schedule, 0.5e9));
+    CHECK(simulation.added == 2 * kSecond);
+    CHECK(simulation.makespan == 8 * kSecond);
+  }
+
+  TEST_CASE("the critical path of a shared run leads from 0 to the makespan without gaps") {
+    for (const Schedule& schedule : all_lowered(4, 8, 1)) {
+      const CostTable costs = message_costs(schedule, 1e-9, 2e-9, 0, 1e12, 2000);
+      const Simulation simulation = simulate(schedule, costs, one_trunk(schedule, 1e12));
+      REQUIRE(simulation.engine == "events");
+      REQUIRE(!simulation.critical_path.empty());
+      CHECK(simulation.critical_path.front().start == SimTime{0});
+      CHECK(simulation.critical_path.back().end == simulation.makespan);
+      for (std::size_t i = 1; i < simulation.critical_path.size(); ++i) {
+        CHECK(simulation.critical_path[i].start == simulation.critical_path[i - 1].end);
+      }
+      CHECK(simulation.added >= SimTime{0});
+    }
+  }
+
+  TEST_CASE("replicas with equal traffic on shared NICs take the same times folded into one and one by one") {
+    // A node a replica, so that messages and gradient rings meet at every NIC.
+    for (const int replicas : {1, 2, 7}) {
+      for (const int zero : {0, 1, 3}) {
+        for (const NodeHub hub : {NodeHub::kNvSwitch, NodeHub::kPcie}) {
+          const Schedule schedule =
+              lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 6}), {.data = {.enabled = true, .zero = zero}});
+          CostTable costs = message_costs(schedule, 1e-3, 2e-3, 1e-6, 25e9, 40'000'000);
+          price_collectives(costs, 1'000'000'000, Seconds{0.05});
+          const Fabric fabric = fabric_of(FabricSpec{.nodes = 4 * replicas,
+                                                     .hub = hub,
+                                                     .port_bytes_per_second = 50e9,
+                                                     .nic_bytes_per_second = 25e9,
+                                                     .nodes_per_leaf = 2,
+                                                     .oversubscription = replicas == 7 ? 1.0 : 2.0});
+          const NetworkSpec network = place(fabric, 1, {.data = replicas, .pipeline = 4}, schedule, costs);
+          const Simulation folded = simulate(schedule, costs, network);
+          const Simulation unfolded = simulate(schedule, costs, network, {}, Replicas::kUnfolded);
+          CHECK(folded.makespan == unfolded.makespan);
+          CHECK(folded.busy == unfolded.busy);
+          CHECK(folded.last_end == unfolded.last_end);
+          CHECK(unfolded.replicas == replicas);
+          if (replicas > 1) CHECK(folded.added > SimTime{0});
+        }
+      }
+    }
+  }
+
+  TEST_CASE("tensor-parallel replicas behind one NIC fold into one with the load of all") {
+    const Schedule schedule = lowered("gpipe", 2, 1);
+    const CostTable costs = message_costs(schedule, 1, 1, 0, 1e9, 1'000'000'000);
+    // Four devices of a node send at once through one NIC of 2 GB/s: half a GB/s each.
+    const Fabric fabric = fabric_of(FabricSpec{.nodes = 2,
+                                               .devices_per_node = 4,
+                                               .port_bytes_per_second = 100e9,
+                                               .nics_per_node = 1,
+                                               .nic_bytes_per_second = 2e9});
+    const NetworkSpec network = place(fabric, 4, {.tensor = 4, .pipeline = 2}, schedule, costs);
+    const Simulation folded = simulate(schedule, costs, network);
+    CHECK(folded.replicas == 1);
+    CHECK(folded.makespan == 4 * kSecond + 4 * kSecond);
+    CHECK(simulate(schedule, costs, network, {}, Replicas::kUnfolded).makespan == folded.makespan);
+  }
+
+  TEST_CASE("replicas that are not alike are simulated one by one") {
+    const Schedule schedule =
+        lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = 0}});
+    CostTable costs = message_costs(schedule, 1e-3, 2e-3, 0, 25e9, 40'000'000);
+    price_collectives(costs, 1'000'000'000, Seconds{0.05});
+    const Fabric fabric =
+        fabric_of(FabricSpec{.nodes = 6, .port_bytes_per_second = 50e9, .nic_bytes_per_second = 25e9});
+    NetworkSpec network = place(fabric, 1, {.data = 3, .pipeline = 2}, schedule, costs);
+    const Simulation alike = simulate(schedule, costs, network);
+    CHECK(alike.replicas == 1);
+    network.speeds = {1, 1, 1, 0.5, 1, 1};
+    const Simulation slow = simulate(schedule, costs, network);
+    CHECK(slow.replicas == 3);
+    CHECK(slow.makespan > alike.makespan);
+    network.speeds.clear();
+    for (NetworkLink& link : network.links) {
+      if (link.name == "nic_up:node1.0") link.bytes_per_second /= 4;
+    }
+    CHECK(simulate(schedule, costs, network).replicas == 3);
+  }
+
+  TEST_CASE("a network that does not fit its schedule is refused") {
+    const Schedule schedule = lowered("1f1b", 4, 8);
+    const CostTable costs = whole_costs(4, 1, 2);
+    NetworkSpec network = one_trunk(schedule, 1e9);
+    network.activation_route.pop_back();
+    CHECK_THROWS_AS(simulate(schedule, costs, network), SpecError);
+    network = one_trunk(schedule, -1);
+    CHECK_THROWS_WITH_AS(simulate(schedule, costs, network),
+                         "the network of the simulation: link trunk has a capacity of -1 bytes/s: give one above 0",
+                         SpecError);
+    network = one_trunk(schedule, 1e9);
+    network.speeds = {1, 1, 0, 1};
+    CHECK_THROWS_AS(simulate(schedule, costs, network), SpecError);
+    CHECK_THROWS_WITH_AS(place(fabric_of(ring_of(3, 1e9)), 1, {.pipeline = 4}, schedule, costs),
+                         "the layout has 4 ranks, but the network connects 3 devices: use fewer ranks", SpecError);
+  }
+}
+
+TEST_SUITE("oracle") {
+  TEST_CASE("all boundaries on one trunk of 1e9 B/s take what SimGrid computes, within its own 0.2 %") {
+    const Schedule schedule = lowered("1f1b", 64, 512);
+    const CostTable costs = message_costs(schedule, 1, 2, 0.5e-3, 1e9, 1'000'000);
+    const Simulation simulation =
+        simulate(schedule, costs, one_trunk(schedule, 1e9), {.validate = false, .record_timeline = false});
+    CHECK(simulation.engine == "events");
+    CHECK(seconds(simulation) == doctest::Approx(1730.04).epsilon(0.002));
+  }
+
+  TEST_CASE("the event engine takes what SimGrid computes point to point") {
+    const Schedule schedule = lowered("1f1b", 8, 64);
+    const CostTable costs = message_costs(schedule, 1, 2, 0.5e-3, 1e9, 500'000);
+    const NetworkSpec network = private_links(schedule, costs);
+    const EventTimes times =
+        event_times(schedule, event_program(schedule, costs, network, Sends::kBuffered), network, Sends::kBuffered);
+    CHECK(to_seconds(*std::ranges::max_element(times.end)).count() == doctest::Approx(213.124).epsilon(1e-6));
+  }
+
+  TEST_CASE("a ring of 50 GiB/s and 500 ns takes what ASTRA-sim computes, within 0.1 %") {
+    struct Row {
+      int ranks, microbatches;
+      double answer_s;
+    };
+    for (const Row& row : {Row{8, 16, 81'520'000e-9}, Row{16, 64, 283'324'000e-9}}) {
+      const Schedule schedule = lowered("1f1b", row.ranks, row.microbatches);
+      const double rate = 50.0 * (1 << 30);
+      const CostTable costs = message_costs(schedule, 1e-3, 2e-3, 500e-9, rate, 16 << 20);
+      // A hair below the messages' own rate, so that the links limit and the event engine answers.
+      const Fabric ring = fabric_of(ring_of(row.ranks, rate * (1 - 1e-6)));
+      const Simulation simulation = simulate(schedule, costs, place(ring, 1, {.pipeline = row.ranks}, schedule, costs));
+      CHECK(simulation.engine == "events");
+      CHECK(seconds(simulation) == doctest::Approx(row.answer_s).epsilon(0.001));
+    }
+  }
+}
