@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 #include "schedules/nearest_name.h"
 
@@ -197,7 +198,9 @@ const std::vector<CatalogueEntry>& catalogue() {
 }
 
 int period_of(std::string_view name, const ScheduleParameters& parameters) {
-  if (!entry_named(name).repeats) return 0;
+  const CatalogueEntry& entry = entry_named(name);
+  const int stages = parameters.ranks * (entry.takes_chunks ? parameters.chunks : entry.chunks);
+  if (!entry.repeats || (entry.made_for_costs && !has_equal_costs(parameters, stages))) return 0;
   return parameters.group > 0 ? parameters.group : parameters.ranks;
 }
 

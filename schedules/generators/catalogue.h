@@ -48,7 +48,8 @@ const std::vector<CatalogueEntry>& catalogue();
 /// Micro-batches after which the middle of the schedule of that name repeats: the order for m + period is that for m
 /// with one more period in its middle, once m is some periods long. As many as there are ranks, or as a group of
 /// `interleaved` holds: several periods of the schedules that repeat sooner. 0 where the order grows in several places
-/// (gpipe, bfs), is made anew for each m (zb-auto), or is asynchronous. Throws ScheduleError if there is no such name.
+/// (gpipe, bfs), is made anew for each m (zb-auto; zb-v, v-half and v-min for costs other than F = I = W), or is
+/// asynchronous. Throws ScheduleError if there is no such name.
 int period_of(std::string_view name, const ScheduleParameters& parameters);
 
 /// The names of those that are made for given costs, in the catalogue's order.

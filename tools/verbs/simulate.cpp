@@ -62,13 +62,13 @@ void report(const Simulation& simulation, const ReportContext& context, const st
 constexpr std::int64_t kLongRun = 500'000;
 
 /// The period of a schedule that is worth no timeline unless asked for; 0 for others.
-int period_of_long_run(const SimulateArguments& arguments) {
+int period_of_long_run(const SimulateArguments& arguments, const ChunkCosts& costs) {
   const ScheduleArguments& schedule = arguments.schedule;
   const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking" ||
                               !arguments.network.slow.empty() || !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
-  return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group});
+  return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group, .costs = costs});
 }
 
 /// From the steady state of a shorter schedule where that is proven.
@@ -94,7 +94,8 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
 
 int simulate_schedule(const SimulateArguments& arguments) {
   const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
-  if (const int period = period_of_long_run(arguments); period > 0) return simulate_long_run(arguments, costs, period);
+  if (const int period = period_of_long_run(arguments, costs.chunk); period > 0)
+    return simulate_long_run(arguments, costs, period);
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
   const Schedule lowered = lowered_input(order, arguments.schedule);
   if (arguments.sends == "blocking") {

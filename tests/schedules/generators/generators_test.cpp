@@ -191,3 +191,12 @@ TEST_CASE("names and numbers that cannot be are refused with the remedy") {
   CHECK_THROWS_AS(make_schedule("1f1b", {.microbatches = -1}), ScheduleError);
   CHECK_THROWS_AS(make_schedule("1f1b", {.chunks = 2}), ScheduleError);
 }
+
+TEST_CASE("the period of a schedule is its ranks or its group; what does not repeat has none") {
+  CHECK(period_of("1f1b", {.ranks = 4}) == 4);
+  CHECK(period_of("Interleaved", {.ranks = 4, .chunks = 2, .group = 6}) == 6);
+  CHECK(period_of("gpipe", {.ranks = 4}) == 0);
+  CHECK(period_of("zb-v", {.ranks = 4}) == 4);
+  CHECK(period_of("zb-v", {.ranks = 4, .costs = {.weight_grad = {Seconds{2}}}}) == 0);
+  CHECK_THROWS_AS(period_of("1f2b", {}), ScheduleError);
+}
