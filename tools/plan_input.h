@@ -18,7 +18,8 @@ struct PlannedQuestion {
   SearchResult search;
 };
 
-/// Searches what the question leaves open.
+/// Searches what the question leaves open. The layout's schedule may be a file: then only layouts of its ranks, stages
+/// and micro-batches count. Throws as schedule_input does, and SpecError if pp or v say otherwise.
 PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options);
 
 }  // namespace plumb

@@ -101,6 +101,21 @@ class Planning(CommandLineTest):
         self.assertTrue(0 <= prediction["bubble_ratio"] < 1)
         self.assertEqual(len(prediction["peak_memory_bytes"]), best["layout"]["pp"])
 
+    def test_a_layouts_schedule_may_be_a_file(self):
+        mine = self.folder / "mine.csv"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 8, "-o", mine)
+        question = ["gpt2-medium", "h100:4", "--global-batch", 16, "--layout"]
+        layout = "dp=2,tp=1,pp=2,mbs=1,v=1,recompute=none,zero=1"
+        by_name = self.json("simulate", *question, layout + ",schedule=1f1b")
+        by_file = self.json("simulate", *question, f"schedule={mine}," + layout)
+        self.assertEqual(by_file["makespan_s"], by_name["makespan_s"])
+        plan = self.folder / "with-file.json"
+        self.done("plan", *question, f"schedule={mine}", "-o", plan)
+        self.assertEqual(json.loads(plan.read_text())["layout"]["pp"], 2)
+        self.json("simulate", plan)
+        self.refused(1, "plan", *question, f"pp=4,schedule={mine}", says=["2 ranks"])
+        self.refused(3, "plan", *question[:3], 12, "--layout", f"schedule={mine}", says=["8 micro-batches"])
+
     def test_simulating_a_plan_gives_what_the_plan_promised(self):
         plan = json.loads(self.llama_plan().read_text())
         trace = self.folder / "trace.json"
