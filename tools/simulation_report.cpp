@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "tools/idle_report.h"
 #include "tools/table.h"
 
 namespace plumb {
@@ -60,6 +61,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                         {"end_s", seconds(step.end)}});
   }
   ordered_json ranks = ordered_json::array();
+  const std::vector<IdleByCause> idle = idle_by_cause(simulation.timeline);
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
     ranks.push_back({{"rank", r},
                      {"busy_s", seconds(simulation.busy[r])},
@@ -68,7 +70,8 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"last_end_s", seconds(simulation.last_end[r])},
                      {"peak_memory_bytes",
                       context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
-                     {"peak_activations", simulation.peak_activations[r]}});
+                     {"peak_activations", simulation.peak_activations[r]},
+                     {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])}});
   }
   return {
       {"step_time_s", seconds(simulation.makespan)},
@@ -121,6 +124,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   }
   text += to_text(table);
   if (simulation.critical_path.empty()) return text;
+  text += "\n" + idle_text(idle_by_cause(simulation.timeline), time);
   std::vector<std::string> shares;
   for (const auto& [op, share] : critical_shares(simulation)) {
     if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));

@@ -27,7 +27,7 @@ struct ReportContext {
 /// makespan: of one step, or of an asynchronous schedule's whole run between flushes.
 nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
 
-/// A line of sums, a table by rank, and what the critical path is made of.
+/// A line of sums, tables by rank of what it does and why it idles, and what the critical path is made of.
 std::string simulation_text(const Simulation& simulation, const ReportContext& context);
 
 /// OPTIMIZER_STEPs that each stage takes, at least 1.

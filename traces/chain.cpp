@@ -77,6 +77,27 @@ std::vector<std::vector<SimTime>> ready_times(const Timeline& timeline) {
   return ready;
 }
 
+std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline) {
+  const Predecessors predecessors(schedule_of(timeline));
+  std::vector<std::vector<ChainLink>> awaited;
+  std::int32_t id = 0;
+  for (const RankTimeline& rank : timeline.ranks) {
+    std::vector<ChainLink>& links = awaited.emplace_back(rank.spans.size(), ChainLink{.rank = -1});
+    for (ChainLink& link : links) {
+      SimTime latest = SimTime::min();
+      for (const std::int32_t before : predecessors.of(id)) {
+        const ActionPlace place = place_of(predecessors.ids(), before);
+        const SimTime end = span_at(timeline, place).end;
+        if (end <= latest) continue;
+        latest = end;
+        link = {.rank = place.rank, .span = place.position};
+      }
+      ++id;
+    }
+  }
+  return awaited;
+}
+
 std::vector<ChainLink> latest_chain(const Timeline& timeline) {
   const Predecessors predecessors(schedule_of(timeline));
   const ActionIds& ids = predecessors.ids();

@@ -23,6 +23,10 @@ struct ChainLink {
   friend bool operator==(const ChainLink&, const ChainLink&) = default;
 };
 
+/// [rank][span] the span that it waited for last: of those that ready_times looks at, the first of those that end last.
+/// Rank -1 for a span that waits for none.
+std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline);
+
 /// First to last: from the first span of those that end last back to the span it waited for last, and so on. Messages
 /// are the SENDs. Ties go to the rank's own order. Empty without spans. Where no send waits for its channel or its
 /// receive, the chain of a predicted timeline is its critical path.

@@ -165,6 +165,16 @@ class Schedules(CommandLineTest):
         self.assertIsNone(answer["peak_memory_bytes"])
         self.assertEqual(answer["peak_activations"], [4, 3, 2, 1])
 
+    def test_idle_time_is_put_down_to_causes_in_predictions_and_traces(self):
+        trace = self.folder / "trace.json"
+        answer = self.json("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.1", "--trace", trace)
+        for rank in answer["ranks"]:
+            self.assertAlmostEqual(sum(rank["idle_by_cause"].values()), rank["idle_s"], places=9)
+        self.assertGreater(answer["ranks"][3]["idle_by_cause"]["warm_up_s"], 0)
+        self.assertIn("why ranks idle", self.done("trace", "info", trace))
+        self.assertEqual(self.json("trace", "info", trace)["ranks"][3]["idle_by_cause"],
+                         answer["ranks"][3]["idle_by_cause"])
+
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"
         self.done("schedule", "make", "Interleaved", "-p", 4, "-m", 8, "-v", 2, "-o", made)

@@ -6,6 +6,7 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/idle_report.h"
 #include "tools/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
@@ -23,6 +24,7 @@ double seconds(SimTime time) {
 void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
   const Statistics statistics = statistics_of(timeline);
   const std::string_view source = timeline.source == Timeline::Source::kPredicted ? "predicted" : "measured";
+  const std::vector<IdleByCause> idle = idle_by_cause(timeline);
   ordered_json ranks = ordered_json::array();
   TextTable by_rank{.head = {"rank", "first start", "last end", "busy", "idle", "peak memory"}};
   for (std::size_t r = 0; r < statistics.ranks.size(); ++r) {
@@ -32,7 +34,8 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
                      {"last_end_s", seconds(rank.last_end)},
                      {"busy_s", seconds(rank.busy)},
                      {"idle_s", seconds(rank.idle)},
-                     {"peak_memory_bytes", rank.peak_memory_bytes}});
+                     {"peak_memory_bytes", rank.peak_memory_bytes},
+                     {"idle_by_cause", idle_json(idle[r])}});
     by_rank.rows.push_back({std::to_string(r), duration_text(seconds(rank.first_start)),
                             duration_text(seconds(rank.last_end)), duration_text(seconds(rank.busy)),
                             duration_text(seconds(rank.idle)),
@@ -62,9 +65,10 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
     return;
   }
   print_answer(fmt::format(
-      "{} ({}): {} ranks, {} micro-batches, makespan {}, bubble {:.2f} % (span {:.2f} %)\n\n{}\n{}", timeline.title,
+      "{} ({}): {} ranks, {} micro-batches, makespan {}, bubble {:.2f} % (span {:.2f} %)\n\n{}\n{}\n{}", timeline.title,
       source, timeline.ranks.size(), timeline.microbatches, duration_text(seconds(statistics.makespan)),
-      100 * statistics.bubble_ratio, 100 * statistics.span_bubble_ratio, to_text(by_rank), to_text(by_op)));
+      100 * statistics.bubble_ratio, 100 * statistics.span_bubble_ratio, to_text(by_rank),
+      idle_text(idle, [](SimTime time) { return duration_text(seconds(time)); }), to_text(by_op)));
 }
 
 /// A trace of another program: its rows and what lies in them.

@@ -1,0 +1,129 @@
+#include "traces/idle_causes.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "traces/chain.h"
+#include "traces/statistics.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::array<std::string_view, kIdleCauseCount> kNames = {"warm-up",   "drain", "activation", "gradient",
+                                                                  "imbalance", "link",  "transfer",   "parameters",
+                                                                  "reduction", "move",  "overhead"};
+
+SimTime& of(IdleByCause& idle, IdleCause cause) {
+  return idle[static_cast<std::size_t>(cause)];
+}
+
+/// What is left of a gap, put down cause by cause from its start on.
+class Gap {
+ public:
+  Gap(SimTime start, SimTime end, IdleByCause& idle) : now_(start), end_(end), idle_(idle) {}
+
+  void until(SimTime time, IdleCause cause) {
+    const SimTime to = std::clamp(time, now_, end_);
+    of(idle_, cause) += to - now_;
+    now_ = to;
+  }
+
+ private:
+  SimTime now_;
+  SimTime end_;
+  IdleByCause& idle_;
+};
+
+class Collector {
+ public:
+  explicit Collector(const Timeline& timeline) : timeline_(timeline), awaited_(last_awaited(timeline)) {}
+
+  /// The gap in front of a rank's compute action.
+  void explain(Gap& gap, std::size_t rank, std::size_t span) const {
+    const Span& action = timeline_.ranks[rank].spans[span];
+    const ChainLink awaited = awaited_[rank][span];
+    if (awaited.rank >= 0) {
+      const Span& input = at(awaited);
+      switch (input.action.op) {
+        case Op::kSendActivation:
+        case Op::kSendGradient: {
+          const ChainLink maker = awaited_[awaited.rank][awaited.span];
+          if (maker.rank >= 0) {
+            const bool forward = input.action.op == Op::kSendActivation;
+            gap.until(at(maker).end, forward ? IdleCause::kActivation : IdleCause::kGradient);
+          }
+          gap.until(input.start, IdleCause::kLink);
+          gap.until(input.end, IdleCause::kTransfer);
+          break;
+        }
+        case Op::kUnshard:
+          gap.until(input.end, IdleCause::kParameters);
+          break;
+        case Op::kReduceGrad:
+          gap.until(input.end, IdleCause::kReduction);
+          break;
+        case Op::kReload:
+        case Op::kLoad:
+          gap.until(input.end, IdleCause::kMove);
+          break;
+        default:
+          break;
+      }
+    }
+    gap.until(action.start, IdleCause::kOverhead);
+  }
+
+ private:
+  const Span& at(const ChainLink& link) const { return timeline_.ranks[link.rank].spans[link.span]; }
+
+  const Timeline& timeline_;
+  std::vector<std::vector<ChainLink>> awaited_;
+};
+
+/// Moves what a rank with `less_work` than the busiest waits in any order from waiting for others to imbalance.
+void take_imbalance(IdleByCause& idle, SimTime less_work) {
+  for (const IdleCause waiting : {IdleCause::kActivation, IdleCause::kGradient}) {
+    const SimTime taken = std::min(of(idle, waiting), less_work);
+    of(idle, waiting) -= taken;
+    of(idle, IdleCause::kImbalance) += taken;
+    less_work -= taken;
+  }
+}
+
+}  // namespace
+
+std::string_view idle_cause_name(IdleCause cause) {
+  return kNames[static_cast<std::size_t>(cause)];
+}
+
+std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
+  const Statistics statistics = statistics_of(timeline);
+  SimTime start = SimTime::max();
+  for (const RankTimeline& rank : timeline.ranks) {
+    for (const Span& span : rank.spans) start = std::min(start, span.start);
+  }
+  const SimTime end = start + statistics.makespan;
+  SimTime most_busy{0};
+  for (const RankStatistics& rank : statistics.ranks) most_busy = std::max(most_busy, rank.busy);
+
+  const Collector collector(timeline);
+  std::vector<IdleByCause> ranks(timeline.ranks.size(), IdleByCause{});
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    SimTime now = start;  // the end of what the rank has computed so far
+    bool first = true;
+    for (std::size_t i = 0; i < timeline.ranks[r].spans.size(); ++i) {
+      const Span& span = timeline.ranks[r].spans[i];
+      if (span.stream != Stream::kCompute) continue;
+      Gap gap(now, std::max(now, span.start), ranks[r]);
+      if (first) gap.until(span.start, IdleCause::kWarmUp);
+      collector.explain(gap, r, i);
+      now = std::max(now, span.end);
+      first = false;
+    }
+    if (statistics.makespan > SimTime{0}) Gap(now, end, ranks[r]).until(end, IdleCause::kDrain);
+    take_imbalance(ranks[r], most_busy - statistics.ranks[r].busy);
+  }
+  return ranks;
+}
+
+}  // namespace plumb
