@@ -9,9 +9,9 @@ namespace plumb {
 Schedule chimera_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const int m = parameters.microbatches;
-  if (p % 2 != 0 || m % 2 != 0) {
+  if (p % 2 != 0 || m < 2) {
     throw ScheduleError(fmt::format(
-        "chimera demands p even, m even, not {} ranks and {} micro-batches: change them, or use 1f1b", p, m));
+        "chimera demands p even, m >= 2, not {} ranks and {} micro-batches: change them, or use 1f1b", p, m));
   }
   const Schedule frame{.name = "chimera", .microbatches = m, .stages = bidirectional_placement(p)};
   // Each lane is a 1F1B: backwards first, and as many activations as stages are left in the lane. Where the lanes meet,

@@ -66,20 +66,26 @@ Schedule dualpipev_schedule(const ScheduleParameters& parameters) {
 Schedule dualpipe_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const int m = parameters.microbatches;
-  if (p % 2 != 0 || m % 2 != 0 || m < 2 * p) {
-    throw ScheduleError(
-        fmt::format("dualpipe demands p even, m even, m >= 2p, not {} ranks and {} micro-batches: "
-                    "change them, or use dualpipev, which takes any",
-                    p, m));
+  if (p % 2 != 0 || m < 2) {
+    throw ScheduleError(fmt::format(
+        "dualpipe demands p even, m >= 2, not {} ranks and {} micro-batches: change them, or use dualpipev, "
+        "which takes any",
+        p, m));
   }
+  // Each lane runs n micro-batches, of which those there are not are left out: lane 0 has the odd one.
+  const int n = std::max(p, (m + 1) / 2);
+  const int of_lane_0 = (m + 1) / 2;
+  std::vector<int> numbers(static_cast<std::size_t>(2 * n), -1);
+  for (int i = 0; i < of_lane_0; ++i) numbers[i] = i;
+  for (int i = of_lane_0; i < m; ++i) numbers[n + i - of_lane_0] = i;
   Schedule schedule{.name = "dualpipe", .microbatches = m, .stages = bidirectional_placement(p)};
   for (int r = 0; r < p; ++r) {
     // Lane 0 takes the first half of the micro-batches and enters at rank 0, lane 1 the second and enters at rank p-1.
     const ChunkCursors::Chunk down{.stage = r, .first_microbatch = 0};
-    const ChunkCursors::Chunk up{.stage = 2 * p - 1 - r, .first_microbatch = m / 2};
+    const ChunkCursors::Chunk up{.stage = 2 * p - 1 - r, .first_microbatch = n};
     const bool near_start = r < p / 2;
-    schedule.ranks.push_back(
-        eight_steps(p / 2, std::min(r, p - 1 - r), m / 2, near_start ? down : up, near_start ? up : down));
+    const auto actions = eight_steps(p / 2, std::min(r, p - 1 - r), n, near_start ? down : up, near_start ? up : down);
+    schedule.ranks.push_back(renumbered_microbatches(actions, numbers));
   }
   return schedule;
 }

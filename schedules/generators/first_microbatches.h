@@ -12,4 +12,7 @@ namespace plumb {
 /// that runs to its end still does: every micro-batch depends on itself only, and the order of the others is kept.
 std::vector<Action> first_microbatches(const std::vector<Action>& actions, int count);
 
+/// The same for those whose numbers[micro-batch] is 0 or more, which becomes their number; -1 leaves one out.
+std::vector<Action> renumbered_microbatches(const std::vector<Action>& actions, const std::vector<int>& numbers);
+
 }  // namespace plumb

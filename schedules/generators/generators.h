@@ -95,13 +95,14 @@ Schedule v_1f1b_schedule(const ScheduleParameters& parameters);
 Schedule dualpipev_schedule(const ScheduleParameters& parameters);
 
 /// DualPipe (DeepSeek-V3, 2024): two lanes in opposite directions over copies of each model part, half of the
-/// micro-batches each, forwards of one overlapped with backwards of the other. Throws ScheduleError unless p and m are
-/// even and m >= 2p.
+/// micro-batches each, forwards of one overlapped with backwards of the other. For an odd m, and for m < 2p, the larger
+/// order (an even m of 2p or more) without those there are not, at its bubble. Throws ScheduleError unless p is even
+/// and m >= 2.
 Schedule dualpipe_schedule(const ScheduleParameters& parameters);
 
 /// Chimera (Li & Hoefler 2021) with one pair of pipelines: two lanes in opposite directions over copies of each model
-/// part, half of the micro-batches each, both 1F1B; merged greedily at F = B. Throws ScheduleError unless p and m are
-/// even.
+/// part, half of the micro-batches each, both 1F1B; merged greedily at F = B; of an odd m lane 1 has one more.
+/// Throws ScheduleError unless p is even and m >= 2.
 Schedule chimera_schedule(const ScheduleParameters& parameters);
 
 /// BPipe (Kim et al. 2023): 1F1B whose first ranks EVICT activations to rank p-1-r, which holds few, and LOAD them back
