@@ -1,15 +1,14 @@
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/generators/generators.h"
+#include "schedules/liveness.h"
 #include "schedules/lower.h"
+#include "schedules/synthesis/fit_to_costs.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"
 #include "tools/costs_option.h"
@@ -23,6 +22,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
+bool is_made_for_costs(const std::string& name) {
+  const std::vector<std::string_view> made = schedules_made_for_costs();
+  return std::ranges::find(made, name) != made.end();
+}
+
 SimTime longest_span(const Simulation& simulation) {
   SimTime longest{0};
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
@@ -31,23 +35,44 @@ SimTime longest_span(const Simulation& simulation) {
   return longest;
 }
 
+/// What a search needs of a cost table; whole backwards count as input gradients alone.
+OrderCosts order_costs(const Schedule& schedule, const CostTable& table) {
+  const bool whole = std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::find(actions, Op::kBackward, &Action::op) != actions.end();
+  });
+  const auto each = [&](Op op) {
+    std::vector<std::int64_t> durations;
+    for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
+      durations.push_back(duration_of(table, {.op = op, .stage = s}).count());
+    }
+    return durations;
+  };
+  return {.forward = each(Op::kForward),
+          .input_grad = each(whole ? Op::kBackward : Op::kInputGrad),
+          .weight_grad = whole ? std::vector<std::int64_t>(schedule.stages.size(), 0) : each(Op::kWeightGrad),
+          .hop = to_sim_time(table.default_link.latency).count()};
+}
+
+/// Made for the costs by its generator, or found from an order of the catalogue or of a file, with as many activations.
+Schedule searched(const ScheduleArguments& arguments, const CostsOption& costs) {
+  Schedule schedule = schedule_input(arguments, costs.chunk);
+  if (is_made_for_costs(schedule.name)) return schedule;
+  int most_activations = 0;
+  for (const RankLiveness& rank : liveness(schedule)) most_activations = std::max(most_activations, rank.peak);
+  return fit_to_costs({schedule}, order_costs(schedule, costs_for(costs, schedule)), most_activations);
+}
+
 }  // namespace
 
 int schedule_search_verb(const ScheduleVerbArguments& arguments) {
-  std::string name = arguments.schedule.name;
-  std::ranges::transform(name, name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const std::vector<std::string_view> searched = schedules_made_for_costs();
-  if (names_schedule_file(name) || std::ranges::find(searched, name) == searched.end()) {
-    throw InputError(fmt::format("{}: what can be searched is {}: name one, with -p, -m and --costs", name,
-                                 fmt::join(searched, ", ")));
-  }
   const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
-  const ScheduleParameters parameters = parameters_of(arguments.schedule, costs.chunk);
-  const Schedule schedule = make_schedule(name, parameters);
+  const Schedule schedule = searched(arguments.schedule, costs);
+  const std::string& name = schedule.name;
   const CostTable table = costs_for(costs, schedule);
   const Simulation simulation = simulate(lower(schedule), table, {.record_timeline = false});
   const SimTime span = longest_span(simulation);
-  const SimTime bound = name == "zb-auto" ? zb_auto_bound(parameters) : *std::ranges::max_element(simulation.busy);
+  const SimTime bound = name == "zb-auto" ? zb_auto_bound(parameters_of(arguments.schedule, costs.chunk))
+                                          : *std::ranges::max_element(simulation.busy);
   const double gap_pct = 100 * (to_seconds(span) / to_seconds(bound) - 1);
   const int activations = *std::ranges::max_element(simulation.peak_activations);
 
