@@ -41,6 +41,41 @@ std::vector<std::pair<std::string, SimTime>> critical_shares(const Simulation& s
   return sorted;
 }
 
+/// Keys of what the makespan grows with; all together are the makespan.
+ordered_json sensitivity_json(const Sensitivity& sensitivity) {
+  ordered_json stages = ordered_json::array();
+  for (const Seconds& stage : sensitivity.compute_by_stage) stages.push_back(stage.count());
+  return {{"compute_by_stage_s", stages},
+          {"group_collectives_s", sensitivity.group_collectives.count()},
+          {"bandwidth_s", sensitivity.bandwidth.count()},
+          {"latency_s", sensitivity.latency.count()},
+          {"unshard_s", sensitivity.unshard.count()},
+          {"reduction_s", sensitivity.reduction.count()},
+          {"moves_s", sensitivity.moves.count()}};
+}
+
+/// "if it takes 1 % longer, the step grows by: computing 0.95 % (stage 3 alone 0.31 %), latency 0.05 %".
+std::string sensitivity_text(const Sensitivity& sensitivity, SimTime makespan) {
+  Seconds computing{0};
+  for (const Seconds& stage : sensitivity.compute_by_stage) computing += stage;
+  const auto most = std::ranges::max_element(sensitivity.compute_by_stage);
+  std::vector<std::string> parts;
+  const auto share = [makespan](Seconds of) { return fmt::format("{:.3g} %", of / to_seconds(makespan)); };
+  if (computing > Seconds{0}) {
+    parts.push_back(fmt::format("computing {} (stage {} alone {})", share(computing),
+                                most - sensitivity.compute_by_stage.begin(), share(*most)));
+  }
+  for (const auto& [name, of] : {std::pair{"group collectives", sensitivity.group_collectives},
+                                 {"message bytes", sensitivity.bandwidth},
+                                 {"message latency", sensitivity.latency},
+                                 {"UNSHARD", sensitivity.unshard},
+                                 {"REDUCE_GRAD", sensitivity.reduction},
+                                 {"moves", sensitivity.moves}}) {
+    if (of > Seconds{0}) parts.push_back(fmt::format("{} {}", name, share(of)));
+  }
+  return fmt::format("each 1 % longer makes the step longer by: {}\n", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
 int optimizer_steps_of(const Schedule& schedule) {
@@ -87,6 +122,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"peak_activations", simulation.peak_activations},
       {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
       {"ranks", ranks},
+      {"sensitivity", context.sensitivity ? sensitivity_json(*context.sensitivity) : ordered_json(nullptr)},
       {"engine", simulation.engine}};
 }
 
@@ -129,10 +165,12 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   for (const auto& [op, share] : critical_shares(simulation)) {
     if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));
   }
-  return text + fmt::format("\ncritical path: {} actions from {} on rank {} to {} on rank {}: {}\n",
-                            simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
-                            simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
-                            simulation.critical_path.back().rank, fmt::join(shares, ", "));
+  text += fmt::format("\ncritical path: {} actions from {} on rank {} to {} on rank {}: {}\n",
+                      simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
+                      simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
+                      simulation.critical_path.back().rank, fmt::join(shares, ", "));
+  if (context.sensitivity) text += sensitivity_text(*context.sensitivity, simulation.makespan);
+  return text;
 }
 
 }  // namespace plumb

@@ -8,6 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
 #include "tools/costs_option.h"
 
@@ -17,10 +18,11 @@ namespace plumb {
 struct ReportContext {
   std::optional<double> tokens_per_step;
   std::optional<double> mfu_ratio;
-  bool has_memory = false;  ///< the costs came with bytes
-  int optimizer_steps = 1;  ///< that the schedule takes: an asynchronous run has many
-  TimeUnit unit;            ///< of printed tables
-  bool unit_given = false;  ///< false: the unit that suits each time
+  bool has_memory = false;                 ///< the costs came with bytes
+  int optimizer_steps = 1;                 ///< that the schedule takes: an asynchronous run has many
+  std::optional<Sensitivity> sensitivity;  ///< without shared links and with a critical path
+  TimeUnit unit;                           ///< of printed tables
+  bool unit_given = false;                 ///< false: the unit that suits each time
 };
 
 /// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the

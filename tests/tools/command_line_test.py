@@ -171,6 +171,9 @@ class Schedules(CommandLineTest):
         for rank in answer["ranks"]:
             self.assertAlmostEqual(sum(rank["idle_by_cause"].values()), rank["idle_s"], places=9)
         self.assertGreater(answer["ranks"][3]["idle_by_cause"]["warm_up_s"], 0)
+        sensitivity = answer["sensitivity"]
+        self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]), 33, places=9)
+        self.assertAlmostEqual(sensitivity["latency_s"], answer["makespan_s"] - 33, places=9)
         self.assertIn("why ranks idle", self.done("trace", "info", trace))
         self.assertEqual(self.json("trace", "info", trace)["ranks"][3]["idle_by_cause"],
                          answer["ranks"][3]["idle_by_cause"])

@@ -42,6 +42,13 @@ NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& argume
   return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
 }
 
+/// Nothing where transfers share links, whose times grow in no proportion, or without a critical path.
+std::optional<Sensitivity> sensitivity_where_exact(const Schedule& lowered, const CostTable& costs,
+                                                   const Simulation& simulation) {
+  if (simulation.engine != "compiled" || simulation.critical_path.empty()) return {};
+  return sensitivity_of(lowered, costs, simulation.critical_path);
+}
+
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
             const SimulateArguments& arguments) {
   if (!arguments.trace.empty()) {
@@ -102,9 +109,11 @@ int simulate_schedule(const SimulateArguments& arguments) {
     require_valid(lowered, {.sends = Sends::kBlocking});
     print_note("runs to its end with sends that block their rank; the times below are those of rendezvous sends");
   }
+  const CostTable table = costs_for(costs, order);
   const Simulation simulation =
-      simulate(lowered, costs_for(costs, order), ranks_alone(lowered, arguments.network), options_of(arguments));
+      simulate(lowered, table, ranks_alone(lowered, arguments.network), options_of(arguments));
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
+                              .sensitivity = sensitivity_where_exact(lowered, table, simulation),
                               .unit = costs.unit,
                               .unit_given = arguments.costs.find("unit=") != std::string::npos};
   report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches),
@@ -123,10 +132,12 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
     if (evaluation.infeasible.empty()) {
       for (const std::string& note : predicted.priced.notes) print_note(note);
     }
-    const ReportContext context{.tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
-                                .mfu_ratio = predicted.prediction.mfu_ratio,
-                                .has_memory = true,
-                                .optimizer_steps = optimizer_steps_of(predicted.lowered)};
+    const ReportContext context{
+        .tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
+        .mfu_ratio = predicted.prediction.mfu_ratio,
+        .has_memory = true,
+        .optimizer_steps = optimizer_steps_of(predicted.lowered),
+        .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation)};
     report(
         predicted.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),

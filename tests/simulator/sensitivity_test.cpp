@@ -1,0 +1,102 @@
+#include "simulator/sensitivity.h"
+
+#include <numeric>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "tests/simulator/support.h"
+
+using namespace plumb;
+
+namespace {
+
+double sum_of(const Sensitivity& s) {
+  const Seconds computing = std::accumulate(s.compute_by_stage.begin(), s.compute_by_stage.end(), Seconds{0});
+  return (computing + s.group_collectives + s.bandwidth + s.latency + s.unshard + s.reduction + s.moves).count();
+}
+
+/// Costs of about a second each, so different that no two paths tie.
+CostTable untied_costs(const Schedule& schedule, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto seconds = [&random](double scale) {
+    return Seconds{scale * (0.5 + static_cast<double>(random() % 1'000'000'007) / 1e9)};
+  };
+  CostTable costs;
+  costs.stages.resize(schedule.stages.size());
+  for (StageCosts& stage : costs.stages) {
+    for (auto& by_part : stage.segments) {
+      by_part = {{Segment{.seconds = seconds(1)},
+                  Segment{.kind = Segment::Kind::kCollective, .seconds = seconds(0.1), .group = Group::kTensor}}};
+    }
+    stage.activation_message_bytes = 1000;
+    stage.gradient_message_bytes = 1500;
+  }
+  costs.default_link = {.latency = seconds(0.05), .bytes_per_second = 12345};
+  return costs;
+}
+
+/// Every segment of one kind on one stage (-1: on all), a little longer.
+CostTable scaled(CostTable costs, Segment::Kind kind, int stage, double factor) {
+  for (int s = 0; s < static_cast<int>(costs.stages.size()); ++s) {
+    if (stage >= 0 && s != stage) continue;
+    for (const Op op :
+         {Op::kForward, Op::kBackward, Op::kInputGrad, Op::kWeightGrad, Op::kRecompute, Op::kOptimizerStep}) {
+      for (auto& segments : costs.stages[s].segments[static_cast<std::size_t>(op)]) {
+        for (Segment& segment : segments) {
+          if (segment.kind == kind) segment.seconds *= factor;
+        }
+      }
+    }
+  }
+  return costs;
+}
+
+}  // namespace
+
+TEST_CASE("1F1B's step is (m + p - 1)(F + B) of computing, and what its messages add") {
+  const Schedule schedule = lowered("1f1b", 4, 8);
+  const CostTable costs = whole_costs(4, 1, 2, 0.25);
+  const Simulation result = simulate(schedule, costs);
+  const Sensitivity s = sensitivity_of(schedule, costs, result.critical_path);
+  CHECK(sum_of(s) == doctest::Approx(to_seconds(result.makespan).count()));
+  CHECK(std::accumulate(s.compute_by_stage.begin(), s.compute_by_stage.end(), Seconds{0}).count() ==
+        doctest::Approx(33));
+  CHECK(s.bandwidth == Seconds{0});
+  CHECK(s.latency.count() == doctest::Approx(to_seconds(result.makespan).count() - 33));
+  CHECK(sensitivity_of(schedule, costs, {}).latency == Seconds{0});
+}
+
+TEST_SUITE("property") {
+  TEST_CASE("sensitivities add up to the makespan and equal finite differences away from ties") {
+    constexpr double kStep = 1e-7;
+    int compared = 0;
+    for (const Schedule& schedule : all_lowered(4, 6, 1)) {
+      for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+        CAPTURE(schedule.name);
+        CAPTURE(seed);
+        const CostTable costs = untied_costs(schedule, seed);
+        const Simulation before = simulate(schedule, costs);
+        const Sensitivity s = sensitivity_of(schedule, costs, before.critical_path);
+        CHECK(sum_of(s) == doctest::Approx(to_seconds(before.makespan).count()).epsilon(1e-12));
+        const auto check = [&](const CostTable& slower, Seconds told) {
+          const SimTime after = simulate(schedule, slower, {.record_timeline = false}).makespan;
+          const double derivative = to_seconds(after - before.makespan).count() / kStep;
+          // Each of up to a few hundred costs on the path is rounded to a picosecond: 1e-12 / 1e-7 each.
+          CHECK(derivative == doctest::Approx(told.count()).epsilon(0.01).scale(0.1));
+          ++compared;
+        };
+        for (int stage = 0; stage < stage_count(schedule); ++stage)
+          check(scaled(costs, Segment::Kind::kCompute, stage, 1 + kStep), s.compute_by_stage[stage]);
+        check(scaled(costs, Segment::Kind::kCollective, -1, 1 + kStep), s.group_collectives);
+        CostTable later = costs;
+        later.default_link.latency *= 1 + kStep;
+        check(later, s.latency);
+        CostTable thinner = costs;
+        thinner.default_link.bytes_per_second /= 1 + kStep;
+        check(thinner, s.bandwidth);
+      }
+    }
+    CHECK(compared > 300);
+  }
+}
