@@ -136,17 +136,15 @@ void Flows::share_component() {
       set_speed(slot, rates[i] == slot.cap ? 1.0 : rates[i] / slot.cap);
     }
   }
-  const Slot* first = nullptr;
-  std::int32_t first_number = 0;
+  assert(!component_.empty());
+  std::int32_t first = component_.front();
   for (const std::int32_t number : component_) {
     Slot& slot = slots_[number];
     ++slot.version;
-    if (first == nullptr || slot.end < first->end || (slot.end == first->end && slot.order < first->order)) {
-      first = &slot;
-      first_number = number;
-    }
+    if (slot.end < slots_[first].end || (slot.end == slots_[first].end && slot.order < slots_[first].order))
+      first = number;
   }
-  heap_.push_back({first->end, first->order, first_number, first->version});
+  heap_.push_back({slots_[first].end, slots_[first].order, first, slots_[first].version});
   std::ranges::push_heap(heap_, later);
 }
 
