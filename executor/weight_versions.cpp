@@ -6,17 +6,12 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/lanes.h"
 
 namespace plumb {
 namespace {
 
 using StageTable = std::vector<std::vector<int>>;  // [stage][micro-batch]
-
-std::size_t first_stage_of_lane(const Schedule& schedule, int lane) {
-  const auto first = std::ranges::find_if(
-      schedule.stages, [&](const StagePlace& place) { return place.lane == lane && place.model_part == 0; });
-  return static_cast<std::size_t>(first - schedule.stages.begin());
-}
 
 void require_unchanged(const StageTable& at_forward, const StageTable& batch) {
   for (std::size_t stage = 0; stage < batch.size(); ++stage)
@@ -56,12 +51,12 @@ WeightVersions weight_versions(const Schedule& schedule) {
   }
   if (schedule.weights == WeightPolicy::kCurrent) require_unchanged(at_forward, batch);
 
+  const std::vector<int> first = first_stages(schedule);
   StageTable version = at_forward;
   for (std::size_t stage = 0; stage < stages; ++stage)
     for (std::size_t i = 0; i < microbatches; ++i) {
       if (at_forward[stage][i] < 0) continue;
-      if (schedule.weights == WeightPolicy::kVerticalSync)
-        version[stage][i] = at_forward[first_stage_of_lane(schedule, schedule.stages[stage].lane)][i];
+      if (schedule.weights == WeightPolicy::kVerticalSync) version[stage][i] = at_forward[first[stage]][i];
       if (schedule.weights == WeightPolicy::kTwoBuffered) version[stage][i] = std::max(0, batch[stage][i] - 1);
     }
   require_made(version, at_forward);

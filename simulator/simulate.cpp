@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/action_table.h"
+#include "schedules/error.h"
 #include "schedules/validate.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
@@ -51,6 +52,8 @@ Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, c
 }
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {
+  if (options.sends == Sends::kBlocking)
+    throw ScheduleError("blocking sends are checked, not simulated: validate with them, and simulate rendezvous sends");
   if (options.validate) require_valid(lowered);
   return simulate(lowered, compile(lowered, options.sends), costs, options.record_timeline);
 }

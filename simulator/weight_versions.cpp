@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/action_table.h"
+#include "schedules/lanes.h"
 
 namespace plumb {
 namespace {
@@ -40,17 +41,6 @@ std::vector<StageEvents> events_by_stage(const Schedule& schedule) {
 /// A stage's version when the action `id` of its rank runs.
 int version_at(const StageEvents& stage, std::int32_t id) {
   return static_cast<int>(std::ranges::lower_bound(stage.steps, id) - stage.steps.begin());
-}
-
-/// [stage] the first stage of its lane.
-std::vector<int> first_stages(const Schedule& schedule) {
-  const std::vector<int> predecessor = stage_neighbors(schedule).predecessor;
-  std::vector<int> first(schedule.stages.size());
-  for (std::size_t s = 0; s < first.size(); ++s) {
-    first[s] = static_cast<int>(s);
-    while (predecessor[first[s]] >= 0) first[s] = predecessor[first[s]];
-  }
-  return first;
 }
 
 }  // namespace

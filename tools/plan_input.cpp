@@ -89,12 +89,17 @@ PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOption
                 .order = order,
                 .prediction = ranked.prediction};
   };
-  std::erase_if(planned.search.ranked, [&](RankedLayout& ranked) {
+  std::vector<RankedLayout> feasible;
+  for (RankedLayout& ranked : planned.search.ranked) {
     const Evaluation evaluation = evaluate(plan_of(ranked), {.record_timeline = false});
-    if (!evaluation.infeasible.empty()) planned.search.infeasible = evaluation.infeasible;
-    if (evaluation.predicted) ranked.prediction = evaluation.predicted->prediction;
-    return !evaluation.infeasible.empty();
-  });
+    if (!evaluation.infeasible.empty()) {
+      planned.search.infeasible = evaluation.infeasible;
+      continue;
+    }
+    ranked.prediction = evaluation.predicted->prediction;
+    feasible.push_back(std::move(ranked));
+  }
+  planned.search.ranked = std::move(feasible);
   std::ranges::stable_sort(planned.search.ranked, {},
                            [](const RankedLayout& ranked) { return ranked.prediction.step_time; });
   if (std::ssize(planned.search.ranked) > options.keep) planned.search.ranked.resize(options.keep);

@@ -8,23 +8,14 @@
 namespace plumb {
 namespace {
 
-OrderCosts order_costs(const ScheduleParameters& parameters, int stages) {
-  const CostTable table = chunk_cost_table(stages, parameters.costs);
-  const auto each = [&](Op op) {
-    std::vector<std::int64_t> durations;
-    for (int s = 0; s < stages; ++s) durations.push_back(duration_of(table, {.op = op, .stage = s}).count());
-    return durations;
-  };
-  return {.forward = each(Op::kForward),
-          .input_grad = each(Op::kInputGrad),
-          .weight_grad = each(Op::kWeightGrad),
-          .hop = to_sim_time(table.default_link.latency).count()};
+OrderCosts costs_of(const ScheduleParameters& parameters, int stages) {
+  return order_costs(chunk_cost_table(stages, parameters.costs));
 }
 
 }  // namespace
 
 bool has_equal_costs(const ScheduleParameters& parameters, int stages) {
-  const OrderCosts costs = order_costs(parameters, stages);
+  const OrderCosts costs = costs_of(parameters, stages);
   const auto all_equal = [&costs](const std::vector<std::int64_t>& durations) {
     return std::ranges::all_of(durations, [&costs](std::int64_t d) { return d == costs.forward.front(); });
   };
@@ -32,7 +23,7 @@ bool has_equal_costs(const ScheduleParameters& parameters, int stages) {
 }
 
 ListCosts mean_costs(const ScheduleParameters& parameters, int stages) {
-  const OrderCosts costs = order_costs(parameters, stages);
+  const OrderCosts costs = costs_of(parameters, stages);
   const auto mean = [](const std::vector<std::int64_t>& durations) {
     return std::accumulate(durations.begin(), durations.end(), std::int64_t{0}) / std::ssize(durations);
   };
@@ -44,7 +35,7 @@ ListCosts mean_costs(const ScheduleParameters& parameters, int stages) {
 
 Schedule fitted(const std::vector<Schedule>& candidates, const ScheduleParameters& parameters, int rank_limit) {
   const int stages = static_cast<int>(candidates.front().stages.size());
-  return fit_to_costs(candidates, order_costs(parameters, stages), rank_limit, parameters.goal_span.count());
+  return fit_to_costs(candidates, costs_of(parameters, stages), rank_limit, parameters.goal_span.count());
 }
 
 }  // namespace plumb

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "schedules/lanes.h"
 #include "schedules/rules/rules.h"
 
 namespace plumb {
@@ -27,17 +28,6 @@ StepCounts step_counts(const Schedule& schedule) {
   return counts;
 }
 
-/// [stage] the first stage of its lane.
-std::vector<int> first_stages(const StageNeighbors& neighbors) {
-  std::vector<int> first(neighbors.predecessor.size());
-  for (std::size_t s = 0; s < first.size(); ++s) {
-    int at = static_cast<int>(s);
-    while (neighbors.predecessor[at] >= 0) at = neighbors.predecessor[at];
-    first[s] = at;
-  }
-  return first;
-}
-
 }  // namespace
 
 std::vector<Violation> version_violations(const RuleContext& c) {
@@ -45,7 +35,7 @@ std::vector<Violation> version_violations(const RuleContext& c) {
   if (policy != WeightPolicy::kVerticalSync && policy != WeightPolicy::kTwoBuffered) return {};
   Findings found;
   const StepCounts counts = step_counts(c.schedule);
-  const std::vector<int> first = first_stages(c.neighbors);
+  const std::vector<int> first = first_stages(c.schedule);
   std::vector<int> made(c.schedule.stages.size(), 0);
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     if (a.op == Op::kOptimizerStep) ++made[a.stage];

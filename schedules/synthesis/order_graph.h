@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "schedules/synthesis/list_scheduler.h"
 
@@ -21,6 +22,9 @@ struct OrderCosts {
 
 /// The same for every one of the `stages`.
 OrderCosts equal_costs(const ListCosts& costs, int stages);
+
+/// What the table says, in picoseconds; with `whole_backwards` they count as input gradients alone.
+OrderCosts order_costs(const CostTable& table, bool whole_backwards = false);
 
 /// [rank] the numbers of its actions, in the order in which they run.
 using RankOrders = std::vector<std::vector<std::int32_t>>;

@@ -13,11 +13,6 @@ using namespace plumb::test;
 
 namespace {
 
-ModelValues gradients_of(RunSpec spec) {
-  spec.steps = 1;
-  return run(spec, {.capture_gradients = true}).gradients.at(0);
-}
-
 int moves_in(const Schedule& schedule) {
   int moves = 0;
   for (const auto& actions : schedule.ranks)

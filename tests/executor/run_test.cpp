@@ -9,15 +9,6 @@
 using namespace plumb;
 using namespace plumb::test;
 
-namespace {
-
-ModelValues gradients_of(RunSpec spec) {
-  spec.steps = 1;
-  return run(spec, {.capture_gradients = true}).gradients.at(0);
-}
-
-}  // namespace
-
 TEST_CASE("naive, GPipe and 1F1B on any number of ranks give the gradients of one rank, bitwise") {
   // Each adds its weight gradients in ascending micro-batch order, as one rank does.
   for (const auto& model : {llama_model(), gpt_model()})

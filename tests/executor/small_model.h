@@ -112,4 +112,10 @@ inline double worst_difference(const ModelValues& a, const ModelValues& b) {
   return worst;
 }
 
+/// Of the first step.
+inline ModelValues gradients_of(RunSpec spec) {
+  spec.steps = 1;
+  return run(spec, {.capture_gradients = true}).gradients.at(0);
+}
+
 }  // namespace plumb::test

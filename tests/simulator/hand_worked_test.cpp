@@ -240,3 +240,7 @@ TEST_SUITE("unit") {
     for (const char* step : {"1F1", "0F1", "0B0", "1B0", "1F0"}) CHECK(message.find(step) != std::string::npos);
   }
 }
+
+TEST_CASE("blocking sends are a check, not a simulation") {
+  CHECK_THROWS_AS(simulate(lowered("1f1b", 2, 2), whole_costs(2, 1, 2), {.sends = Sends::kBlocking}), ScheduleError);
+}

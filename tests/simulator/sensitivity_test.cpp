@@ -69,7 +69,7 @@ TEST_CASE("1F1B's step is (m + p - 1)(F + B) of computing, and what its messages
 
 TEST_SUITE("property") {
   TEST_CASE("sensitivities add up to the makespan and equal finite differences away from ties") {
-    constexpr double kStep = 1e-7;
+    constexpr double kStep = 1e-6;
     int compared = 0;
     for (const Schedule& schedule : all_lowered(4, 6, 1)) {
       for (std::uint64_t seed = 1; seed <= 3; ++seed) {
@@ -82,8 +82,9 @@ TEST_SUITE("property") {
         const auto check = [&](const CostTable& slower, Seconds told) {
           const SimTime after = simulate(schedule, slower, {.record_timeline = false}).makespan;
           const double derivative = to_seconds(after - before.makespan).count() / kStep;
-          // Each of up to a few hundred costs on the path is rounded to a picosecond: 1e-12 / 1e-7 each.
-          CHECK(derivative == doctest::Approx(told.count()).epsilon(0.01).scale(0.1));
+          // Each of up to a few hundred costs on the path is rounded to a picosecond: 1e-12 / 1e-6 each; and a link's
+          // time is rounded once more.
+          CHECK(derivative == doctest::Approx(told.count()).epsilon(5e-4).scale(1));
           ++compared;
         };
         for (int stage = 0; stage < stage_count(schedule); ++stage)

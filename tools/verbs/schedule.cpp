@@ -5,6 +5,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/rules/rules.h"
 #include "schedules/validate.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"
@@ -125,6 +126,9 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
                              action_count(schedule)));
   } else {
     for (const Violation& violation : violations) print_answer(fmt::format("{}: {}\n", path, to_text(violation)));
+  }
+  if (violations.size() >= Findings::kMostFindings) {
+    print_note(fmt::format("of each kind of fault the first {} are named", Findings::kMostFindings));
   }
   return violations.empty() ? kDone : kInputFault;
 }

@@ -35,22 +35,10 @@ SimTime longest_span(const Simulation& simulation) {
   return longest;
 }
 
-/// What a search needs of a cost table; whole backwards count as input gradients alone.
-OrderCosts order_costs(const Schedule& schedule, const CostTable& table) {
-  const bool whole = std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+bool has_whole_backwards(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
     return std::ranges::find(actions, Op::kBackward, &Action::op) != actions.end();
   });
-  const auto each = [&](Op op) {
-    std::vector<std::int64_t> durations;
-    for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
-      durations.push_back(duration_of(table, {.op = op, .stage = s}).count());
-    }
-    return durations;
-  };
-  return {.forward = each(Op::kForward),
-          .input_grad = each(whole ? Op::kBackward : Op::kInputGrad),
-          .weight_grad = whole ? std::vector<std::int64_t>(schedule.stages.size(), 0) : each(Op::kWeightGrad),
-          .hop = to_sim_time(table.default_link.latency).count()};
 }
 
 /// Made for the costs by its generator, or found from an order of the catalogue or of a file, with as many activations.
@@ -59,7 +47,8 @@ Schedule searched(const ScheduleArguments& arguments, const CostsOption& costs) 
   if (is_made_for_costs(schedule.name)) return schedule;
   int most_activations = 0;
   for (const RankLiveness& rank : liveness(schedule)) most_activations = std::max(most_activations, rank.peak);
-  return fit_to_costs({schedule}, order_costs(schedule, costs_for(costs, schedule)), most_activations);
+  const OrderCosts taken = order_costs(costs_for(costs, schedule), has_whole_backwards(schedule));
+  return fit_to_costs({schedule}, taken, most_activations);
 }
 
 }  // namespace

@@ -1,0 +1,13 @@
+#pragma once
+// Pipelines of a schedule.
+
+#include <vector>
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// [stage] the first stage of its lane.
+std::vector<int> first_stages(const Schedule& schedule);
+
+}  // namespace plumb
