@@ -175,6 +175,7 @@ class Schedules(CommandLineTest):
         self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]), 33, places=9)
         self.assertAlmostEqual(sensitivity["latency_s"], answer["makespan_s"] - 33, places=9)
         self.assertIn("why ranks idle", self.done("trace", "info", trace))
+        self.assertIsNone(self.json("trace", "info", trace)["ranks"][0]["peak_memory_bytes"])  # costs without bytes
         self.assertEqual(self.json("trace", "info", trace)["ranks"][3]["idle_by_cause"],
                          answer["ranks"][3]["idle_by_cause"])
 

@@ -52,7 +52,11 @@ std::optional<Sensitivity> sensitivity_where_exact(const Schedule& lowered, cons
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
             const SimulateArguments& arguments) {
   if (!arguments.trace.empty()) {
-    write_file(arguments.trace, write_chrome_trace(simulation.timeline));
+    Timeline timeline = simulation.timeline;
+    if (!context.has_memory) {
+      for (RankTimeline& rank : timeline.ranks) rank.memory.clear();  // costs without bytes count chunks instead
+    }
+    write_file(arguments.trace, write_chrome_trace(timeline));
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
   }
   if (arguments.json) {

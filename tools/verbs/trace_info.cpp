@@ -29,17 +29,18 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
   TextTable by_rank{.head = {"rank", "first start", "last end", "busy", "idle", "peak memory"}};
   for (std::size_t r = 0; r < statistics.ranks.size(); ++r) {
     const RankStatistics& rank = statistics.ranks[r];
+    const bool has_memory = !timeline.ranks[r].memory.empty();
     ranks.push_back({{"rank", r},
                      {"first_start_s", seconds(rank.first_start)},
                      {"last_end_s", seconds(rank.last_end)},
                      {"busy_s", seconds(rank.busy)},
                      {"idle_s", seconds(rank.idle)},
-                     {"peak_memory_bytes", rank.peak_memory_bytes},
+                     {"peak_memory_bytes", has_memory ? ordered_json(rank.peak_memory_bytes) : ordered_json(nullptr)},
                      {"idle_by_cause", idle_json(idle[r])}});
     by_rank.rows.push_back({std::to_string(r), duration_text(seconds(rank.first_start)),
                             duration_text(seconds(rank.last_end)), duration_text(seconds(rank.busy)),
                             duration_text(seconds(rank.idle)),
-                            bytes_text(static_cast<double>(rank.peak_memory_bytes))});
+                            has_memory ? bytes_text(static_cast<double>(rank.peak_memory_bytes)) : "-"});
   }
   ordered_json ops = ordered_json::object();
   TextTable by_op{.head = {"operation", "count", "total", "mean"}};
