@@ -255,6 +255,10 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
   verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
+  verb->add_option("--from", calibrate->from,
+                   "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
+  verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
+  verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
   verb->add_option("-o,--output", calibrate->output, "file to write")->required();
   add_json(verb, calibrate->json);
 }

@@ -389,6 +389,40 @@ class BadInput(CommandLineTest):
         self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
         self.refused(1, "trace", "info", self.write("t.json", '{"traceEvents": ['), says=["t.json"])
 
+    def nccl_tests_log(self, sizes):
+        rows = "".join(f"{size:12} {size // 4:12}  float  sum  -1  {30 + size / 200e3:.2f}  1.0  1.7  0"
+                       f"  {30 + size / 200e3:.2f}  1.0  1.7  0\n" for size in sizes)
+        ranks = "".join(f"#  Rank {rank:2} Group  0 Pid  9 on  node-0 device {rank:2} [0x1b] NVIDIA H100\n" for rank in range(8))
+        return ("# Collective test starting: all_reduce_perf\n" + ranks +
+                "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n" + rows +
+                "# Avg bus bandwidth    : 100\n")
+
+    def test_a_cluster_is_fitted_from_logs_and_tables(self):
+        log = self.write("ar.log", self.nccl_tests_log([1 << power for power in range(12, 31, 2)]))
+        table = self.write("gemm.csv", "m,n,k,layout,us\n4096,4096,4096,TN,230\n8192,8192,8192,TN,1800\n")
+        mine = self.folder / "mine.json"
+        answer = self.json("calibrate", "--from", log, table, "--base", "h100", "-o", mine)
+        constants = {constant["path"]: constant for constant in answer["constants"]}
+        self.assertIn("nccl.bandwidth_scale", constants)
+        self.assertGreater(constants["nccl.simple_launch_us"]["standard_error"], 0)
+        self.assertGreater(constants["nccl.simple_launch_us"]["observations"], 3)
+        self.assertEqual(constants["device.gemm_efficiency"]["observations"], 2)
+        self.assertEqual(len(answer["cluster"]["collective_tables"]), 1)
+        self.done("plan", "llama-3-8b", mine, "--global-batch", "64", "--layout", "tp=8", "--seq", "4096")
+
+    def test_measurements_that_cannot_be_read_name_file_and_line(self):
+        whole = self.nccl_tests_log([1 << 20, 1 << 22])
+        log = self.write("ar.log", whole)
+        cut = self.write("cut.log", whole[:whole.index(" 4194304") + 30])
+        table = self.write("bad.csv", "m,n,k,us\n1,2,3\n")
+        words = self.write("words.txt", "nothing of use\n")
+        calibrate = ("calibrate", "-o", self.folder / "mine.json")
+        self.refused(1, *calibrate, "--from", cut, "--base", "h100", says=["cut.log:12", "cut"])
+        self.refused(1, *calibrate, "--from", table, "--base", "h100", says=["bad.csv:2", "3 cells of 4"])
+        self.refused(1, *calibrate, "--from", words, "--base", "h100", says=["words.txt:1", "give one of these"])
+        self.refused(1, *calibrate, "--from", log, says=["--base"])
+        self.refused(1, *calibrate, "--base", "h100", says=["--from"])
+
     def test_version_names_the_optional_parts(self):
         text = self.done("--version")
         for part in ("plumb", "CUDA", "NCCL", "MPI"):

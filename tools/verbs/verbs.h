@@ -142,6 +142,9 @@ struct CalibrateArguments {
   std::string backend = "cpu";
   int ranks = 0;  ///< that work at once; 0: one a core
   double budget_s = 20;
+  std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
+  std::string base;               ///< with `from`: the cluster that they were measured on
+  std::string plan;               ///< with `from`: what the training logs ran
   std::string output;
   bool json = false;
 };
