@@ -57,7 +57,7 @@ TEST_CASE("a steady state that keeps its slots hides hops in the slack between t
   block.moves_steady_state = true;
   const Schedule moved = repeat_block(chain(p, m), p, block);
   const auto growth = [](const Schedule& schedule) {
-    ListCosts costs{.forward = 10, .input_grad = 10, .weight_grad = 10};
+    OrderCosts costs = equal_costs({.forward = 10, .input_grad = 10, .weight_grad = 10}, p);
     const std::int64_t free_links = longest_span(schedule, costs);
     costs.hop = 1;
     return longest_span(schedule, costs) - free_links;
@@ -71,7 +71,7 @@ TEST_CASE("1F1B's block repeats to 1F1B on its first rank, and to 1F1B's time") 
       INFO("p=", p, " m=", m);
       const Schedule repeated = repeat_block(chain(p, m), p, whole_block(p, p));
       CHECK(repeated.ranks[0] == make_schedule("1f1b", {.ranks = p, .microbatches = m}).ranks[0]);
-      CHECK(longest_span(repeated, ListCosts{.forward = 1, .input_grad = 2}) == 3 * (m + p - 1));
+      CHECK(longest_span(repeated, equal_costs({.forward = 1, .input_grad = 2}, p)) == 3 * (m + p - 1));
     }
   }
 }
