@@ -28,7 +28,8 @@ inline constexpr int kInnerGroupCount = 3;  ///< of Group: tensor, context, expe
 /// Compute and blocking collectives of one pass, summed.
 struct PassPrice {
   Seconds compute{0};
-  Seconds host{0};  ///< that the host takes to launch all of it
+  Seconds host{0};            ///< that the host takes to launch all of it
+  double host_sharpness = 0;  ///< spec/stack_spec.h
   using ByKind = std::array<Seconds, kCollectiveKindCount>;
   std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind]; what blocks
   std::array<std::array<std::int64_t, kCollectiveKindCount>, kInnerGroupCount> collective_bytes{};
@@ -60,8 +61,8 @@ struct InnerGroups {
   friend bool operator==(const InnerGroups&, const InnerGroups&) = default;
 };
 
-/// With a stack, the kernels and collectives of that framework (framework/kernel.h); without, Plumb's own kernels, of which
-/// the collectives are those of the table above.
+/// With a stack, the kernels and collectives of that framework (framework/kernel.h); without, Plumb's own kernels, of
+/// which the collectives are those of the table above.
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
                        const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack);
 

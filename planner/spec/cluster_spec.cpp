@@ -92,6 +92,7 @@ DeviceSpec read_device(StrictObject object) {
   device.gemm_fixed = device.kernel_fixed;
   if (object.has("gemm_fixed_us")) device.gemm_fixed = Seconds{object.non_negative_number("gemm_fixed_us") * kMicro};
   if (object.has("wave_fixed_us")) device.wave_fixed = Seconds{object.non_negative_number("wave_fixed_us") * kMicro};
+  if (object.has("misaligned_rows")) device.misaligned_rows = object.positive_number("misaligned_rows");
   if (object.has("misaligned_by_4")) device.misaligned_by_4 = object.positive_number("misaligned_by_4");
   if (object.has("misaligned_by_2")) device.misaligned_by_2 = object.positive_number("misaligned_by_2");
   device.compute_units = count_or(object, "compute_units", 1);
@@ -178,11 +179,41 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);
   put("gemm_fixed_us", device.gemm_fixed.count() / kMicro);
   put("wave_fixed_us", device.wave_fixed.count() / kMicro);
+  if (device.misaligned_rows != 1) put("misaligned_rows", device.misaligned_rows);
   if (device.misaligned_by_4 != 1) put("misaligned_by_4", device.misaligned_by_4);
   if (device.misaligned_by_2 != 1) put("misaligned_by_2", device.misaligned_by_2);
   json["compute_units"] = integer(cluster, "device.compute_units", device.compute_units);
   json["gemm_tile"] = integer(cluster, "device.gemm_tile", device.gemm_tile);
   if (device.collective_slowdown > 0) put("collective_slowdown", device.collective_slowdown);
+  return json;
+}
+
+nlohmann::ordered_json channels_json(const ClusterSpec& cluster, const std::string& path,
+                                     const NcclChannels& channels) {
+  return {{"channels", integer(cluster, path + ".channels", channels.count)},
+          {"inside_gb_per_s", number(cluster, path + ".inside_gb_per_s", channels.inside_bytes_per_second / kGiga)},
+          {"between_gb_per_s", number(cluster, path + ".between_gb_per_s", channels.between_bytes_per_second / kGiga)}};
+}
+
+nlohmann::ordered_json nccl_json(const ClusterSpec& cluster) {
+  const NcclSpec& nccl = *cluster.nccl;
+  constexpr std::string_view kCpus[] = {"intel", "amd", "other"};
+  nlohmann::ordered_json json{{"generation", generation_name(nccl.generation)},
+                              {"host_cpu", kCpus[static_cast<std::size_t>(nccl.host_cpu)]},
+                              {"nvlink", nccl.nvlink}};
+  const auto put = [&](const std::string& key, double value) { json[key] = number(cluster, "nccl." + key, value); };
+
+  json["nvlink_sharp"] = nccl.nvlink_sharp;
+  json["network_sharp"] = nccl.network_sharp;
+  if (nccl.nics > 0) json["nics"] = integer(cluster, "nccl.nics", nccl.nics);
+  put("nic_latency_us", nccl.nic_latency.count() / kMicro);
+  json["tree_pattern"] = nccl.balanced_tree ? "balanced" : "plain";
+  if (nccl.ring) json["ring"] = channels_json(cluster, "nccl.ring", *nccl.ring);
+  if (nccl.tree) json["tree"] = channels_json(cluster, "nccl.tree", *nccl.tree);
+  if (nccl.nvls) json["nvls"] = channels_json(cluster, "nccl.nvls", *nccl.nvls);
+  put("low_latency_launch_us", nccl.calibration.low_latency_launch.count() / kMicro);
+  put("simple_launch_us", nccl.calibration.simple_launch.count() / kMicro);
+  put("bandwidth_scale", nccl.calibration.bandwidth_scale);
   return json;
 }
 
@@ -268,6 +299,16 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
     if (network.has("oversubscription")) cluster.wiring.oversubscription = network.positive_number("oversubscription");
     network.finish();
   }
+  if (object.has("nccl")) {
+    if (cluster.devices_per_node > 1 || cluster.network)
+      cluster.nccl = read_nccl(object.object("nccl"));
+    else
+      object.fail("nccl", "a single device exchanges nothing: leave it out, or say how the devices are linked");
+  }
+  if (object.has("collective_tables")) {
+    for (StrictObject& table : object.objects("collective_tables"))
+      cluster.collective_tables.push_back(read_collective_table(table));
+  }
   if (object.has("kernel_samples")) {
     for (StrictObject& sample : object.objects("kernel_samples")) cluster.samples.push_back(read_sample(sample));
   }
@@ -299,6 +340,8 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
     if (wiring.oversubscription != 1)
       json["network"]["oversubscription"] = number(cluster, "network.oversubscription", wiring.oversubscription);
   }
+  if (cluster.nccl) json["nccl"] = nccl_json(cluster);
+  for (const CollectiveTable& table : cluster.collective_tables) json["collective_tables"].push_back(to_json(table));
   for (const KernelSample& sample : cluster.samples) {
     json["kernel_samples"].push_back({{"kernel", sample.kernel},
                                       {"shape", sample.shape},

@@ -16,6 +16,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/spec/nccl_spec.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
 #include "simulator/network/fabric.h"
@@ -45,6 +46,7 @@ struct DeviceSpec {
   Seconds kernel_fixed{0};                         ///< of every kernel, whatever its size
   Seconds gemm_fixed{0};                           ///< of a GEMM, in the place of kernel_fixed
   Seconds wave_fixed{0};                           ///< of each wave of output tiles
+  double misaligned_rows = 1;                      ///< how much longer a product takes whose rows are no 8 n elements
   double misaligned_by_4 = 1;      ///< how much longer a batched product takes whose rows are of 4 n elements
   double misaligned_by_2 = 1;      ///< the same of 2 n or n elements, n odd
   int compute_units = 1;           ///< that share a GEMM's output tiles
@@ -83,6 +85,8 @@ struct ClusterSpec {
   std::optional<LinkSpec>
       network;  ///< each device's share of its node's NICs; needed where there is more than one node
   WiringSpec wiring;
+  std::optional<NcclSpec> nccl;                    ///< what NCCL's cost model asks; without it rings are priced
+  std::vector<CollectiveTable> collective_tables;  ///< measured; where there is one it overrides the models
   std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
   std::map<std::string, std::string> sources;  ///< of the figures, by dotted path ("device.memory_gib")
 };
@@ -109,10 +113,10 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
 ///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "attention": {"flash2": {"forward",
 ///    "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us", "wave_fixed_us",
-///    "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
+///    "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
 ///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
 ///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "leaves": "rail" or "node", "nodes_per_leaf",
-///    "oversubscription"}, "kernel_samples": [...]}
+///    "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);
