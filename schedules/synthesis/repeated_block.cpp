@@ -33,19 +33,13 @@ class RankSlots {
   int move_forward(int slot, int ready, int rank_limit) {
     const int moved = taken_by_[slot];
     const Op op = actions_[moved].op;
-    release(slot);
-    const int more = op == Op::kForward ? 1 : 0;
-    int most_held = 0;          // from slot t up to `slot`
-    int most_until_spared = 0;  // from t up to a slot with nothing to run: what made way at t runs there
-    int to = slot;
-    for (int t = slot - 1; t >= ready; --t) {
-      most_held = std::max(most_held, states_[t].held);
-      if (op == Op::kForward && most_held + more > rank_limit) break;
-      const bool weight_grad = taken_by_[t] == kFree && t > 0 && states_[t - 1].pending > 0;
-      const bool spare = taken_by_[t] == kFree && !weight_grad;
-      most_until_spared = spare ? 0 : std::max(most_until_spared, states_[t].held);
-      if (is_free(t, slots_of(op)) && (spare || most_until_spared + more + 1 <= rank_limit)) to = t;
+    const int held_by_others = op == Op::kForward ? rank_limit - 1 : rank_limit;
+    int to = ready;
+    if (op == Op::kForward) {
+      for (to = slot; to > ready && states_[to - 1].held <= held_by_others;) --to;
     }
+    release(slot);
+    while (to < slot && !(is_free(to, slots_of(op)) && can_do_without(to, slot, held_by_others))) ++to;
     take(to, moved);
     if (to != slot) count(to, slot);
     return to;
@@ -100,6 +94,20 @@ class RankSlots {
     if (op == Op::kBackward) --state.held;
     if (op == Op::kInputGrad) ++state.pending;
     return state;
+  }
+
+  bool runs_weight_grad(int slot) const {
+    return taken_by_[slot] == kFree && slot > 0 && states_[slot - 1].pending > 0;
+  }
+
+  /// True if a weight gradient that runs in a slot can wait for the first one that runs nothing, or for `last`: until
+  /// then its activation is held on top of what is held.
+  bool can_do_without(int slot, int last, int limit) const {
+    if (!runs_weight_grad(slot)) return true;
+    for (int t = slot; t < last && (taken_by_[t] != kFree || runs_weight_grad(t)); ++t) {
+      if (states_[t].held + 1 > limit) return false;
+    }
+    return true;
   }
 
   bool is_free(int slot, int slots) const {
