@@ -296,7 +296,7 @@ class Schedules(CommandLineTest):
         simulated = self.json("simulate", "--schedule", made, "--costs", question[-1])
         self.assertEqual(simulated["span_bubble_ratio"], found["span_bubble_ratio"])
         self.assertEqual(self.json("schedule", "search", "zb-auto", "-p", 4, "-m", 8, "--memory", 2)["gap_pct"], 0)
-        # An order of the catalogue, or of a file, is where a search begins: V-1F1B's authors reach 63 here.
+        # An order of the catalogue, or of a file, is where a search begins: V-1F1B itself takes 63 here.
         own = self.json("schedule", "search", "v-1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)
