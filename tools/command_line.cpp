@@ -126,6 +126,9 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
   add_network(verb, arguments->network);
+  verb->add_option("--noise", arguments->noise,
+                   "durations that vary, as in cv=0.05 (of each compute action; also rank_cv of a rank for a whole "
+                   "run, comm_cv of each transfer, dist=lognormal, normal or gamma, runs=1000, seed=1)");
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);

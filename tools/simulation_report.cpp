@@ -123,6 +123,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
       {"ranks", ranks},
       {"sensitivity", context.sensitivity ? sensitivity_json(*context.sensitivity) : ordered_json(nullptr)},
+      {"noise", context.noise ? noise_json(*context.noise) : ordered_json(nullptr)},
       {"engine", simulation.engine}};
 }
 
@@ -159,6 +160,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
       table.rows.back().push_back(bytes_text(static_cast<double>(simulation.peak_memory_bytes[r])));
   }
   text += to_text(table);
+  if (context.noise) text += "\n" + noise_text(*context.noise, time);
   if (simulation.critical_path.empty()) return text;
   text += "\n" + idle_text(idle_by_cause(simulation.timeline), time);
   std::vector<std::string> shares;

@@ -11,6 +11,7 @@
 #include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
 #include "tools/costs_option.h"
+#include "tools/noise_report.h"
 
 namespace plumb {
 
@@ -21,6 +22,7 @@ struct ReportContext {
   bool has_memory = false;                 ///< the costs came with bytes
   int optimizer_steps = 1;                 ///< that the schedule takes: an asynchronous run has many
   std::optional<Sensitivity> sensitivity;  ///< without shared links and with a critical path
+  std::optional<NoiseReport> noise;        ///< where it was asked for
   TimeUnit unit;                           ///< of printed tables
   bool unit_given = false;                 ///< false: the unit that suits each time
 };

@@ -179,6 +179,28 @@ class Schedules(CommandLineTest):
         self.assertEqual(self.json("trace", "info", trace)["ranks"][3]["idle_by_cause"],
                          answer["ranks"][3]["idle_by_cause"])
 
+    def test_noise_gives_percentiles_and_the_slowdown_of_synchrony(self):
+        question = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
+        quiet = self.json(*question)
+        self.assertIsNone(quiet["noise"])
+        noise = self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"]
+        self.assertEqual(noise["step_time_without_noise_s"], quiet["step_time_s"])
+        self.assertGreater(noise["slowdown_ratio"], 1)
+        self.assertLess(noise["p50_step_time_s"], noise["p95_step_time_s"])
+        self.assertLess(noise["p95_step_time_s"], noise["p99_step_time_s"])
+        self.assertEqual(len(noise["ranks"]), 4)
+        self.assertEqual(noise, self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"])
+        exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
+        self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
+        self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
+        self.refused(1, *question, "--noise", "cv=0.1", "--slow", "rank=1:0.5", says=["--noise", "rank_cv="])
+
+    def test_a_plans_replicas_wait_for_the_slowest(self):
+        plan = self.llama_plan()
+        answer = self.json("simulate", plan, "--links", "private", "--noise", "cv=0.05,runs=50")
+        self.assertEqual(answer["noise"]["step_time_without_noise_s"], answer["step_time_s"])
+        self.assertGreater(answer["noise"]["slowdown_ratio"], 1)
+
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"
         self.done("schedule", "make", "Interleaved", "-p", 4, "-m", 8, "-v", 2, "-o", made)
