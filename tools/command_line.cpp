@@ -187,7 +187,8 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
 
 void add_plan_readers(CLI::App& app, Chosen& chosen) {
   const auto memory = std::make_shared<MemoryArguments>();
-  CLI::App* memory_app = add_verb(app, chosen, "memory", "where a plan's bytes go", memory, memory_verb);
+  CLI::App* memory_app =
+      add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory, memory_verb);
   memory_app->add_option("plan", memory->plan, "a plan file")->required();
   add_json(memory_app, memory->json);
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/idle_report.h"
+#include "tools/memory_report.h"
 #include "tools/table.h"
 
 namespace plumb {
@@ -105,6 +106,8 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"last_end_s", seconds(simulation.last_end[r])},
                      {"peak_memory_bytes",
                       context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
+                     {"memory_at_peak",
+                      context.memory_peaks.empty() ? ordered_json(nullptr) : memory_peak_json(context.memory_peaks[r])},
                      {"peak_activations", simulation.peak_activations[r]},
                      {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])}});
   }

@@ -138,6 +138,15 @@ class Planning(CommandLineTest):
         for rank in self.json("memory", self.llama_plan())["ranks"]:
             parts = sum(rank[key] for key in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "transient_bytes_at_peak"))
             self.assertEqual(parts, rank["peak_bytes"])
+            self.assertEqual(sum(rank["bytes_by_kind"].values()), rank["peak_bytes"])
+            self.assertEqual(sum(holder["bytes"] for holder in rank["holders"]), rank["peak_bytes"])
+            at_peak = [[pair for pair in series if pair[0] <= rank["peak_at_s"]][-1:]
+                       for series in rank["bytes_over_time_by_kind"].values()]
+            self.assertEqual(sum(pair[0][1] for pair in at_peak if pair), rank["peak_bytes"])
+        simulated = self.json("simulate", self.llama_plan())
+        for rank in simulated["ranks"]:
+            self.assertEqual(rank["memory_at_peak"]["peak_bytes"], rank["peak_memory_bytes"])
+        self.assertIn("activations", self.done("memory", self.llama_plan()))
 
     def test_what_if_answers_each_question_of_the_grid(self):
         csv = self.folder / "grid.csv"

@@ -55,7 +55,10 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (!arguments.trace.empty()) {
     Timeline timeline = simulation.timeline;
     if (!context.has_memory) {
-      for (RankTimeline& rank : timeline.ranks) rank.memory.clear();  // costs without bytes count chunks instead
+      for (RankTimeline& rank : timeline.ranks) {  // costs without bytes count chunks instead
+        rank.memory.clear();
+        rank.memory_by_kind = {};
+      }
     }
     write_file(arguments.trace, write_chrome_trace(timeline));
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
@@ -159,6 +162,7 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
         .tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
         .mfu_ratio = predicted.prediction.mfu_ratio,
         .has_memory = true,
+        .memory_peaks = memory_peaks(predicted.lowered, predicted.priced.costs, predicted.simulation.timeline),
         .optimizer_steps = optimizer_steps_of(predicted.lowered),
         .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation),
         .noise = noise_of(predicted.lowered, predicted.priced.costs, plan.layout.data, arguments)};
