@@ -5,14 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/partition.h"
 #include "planner/cost/stage_memory.h"
 #include "schedules/error.h"
 
 namespace plumb {
 namespace {
-
-enum LayerIndex : std::size_t { kEmbeddingIndex, kTransformerIndex, kHeadIndex };
 
 BackwardForm backward_form(const Schedule& schedule) {
   BackwardForm form;
@@ -30,6 +29,18 @@ PassPrice rebuild_price(const LayerPrice& price, Recompute recompute) {
   return recompute == Recompute::kSelective ? price.rebuild_selective : PassPrice{};
 }
 
+PassPrice times(PassPrice price, int count) {
+  price.compute *= count;
+  price.host *= count;
+  for (PassPrice::ByKind& kinds : price.collective_seconds) {
+    for (Seconds& seconds : kinds) seconds *= count;
+  }
+  for (auto& kinds : price.collective_bytes) {
+    for (std::int64_t& bytes : kinds) bytes *= count;
+  }
+  return price;
+}
+
 Seconds steady_cost(const LayerPrice& price, Recompute recompute) {
   return total(price.forward) + total(rebuild_price(price, recompute)) + total(price.input_grad) +
          total(price.weight_grad);
@@ -41,7 +52,18 @@ int part_count(const Schedule& schedule) {
   return parts;
 }
 
-Partition partition_of(const Layout& layout, const ModelSpec& model, const std::vector<LayerPrice>& prices,
+LayerWeights layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& prices, Recompute recompute) {
+  const std::vector<int>& kinds = pricing.kind_of_layer();
+  LayerWeights weights{.embedding = steady_cost(prices[kinds.front()], recompute),
+                       .head = steady_cost(prices[kinds.back()], recompute)};
+  for (std::size_t layer = 1; layer + 1 < kinds.size(); ++layer) {
+    weights.transformer += steady_cost(prices[kinds[layer]], recompute);
+  }
+  weights.transformer /= static_cast<double>(kinds.size() - 2);
+  return weights;
+}
+
+Partition partition_of(const Layout& layout, const Pricing& pricing, const std::vector<LayerPrice>& prices,
                        const Schedule& schedule) {
   const int parts = part_count(schedule);
   if (!layout.split.empty()) {
@@ -51,15 +73,27 @@ Partition partition_of(const Layout& layout, const ModelSpec& model, const std::
     }
     return {.split = layout.split};
   }
-  if (model.layers < parts) {
-    throw SpecError(
-        fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, model.layers));
+  const auto layers = static_cast<int>(pricing.model().layers);
+  if (layers < parts) {
+    throw SpecError(fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, layers));
   }
-  return balanced_partition(static_cast<int>(model.layers),
-                            {.embedding = steady_cost(prices[kEmbeddingIndex], layout.recompute),
-                             .transformer = steady_cost(prices[kTransformerIndex], layout.recompute),
-                             .head = steady_cost(prices[kHeadIndex], layout.recompute)},
-                            schedule.stages);
+  if (pricing.training().stack && layers % parts == 0) {  // as frameworks split
+    return {.split = std::vector<int>(static_cast<std::size_t>(parts), layers / parts)};
+  }
+  return balanced_partition(layers, layer_weights(pricing, prices, layout.recompute), schedule.stages);
+}
+
+/// [model part] how many of its layers are of each kind.
+std::vector<std::vector<int>> kinds_by_part(const Pricing& pricing, const std::vector<int>& split) {
+  const std::vector<int>& kinds = pricing.kind_of_layer();
+  std::vector<std::vector<int>> counts(split.size(), std::vector<int>(pricing.kinds().size(), 0));
+  std::size_t layer = 1;
+  for (std::size_t part = 0; part < split.size(); ++part) {
+    for (int i = 0; i < split[part]; ++i) ++counts[part][kinds[layer++]];
+  }
+  ++counts.front()[kinds.front()];
+  ++counts.back()[kinds.back()];
+  return counts;
 }
 
 SegmentsByPart whole(std::vector<Segment> segments) {
@@ -70,39 +104,84 @@ Segment collective_segment(Group group, CollectiveKind kind, Seconds seconds, st
   return {.kind = Segment::Kind::kCollective, .seconds = seconds, .group = group, .collective = kind, .bytes = bytes};
 }
 
-void price_compute(StageCosts& costs, const std::vector<Layer>& layers, const std::vector<LayerPrice>& prices,
-                   Recompute recompute, BackwardForm backward) {
-  PassPrice forward, rebuild, input_grad, weight_grad;
-  for (const Layer& layer : layers) {
-    const LayerPrice& price = prices[layer.index()];
-    forward += price.forward;
-    rebuild += rebuild_price(price, recompute);
-    input_grad += price.input_grad;
-    weight_grad += price.weight_grad;
+/// What a stage's passes last by themselves.
+struct StagePasses {
+  PassPrice forward, rebuild, input_grad, weight_grad, backward;
+};
+
+StagePasses stage_passes(const std::vector<int>& counts, const std::vector<LayerPrice>& prices, Recompute recompute,
+                         BackwardForm form) {
+  StagePasses passes;
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+    const LayerPrice& price = prices[kind];
+    passes.forward += times(price.forward, counts[kind]);
+    passes.rebuild += times(rebuild_price(price, recompute), counts[kind]);
+    passes.input_grad += times(price.input_grad, counts[kind]);
+    passes.weight_grad += times(price.weight_grad, counts[kind]);
   }
-  if (!backward.recompute_actions) input_grad += rebuild;
-  PassPrice whole_backward = input_grad;
-  whole_backward += weight_grad;
-  costs.segments[static_cast<std::size_t>(Op::kForward)] = whole(segments_for(forward));
-  costs.segments[static_cast<std::size_t>(Op::kRecompute)] = whole(segments_for(rebuild));
-  costs.segments[static_cast<std::size_t>(Op::kInputGrad)] = whole(segments_for(input_grad));
-  costs.segments[static_cast<std::size_t>(Op::kWeightGrad)] = whole(segments_for(weight_grad));
-  costs.segments[static_cast<std::size_t>(Op::kBackward)] = whole(segments_for(whole_backward));
+  if (!form.recompute_actions) passes.input_grad += passes.rebuild;
+  passes.backward = passes.input_grad;
+  passes.backward += passes.weight_grad;
+  return passes;
 }
 
-void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout,
-                         const GroupPlacement& data_group, std::int64_t parameters) {
-  if (layout.data == 1) return;
-  const std::int64_t gradient_bytes = parameters * bytes_per_element(pricing.training().gradient_precision);
-  const std::int64_t weight_bytes = parameters * bytes_per_element(pricing.training().precision);
+void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead) {
+  const auto put = [&](Op op, PassPrice pass) {
+    if (total(pass).count() > 0) pass.compute += action_overhead;
+    costs.segments[static_cast<std::size_t>(op)] = whole(segments_for(pass));
+  };
+  put(Op::kForward, passes.forward);
+  put(Op::kRecompute, passes.rebuild);
+  put(Op::kInputGrad, passes.input_grad);
+  put(Op::kWeightGrad, passes.weight_grad);
+  put(Op::kBackward, passes.backward);
+}
+
+/// Bytes of a stage's gradients and weights on one rank, and where their replicas sit.
+struct Replicated {
+  std::int64_t parameters = 0;  ///< besides those of routed experts
+  std::int64_t expert_parameters = 0;
+  std::int64_t largest_layer = 0;
+  GroupPlacement group;
+  GroupPlacement expert_group;
+};
+
+Seconds replicated_time(const Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
+  return collective_time(pricing.collectives(), stage.group, kind, stage.parameters * bytes) +
+         collective_time(pricing.collectives(), stage.expert_group, kind, stage.expert_parameters * bytes);
+}
+
+/// What is left of a collective that goes layer by layer beside a pass.
+Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass) {
+  const double first = static_cast<double>(stage.largest_layer) /
+                       static_cast<double>(std::max<std::int64_t>(1, stage.parameters + stage.expert_parameters));
+  return std::max(first * whole_time, whole_time - pass);
+}
+
+void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout, const Replicated& stage,
+                         const StagePasses& passes) {
+  if (stage.group.ranks == 1) return;
+  const TrainingSpec& training = pricing.training();
+  const std::optional<StackSpec>& stack = training.stack;
+  const bool own_width = stack && stack->gradient_bytes > 0;
+  const std::int64_t gradient = own_width ? stack->gradient_bytes : bytes_per_element(training.gradient_precision);
+  const std::int64_t weight = bytes_per_element(training.precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
-  costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = whole({collective_segment(
-      Group::kData, reduction, collective_time(pricing.collectives(), data_group, reduction, gradient_bytes),
-      gradient_bytes)});
+  Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
+  Seconds gather = replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
+  if (stack && layout.zero == 3) {
+    reduce = layer_by_layer(reduce, stage, total(passes.backward));
+    gather = layer_by_layer(gather, stage, total(passes.forward));
+  } else if (stack) {
+    reduce = std::max(Seconds{0}, reduce - stack->data_hidden * total(passes.backward));
+    gather = std::max(Seconds{0}, gather - stack->gather_hidden * total(passes.forward));
+  }
+  const std::int64_t parameters = stage.parameters + stage.expert_parameters;
+  costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] =
+      whole({collective_segment(Group::kData, reduction, reduce, parameters * gradient)});
   if (layout.zero == 0) return;
-  const auto gather = CollectiveKind::kAllGather;
-  costs.segments[static_cast<std::size_t>(Op::kUnshard)] = whole({collective_segment(
-      Group::kData, gather, collective_time(pricing.collectives(), data_group, gather, weight_bytes), weight_bytes)});
+  costs.segments[static_cast<std::size_t>(Op::kUnshard)] =
+      whole({collective_segment(Group::kData, CollectiveKind::kAllGather, gather, parameters * weight)});
 }
 
 /// Sum of the two gradients of a tied table, between the ranks of its two uses.
@@ -148,27 +227,53 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
         fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
                     model.name, model.positions, training.sequence, model.positions));
   }
+  for (const Layer& layer : layers_) {
+    const auto known = std::ranges::find(kinds_, layer);
+    kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(layer);
+  }
 }
 
-const Pricing::Placements& Pricing::placements(const ProcessGrid& grid) {
-  const auto [it, added] = placements_.try_emplace({grid.tensor, grid.data, grid.pipeline});
+const Pricing::Placements& Pricing::placements(const Layout& layout) {
+  const auto [it, added] = placements_.try_emplace(
+      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor});
   if (!added) return it->second;
+  const ProcessGrid grid = grid_of(layout), replicas = replica_grid_of(layout), experts = expert_grid_of(layout);
   for (int rank = 0; rank < grid.pipeline; ++rank) {
-    it->second.tensor.push_back(worst_placement(grid, Group::kTensor, rank, cluster_.devices_per_node));
-    it->second.data.push_back(worst_placement(grid, Group::kData, rank, cluster_.devices_per_node));
+    const auto worst = [&](const ProcessGrid& ranks, Group group) {
+      return worst_placement(ranks, group, rank, cluster_.devices_per_node);
+    };
+    it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
+                                .context = worst(grid, Group::kContext),
+                                .expert = worst(experts, Group::kContext)});
+    it->second.data.push_back(worst(replicas, Group::kData));
+    it->second.expert_data.push_back(worst(experts, Group::kData));
   }
   return it->second;
 }
 
-const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const GroupPlacement& tensor_group) {
-  const auto key = std::tuple(layout.tensor, layout.sequence_parallel, layout.microbatch, tensor_group.nodes,
-                              tensor_group.ranks_per_node);
+const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
+  const std::array<std::int64_t, 15> key = {layout.tensor,
+                                            layout.context,
+                                            layout.expert,
+                                            layout.expert_tensor,
+                                            layout.sequence_parallel ? 1 : 0,
+                                            layout.microbatch,
+                                            groups.tensor.ranks,
+                                            groups.tensor.nodes,
+                                            groups.tensor.ranks_per_node,
+                                            groups.context.ranks,
+                                            groups.context.nodes,
+                                            groups.context.ranks_per_node,
+                                            groups.expert.ranks,
+                                            groups.expert.nodes,
+                                            groups.expert.ranks_per_node};
   const auto known = layer_prices_.find(key);
   if (known != layer_prices_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
   std::vector<LayerPrice> prices;
-  for (const Layer& layer : {layers_.front(), layers_[1], layers_.back()}) {
-    prices.push_back(layer_price(kernels_, collectives_, tensor_group, layer, work));
+  for (const Layer& layer : kinds_) {
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack));
   }
   return layer_prices_.emplace(key, std::move(prices)).first->second;
 }
@@ -176,18 +281,31 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
   const BackwardForm backward = backward_form(schedule);
+  const std::optional<StackSpec>& stack = pricing.training().stack;
+  const Pricing::Placements& groups = pricing.placements(layout);
 
-  const Pricing::Placements& groups = pricing.placements(grid);
-
-  Partition partition = partition_of(layout, pricing.model(), pricing.layer_prices(layout, groups.tensor[0]), schedule);
+  Partition partition = partition_of(layout, pricing, pricing.layer_prices(layout, groups.inner[0]), schedule);
   PricedLayout priced{.layers = layers_by_part(pricing.layers(), partition.split),
                       .split = std::move(partition.split),
                       .notes = std::move(partition.notes)};
+  const std::vector<std::vector<int>> counts = kinds_by_part(pricing, priced.split);
 
-  std::array<Seconds, 3> optimizer_times{};  // by Layer::index()
-  for (const Layer& layer : {pricing.layers().front(), pricing.layers()[1], pricing.layers().back()}) {
-    optimizer_times[layer.index()] =
-        optimizer_time(pricing.kernels(), layer, layout.tensor, layout.zero >= 1 ? layout.data : 1);
+  const LayerWork work = work_of(pricing.training(), layout);
+  const int replicas = layout.data * layout.context;
+  const int expert_replicas = expert_grid_of(layout).data;
+  const bool sharded = layout.zero >= 1;
+  struct KindState {
+    Seconds optimizer{0};
+    std::int64_t parameters = 0;
+    std::int64_t expert_parameters = 0;
+  };
+  std::vector<KindState> states;
+  for (const Layer& kind : pricing.kinds()) {
+    const std::int64_t experts = expert_parameter_count(kind, work.experts);
+    states.push_back({.optimizer = optimizer_time(pricing.kernels(), kind, work, sharded ? replicas : 1,
+                                                  sharded ? expert_replicas : 1),
+                      .parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
+                      .expert_parameters = experts});
   }
 
   const auto last_part = static_cast<int>(priced.layers.size()) - 1;
@@ -197,20 +315,24 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     if (stage.model_part == last_part) last_rank = stage.rank;
   }
 
-  const LayerWork work = work_of(pricing.training(), layout);
   const std::int64_t element_bytes = bytes_per_element(pricing.training().precision);
   for (const StagePlace& stage : schedule.stages) {
-    const std::vector<Layer>& layers = priced.layers[stage.model_part];
+    const std::vector<int>& kinds = counts[stage.model_part];
     StageCosts& costs = priced.costs.stages.emplace_back();
-    price_compute(costs, layers, pricing.layer_prices(layout, groups.tensor[stage.rank]), layout.recompute, backward);
+    const StagePasses passes =
+        stage_passes(kinds, pricing.layer_prices(layout, groups.inner[stage.rank]), layout.recompute, backward);
+    price_compute(costs, passes, stack ? stack->action_overhead : Seconds{0});
 
-    std::int64_t parameters = 0;
+    Replicated held{.group = groups.data[stage.rank], .expert_group = groups.expert_data[stage.rank]};
     Seconds optimizer{0};
-    for (const Layer& layer : layers) {
-      parameters += parameter_count(layer, layout.tensor);
-      optimizer += optimizer_times[layer.index()];
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      if (kinds[kind] == 0) continue;
+      held.parameters += kinds[kind] * states[kind].parameters;
+      held.expert_parameters += kinds[kind] * states[kind].expert_parameters;
+      held.largest_layer = std::max(held.largest_layer, states[kind].parameters + states[kind].expert_parameters);
+      optimizer += kinds[kind] * states[kind].optimizer;
     }
-    price_data_parallel(costs, pricing, layout, groups.data[stage.rank], parameters);
+    price_data_parallel(costs, pricing, layout, held, passes);
 
     std::vector<Segment> step;
     if (stage.model_part == 0 || stage.model_part == last_part)
@@ -218,10 +340,13 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     step.push_back({.kind = Segment::Kind::kCompute, .seconds = optimizer});
     costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 
-    costs.memory = stage_memory(layers, pricing.training(), layout, backward);
+    const std::vector<Layer>& layers = priced.layers[stage.model_part];
+    costs.memory = stack ? framework_memory(layers, pricing.training(), *stack, layout, backward)
+                         : stage_memory(layers, pricing.training(), layout, backward);
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
-    costs.activation_message_bytes = costs.gradient_message_bytes =
-        output_elements(pricing.layers().front(), work) * element_bytes;
+    const std::int64_t stream = output_elements(pricing.layers().front(), work) / layout.context * element_bytes;
+    const bool scattered = stack && stack->scattered_messages && !layout.sequence_parallel;
+    costs.activation_message_bytes = costs.gradient_message_bytes = scattered ? stream / layout.tensor : stream;
   }
   price_links(priced.costs, pricing, grid, schedule);
   return priced;
