@@ -39,7 +39,7 @@ void add_question(CLI::App* app, QuestionArguments& question) {
       ->check(CLI::PositiveNumber);
   app->add_option("--precision", question.precision, "bf16, fp16 or fp32 (default: bf16 where the device has it)");
   app->add_option("--layout", question.layout,
-                  "what is fixed of dp,tp,pp,v,zero,sp,mbs,recompute,schedule,group, as in tp=8,pp=2");
+                  "what is fixed of dp,tp,pp,v,zero,sp,mbs,recompute,schedule,group,bucket_mib, as in tp=8,pp=2");
   app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
 }
 

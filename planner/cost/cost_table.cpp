@@ -5,12 +5,15 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/gradient_buckets.h"
 #include "planner/cost/partition.h"
 #include "planner/cost/stage_memory.h"
 #include "schedules/error.h"
 
 namespace plumb {
 namespace {
+
+constexpr std::int64_t kBytesPerMib = 1 << 20;
 
 enum LayerIndex : std::size_t { kEmbeddingIndex, kTransformerIndex, kHeadIndex };
 
@@ -90,15 +93,33 @@ void price_compute(StageCosts& costs, const std::vector<Layer>& layers, const st
   costs.segments[static_cast<std::size_t>(Op::kBackward)] = whole(segments_for(whole_backward));
 }
 
+/// Its layers' parameters and their shares of the stage's last B, or of its last W where backwards are split.
+std::vector<LayerGradient> layer_gradients(const std::vector<Layer>& layers, const std::vector<LayerPrice>& prices,
+                                           const Layout& layout, BackwardForm backward) {
+  std::vector<LayerGradient> gradients;
+  for (const Layer& layer : layers) {
+    const LayerPrice& price = prices[layer.index()];
+    Seconds seconds = total(price.weight_grad);
+    if (!backward.split) seconds += total(price.input_grad);
+    if (!backward.split && !backward.recompute_actions) seconds += total(rebuild_price(price, layout.recompute));
+    gradients.push_back({.parameters = parameter_count(layer, layout.tensor), .backward = seconds});
+  }
+  return gradients;
+}
+
+/// Reductions by bucket; without buckets of the whole.
 void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout,
-                         const GroupPlacement& data_group, std::int64_t parameters) {
+                         const GroupPlacement& data_group, std::int64_t parameters, const GradientBuckets& buckets) {
   if (layout.data == 1) return;
-  const std::int64_t gradient_bytes = parameters * bytes_per_element(pricing.training().gradient_precision);
   const std::int64_t weight_bytes = parameters * bytes_per_element(pricing.training().precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
-  costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = whole({collective_segment(
-      Group::kData, reduction, collective_time(pricing.collectives(), data_group, reduction, gradient_bytes),
-      gradient_bytes)});
+  const std::int64_t gradient_bytes = bytes_per_element(pricing.training().gradient_precision);
+  for (const std::int64_t bucket : buckets.parameters.empty() ? std::vector{parameters} : buckets.parameters) {
+    const std::int64_t bytes = bucket * gradient_bytes;
+    costs.segments[static_cast<std::size_t>(Op::kReduceGrad)].push_back({collective_segment(
+        Group::kData, reduction, collective_time(pricing.collectives(), data_group, reduction, bytes), bytes)});
+  }
+  costs.bucket_offsets = buckets.offsets;
   if (layout.zero == 0) return;
   const auto gather = CollectiveKind::kAllGather;
   costs.segments[static_cast<std::size_t>(Op::kUnshard)] = whole({collective_segment(
@@ -197,6 +218,12 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     if (stage.model_part == last_part) last_rank = stage.rank;
   }
 
+  const std::vector<bool> copied = stages_with_copies(schedule);
+  const bool in_buckets =
+      layout.data > 1 && layout.bucket_mib > 0 && layout.zero <= 1 && std::ranges::find(copied, true) == copied.end();
+  const std::int64_t bucket_parameters = std::max<std::int64_t>(
+      1, layout.bucket_mib * kBytesPerMib / bytes_per_element(pricing.training().gradient_precision));
+
   const LayerWork work = work_of(pricing.training(), layout);
   const std::int64_t element_bytes = bytes_per_element(pricing.training().precision);
   for (const StagePlace& stage : schedule.stages) {
@@ -210,7 +237,14 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
       parameters += parameter_count(layer, layout.tensor);
       optimizer += optimizer_times[layer.index()];
     }
-    price_data_parallel(costs, pricing, layout, groups.data[stage.rank], parameters);
+    GradientBuckets buckets;
+    if (in_buckets) {
+      buckets = gradient_buckets(
+          layer_gradients(layers, pricing.layer_prices(layout, groups.tensor[stage.rank]), layout, backward),
+          bucket_parameters);
+      priced.buckets.push_back(static_cast<int>(buckets.parameters.size()));
+    }
+    price_data_parallel(costs, pricing, layout, groups.data[stage.rank], parameters, buckets);
 
     std::vector<Segment> step;
     if (stage.model_part == 0 || stage.model_part == last_part)

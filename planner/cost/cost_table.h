@@ -4,13 +4,15 @@
 //   Pricing pricing(model, cluster, training);
 //   Schedule order = make_schedule(layout.schedule, {...});
 //   PricedLayout priced = price_layout(pricing, layout, order);
-//   simulate(lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}}), priced.costs);
+//   simulate(lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero, .buckets = priced.buckets}}),
+//            priced.costs);
 //
 // By operation of a stage, the sum over its layers:
 //   F, I, W         kernels and tensor-group collectives (cost/layer_price.h); B is I and W; with R actions
 //   recomputation
 //                   is R's, otherwise it stands at the head of B and I
-//   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3)
+//   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3), by bucket
+//                   where the layout has buckets (cost/gradient_buckets.h)
 //   UNSHARD         all-gather of the weights; RESHARD costs nothing
 //   OPTIMIZER_STEP  AdamW on the rank's shard; the stages of a tied table first sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism. Links follow the placement of
@@ -72,6 +74,7 @@ struct PricedLayout {
   CostTable costs;
   std::vector<std::vector<Layer>> layers;  ///< [model part]
   std::vector<int> split;                  ///< [model part] transformer layers
+  std::vector<int> buckets;                ///< [stage] of gradients, reduced inside the last backward; empty: none is
   std::vector<std::string> notes;
 };
 

@@ -54,13 +54,15 @@ Schedule order_of(const TrainingSpec& training, const Layout& layout) {
   return make_schedule(layout.schedule, parameters_of(layout, static_cast<int>(microbatches_of(training, layout))));
 }
 
-Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
-  return lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}, .receives = receives});
+Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets, Receives receives) {
+  return lower(order,
+               {.data = {.enabled = layout.data > 1, .zero = layout.zero, .buckets = buckets}, .receives = receives});
 }
 
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
                   const std::optional<NetworkOptions>& network, Receives receives) {
-  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order, receives)};
+  Predicted result{.priced = price_layout(pricing, layout, order)};
+  result.lowered = lowered_for(layout, order, result.priced.buckets, receives);
   const CostTable& costs = result.priced.costs;
   NetworkSpec shared;
   if (network) {
@@ -87,9 +89,11 @@ Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOption
   const auto microbatches = static_cast<int>(microbatches_of(pricing.training(), layout));
   const int period = period_of(layout.schedule, parameters_of(layout, microbatches));
   Predicted result{.priced = price_layout(pricing, layout, order(enough_for_prices(microbatches, period)))};
-  result.simulation = simulate_repeating(
-      {.lowered = [&](int m) { return lowered_for(layout, order(m)); }, .microbatches = microbatches, .period = period},
-      result.priced.costs, options.sends);
+  result.simulation =
+      simulate_repeating({.lowered = [&](int m) { return lowered_for(layout, order(m), result.priced.buckets); },
+                          .microbatches = microbatches,
+                          .period = period},
+                         result.priced.costs, options.sends);
   result.prediction = prediction_of(pricing, result.simulation);
   return result;
 }
