@@ -46,6 +46,55 @@ void append_norm(std::vector<ParameterTensor>& tensors, const std::string& name,
   if (kind == NormKind::kLayerNorm) tensors.push_back({name + ".bias", {hidden}});
 }
 
+void append_attention(std::vector<ParameterTensor>& tensors, const TransformerLayer& block, int t) {
+  const TransformerShare part = share_of(block, t);
+  const std::int64_t h = block.hidden;
+  if (block.kv_rank == 0) {
+    tensors.push_back({"qkv.weight", {part.qkv_width, h}, 0});
+    if (block.qkv_bias) tensors.push_back({"qkv.bias", {part.qkv_width}, 0});
+    tensors.push_back({"attention_output.weight", {h, part.query_width}, 1});
+  } else {
+    if (block.query_rank > 0) {
+      tensors.push_back({"query_down.weight", {block.query_rank, h}});
+      append_norm(tensors, "query_norm", block.norm, block.query_rank);
+    }
+    tensors.push_back({"query_up.weight", {part.query_width, block.query_rank > 0 ? block.query_rank : h}, 0});
+    tensors.push_back({"kv_down.weight", {block.kv_rank + block.rotary_size, h}});
+    append_norm(tensors, "kv_norm", block.norm, block.kv_rank);
+    const std::int64_t key_and_value = block.head_size - block.rotary_size + block.value_size;
+    tensors.push_back({"kv_up.weight", {part.heads * key_and_value, block.kv_rank}, 0});
+    tensors.push_back({"attention_output.weight", {h, part.heads * block.value_size}, 1});
+  }
+  if (block.linear_bias) tensors.push_back({"attention_output.bias", {h}});
+}
+
+void append_mlp(std::vector<ParameterTensor>& tensors, const TransformerLayer& block, int t) {
+  const TransformerShare part = share_of(block, t);
+  const std::int64_t h = block.hidden;
+  const std::string up = block.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
+  tensors.push_back({up + ".weight", {part.up_width, h}, 0});
+  if (block.linear_bias) tensors.push_back({up + ".bias", {part.up_width}, 0});
+  tensors.push_back({"down.weight", {h, part.ffn}, 1});
+  if (block.linear_bias) tensors.push_back({"down.bias", {h}});
+}
+
+void append_experts(std::vector<ParameterTensor>& tensors, const TransformerLayer& block, int t,
+                    ExpertDivision division) {
+  const std::int64_t h = block.hidden;
+  const std::int64_t matrices = block.mlp == MlpKind::kSwiglu ? 2 : 1;
+  const std::string up = block.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
+  const std::int64_t local = share(block.experts, division.parallel);
+  const std::int64_t channels = share(block.expert_ffn, division.tensor);
+  tensors.push_back({"router.weight", {block.experts, h}});
+  tensors.push_back({"experts." + up + ".weight", {local, matrices * channels, h}, 1, true});
+  tensors.push_back({"experts.down.weight", {local, h, channels}, 2, true});
+  if (block.shared_ffn > 0) {
+    const std::int64_t shared = share(block.shared_ffn, t);
+    tensors.push_back({"shared." + up + ".weight", {matrices * shared, h}, 0});
+    tensors.push_back({"shared.down.weight", {h, shared}, 1});
+  }
+}
+
 std::int64_t is_layer_norm(NormKind kind) {
   return kind == NormKind::kLayerNorm ? 1 : 0;
 }
@@ -242,7 +291,7 @@ std::string_view layer_kind_name(const Layer& layer) {
   return kNames[layer.index()];
 }
 
-std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel) {
+std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel, ExpertDivision experts) {
   const int t = tensor_parallel;
   std::vector<ParameterTensor> tensors;
   std::visit(Overloaded{
@@ -252,19 +301,14 @@ std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_par
                      tensors.push_back({"positions.weight", {embedding.positions, embedding.hidden}});
                  },
                  [&](const TransformerLayer& block) {
-                   const TransformerShare part = share_of(block, t);
-                   const std::int64_t h = block.hidden;
-                   const std::string up = block.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
-                   append_norm(tensors, "norm1", block.norm, h);
-                   tensors.push_back({"qkv.weight", {part.qkv_width, h}, 0});
-                   if (block.qkv_bias) tensors.push_back({"qkv.bias", {part.qkv_width}, 0});
-                   tensors.push_back({"attention_output.weight", {h, part.query_width}, 1});
-                   if (block.linear_bias) tensors.push_back({"attention_output.bias", {h}});
-                   append_norm(tensors, "norm2", block.norm, h);
-                   tensors.push_back({up + ".weight", {part.up_width, h}, 0});
-                   if (block.linear_bias) tensors.push_back({up + ".bias", {part.up_width}, 0});
-                   tensors.push_back({"down.weight", {h, part.ffn}, 1});
-                   if (block.linear_bias) tensors.push_back({"down.bias", {h}});
+                   append_norm(tensors, "norm1", block.norm, block.hidden);
+                   append_attention(tensors, block, t);
+                   append_norm(tensors, "norm2", block.norm, block.hidden);
+                   if (block.experts > 0) {
+                     append_experts(tensors, block, t, experts);
+                   } else {
+                     append_mlp(tensors, block, t);
+                   }
                  },
                  [&](const HeadLayer& head) {
                    append_norm(tensors, "norm", head.norm, head.hidden);
@@ -281,10 +325,25 @@ std::int64_t element_count(const ParameterTensor& tensor) {
   return count;
 }
 
-std::int64_t parameter_count(const Layer& layer, int tensor_parallel) {
+std::int64_t parameter_count(const Layer& layer, int tensor_parallel, ExpertDivision experts) {
   std::int64_t count = 0;
-  for (const ParameterTensor& tensor : layer_parameters(layer, tensor_parallel)) count += element_count(tensor);
+  for (const ParameterTensor& tensor : layer_parameters(layer, tensor_parallel, experts))
+    count += element_count(tensor);
   return count;
+}
+
+std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts) {
+  std::int64_t count = 0;
+  for (const ParameterTensor& tensor : layer_parameters(layer, 1, experts)) {
+    if (tensor.expert) count += element_count(tensor);
+  }
+  return count;
+}
+
+bool has_kernels(const Layer& layer) {
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding->dropout == 0;
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block == nullptr || (block->experts == 0 && block->kv_rank == 0 && block->dropout == 0);
 }
 
 std::string_view kernel_name(KernelKind kind) {
@@ -298,6 +357,7 @@ KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape) {
 }
 
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass) {
+  assert(has_kernels(layer));
   if (pass == Pass::kOptimizer) return optimizer_kernels(layer, work.tensor_parallel);
   return std::visit(Overloaded{
                         [&](const EmbeddingLayer& embedding) { return embedding_kernels(embedding, work, pass); },

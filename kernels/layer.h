@@ -22,6 +22,7 @@ struct EmbeddingLayer {
   std::int64_t vocab = 0;
   std::int64_t hidden = 0;
   std::int64_t positions = 0;
+  double dropout = 0;
 
   friend bool operator==(const EmbeddingLayer&, const EmbeddingLayer&) = default;
 };
@@ -43,6 +44,17 @@ struct TransformerLayer {
   double rope_theta = 10000.0;
   std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
   double norm_epsilon = 1e-5;
+  // Mixture of experts (Shazeer et al. 2017) in the place of the MLP of `ffn` channels where `experts` > 0.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;  ///< that the router picks
+  std::int64_t expert_ffn = 0;         ///< channels of one expert
+  std::int64_t shared_ffn = 0;         ///< channels that every token passes besides; 0: none
+  // Multi-head latent attention (DeepSeek-AI 2024, 2405.04434) where `kv_rank` > 0: `head_size` is that of queries and
+  // keys, its last `rotary_size` channels are turned, and the keys share them.
+  std::int64_t query_rank = 0;  ///< of the compressed queries; 0: not compressed
+  std::int64_t kv_rank = 0;     ///< of the compressed keys and values
+  std::int64_t value_size = 0;  ///< of a head's values
+  double dropout = 0;           ///< of the attention probabilities and of both branches
 
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
@@ -69,19 +81,35 @@ struct ParameterTensor {
   std::string name;                 ///< e.g. "qkv.weight"
   std::vector<std::int64_t> shape;  ///< e.g. [h + 2kd, h]: [out, in] for matrices
   int split_dimension = -1;         ///< which dimension tensor parallelism divides; -1: replicated
+  bool expert = false;              ///< of a routed expert: divided by expert parallelism, [experts, out, in]
 
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
 };
 
+/// How the routed experts of a layer are divided: by experts, and each expert like an MLP.
+struct ExpertDivision {
+  int parallel = 1;
+  int tensor = 1;
+
+  friend bool operator==(const ExpertDivision&, const ExpertDivision&) = default;
+};
+
 /// The parameters of a layer on one of `tensor_parallel` ranks, in the order in which every part of Plumb keeps them. A
-/// tied head lists its table too. A head, channel or row count that `tensor_parallel` does not divide is rounded up
+/// tied head lists its table too. A head, channel, row or expert count that the division does not divide is rounded up
 /// (the fullest rank's share); kv heads are at least one a rank.
-std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel = 1);
+std::vector<ParameterTensor> layer_parameters(const Layer& layer, int tensor_parallel = 1, ExpertDivision experts = {});
 
 /// Elements of one tensor, and of all parameters of a layer on one of `tensor_parallel` ranks (replicated ones in
 /// full).
 std::int64_t element_count(const ParameterTensor& tensor);
-std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1);
+std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1, ExpertDivision experts = {});
+
+/// Of these the parameters of routed experts.
+std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts = {});
+
+/// Whether this version's kernels run the layer: not mixtures of experts, latent attention and dropout, which are only
+/// priced.
+bool has_kernels(const Layer& layer);
 
 /// How a product uses its matrices; libraries run the three at different speeds (OpenBLAS: up to 30 % apart at m = 32).
 enum class GemmForm : std::uint8_t {
@@ -134,11 +162,13 @@ struct LayerWork {
   std::int64_t sequence = 1;    ///< tokens
   int tensor_parallel = 1;
   bool sequence_parallel = false;  ///< norms, residuals and dropout work on 1/t of the tokens (Megatron's SP)
+  int context_parallel = 1;        ///< ranks that share the sequence; only priced
+  ExpertDivision experts;          ///< only priced
 };
 
 /// The kernels of one pass over one layer on one rank, in the order in which they run. A whole backward is the input
 /// gradient's list followed by the weight gradient's. A layer whose input needs no gradient (the embedding) has an
-/// empty kInputGrad. The head's cross-entropy and its logits belong to kForward.
+/// empty kInputGrad. The head's cross-entropy and its logits belong to kForward. Asserts has_kernels().
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass);
 
 /// A tensor that a layer keeps from its forward to its backward.

@@ -37,9 +37,14 @@ void add_question(CLI::App* app, QuestionArguments& question) {
       ->check(CLI::PositiveNumber);
   app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")
       ->check(CLI::PositiveNumber);
-  app->add_option("--precision", question.precision, "bf16, fp16 or fp32 (default: bf16 where the device has it)");
-  app->add_option("--layout", question.layout,
-                  "what is fixed of dp,tp,pp,v,zero,sp,mbs,recompute,schedule,group,bucket_mib, as in tp=8,pp=2");
+  app->add_option("--precision", question.precision,
+                  "bf16, fp16, fp8, tf32 or fp32 (default: bf16 where the device has it)");
+  app->add_option("--stack", question.stack,
+                  "the framework that trains, a preset (`plumb stacks`) or a file (default: Plumb's own executor)");
+  app->add_option("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd (default: adamw)");
+  app->add_option(
+      "--layout", question.layout,
+      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,schedule,group,bucket_mib, as in tp=8,pp=2");
   app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
 }
 
@@ -77,14 +82,15 @@ void add_sends(CLI::App* app, std::string& sends) {
 }
 
 void add_presets(CLI::App& app, Chosen& chosen) {
-  for (const bool models : {true, false}) {
+  const auto add = [&](const std::string& kinds, const std::string& what, int (*show)(const PresetArguments&)) {
     const auto arguments = std::make_shared<PresetArguments>();
-    CLI::App* verb = add_verb(app, chosen, models ? "models" : "clusters",
-                              models ? "list the model presets, or show one" : "list the cluster presets, or show one",
-                              arguments, models ? models_verb : clusters_verb);
+    CLI::App* verb = add_verb(app, chosen, kinds, "list the " + what + " presets, or show one", arguments, show);
     verb->add_option("name", arguments->name, "a preset or a file");
     add_json(verb, arguments->json);
-  }
+  };
+  add("models", "model", models_verb);
+  add("clusters", "cluster", clusters_verb);
+  add("stacks", "training stack", stacks_verb);
 }
 
 void add_plan(CLI::App& app, Chosen& chosen) {

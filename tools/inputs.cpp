@@ -30,7 +30,9 @@ const Preset& preset_named(Preset::Kind kind, const std::string& name) {
     if (preset.name == name) return preset;
     names.emplace_back(preset.name);
   }
-  const std::string_view what = kind == Preset::Kind::kModel ? "model" : "cluster";
+  const std::string_view what = kind == Preset::Kind::kModel     ? "model"
+                                : kind == Preset::Kind::kCluster ? "cluster"
+                                                                 : "stack";
   throw InputError(fmt::format(
       "there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
       what, name, nearest_name(name, names), what));
@@ -61,6 +63,12 @@ ClusterSpec cluster_input(const std::string& name_or_path) {
   return name.devices ? resize(std::move(cluster), *name.devices) : cluster;
 }
 
+StackSpec stack_input(const std::string& name_or_path) {
+  return parse_stack(names_file(name_or_path) ? read_text_file(name_or_path)
+                                              : std::string(preset_named(Preset::Kind::kStack, name_or_path).text),
+                     name_or_path);
+}
+
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
   if (question.global_batch < 1)
     throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
@@ -74,6 +82,8 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
   } else if (!peaks.contains(Precision::kBf16) && peaks.contains(Precision::kFp32)) {
     training.precision = Precision::kFp32;
   }
+  if (!question.optimizer.empty()) training.optimizer = optimizer_from_name(question.optimizer, "--optimizer");
+  if (!question.stack.empty()) training.stack = stack_input(question.stack);
   return training;
 }
 

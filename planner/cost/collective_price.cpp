@@ -55,14 +55,14 @@ GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per
 }
 
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
-  assert(group == Group::kTensor || group == Group::kData);
+  assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
   const int block = grid.tensor * grid.context * grid.data;
   const int first = pipeline_rank * block;
   std::optional<GroupPlacement> worst;
   for (int rank = first; rank < first + block; ++rank) {
     const GridCoordinates at = coordinates_of(grid, rank);
-    const bool first_of_group = (group == Group::kTensor ? at.tensor : at.data) == 0;
-    if (!first_of_group) continue;
+    const int place = group == Group::kTensor ? at.tensor : group == Group::kContext ? at.context : at.data;
+    if (place != 0) continue;  // not the first of its group
     const GroupPlacement placement = placement_of(group_ranks(grid, group, rank), devices_per_node);
     const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
     if (!worst || badness(placement) > badness(*worst)) worst = placement;

@@ -37,8 +37,8 @@ struct GroupPlacement {
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
 
-/// The worst placed tensor or data group among the devices of one pipeline rank: most nodes, then fewest ranks on a
-/// node.
+/// The worst placed tensor, context or data group among the devices of one pipeline rank: most nodes, then fewest ranks
+/// on a node.
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
 
 struct CollectivePrices {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/data_parallel_price.h"
+#include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/gradient_buckets.h"
 #include "planner/cost/partition.h"
 #include "planner/cost/stage_memory.h"
@@ -12,10 +14,6 @@
 
 namespace plumb {
 namespace {
-
-constexpr std::int64_t kBytesPerMib = 1 << 20;
-
-enum LayerIndex : std::size_t { kEmbeddingIndex, kTransformerIndex, kHeadIndex };
 
 BackwardForm backward_form(const Schedule& schedule) {
   BackwardForm form;
@@ -33,6 +31,18 @@ PassPrice rebuild_price(const LayerPrice& price, Recompute recompute) {
   return recompute == Recompute::kSelective ? price.rebuild_selective : PassPrice{};
 }
 
+PassPrice times(PassPrice price, int count) {
+  price.compute *= count;
+  price.host *= count;
+  for (PassPrice::ByKind& kinds : price.collective_seconds) {
+    for (Seconds& seconds : kinds) seconds *= count;
+  }
+  for (auto& kinds : price.collective_bytes) {
+    for (std::int64_t& bytes : kinds) bytes *= count;
+  }
+  return price;
+}
+
 Seconds steady_cost(const LayerPrice& price, Recompute recompute) {
   return total(price.forward) + total(rebuild_price(price, recompute)) + total(price.input_grad) +
          total(price.weight_grad);
@@ -44,7 +54,18 @@ int part_count(const Schedule& schedule) {
   return parts;
 }
 
-Partition partition_of(const Layout& layout, const ModelSpec& model, const std::vector<LayerPrice>& prices,
+LayerWeights layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& prices, Recompute recompute) {
+  const std::vector<int>& kinds = pricing.kind_of_layer();
+  LayerWeights weights{.embedding = steady_cost(prices[kinds.front()], recompute),
+                       .head = steady_cost(prices[kinds.back()], recompute)};
+  for (std::size_t layer = 1; layer + 1 < kinds.size(); ++layer) {
+    weights.transformer += steady_cost(prices[kinds[layer]], recompute);
+  }
+  weights.transformer /= static_cast<double>(kinds.size() - 2);
+  return weights;
+}
+
+Partition partition_of(const Layout& layout, const Pricing& pricing, const std::vector<LayerPrice>& prices,
                        const Schedule& schedule) {
   const int parts = part_count(schedule);
   if (!layout.split.empty()) {
@@ -54,15 +75,37 @@ Partition partition_of(const Layout& layout, const ModelSpec& model, const std::
     }
     return {.split = layout.split};
   }
-  if (model.layers < parts) {
-    throw SpecError(
-        fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, model.layers));
+  const auto layers = static_cast<int>(pricing.model().layers);
+  if (layers < parts) {
+    throw SpecError(fmt::format("{} stages cannot share {} layers: use fewer pipeline ranks or chunks", parts, layers));
   }
-  return balanced_partition(static_cast<int>(model.layers),
-                            {.embedding = steady_cost(prices[kEmbeddingIndex], layout.recompute),
-                             .transformer = steady_cost(prices[kTransformerIndex], layout.recompute),
-                             .head = steady_cost(prices[kHeadIndex], layout.recompute)},
-                            schedule.stages);
+  if (pricing.training().stack && layers % parts == 0) {  // as frameworks split
+    return {.split = std::vector<int>(static_cast<std::size_t>(parts), layers / parts)};
+  }
+  return balanced_partition(layers, layer_weights(pricing, prices, layout.recompute), schedule.stages);
+}
+
+/// [model part] the kinds of its layers in forward order.
+std::vector<std::vector<int>> kinds_in_order(const Pricing& pricing, const std::vector<int>& split) {
+  const std::vector<int>& kinds = pricing.kind_of_layer();
+  std::vector<std::vector<int>> parts(split.size());
+  parts.front().push_back(kinds.front());
+  std::size_t layer = 1;
+  for (std::size_t part = 0; part < split.size(); ++part) {
+    for (int i = 0; i < split[part]; ++i) parts[part].push_back(kinds[layer++]);
+  }
+  parts.back().push_back(kinds.back());
+  return parts;
+}
+
+/// [model part][kind of layer] how many layers of that kind it has.
+std::vector<std::vector<int>> kind_counts(const Pricing& pricing, const std::vector<std::vector<int>>& parts) {
+  std::vector<std::vector<int>> counts;
+  for (const std::vector<int>& kinds : parts) {
+    std::vector<int>& count = counts.emplace_back(pricing.kinds().size(), 0);
+    for (const int kind : kinds) ++count[kind];
+  }
+  return counts;
 }
 
 SegmentsByPart whole(std::vector<Segment> segments) {
@@ -73,57 +116,58 @@ Segment collective_segment(Group group, CollectiveKind kind, Seconds seconds, st
   return {.kind = Segment::Kind::kCollective, .seconds = seconds, .group = group, .collective = kind, .bytes = bytes};
 }
 
-void price_compute(StageCosts& costs, const std::vector<Layer>& layers, const std::vector<LayerPrice>& prices,
-                   Recompute recompute, BackwardForm backward) {
-  PassPrice forward, rebuild, input_grad, weight_grad;
-  for (const Layer& layer : layers) {
-    const LayerPrice& price = prices[layer.index()];
-    forward += price.forward;
-    rebuild += rebuild_price(price, recompute);
-    input_grad += price.input_grad;
-    weight_grad += price.weight_grad;
+/// What a stage's passes last by themselves.
+struct StagePasses {
+  PassPrice forward, rebuild, input_grad, weight_grad, backward;
+};
+
+StagePasses stage_passes(const std::vector<int>& counts, const std::vector<LayerPrice>& prices, Recompute recompute,
+                         BackwardForm form) {
+  StagePasses passes;
+  for (std::size_t kind = 0; kind < counts.size(); ++kind) {
+    const LayerPrice& price = prices[kind];
+    passes.forward += times(price.forward, counts[kind]);
+    passes.rebuild += times(rebuild_price(price, recompute), counts[kind]);
+    passes.input_grad += times(price.input_grad, counts[kind]);
+    passes.weight_grad += times(price.weight_grad, counts[kind]);
   }
-  if (!backward.recompute_actions) input_grad += rebuild;
-  PassPrice whole_backward = input_grad;
-  whole_backward += weight_grad;
-  costs.segments[static_cast<std::size_t>(Op::kForward)] = whole(segments_for(forward));
-  costs.segments[static_cast<std::size_t>(Op::kRecompute)] = whole(segments_for(rebuild));
-  costs.segments[static_cast<std::size_t>(Op::kInputGrad)] = whole(segments_for(input_grad));
-  costs.segments[static_cast<std::size_t>(Op::kWeightGrad)] = whole(segments_for(weight_grad));
-  costs.segments[static_cast<std::size_t>(Op::kBackward)] = whole(segments_for(whole_backward));
+  if (!form.recompute_actions) passes.input_grad += passes.rebuild;
+  passes.backward = passes.input_grad;
+  passes.backward += passes.weight_grad;
+  return passes;
 }
 
-/// Its layers' parameters and their shares of the stage's last B, or of its last W where backwards are split.
-std::vector<LayerGradient> layer_gradients(const std::vector<Layer>& layers, const std::vector<LayerPrice>& prices,
-                                           const Layout& layout, BackwardForm backward) {
-  std::vector<LayerGradient> gradients;
-  for (const Layer& layer : layers) {
-    const LayerPrice& price = prices[layer.index()];
-    Seconds seconds = total(price.weight_grad);
-    if (!backward.split) seconds += total(price.input_grad);
-    if (!backward.split && !backward.recompute_actions) seconds += total(rebuild_price(price, layout.recompute));
-    gradients.push_back({.parameters = parameter_count(layer, layout.tensor), .backward = seconds});
-  }
-  return gradients;
+void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead) {
+  const auto put = [&](Op op, PassPrice pass) {
+    if (total(pass).count() > 0) pass.compute += action_overhead;
+    costs.segments[static_cast<std::size_t>(op)] = whole(segments_for(pass));
+  };
+  put(Op::kForward, passes.forward);
+  put(Op::kRecompute, passes.rebuild);
+  put(Op::kInputGrad, passes.input_grad);
+  put(Op::kWeightGrad, passes.weight_grad);
+  put(Op::kBackward, passes.backward);
 }
 
-/// Reductions by bucket; without buckets of the whole.
-void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout,
-                         const GroupPlacement& data_group, std::int64_t parameters, const GradientBuckets& buckets) {
-  if (layout.data == 1) return;
-  const std::int64_t weight_bytes = parameters * bytes_per_element(pricing.training().precision);
-  const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
-  const std::int64_t gradient_bytes = bytes_per_element(pricing.training().gradient_precision);
-  for (const std::int64_t bucket : buckets.parameters.empty() ? std::vector{parameters} : buckets.parameters) {
-    const std::int64_t bytes = bucket * gradient_bytes;
-    costs.segments[static_cast<std::size_t>(Op::kReduceGrad)].push_back({collective_segment(
-        Group::kData, reduction, collective_time(pricing.collectives(), data_group, reduction, bytes), bytes)});
-  }
-  costs.bucket_offsets = buckets.offsets;
-  if (layout.zero == 0) return;
-  const auto gather = CollectiveKind::kAllGather;
-  costs.segments[static_cast<std::size_t>(Op::kUnshard)] = whole({collective_segment(
-      Group::kData, gather, collective_time(pricing.collectives(), data_group, gather, weight_bytes), weight_bytes)});
+/// How long an operation of the stage lasts.
+Seconds segment_seconds(const StageCosts& costs, Op op) {
+  Seconds seconds{0};
+  for (const Segment& segment : costs.segments[static_cast<std::size_t>(op)].front()) seconds += segment.seconds;
+  return seconds;
+}
+
+/// True if gradients are reduced inside the last backward. Copies of stages are summed once a step.
+bool reduces_in_buckets(const Layout& layout, const Schedule& schedule) {
+  const std::vector<bool> copied = stages_with_copies(schedule);
+  return layout.bucket_mib > 0 && layout.zero <= 1 && layout.data * layout.context > 1 &&
+         std::ranges::find(copied, true) == copied.end();
+}
+
+/// Of one layer, inside the stage's last B, or its last W where backwards are split.
+Seconds last_backward(const LayerPrice& price, Recompute recompute, BackwardForm form) {
+  if (form.split) return total(price.weight_grad);
+  const Seconds rebuild = form.recompute_actions ? Seconds{0} : total(rebuild_price(price, recompute));
+  return rebuild + total(price.input_grad) + total(price.weight_grad);
 }
 
 /// Sum of the two gradients of a tied table, between the ranks of its two uses.
@@ -169,27 +213,53 @@ Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const Train
         fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
                     model.name, model.positions, training.sequence, model.positions));
   }
+  for (const Layer& layer : layers_) {
+    const auto known = std::ranges::find(kinds_, layer);
+    kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(layer);
+  }
 }
 
-const Pricing::Placements& Pricing::placements(const ProcessGrid& grid) {
-  const auto [it, added] = placements_.try_emplace({grid.tensor, grid.data, grid.pipeline});
+const Pricing::Placements& Pricing::placements(const Layout& layout) {
+  const auto [it, added] = placements_.try_emplace(
+      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor});
   if (!added) return it->second;
+  const ProcessGrid grid = grid_of(layout), replicas = replica_grid_of(layout), experts = expert_grid_of(layout);
   for (int rank = 0; rank < grid.pipeline; ++rank) {
-    it->second.tensor.push_back(worst_placement(grid, Group::kTensor, rank, cluster_.devices_per_node));
-    it->second.data.push_back(worst_placement(grid, Group::kData, rank, cluster_.devices_per_node));
+    const auto worst = [&](const ProcessGrid& ranks, Group group) {
+      return worst_placement(ranks, group, rank, cluster_.devices_per_node);
+    };
+    it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
+                                .context = worst(grid, Group::kContext),
+                                .expert = worst(experts, Group::kContext)});
+    it->second.data.push_back(worst(replicas, Group::kData));
+    it->second.expert_data.push_back(worst(experts, Group::kData));
   }
   return it->second;
 }
 
-const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const GroupPlacement& tensor_group) {
-  const auto key = std::tuple(layout.tensor, layout.sequence_parallel, layout.microbatch, tensor_group.nodes,
-                              tensor_group.ranks_per_node);
+const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
+  const std::array<std::int64_t, 15> key = {layout.tensor,
+                                            layout.context,
+                                            layout.expert,
+                                            layout.expert_tensor,
+                                            layout.sequence_parallel ? 1 : 0,
+                                            layout.microbatch,
+                                            groups.tensor.ranks,
+                                            groups.tensor.nodes,
+                                            groups.tensor.ranks_per_node,
+                                            groups.context.ranks,
+                                            groups.context.nodes,
+                                            groups.context.ranks_per_node,
+                                            groups.expert.ranks,
+                                            groups.expert.nodes,
+                                            groups.expert.ranks_per_node};
   const auto known = layer_prices_.find(key);
   if (known != layer_prices_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
   std::vector<LayerPrice> prices;
-  for (const Layer& layer : {layers_.front(), layers_[1], layers_.back()}) {
-    prices.push_back(layer_price(kernels_, collectives_, tensor_group, layer, work));
+  for (const Layer& layer : kinds_) {
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack));
   }
   return layer_prices_.emplace(key, std::move(prices)).first->second;
 }
@@ -197,20 +267,35 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
   const BackwardForm backward = backward_form(schedule);
+  const std::optional<StackSpec>& stack = pricing.training().stack;
+  const Pricing::Placements& groups = pricing.placements(layout);
 
-  const Pricing::Placements& groups = pricing.placements(grid);
-
-  Partition partition = partition_of(layout, pricing.model(), pricing.layer_prices(layout, groups.tensor[0]), schedule);
+  Partition partition = partition_of(layout, pricing, pricing.layer_prices(layout, groups.inner[0]), schedule);
   PricedLayout priced{.layers = layers_by_part(pricing.layers(), partition.split),
                       .split = std::move(partition.split),
                       .notes = std::move(partition.notes)};
+  const std::vector<std::vector<int>> kinds_of_part = kinds_in_order(pricing, priced.split);
+  const std::vector<std::vector<int>> counts = kind_counts(pricing, kinds_of_part);
 
-  std::array<Seconds, 3> optimizer_times{};  // by Layer::index()
-  for (const Layer& layer : {pricing.layers().front(), pricing.layers()[1], pricing.layers().back()}) {
-    optimizer_times[layer.index()] =
-        optimizer_time(pricing.kernels(), layer, layout.tensor, layout.zero >= 1 ? layout.data : 1);
+  const LayerWork work = work_of(pricing.training(), layout);
+  const int replicas = layout.data * layout.context;
+  const int expert_replicas = expert_grid_of(layout).data;
+  const bool sharded = layout.zero >= 1;
+  struct KindState {
+    Seconds optimizer{0};
+    std::int64_t parameters = 0;
+    std::int64_t expert_parameters = 0;
+  };
+  std::vector<KindState> states;
+  for (const Layer& kind : pricing.kinds()) {
+    const std::int64_t experts = expert_parameter_count(kind, work.experts);
+    states.push_back({.optimizer = optimizer_time(pricing.kernels(), kind, work, sharded ? replicas : 1,
+                                                  sharded ? expert_replicas : 1),
+                      .parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
+                      .expert_parameters = experts});
   }
 
+  const bool in_buckets = reduces_in_buckets(layout, schedule);
   const auto last_part = static_cast<int>(priced.layers.size()) - 1;
   int first_rank = 0, last_rank = 0;
   for (const StagePlace& stage : schedule.stages) {
@@ -218,33 +303,42 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     if (stage.model_part == last_part) last_rank = stage.rank;
   }
 
-  const std::vector<bool> copied = stages_with_copies(schedule);
-  const bool in_buckets =
-      layout.data > 1 && layout.bucket_mib > 0 && layout.zero <= 1 && std::ranges::find(copied, true) == copied.end();
-  const std::int64_t bucket_parameters = std::max<std::int64_t>(
-      1, layout.bucket_mib * kBytesPerMib / bytes_per_element(pricing.training().gradient_precision));
-
-  const LayerWork work = work_of(pricing.training(), layout);
   const std::int64_t element_bytes = bytes_per_element(pricing.training().precision);
   for (const StagePlace& stage : schedule.stages) {
-    const std::vector<Layer>& layers = priced.layers[stage.model_part];
+    const std::vector<int>& kinds = counts[stage.model_part];
     StageCosts& costs = priced.costs.stages.emplace_back();
-    price_compute(costs, layers, pricing.layer_prices(layout, groups.tensor[stage.rank]), layout.recompute, backward);
+    const StagePasses passes =
+        stage_passes(kinds, pricing.layer_prices(layout, groups.inner[stage.rank]), layout.recompute, backward);
+    price_compute(costs, passes, stack ? stack->action_overhead : Seconds{0});
 
-    std::int64_t parameters = 0;
+    Replicated held{.group = groups.data[stage.rank], .expert_group = groups.expert_data[stage.rank]};
     Seconds optimizer{0};
-    for (const Layer& layer : layers) {
-      parameters += parameter_count(layer, layout.tensor);
-      optimizer += optimizer_times[layer.index()];
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+      if (kinds[kind] == 0) continue;
+      held.parameters += kinds[kind] * states[kind].parameters;
+      held.expert_parameters += kinds[kind] * states[kind].expert_parameters;
+      held.largest_layer = std::max(held.largest_layer, states[kind].parameters + states[kind].expert_parameters);
+      optimizer += kinds[kind] * states[kind].optimizer;
     }
-    GradientBuckets buckets;
+    std::vector<GradientBucket> buckets;
     if (in_buckets) {
-      buckets = gradient_buckets(
-          layer_gradients(layers, pricing.layer_prices(layout, groups.tensor[stage.rank]), layout, backward),
-          bucket_parameters);
-      priced.buckets.push_back(static_cast<int>(buckets.parameters.size()));
+      const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, groups.inner[stage.rank]);
+      std::vector<LayerGradient> gradients;
+      for (const int kind : kinds_of_part[stage.model_part]) {
+        gradients.push_back({.parameters = states[kind].parameters,
+                             .expert_parameters = states[kind].expert_parameters,
+                             .backward = last_backward(prices[kind], layout.recompute, backward)});
+      }
+      const Op host = backward.split ? Op::kWeightGrad : Op::kBackward;
+      buckets =
+          gradient_buckets(gradients, bucket_parameters(pricing.training(), layout), segment_seconds(costs, host));
+      priced.buckets.push_back(static_cast<int>(buckets.size()));
     }
-    price_data_parallel(costs, pricing, layout, groups.data[stage.rank], parameters, buckets);
+    DataParallelPrice replicas_price =
+        data_parallel_price(pricing, layout, held, total(passes.forward), total(passes.backward), buckets);
+    costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = std::move(replicas_price.reduce_grad);
+    costs.segments[static_cast<std::size_t>(Op::kUnshard)] = std::move(replicas_price.unshard);
+    costs.bucket_offsets = std::move(replicas_price.bucket_offsets);
 
     std::vector<Segment> step;
     if (stage.model_part == 0 || stage.model_part == last_part)
@@ -252,10 +346,13 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     step.push_back({.kind = Segment::Kind::kCompute, .seconds = optimizer});
     costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 
-    costs.memory = stage_memory(layers, pricing.training(), layout, backward);
+    const std::vector<Layer>& layers = priced.layers[stage.model_part];
+    costs.memory = stack ? framework_memory(layers, pricing.training(), *stack, layout, backward)
+                         : stage_memory(layers, pricing.training(), layout, backward);
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
-    costs.activation_message_bytes = costs.gradient_message_bytes =
-        output_elements(pricing.layers().front(), work) * element_bytes;
+    const std::int64_t stream = output_elements(pricing.layers().front(), work) / layout.context * element_bytes;
+    const bool scattered = stack && stack->scattered_messages && !layout.sequence_parallel;
+    costs.activation_message_bytes = costs.gradient_message_bytes = scattered ? stream / layout.tensor : stream;
   }
   price_links(priced.costs, pricing, grid, schedule);
   return priced;

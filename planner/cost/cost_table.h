@@ -11,16 +11,18 @@
 //   F, I, W         kernels and tensor-group collectives (cost/layer_price.h); B is I and W; with R actions
 //   recomputation
 //                   is R's, otherwise it stands at the head of B and I
-//   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3), by bucket
-//                   where the layout has buckets (cost/gradient_buckets.h)
-//   UNSHARD         all-gather of the weights; RESHARD costs nothing
+//   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3), routed
+//                   experts' over their own replicas; less what a stack hides beside the stage's last backward; by
+//                   bucket inside that backward where the layout has buckets (cost/gradient_buckets.h), and then whole
+//   UNSHARD         all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
+//                   layer beside the pass: what is left is the first layer, and what lasts longer than the pass
 //   OPTIMIZER_STEP  AdamW on the rank's shard; the stages of a tied table first sum its gradient between them
-// Messages are the stage's output, divided by the tensor group with sequence parallelism. Links follow the placement of
-// the pipeline ranks' devices.
+// Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
+// them. Links follow the placement of the pipeline ranks' devices.
 
+#include <array>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "planner/cost/collective_price.h"
@@ -49,25 +51,32 @@ class Pricing {
   const KernelPrices& kernels() const { return kernels_; }
   const CollectivePrices& collectives() const { return collectives_; }
 
-  /// [pipeline rank] where the tensor and the data groups sit.
-  struct Placements {
-    std::vector<GroupPlacement> tensor;
-    std::vector<GroupPlacement> data;
-  };
-  const Placements& placements(const ProcessGrid& grid);
+  /// The layers that differ, in the order in which the model has them first, and for each layer which of them it is.
+  const std::vector<Layer>& kinds() const { return kinds_; }
+  const std::vector<int>& kind_of_layer() const { return kind_of_layer_; }
 
-  /// Of the embedding, a transformer layer and the head, by Layer::index().
-  const std::vector<LayerPrice>& layer_prices(const Layout& layout, const GroupPlacement& tensor_group);
+  /// [pipeline rank] where the groups of its ranks sit: those of a layer's collectives, those that reduce gradients.
+  struct Placements {
+    std::vector<InnerGroups> inner;
+    std::vector<GroupPlacement> data;         ///< all replicas of the weights
+    std::vector<GroupPlacement> expert_data;  ///< all replicas of routed experts
+  };
+  const Placements& placements(const Layout& layout);
+
+  /// [kind of layer]
+  const std::vector<LayerPrice>& layer_prices(const Layout& layout, const InnerGroups& groups);
 
  private:
   ModelSpec model_;
   ClusterSpec cluster_;
   TrainingSpec training_;
   std::vector<Layer> layers_;
+  std::vector<Layer> kinds_;
+  std::vector<int> kind_of_layer_;
   KernelPrices kernels_;
   CollectivePrices collectives_;
-  std::map<std::tuple<int, int, int>, Placements> placements_;  ///< by tensor, data, pipeline degree
-  std::map<std::tuple<int, bool, std::int64_t, int, int>, std::vector<LayerPrice>> layer_prices_;
+  std::map<std::array<int, 6>, Placements> placements_;                           ///< by the degrees
+  std::map<std::array<std::int64_t, 15>, std::vector<LayerPrice>> layer_prices_;  ///< by work and groups
 };
 
 struct PricedLayout {

@@ -6,20 +6,26 @@
 
 namespace plumb {
 
-GradientBuckets gradient_buckets(const std::vector<LayerGradient>& layers, std::int64_t bucket_parameters) {
+std::vector<GradientBucket> gradient_buckets(const std::vector<LayerGradient>& layers, std::int64_t bucket_parameters,
+                                             Seconds backward) {
   if (bucket_parameters <= 0)
     throw SpecError(fmt::format("a gradient bucket cannot hold {} parameters: give 1 or more", bucket_parameters));
   if (layers.empty()) throw SpecError("a stage without layers has no gradients to put into buckets");
-  GradientBuckets buckets;
-  std::int64_t open_parameters = 0;
+  Seconds all{0};
+  for (const LayerGradient& layer : layers) all += layer.backward;
+  const double stretch = all.count() > 0 ? backward / all : 0;
+
+  std::vector<GradientBucket> buckets;
+  GradientBucket open;
   Seconds now{0};
   for (std::size_t i = layers.size(); i-- > 0;) {
-    open_parameters += layers[i].parameters;
+    open.parameters += layers[i].parameters;
+    open.expert_parameters += layers[i].expert_parameters;
     now += layers[i].backward;
-    if (open_parameters < bucket_parameters && i > 0) continue;
-    buckets.parameters.push_back(open_parameters);
-    buckets.offsets.push_back(now);
-    open_parameters = 0;
+    open.offset = i == 0 ? backward : now * stretch;
+    if (open.parameters + open.expert_parameters < bucket_parameters && i > 0) continue;
+    buckets.push_back(open);
+    open = {};
   }
   return buckets;
 }

@@ -6,29 +6,15 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/gemm_time.h"
 #include "schedules/error.h"
 
 namespace plumb {
 namespace {
 
-double whole_waves_flops(const DeviceSpec& device, const KernelCall& call) {
-  if (device.gemm_tile <= 1) return call.flops;
-  const auto m = static_cast<double>(call.shape[0]);
-  const auto n = static_cast<double>(call.shape[1]);
-  const std::int64_t tile = device.gemm_tile;
-  const auto tiles_along = [tile](std::int64_t size) { return (size + tile - 1) / tile; };
-  const std::int64_t tiles = tiles_along(call.shape[0]) * tiles_along(call.shape[1]) * call.shape[3];
-  const std::int64_t units = device.compute_units;
-  const std::int64_t occupied = (tiles + units - 1) / units * units;
-  const double area = static_cast<double>(occupied) * static_cast<double>(tile * tile);
-  return call.flops * area / (m * n * static_cast<double>(call.shape[3]));
-}
-
 double flops_seconds(const KernelPrices& prices, const KernelCall& call) {
   const DeviceSpec& device = prices.device;
   switch (call.kind) {
-    case KernelKind::kGemm:
-      return whole_waves_flops(device, call) / (prices.peak_flops_per_second * device.gemm_efficiency);
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
       return call.flops / (prices.peak_flops_per_second * device.attention_efficiency);
@@ -95,11 +81,14 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
         fmt::format("device {} has no peak_tflops for {}: train in {}, or give the figure in the cluster's file",
                     cluster.device.name, precision_name(precision), known));
   }
-  KernelPrices prices{.device = cluster.device,
-                      .peak_flops_per_second = peak->second,
-                      .element_bytes = bytes_per_element(precision),
-                      .gradient_bytes = bytes_per_element(training.gradient_precision),
-                      .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};
+  const auto wide = precision == Precision::kFp8 ? cluster.device.peak_flops_per_second.find(Precision::kBf16) : peak;
+  KernelPrices prices{
+      .device = cluster.device,
+      .peak_flops_per_second = peak->second,
+      .wide_flops_per_second = wide != cluster.device.peak_flops_per_second.end() ? wide->second : peak->second,
+      .element_bytes = bytes_per_element(precision),
+      .gradient_bytes = bytes_per_element(training.gradient_precision),
+      .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};
   for (int kind = 0; kind < kKernelKindCount; ++kind) {
     const auto kernel = static_cast<KernelKind>(kind);
     for (const KernelSample& sample : samples_of(cluster, kernel_name(kernel), busy_ranks)) {
@@ -117,6 +106,11 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
 
 Seconds roofline_time(const KernelPrices& prices, const KernelCall& call) {
   const DeviceSpec& device = prices.device;
+  if (call.kind == KernelKind::kGemm) {
+    const auto size = [&call](int index) { return static_cast<double>(call.shape[static_cast<std::size_t>(index)]); };
+    return gemm_time(device, prices.peak_flops_per_second, {.m = size(0), .n = size(1), .k = size(2), .count = size(3)},
+                     moved_bytes(prices, call));
+  }
   const double memory_seconds = moved_bytes(prices, call) / (device.memory_bytes_per_second * device.memory_efficiency);
   return device.kernel_fixed + Seconds{std::max(flops_seconds(prices, call), memory_seconds)};
 }

@@ -7,9 +7,8 @@
 // Roofline (Williams et al. 2009) with a fixed part:
 //   t = kernel_fixed + max(flops / (peak * efficiency), bytes / (bandwidth * memory_efficiency))
 // Bytes are the call's elements in the computing precision, but for the weight gradients that a GEMM accumulates
-// (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs and attention are bounded by FLOPs. A GEMM's
-// FLOPs are those of the whole output tiles and waves that it occupies: a device of c units computes ceil(tiles / c) *
-// c tiles in the time of the last one, padding included.
+// (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs (cost/gemm_time.h) and attention are bounded by
+// FLOPs.
 //
 // Where the cluster has measured samples of a kernel, the roofline is corrected by them (cost/shape_correction.h), by
 // those of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) where there are any.
@@ -31,6 +30,7 @@ namespace plumb {
 struct KernelPrices {
   DeviceSpec device;
   double peak_flops_per_second = 0;
+  double wide_flops_per_second = 0;  ///< of the precision that fp8 training falls back to: bf16
   std::int64_t element_bytes = 0;
   std::int64_t gradient_bytes = 0;           ///< of one element of the accumulated gradient
   std::int64_t optimizer_traffic_bytes = 0;  ///< of one parameter's update

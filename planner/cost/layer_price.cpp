@@ -1,6 +1,11 @@
 #include "planner/cost/layer_price.h"
 
 #include <algorithm>
+#include <cassert>
+
+#include "planner/cost/framework/kernel_time.h"
+#include "planner/cost/framework/transformer_ops.h"
+#include "planner/cost/framework/vocabulary_ops.h"
 
 namespace plumb {
 namespace {
@@ -9,89 +14,69 @@ bool rebuilt_selectively(KernelKind kind) {
   return kind == KernelKind::kNormForward || kind == KernelKind::kActivationForward;
 }
 
-/// Adds collectives of the tensor group to passes.
-class TensorGroup {
- public:
-  TensorGroup(const CollectivePrices& prices, const GroupPlacement& placement)
-      : prices_(prices), placement_(placement) {}
+constexpr double kMicro = 1e-6;
 
-  void add(PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) const {
-    if (placement_.ranks == 1) return;
-    const auto index = static_cast<std::size_t>(kind);
-    pass.collective_seconds[index] += count * collective_time(prices_, placement_, kind, bytes);
-    pass.collective_bytes[index] += count * bytes;
+const GroupPlacement& placement_in(const InnerGroups& groups, Group group) {
+  if (group == Group::kContext) return groups.context;
+  return group == Group::kExpert ? groups.expert : groups.tensor;
+}
+
+/// Adds collectives of a layer's groups to passes.
+class Exchanges {
+ public:
+  Exchanges(const CollectivePrices& prices, const InnerGroups& groups) : prices_(prices), groups_(groups) {}
+
+  void add(PassPrice& pass, const Exchange& exchange, double shown = 1, Seconds fixed = Seconds{0}) const {
+    const GroupPlacement& placement = placement_in(groups_, exchange.group);
+    if (placement.ranks == 1) return;
+    const auto group = static_cast<std::size_t>(exchange.group);
+    const auto kind = static_cast<std::size_t>(exchange.kind);
+    const Seconds once = collective_time(prices_, placement, exchange.kind, exchange.bytes) + fixed;
+    pass.collective_seconds[group][kind] += exchange.count * shown * once;
+    pass.collective_bytes[group][kind] += exchange.count * exchange.bytes;
   }
 
  private:
   const CollectivePrices& prices_;
-  const GroupPlacement& placement_;
+  const InnerGroups& groups_;
 };
 
-void add_collectives(LayerPrice& price, const TensorGroup& group, const Layer& layer, const LayerWork& work,
-                     std::int64_t element_bytes) {
+void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer& layer, const LayerWork& work,
+                         std::int64_t element_bytes) {
   using enum CollectiveKind;
   const std::int64_t tokens = work.microbatch * work.sequence;
   const bool sequence_parallel = work.sequence_parallel;
+  const auto add = [&groups](PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) {
+    groups.add(pass, {Group::kTensor, kind, bytes, count});
+  };
   if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
     const std::int64_t bytes = tokens * block->hidden * element_bytes;
     for (PassPrice* pass : {&price.forward, &price.input_grad}) {
       if (sequence_parallel) {
-        group.add(*pass, kAllGather, 2, bytes);
-        group.add(*pass, kReduceScatter, 2, bytes);
+        add(*pass, kAllGather, 2, bytes);
+        add(*pass, kReduceScatter, 2, bytes);
       } else {
-        group.add(*pass, kAllReduce, 2, bytes);
+        add(*pass, kAllReduce, 2, bytes);
       }
     }
-    if (sequence_parallel) group.add(price.weight_grad, kAllGather, 2, bytes);
+    if (sequence_parallel) add(price.weight_grad, kAllGather, 2, bytes);
   } else if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
     const std::int64_t bytes = tokens * embedding->hidden * element_bytes;
-    group.add(price.forward, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
-    if (sequence_parallel) group.add(price.weight_grad, kAllGather, 1, bytes);
+    add(price.forward, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
+    if (sequence_parallel) add(price.weight_grad, kAllGather, 1, bytes);
   } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
     const std::int64_t bytes = tokens * head->hidden * element_bytes;
     constexpr std::int64_t kSinglePrecision = 4;
-    group.add(price.forward, kAllReduce, 3, tokens * kSinglePrecision);
-    group.add(price.input_grad, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
+    add(price.forward, kAllReduce, 3, tokens * kSinglePrecision);
+    add(price.input_grad, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) {
-      group.add(price.forward, kAllGather, 1, bytes);
-      group.add(price.weight_grad, kAllGather, 1, bytes);
+      add(price.forward, kAllGather, 1, bytes);
+      add(price.weight_grad, kAllGather, 1, bytes);
     }
   }
 }
 
-}  // namespace
-
-PassPrice& PassPrice::operator+=(const PassPrice& other) {
-  compute += other.compute;
-  for (std::size_t i = 0; i < kCollectiveKindCount; ++i) {
-    collective_seconds[i] += other.collective_seconds[i];
-    collective_bytes[i] += other.collective_bytes[i];
-  }
-  return *this;
-}
-
-Seconds total(const PassPrice& price) {
-  Seconds sum = price.compute;
-  for (const Seconds seconds : price.collective_seconds) sum += seconds;
-  return sum;
-}
-
-std::vector<Segment> segments_for(const PassPrice& price) {
-  std::vector<Segment> segments;
-  if (price.compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = price.compute});
-  for (std::size_t i = 0; i < kCollectiveKindCount; ++i) {
-    if (!(price.collective_seconds[i].count() > 0)) continue;
-    segments.push_back({.kind = Segment::Kind::kCollective,
-                        .seconds = price.collective_seconds[i],
-                        .group = Group::kTensor,
-                        .collective = static_cast<CollectiveKind>(i),
-                        .bytes = price.collective_bytes[i]});
-  }
-  return segments;
-}
-
-LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives,
-                       const GroupPlacement& tensor_group, const Layer& layer, const LayerWork& work) {
+LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer, const LayerWork& work) {
   LayerPrice price;
   for (const KernelCall& call : layer_kernels(layer, work, Pass::kForward)) {
     const Seconds time = kernel_time(kernels, call);
@@ -104,15 +89,124 @@ LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& coll
   for (const KernelCall& call : layer_kernels(layer, work, Pass::kWeightGrad)) {
     price.weight_grad.compute += kernel_time(kernels, call);
   }
-  add_collectives(price, TensorGroup(collectives, tensor_group), layer, work, kernels.element_bytes);
+  add_own_collectives(price, groups, layer, work, kernels.element_bytes);
   if (std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }
 
-Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, int tensor_parallel, int shards) {
+LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, const StackSpec& stack) {
+  const ElementBytes bytes{.activation = static_cast<double>(kernels.element_bytes),
+                           .gradient = static_cast<double>(kernels.gradient_bytes)};
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
+  return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
+}
+
+/// Share of a group's traffic that blocks the pass.
+double shown_share(const StackSpec& stack, Group group) {
+  if (group == Group::kTensor) return 1 - stack.tensor_hidden;
+  return group == Group::kExpert ? 1 - stack.expert_hidden : 1;
+}
+
+PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const PassOps& pass,
+                     const StackSpec& stack) {
+  PassPrice price;
+  Seconds attention{0};
+  for (const DeviceKernel& kernel : pass.kernels) {
+    const Seconds time = device_kernel_time(kernels, stack, kernel);
+    price.compute += time;
+    price.host += stack.kernel_launch;
+    if (kernel.kind != DeviceKernel::Kind::kTraffic && kernel.kind != DeviceKernel::Kind::kGemm) attention += time;
+  }
+  const Seconds fixed{stack.tensor_collective_us * kMicro};
+  for (const Exchange& exchange : pass.exchanges) {
+    const bool tensor = exchange.group == Group::kTensor;
+    groups.add(price, exchange, shown_share(stack, exchange.group), tensor ? fixed : Seconds{0});
+    price.host += exchange.count * stack.kernel_launch;
+  }
+  if (stack.context == ContextKind::kRing) {  // blocks of keys and values travel beside the attention of the last ones
+    for (Seconds& time : price.collective_seconds[static_cast<std::size_t>(Group::kContext)]) {
+      const Seconds hidden = std::min(time, attention);
+      time -= hidden;
+      attention -= hidden;
+    }
+  }
+  return price;
+}
+
+LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
+                           const LayerWork& work, const StackSpec& stack) {
+  const LayerOps ops = ops_of(kernels, layer, work, stack);
+  const auto price = [&](const PassOps& pass) { return pass_price(kernels, groups, pass, stack); };
+  LayerPrice result{.forward = price(ops.forward),
+                    .input_grad = price(ops.input_grad),
+                    .weight_grad = price(ops.weight_grad),
+                    .rebuild_selective = price(ops.rebuild_selective),
+                    .rebuild_full = price(ops.rebuild_full)};
+  if (std::holds_alternative<TransformerLayer>(layer)) {
+    // What a framework's Python launches besides the kernels listed: views that copy, casts, statistics, zeroing.
+    result.forward.host += stack.layer_launches_forward * stack.kernel_launch;
+    result.rebuild_full.host += stack.layer_launches_forward * stack.kernel_launch;
+    result.input_grad.host += stack.layer_launches_backward * stack.kernel_launch;
+  }
+  return result;
+}
+
+}  // namespace
+
+PassPrice& PassPrice::operator+=(const PassPrice& other) {
+  compute += other.compute;
+  host += other.host;
+  for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
+    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+      collective_seconds[group][kind] += other.collective_seconds[group][kind];
+      collective_bytes[group][kind] += other.collective_bytes[group][kind];
+    }
+  }
+  return *this;
+}
+
+Seconds total(const PassPrice& price) {
+  Seconds sum = price.compute;
+  for (const PassPrice::ByKind& kinds : price.collective_seconds) {
+    for (const Seconds seconds : kinds) sum += seconds;
+  }
+  return std::max(sum, price.host);
+}
+
+std::vector<Segment> segments_for(const PassPrice& price) {
+  Seconds exchanged{0};
+  for (const PassPrice::ByKind& kinds : price.collective_seconds) {
+    for (const Seconds seconds : kinds) exchanged += seconds;
+  }
+  const Seconds compute = total(price) - exchanged;
+  std::vector<Segment> segments;
+  if (compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = compute});
+  for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
+    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+      if (!(price.collective_seconds[group][kind].count() > 0)) continue;
+      segments.push_back({.kind = Segment::Kind::kCollective,
+                          .seconds = price.collective_seconds[group][kind],
+                          .group = static_cast<Group>(group),
+                          .collective = static_cast<CollectiveKind>(kind),
+                          .bytes = price.collective_bytes[group][kind]});
+    }
+  }
+  return segments;
+}
+
+LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
+                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack) {
+  const Exchanges exchanges(collectives, groups);
+  return stack ? framework_price(kernels, exchanges, layer, work, *stack) : own_price(kernels, exchanges, layer, work);
+}
+
+Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,
+                       int expert_shards) {
   Seconds time{0};
-  for (const KernelCall& call : layer_kernels(layer, {.tensor_parallel = tensor_parallel}, Pass::kOptimizer)) {
-    const std::int64_t elements = (call.shape[0] + shards - 1) / shards;
+  for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts)) {
+    const int divided = tensor.expert ? expert_shards : shards;
+    const std::int64_t elements = (element_count(tensor) + divided - 1) / divided;
     time += kernel_time(kernels, kernel_call(KernelKind::kAdamW, {elements}));
   }
   return time;

@@ -12,28 +12,35 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "planner/cost/collective_price.h"
 #include "planner/cost/kernel_price.h"
+#include "planner/spec/stack_spec.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
 
 inline constexpr int kCollectiveKindCount = 5;
+inline constexpr int kInnerGroupCount = 3;  ///< of Group: tensor, context, expert
 
 /// Compute and blocking collectives of one pass, summed.
 struct PassPrice {
   Seconds compute{0};
-  std::array<Seconds, kCollectiveKindCount> collective_seconds{};     ///< [CollectiveKind]
-  std::array<std::int64_t, kCollectiveKindCount> collective_bytes{};  ///< [CollectiveKind]
+  Seconds host{0};  ///< that the host takes to launch all of it
+  using ByKind = std::array<Seconds, kCollectiveKindCount>;
+  std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind]; what blocks
+  std::array<std::array<std::int64_t, kCollectiveKindCount>, kInnerGroupCount> collective_bytes{};
 
   PassPrice& operator+=(const PassPrice& other);
 };
 
+/// What the pass lasts: the device's compute and collectives, or the host where that is slower.
 Seconds total(const PassPrice& price);
 
-/// The compute, then one segment of the tensor group for each kind of collective; nothing for what lasts no time.
+/// The compute, then one segment for each group and kind of collective; nothing for what lasts no time. Where the host
+/// is slower than the device, compute lasts as much longer.
 std::vector<Segment> segments_for(const PassPrice& price);
 
 struct LayerPrice {
@@ -44,10 +51,23 @@ struct LayerPrice {
   PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head
 };
 
-LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives,
-                       const GroupPlacement& tensor_group, const Layer& layer, const LayerWork& work);
+/// Where the groups sit that a layer's collectives take.
+struct InnerGroups {
+  GroupPlacement tensor;
+  GroupPlacement context;
+  GroupPlacement expert;
 
-/// One optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each tensor.
-Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, int tensor_parallel, int shards);
+  friend bool operator==(const InnerGroups&, const InnerGroups&) = default;
+};
+
+/// With a stack, the kernels and collectives of that framework (framework/kernel.h); without, Plumb's own kernels, of
+/// which the collectives are those of the table above.
+LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
+                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack);
+
+/// One optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each tensor, and 1 /
+/// `expert_shards` of the routed experts'.
+Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,
+                       int expert_shards);
 
 }  // namespace plumb

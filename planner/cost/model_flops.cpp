@@ -5,10 +5,9 @@
 namespace plumb {
 
 double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training) {
-  double parameters = 0;
-  for (const Layer& layer : model_layers(model)) {
-    if (!std::holds_alternative<EmbeddingLayer>(layer)) parameters += static_cast<double>(parameter_count(layer));
-  }
+  // A tied table is not counted in active_parameter_count() as the head, but takes part as one.
+  const std::int64_t tables = (model.tied_embeddings ? 0 : model.vocab * model.hidden) + model.positions * model.hidden;
+  const auto parameters = static_cast<double>(active_parameter_count(model) - tables);
   const std::int64_t seen = model.window > 0 ? std::min(model.window, training.sequence) : training.sequence;
   const auto attention = static_cast<double>(model.layers * model.heads * model.head_size * seen);
   return static_cast<double>(tokens_per_step(training)) * (6 * parameters + 12 * attention);

@@ -4,8 +4,8 @@
 //
 // FLOPs of a token = 6 N + 12 L a d s (Chowdhery et al. 2022, appendix B; Narayanan et al. 2021, eq. 3 is the same
 // sum): N are the parameters that take part in a product, that is all but the token and position tables (a tied table
-// counts once, as the head); L layers of a heads of size d over sequences of s tokens, the causal half not deducted, a
-// sliding window counted as s = min(s, window).
+// counts once, as the head), and of routed experts those that a token passes; L layers of a heads of size d over
+// sequences of s tokens, the causal half not deducted, a sliding window counted as s = min(s, window).
 
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"

@@ -66,7 +66,9 @@ LayerWork work_of(const TrainingSpec& training, const Layout& layout) {
   return {.microbatch = layout.microbatch,
           .sequence = training.sequence,
           .tensor_parallel = layout.tensor,
-          .sequence_parallel = layout.sequence_parallel};
+          .sequence_parallel = layout.sequence_parallel,
+          .context_parallel = layout.context,
+          .experts = {.parallel = layout.expert, .tensor = layout.expert_tensor}};
 }
 
 StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const Layout& layout,

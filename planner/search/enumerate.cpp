@@ -61,9 +61,16 @@ class Enumerator {
   Enumeration run() {
     for (const int tensor : fixed_or(request_.tensor, divisors(devices_))) {
       for (const int pipeline : fixed_or(request_.pipeline, divisors(devices_))) {
-        if (!request_.data && devices_ % (std::int64_t{tensor} * pipeline) != 0) continue;
-        const int data = request_.data.value_or(static_cast<int>(devices_ / (std::int64_t{tensor} * pipeline)));
-        degrees({.data = data, .tensor = tensor, .pipeline = pipeline});
+        const int context = request_.context.value_or(1);
+        const std::int64_t others = std::int64_t{tensor} * pipeline * context;
+        if (!request_.data && devices_ % others != 0) continue;
+        const int data = request_.data.value_or(static_cast<int>(devices_ / others));
+        Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
+        for (const int expert : expert_choices(layout)) {
+          layout.expert = expert;
+          layout.expert_tensor = request_.expert_tensor.value_or(1);
+          degrees(layout);
+        }
       }
     }
     if (result_.layouts.empty() && result_.conflicts.empty()) {
@@ -73,15 +80,32 @@ class Enumerator {
   }
 
  private:
+  /// All degrees that divide the experts and the ranks of a stage; 1 where there are none.
+  std::vector<int> expert_choices(const Layout& layout) const {
+    if (request_.expert) return {*request_.expert};
+    if (model_.experts == 0) return {1};
+    std::vector<int> choices;
+    for (const int expert : divisors(static_cast<int>(model_.experts))) {
+      if (layout.data * layout.context * layout.tensor % expert == 0) choices.push_back(expert);
+    }
+    return choices;
+  }
+
   /// What the degrees alone rule out is said once; the rest of the keys follow.
   void degrees(Layout layout) {
     const bool data_follows = !request_.data;
-    if (!data_follows && std::int64_t{layout.data} * layout.tensor * layout.pipeline != devices_ &&
+    if (!data_follows && std::int64_t{layout.data} * layout.tensor * layout.pipeline * layout.context != devices_ &&
         (!request_.tensor || !request_.pipeline)) {
       return;  // another choice of the open degrees makes the product
     }
     if (auto reason = layout_conflict(model_, whole_batch(layout), devices_, layout)) {
-      conflict({.data = layout.data, .tensor = layout.tensor, .pipeline = layout.pipeline}, std::move(*reason));
+      conflict({.data = layout.data,
+                .tensor = layout.tensor,
+                .pipeline = layout.pipeline,
+                .context = layout.context,
+                .expert = layout.expert,
+                .expert_tensor = layout.expert_tensor},
+               std::move(*reason));
       return;
     }
     if (training_.global_batch % layout.data != 0) {

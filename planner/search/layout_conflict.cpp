@@ -41,15 +41,59 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
   return std::nullopt;
 }
 
+std::optional<std::string> context_conflict(const TrainingSpec& training, const Layout& layout) {
+  if (layout.context == 1) return std::nullopt;
+  if (!training.stack) {
+    return fmt::format(
+        "cp={}: Plumb's own executor does not divide sequences: leave cp out, or name a framework's stack",
+        layout.context);
+  }
+  if (training.sequence % layout.context != 0) {
+    return fmt::format("cp={} does not divide the {} tokens of a sequence: give a divisor of {}", layout.context,
+                       training.sequence, training.sequence);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> expert_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
+  if (!training.stack && (model.experts > 0 || model.kv_rank > 0 || model.dropout > 0)) {
+    return fmt::format("{} has {}, which Plumb's own executor does not run: name a framework's stack", model.name,
+                       model.experts > 0   ? "experts"
+                       : model.kv_rank > 0 ? "latent attention"
+                                           : "dropout");
+  }
+  if (layout.expert == 1 && layout.expert_tensor == 1) return std::nullopt;
+  if (model.experts == 0) {
+    return fmt::format("ep={} with etp={} divides experts, and {} has none: leave both out", layout.expert,
+                       layout.expert_tensor, model.name);
+  }
+  if (model.experts % layout.expert != 0) {
+    return fmt::format("ep={} does not divide the {} experts: give a divisor of {}", layout.expert, model.experts,
+                       model.experts);
+  }
+  const std::int64_t ranks = std::int64_t{layout.data} * layout.context * layout.tensor;
+  const std::int64_t held = std::int64_t{layout.expert} * layout.expert_tensor;
+  if (ranks % held != 0) {
+    return fmt::format(
+        "ep={} times etp={} is {}, which does not divide the {} ranks of a stage (dp x cp x tp): give a "
+        "divisor of {}",
+        layout.expert, layout.expert_tensor, held, ranks, ranks);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
                                            const Layout& layout) {
-  const std::int64_t degrees = std::int64_t{layout.data} * layout.tensor * layout.pipeline;
+  const std::int64_t degrees = std::int64_t{layout.data} * layout.tensor * layout.pipeline * layout.context;
   if (degrees != devices) {
-    return fmt::format("dp={} times tp={} times pp={} is {}, not the {} devices: let the product be {}", layout.data,
-                       layout.tensor, layout.pipeline, degrees, devices, devices);
+    const std::string context = layout.context > 1 ? fmt::format(" times cp={}", layout.context) : "";
+    return fmt::format("dp={} times tp={} times pp={}{} is {}, not the {} devices: let the product be {}", layout.data,
+                       layout.tensor, layout.pipeline, context, degrees, devices, devices);
   }
+  if (auto conflict = context_conflict(training, layout)) return conflict;
+  if (auto conflict = expert_conflict(model, training, layout)) return conflict;
   if (auto conflict = tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
   if (layout.bucket_mib > 0 && layout.zero >= 2) {

@@ -55,8 +55,8 @@ Schedule order_of(const TrainingSpec& training, const Layout& layout) {
 }
 
 Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets, Receives receives) {
-  return lower(order,
-               {.data = {.enabled = layout.data > 1, .zero = layout.zero, .buckets = buckets}, .receives = receives});
+  return lower(order, {.data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero, .buckets = buckets},
+                       .receives = receives});
 }
 
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
@@ -66,7 +66,7 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
   const CostTable& costs = result.priced.costs;
   NetworkSpec shared;
   if (network) {
-    shared = cluster_network(pricing.cluster(), grid_of(layout), result.lowered, costs, *network);
+    shared = cluster_network(pricing.cluster(), replica_grid_of(layout), result.lowered, costs, *network);
     if (const std::string why = why_private(result, shared, *network); !why.empty()) {
       result.priced.notes.push_back(why);
       shared = {};

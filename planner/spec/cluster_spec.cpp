@@ -23,7 +23,8 @@ constexpr double kMicro = 1e-6;
 /// Lengths of the kernels' shapes as kernels/layer.h lists them, by KernelKind.
 constexpr std::size_t kShapeLengths[kKernelKindCount] = {5, 6, 6, 3, 3, 3, 3, 2, 2, 3, 2, 3, 3, 2, 1};
 
-constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kBf16, Precision::kFp16};
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16,
+                                     Precision::kFp8};
 
 std::int64_t bytes_of_gib(StrictObject& object, std::string_view key, double gib) {
   constexpr double kLargestGib = 1e9;
@@ -48,6 +49,20 @@ int count_or(StrictObject& object, std::string_view key, int fallback) {
   return static_cast<int>(count);
 }
 
+std::map<std::string, AttentionRate> read_attention(StrictObject object) {
+  std::map<std::string, AttentionRate> rates;
+  for (int kernel = 0; kernel < kAttentionKernelCount; ++kernel) {
+    const std::string name(attention_kernel_name(static_cast<AttentionKernel>(kernel)));
+    if (!object.has(name)) continue;
+    StrictObject rate = object.object(name);
+    rates[name] = {.forward = rate.fraction("forward"), .backward = rate.fraction("backward")};
+    if (rate.has("half_sequence")) rates[name].half_sequence = rate.non_negative_number("half_sequence");
+    rate.finish();
+  }
+  object.finish();
+  return rates;
+}
+
 DeviceSpec read_device(StrictObject object) {
   DeviceSpec device;
   device.name = object.text("name");
@@ -58,7 +73,7 @@ DeviceSpec read_device(StrictObject object) {
   }
   peaks.finish();
   if (device.peak_flops_per_second.empty()) {
-    object.fail("peak_tflops", "no precision is given: add the peak of at least one of fp32, bf16, fp16");
+    object.fail("peak_tflops", "no precision is given: add the peak of at least one of fp32, tf32, bf16, fp16, fp8");
   }
   device.memory_bytes = bytes_of_gib(object, "memory_gib", object.positive_number("memory_gib"));
   if (object.has("reserved_gib")) {
@@ -70,9 +85,15 @@ DeviceSpec read_device(StrictObject object) {
   device.memory_bytes_per_second = object.positive_number("memory_bandwidth_gb_per_s") * kGiga;
   device.gemm_efficiency = object.fraction("gemm_efficiency");
   device.attention_efficiency = object.fraction("attention_efficiency");
+  if (object.has("attention")) device.attention = read_attention(object.object("attention"));
   device.memory_efficiency = object.fraction("memory_efficiency");
   if (object.has("kernel_fixed_us"))
     device.kernel_fixed = Seconds{object.non_negative_number("kernel_fixed_us") * kMicro};
+  device.gemm_fixed = device.kernel_fixed;
+  if (object.has("gemm_fixed_us")) device.gemm_fixed = Seconds{object.non_negative_number("gemm_fixed_us") * kMicro};
+  if (object.has("wave_fixed_us")) device.wave_fixed = Seconds{object.non_negative_number("wave_fixed_us") * kMicro};
+  if (object.has("misaligned_by_4")) device.misaligned_by_4 = object.positive_number("misaligned_by_4");
+  if (object.has("misaligned_by_2")) device.misaligned_by_2 = object.positive_number("misaligned_by_2");
   device.compute_units = count_or(object, "compute_units", 1);
   device.gemm_tile = count_or(object, "gemm_tile", 1);
   if (object.has("collective_slowdown")) device.collective_slowdown = object.non_negative_number("collective_slowdown");
@@ -145,8 +166,20 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("memory_bandwidth_gb_per_s", device.memory_bytes_per_second / kGiga);
   put("gemm_efficiency", device.gemm_efficiency);
   put("attention_efficiency", device.attention_efficiency);
+  for (const auto& [kernel, rate] : device.attention) {
+    const auto figure = [&](const std::string& key, double value) {
+      json["attention"][kernel][key] = number(cluster, "device.attention." + kernel + "." + key, value);
+    };
+    figure("forward", rate.forward);
+    figure("backward", rate.backward);
+    figure("half_sequence", rate.half_sequence);
+  }
   put("memory_efficiency", device.memory_efficiency);
   put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);
+  put("gemm_fixed_us", device.gemm_fixed.count() / kMicro);
+  put("wave_fixed_us", device.wave_fixed.count() / kMicro);
+  if (device.misaligned_by_4 != 1) put("misaligned_by_4", device.misaligned_by_4);
+  if (device.misaligned_by_2 != 1) put("misaligned_by_2", device.misaligned_by_2);
   json["compute_units"] = integer(cluster, "device.compute_units", device.compute_units);
   json["gemm_tile"] = integer(cluster, "device.gemm_tile", device.gemm_tile);
   if (device.collective_slowdown > 0) put("collective_slowdown", device.collective_slowdown);

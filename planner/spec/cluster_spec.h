@@ -23,19 +23,33 @@
 
 namespace plumb {
 
+/// What a fused attention kernel reaches of the peak on sequences of s tokens: efficiency * s / (s + half_sequence).
+struct AttentionRate {
+  double forward = 1;
+  double backward = 1;
+  double half_sequence = 0;  ///< tokens
+
+  friend bool operator==(const AttentionRate&, const AttentionRate&) = default;
+};
+
 struct DeviceSpec {
   std::string name;
   std::map<Precision, double> peak_flops_per_second;  ///< dense; a precision that is not there cannot be trained in
   std::int64_t memory_bytes = 0;
-  std::int64_t reserved_bytes = 0;     ///< what driver and runtime take before the first tensor
-  double memory_bytes_per_second = 0;  ///< read and written together
-  double gemm_efficiency = 1;          ///< of the peak, in a GEMM that fills the device
-  double attention_efficiency = 1;     ///< of the peak, in fused attention (computed half counted)
-  double memory_efficiency = 1;        ///< of the memory bandwidth, in a memory-bound kernel
-  Seconds kernel_fixed{0};             ///< of every kernel, whatever its size
-  int compute_units = 1;               ///< that share a GEMM's output tiles
-  int gemm_tile = 1;                   ///< edge of an output tile in elements; 1: no quantisation
-  double collective_slowdown = 0;      ///< x: compute takes 1 + x times as long beside a collective of the device
+  std::int64_t reserved_bytes = 0;                 ///< what driver and runtime take before the first tensor
+  double memory_bytes_per_second = 0;              ///< read and written together
+  double gemm_efficiency = 1;                      ///< of the peak, in a GEMM that fills the device
+  double attention_efficiency = 1;                 ///< of the peak, in fused attention (computed half counted)
+  std::map<std::string, AttentionRate> attention;  ///< by kernel (spec/stack_spec.h); others: attention_efficiency
+  double memory_efficiency = 1;                    ///< of the memory bandwidth, in a memory-bound kernel
+  Seconds kernel_fixed{0};                         ///< of every kernel, whatever its size
+  Seconds gemm_fixed{0};                           ///< of a GEMM, in the place of kernel_fixed
+  Seconds wave_fixed{0};                           ///< of each wave of output tiles
+  double misaligned_by_4 = 1;      ///< how much longer a batched product takes whose rows are of 4 n elements
+  double misaligned_by_2 = 1;      ///< the same of 2 n or n elements, n odd
+  int compute_units = 1;           ///< that share a GEMM's output tiles
+  int gemm_tile = 1;               ///< edge of the middle output tile in elements; 1: no quantisation
+  double collective_slowdown = 0;  ///< x: compute takes 1 + x times as long beside a collective of the device
 
   friend bool operator==(const DeviceSpec&, const DeviceSpec&) = default;
 };
@@ -93,8 +107,9 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 
 /// JSON form, units in the keys:
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
-///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "memory_efficiency", "kernel_fixed_us",
-///    "compute_units", "gemm_tile", "collective_slowdown"},
+///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "attention": {"flash2": {"forward",
+///    "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us", "wave_fixed_us",
+///    "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
 ///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
 ///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "leaves": "rail" or "node", "nodes_per_leaf",
 ///    "oversubscription"}, "kernel_samples": [...]}

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <charconv>
 #include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -18,7 +19,6 @@ namespace plumb {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
-constexpr std::array<std::string_view, 3> kUnpricedDegrees = {"cp", "ep", "etp"};
 const std::vector<std::string> kKeys = {"dp",       "tp",    "pp",         "v",     "zero", "sp", "mbs", "recompute",
                                         "schedule", "group", "bucket_mib", "split", "cp",   "ep", "etp"};
 
@@ -58,13 +58,6 @@ std::vector<int> split_numbers(std::string_view text, char separator) {
   return split;
 }
 
-[[noreturn]] void refuse_degree(std::string_view key) {
-  throw SpecError(
-      fmt::format("layout {}: this version does not price context and expert parallelism: leave it out, or give "
-                  "{}=1",
-                  key, key));
-}
-
 Recompute recompute_from_name(std::string_view name) {
   const auto it = std::ranges::find(kRecomputeNames, name);
   if (it == kRecomputeNames.end()) {
@@ -87,6 +80,12 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.tensor = degree();
   else if (key == "pp")
     request.pipeline = degree();
+  else if (key == "cp")
+    request.context = degree();
+  else if (key == "ep")
+    request.expert = degree();
+  else if (key == "etp")
+    request.expert_tensor = degree();
   else if (key == "v")
     request.chunks = degree();
   else if (key == "zero")
@@ -105,9 +104,7 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.bucket_mib = number(key, value, 0, kLargestDegree);
   else if (key == "split")
     request.split = split_numbers(value, ':');
-  else if (std::ranges::find(kUnpricedDegrees, key) != kUnpricedDegrees.end()) {
-    if (degree() != 1) refuse_degree(key);
-  } else if (key == "offload") {
+  else if (key == "offload") {
     if (value != "none") throw SpecError("layout offload: this version does not price offloading: leave it out");
   } else {
     throw SpecError(
@@ -149,6 +146,12 @@ std::string to_text(const LayoutRequest& request) {
   add("dp", request.data);
   add("tp", request.tensor);
   add("pp", request.pipeline);
+  const auto add_degree = [&add](std::string_view key, const std::optional<int>& degree) {
+    if (degree.value_or(1) > 1) add(key, degree);
+  };
+  add_degree("cp", request.context);
+  add_degree("ep", request.expert);
+  add_degree("etp", request.expert_tensor);
   add("v", request.chunks);
   add("zero", request.zero);
   if (request.sequence_parallel) words.push_back(*request.sequence_parallel ? "sp=1" : "sp=0");
@@ -169,6 +172,9 @@ LayoutRequest request_of(const Layout& layout) {
   LayoutRequest request{.data = layout.data,
                         .tensor = layout.tensor,
                         .pipeline = layout.pipeline,
+                        .context = layout.context,
+                        .expert = layout.expert,
+                        .expert_tensor = layout.expert_tensor,
                         .chunks = layout.chunks,
                         .zero = layout.zero,
                         .sequence_parallel = layout.sequence_parallel,
@@ -186,6 +192,9 @@ Layout layout_of(const LayoutRequest& request) {
   return {.data = request.data.value_or(plain.data),
           .tensor = request.tensor.value_or(plain.tensor),
           .pipeline = request.pipeline.value_or(plain.pipeline),
+          .context = request.context.value_or(plain.context),
+          .expert = request.expert.value_or(plain.expert),
+          .expert_tensor = request.expert_tensor.value_or(plain.expert_tensor),
           .chunks = request.chunks.value_or(plain.chunks),
           .zero = request.zero.value_or(plain.zero),
           .sequence_parallel = request.sequence_parallel.value_or(plain.sequence_parallel),
@@ -198,7 +207,23 @@ Layout layout_of(const LayoutRequest& request) {
 }
 
 ProcessGrid grid_of(const Layout& layout) {
-  return {.tensor = layout.tensor, .data = layout.data, .pipeline = layout.pipeline};
+  return {.tensor = layout.tensor,
+          .context = layout.context,
+          .expert = layout.expert,
+          .data = layout.data,
+          .pipeline = layout.pipeline};
+}
+
+ProcessGrid replica_grid_of(const Layout& layout) {
+  return {.tensor = layout.tensor, .data = layout.data * layout.context, .pipeline = layout.pipeline};
+}
+
+ProcessGrid expert_grid_of(const Layout& layout) {
+  const int ranks = layout.tensor * layout.context * layout.data;
+  return {.tensor = layout.expert_tensor,
+          .context = layout.expert,
+          .data = ranks / (layout.expert_tensor * layout.expert),
+          .pipeline = layout.pipeline};
 }
 
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout) {
@@ -221,6 +246,9 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   degree("dp", request.data);
   degree("tp", request.tensor);
   degree("pp", request.pipeline);
+  degree("cp", request.context);
+  degree("ep", request.expert);
+  degree("etp", request.expert_tensor);
   degree("v", request.chunks);
   if (object.has("zero")) {
     const std::int64_t zero = object.non_negative_integer("zero");
@@ -245,9 +273,6 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
       request.split->push_back(static_cast<int>(layers));
     }
   }
-  for (const std::string_view key : kUnpricedDegrees) {
-    if (object.has(key) && object.positive_integer(key) != 1) refuse_degree(key);
-  }
   object.finish();
   return request;
 }
@@ -258,6 +283,10 @@ nlohmann::ordered_json to_json(const Layout& layout) {
                               {"zero", layout.zero},        {"sp", layout.sequence_parallel},
                               {"mbs", layout.microbatch},   {"recompute", recompute_name(layout.recompute)},
                               {"schedule", layout.schedule}};
+  for (const auto& [key, degree] :
+       {std::pair("cp", layout.context), std::pair("ep", layout.expert), std::pair("etp", layout.expert_tensor)}) {
+    if (degree > 1) json[key] = degree;
+  }
   if (layout.group > 0) json["group"] = layout.group;
   if (layout.bucket_mib > 0) json["bucket_mib"] = layout.bucket_mib;
   if (!layout.split.empty()) json["split"] = layout.split;

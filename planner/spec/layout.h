@@ -29,6 +29,9 @@ struct Layout {
   int data = 1;
   int tensor = 1;
   int pipeline = 1;
+  int context = 1;                 ///< ranks that share a sequence's tokens (spec/stack_spec.h says how)
+  int expert = 1;                  ///< ranks that share the routed experts, of the data * context ones
+  int expert_tensor = 1;           ///< ranks that share one expert
   int chunks = 1;                  ///< v, stages a pipeline rank
   int zero = 0;                    ///< ZeRO stage (Rajbhandari et al. 2020)
   bool sequence_parallel = false;  ///< Megatron's, over the tensor group
@@ -46,6 +49,9 @@ struct LayoutRequest {
   std::optional<int> data;
   std::optional<int> tensor;
   std::optional<int> pipeline;
+  std::optional<int> context;
+  std::optional<int> expert;
+  std::optional<int> expert_tensor;
   std::optional<int> chunks;
   std::optional<int> zero;
   std::optional<bool> sequence_parallel;
@@ -62,16 +68,16 @@ struct LayoutRequest {
 /// "none", "selective", "full".
 std::string_view recompute_name(Recompute recompute);
 
-/// Keys dp, tp, pp, v, zero, sp, mbs, recompute, schedule, group, bucket_mib, split (as split=8:8:10:6),
-/// comma-separated. cp, ep and etp are taken as 1. Throws SpecError naming the key: unknown (with the nearest known),
-/// twice, not a number above 0, a degree of cp, ep or etp that this version does not price, offload.
+/// Keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, schedule, group, bucket_mib, split (as split=8:8:10:6),
+/// comma-separated. Throws SpecError naming the key: unknown (with the nearest known), twice, not a number above 0,
+/// offload.
 LayoutRequest parse_layout(std::string_view text);
 
 /// "8,8,10,6" -> {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.
 std::vector<int> parse_split(std::string_view text);
 
 /// The inverse of parse_layout: "dp=2,tp=4,pp=2,v=1,zero=1,sp=1,mbs=1,recompute=none,schedule=1f1b"; of a request, what
-/// it answers.
+/// it answers. Degrees of cp, ep and etp of 1 are not named.
 std::string to_text(const Layout& layout);
 std::string to_text(const LayoutRequest& request);
 
@@ -82,6 +88,13 @@ LayoutRequest request_of(const Layout& layout);
 Layout layout_of(const LayoutRequest& request);
 
 ProcessGrid grid_of(const Layout& layout);
+
+/// The same ranks with context parallelism counted as data parallelism: both have replicas of the same weights, whose
+/// gradients are reduced together.
+ProcessGrid replica_grid_of(const Layout& layout);
+
+/// The same ranks of each stage as the routed experts see them: tensor is etp, context ep, data their replicas.
+ProcessGrid expert_grid_of(const Layout& layout);
 
 /// Micro-batches of one replica in one step. Throws SpecError if they do not divide the batch.
 std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout);

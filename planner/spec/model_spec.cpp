@@ -27,12 +27,39 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
   return object.has(key) ? width(object, key) : fallback;
 }
 
+void read_experts(StrictObject& object, ModelSpec& model) {
+  model.experts = size_of(object, "experts", 0, kLargestWidth);
+  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers"}) object.has(key);
+  if (model.experts == 0) return;
+  model.experts_per_token = width(object, "experts_per_token");
+  model.expert_ffn = width(object, "expert_ffn");
+  model.shared_ffn = object.has("shared_ffn") ? size_of(object, "shared_ffn", 0, kLargestWidth) : 0;
+  model.dense_layers = object.non_negative_integer_or("dense_layers", 0);
+  if (model.experts_per_token > model.experts) {
+    object.fail("experts_per_token", fmt::format("a token cannot pass {} of {} experts: give at most {}",
+                                                 model.experts_per_token, model.experts, model.experts));
+  }
+  if (model.dense_layers >= model.layers) {
+    object.fail("dense_layers", fmt::format("{} of {} layers leave none for the experts: give fewer",
+                                            model.dense_layers, model.layers));
+  }
+}
+
+void read_latent_attention(StrictObject& object, ModelSpec& model) {
+  model.kv_rank = object.has("kv_rank") ? size_of(object, "kv_rank", 0, kLargestWidth) : 0;
+  for (const std::string_view key : {"query_rank", "value_size"}) object.has(key);
+  if (model.kv_rank == 0) return;
+  model.query_rank = object.has("query_rank") ? size_of(object, "query_rank", 0, kLargestWidth) : 0;
+  model.value_size = width(object, "value_size");
+}
+
 }  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model) {
   std::vector<Layer> layers;
   layers.reserve(static_cast<std::size_t>(model.layers) + 2);
-  layers.emplace_back(EmbeddingLayer{.vocab = model.vocab, .hidden = model.hidden, .positions = model.positions});
+  layers.emplace_back(EmbeddingLayer{
+      .vocab = model.vocab, .hidden = model.hidden, .positions = model.positions, .dropout = model.dropout});
   const TransformerLayer block{.hidden = model.hidden,
                                .heads = model.heads,
                                .kv_heads = model.kv_heads,
@@ -47,8 +74,21 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
                                .rotary_size = model.rotary_size,
                                .rope_theta = model.rope_theta,
                                .window = model.window,
-                               .norm_epsilon = model.norm_epsilon};
-  layers.insert(layers.end(), static_cast<std::size_t>(model.layers), Layer(block));
+                               .norm_epsilon = model.norm_epsilon,
+                               .query_rank = model.query_rank,
+                               .kv_rank = model.kv_rank,
+                               .value_size = model.value_size,
+                               .dropout = model.dropout};
+  const std::int64_t dense = model.experts > 0 ? model.dense_layers : model.layers;
+  layers.insert(layers.end(), static_cast<std::size_t>(dense), Layer(block));
+  if (model.experts > 0) {
+    TransformerLayer mixture = block;
+    mixture.experts = model.experts;
+    mixture.experts_per_token = model.experts_per_token;
+    mixture.expert_ffn = model.expert_ffn;
+    mixture.shared_ffn = model.shared_ffn;
+    layers.insert(layers.end(), static_cast<std::size_t>(model.layers - dense), Layer(mixture));
+  }
   layers.emplace_back(HeadLayer{.vocab = model.vocab,
                                 .hidden = model.hidden,
                                 .norm = model.norm,
@@ -58,10 +98,17 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
 }
 
 std::int64_t model_parameter_count(const ModelSpec& model) {
-  const std::vector<Layer> layers = model_layers(model);
-  const std::int64_t tied_twice = model.tied_embeddings ? model.vocab * model.hidden : 0;
-  return parameter_count(layers.front()) + model.layers * parameter_count(layers[1]) + parameter_count(layers.back()) -
-         tied_twice;
+  std::int64_t count = model.tied_embeddings ? -model.vocab * model.hidden : 0;
+  for (const Layer& layer : model_layers(model)) count += parameter_count(layer);
+  return count;
+}
+
+std::int64_t active_parameter_count(const ModelSpec& model) {
+  std::int64_t count = model_parameter_count(model);
+  if (model.experts == 0) return count;
+  const std::int64_t routed = expert_parameter_count(model_layers(model)[static_cast<std::size_t>(model.layers)]);
+  const std::int64_t mixtures = model.layers - model.dense_layers;
+  return count - mixtures * (routed - routed / model.experts * model.experts_per_token);
 }
 
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) {
@@ -105,6 +152,10 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   if (object.has("rope_theta")) model.rope_theta = object.positive_number("rope_theta");
   model.window = object.non_negative_integer_or("window", 0);
   model.tied_embeddings = object.boolean_or("tied_embeddings", false);
+  if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
+  if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
+  if (object.has("experts")) read_experts(object, model);
+  if (object.has("kv_rank")) read_latent_attention(object, model);
   object.finish();
   return model;
 }
@@ -114,28 +165,42 @@ ModelSpec parse_model(std::string_view text, const std::string& file) {
 }
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {
-  return {{"name", model.name},
-          {"source", model.source},
-          {"layers", model.layers},
-          {"hidden", model.hidden},
-          {"heads", model.heads},
-          {"kv_heads", model.kv_heads},
-          {"head_size", model.head_size},
-          {"ffn", model.ffn},
-          {"vocab", model.vocab},
-          {"sequence", model.sequence},
-          {"positions", model.positions},
-          {"norm", model.norm == NormKind::kRmsNorm ? "rms" : "layer"},
-          {"norm_epsilon", model.norm_epsilon},
-          {"mlp", model.mlp == MlpKind::kSwiglu ? "swiglu" : "gelu"},
-          {"exact_gelu", model.exact_gelu},
-          {"qkv_bias", model.qkv_bias},
-          {"linear_bias", model.linear_bias},
-          {"parallel_residual", model.parallel_residual},
-          {"rotary_size", model.rotary_size},
-          {"rope_theta", model.rope_theta},
-          {"window", model.window},
-          {"tied_embeddings", model.tied_embeddings}};
+  nlohmann::ordered_json json{{"name", model.name},
+                              {"source", model.source},
+                              {"layers", model.layers},
+                              {"hidden", model.hidden},
+                              {"heads", model.heads},
+                              {"kv_heads", model.kv_heads},
+                              {"head_size", model.head_size},
+                              {"ffn", model.ffn},
+                              {"vocab", model.vocab},
+                              {"sequence", model.sequence},
+                              {"positions", model.positions},
+                              {"norm", model.norm == NormKind::kRmsNorm ? "rms" : "layer"},
+                              {"norm_epsilon", model.norm_epsilon},
+                              {"mlp", model.mlp == MlpKind::kSwiglu ? "swiglu" : "gelu"},
+                              {"exact_gelu", model.exact_gelu},
+                              {"qkv_bias", model.qkv_bias},
+                              {"linear_bias", model.linear_bias},
+                              {"parallel_residual", model.parallel_residual},
+                              {"rotary_size", model.rotary_size},
+                              {"rope_theta", model.rope_theta},
+                              {"window", model.window},
+                              {"tied_embeddings", model.tied_embeddings}};
+  if (model.dropout > 0) json["dropout"] = model.dropout;
+  if (model.experts > 0) {
+    json["experts"] = model.experts;
+    json["experts_per_token"] = model.experts_per_token;
+    json["expert_ffn"] = model.expert_ffn;
+    json["shared_ffn"] = model.shared_ffn;
+    json["dense_layers"] = model.dense_layers;
+  }
+  if (model.kv_rank > 0) {
+    json["kv_rank"] = model.kv_rank;
+    json["query_rank"] = model.query_rank;
+    json["value_size"] = model.value_size;
+  }
+  return json;
 }
 
 }  // namespace plumb

@@ -39,6 +39,17 @@ struct ModelSpec {
   double rope_theta = 10000.0;
   std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
   bool tied_embeddings = false;
+  double dropout = 0;  ///< of attention probabilities and residual branches; 0: none
+  // Mixture of experts (kernels/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;
+  std::int64_t expert_ffn = 0;
+  std::int64_t shared_ffn = 0;
+  std::int64_t dense_layers = 0;
+  // Multi-head latent attention (kernels/layer.h); kv_rank 0: none.
+  std::int64_t query_rank = 0;
+  std::int64_t kv_rank = 0;
+  std::int64_t value_size = 0;
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
@@ -49,11 +60,15 @@ std::vector<Layer> model_layers(const ModelSpec& model);
 /// Trained parameters; a tied table counts once.
 std::int64_t model_parameter_count(const ModelSpec& model);
 
+/// Of these, the ones that a token meets: of the routed experts only those that its router picks.
+std::int64_t active_parameter_count(const ModelSpec& model);
+
 /// JSON form: every member by its name here ("norm": "rms" or "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads`
 /// is `heads`, `head_size` is hidden / heads, and `rotary_size` is head_size unless there are learned positions; the
-/// other optional keys have the defaults above. Reading throws SpecError with the place of what is wrong: an unknown or
-/// missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size
-/// above head_size or odd.
+/// other optional keys have the defaults above; `experts` needs experts_per_token and expert_ffn, `kv_rank` a
+/// value_size. Reading throws SpecError with the place of what is wrong: an unknown or missing key, a wrong type, a
+/// size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size above head_size or odd, more
+/// experts a token than there are, more dense layers than layers.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);

@@ -1,8 +1,10 @@
 #include "planner/spec/training_spec.h"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
@@ -11,7 +13,13 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, 3> kPrecisionNames = {"fp32", "bf16", "fp16"};
+constexpr std::array<std::string_view, 5> kPrecisionNames = {"fp32", "tf32", "bf16", "fp16", "fp8"};
+constexpr std::array<std::string_view, 5> kOptimizerNames = {"adamw", "adamw-8bit", "adafactor", "lion", "sgd"};
+
+std::int64_t moment_bytes(Optimizer optimizer) {
+  constexpr std::array<std::int64_t, 5> kBytes = {8, 2, 0, 4, 4};
+  return kBytes[static_cast<std::size_t>(optimizer)];
+}
 
 std::string precision_choice(StrictObject& object, std::string_view key, std::string_view fallback) {
   if (!object.has(key)) return std::string(fallback);
@@ -25,28 +33,41 @@ std::string_view precision_name(Precision precision) {
 }
 
 std::int64_t bytes_per_element(Precision precision) {
-  return precision == Precision::kFp32 ? 4 : 2;
+  return precision == Precision::kFp32 || precision == Precision::kTf32 ? 4 : 2;
 }
 
 Precision precision_from_name(std::string_view name, std::string_view place) {
   for (std::size_t i = 0; i < kPrecisionNames.size(); ++i) {
     if (kPrecisionNames[i] == name) return static_cast<Precision>(i);
   }
-  throw SpecError(fmt::format("{}: there is no precision \"{}\": give fp32, bf16 or fp16", place, name));
+  throw SpecError(fmt::format("{}: there is no precision \"{}\": give fp32, tf32, bf16, fp16 or fp8", place, name));
+}
+
+std::string_view optimizer_name(Optimizer optimizer) {
+  return kOptimizerNames[static_cast<std::size_t>(optimizer)];
+}
+
+Optimizer optimizer_from_name(std::string_view name, std::string_view place) {
+  const auto found = std::ranges::find(kOptimizerNames, name);
+  if (found == kOptimizerNames.end()) {
+    throw SpecError(
+        fmt::format("{}: there is no optimizer \"{}\": give {}", place, name, fmt::join(kOptimizerNames, ", ")));
+  }
+  return static_cast<Optimizer>(found - kOptimizerNames.begin());
 }
 
 std::int64_t optimizer_bytes_per_parameter(const TrainingSpec& training) {
-  constexpr std::int64_t kMoments = 8;
-  constexpr std::int64_t kMasterWeight = 4;
-  return training.precision == Precision::kFp32 ? kMoments : kMoments + kMasterWeight;
+  constexpr std::int64_t kSingle = 4;
+  const std::int64_t master = bytes_per_element(training.precision) < kSingle ? kSingle : 0;
+  return moment_bytes(training.optimizer) + master;
 }
 
 std::int64_t optimizer_traffic_per_parameter(const TrainingSpec& training) {
-  constexpr std::int64_t kMomentsAndWeight = 12;
+  constexpr std::int64_t kSingle = 4;
+  const std::int64_t element = bytes_per_element(training.precision);
   const std::int64_t gradient = 2 * bytes_per_element(training.gradient_precision);
-  const std::int64_t computing_copy =
-      training.precision == Precision::kFp32 ? 0 : bytes_per_element(training.precision);
-  return gradient + 2 * kMomentsAndWeight + computing_copy;
+  const std::int64_t computing_copy = element < kSingle ? element : 0;
+  return gradient + 2 * (moment_bytes(training.optimizer) + kSingle) + computing_copy;
 }
 
 std::int64_t tokens_per_step(const TrainingSpec& training) {
@@ -63,7 +84,11 @@ TrainingSpec training_from_json(const nlohmann::json& json, const std::string& p
                         .sequence = object.positive_integer("seq")};
   training.precision = precision_from_name(precision_choice(object, "precision", "bf16"), place);
   training.gradient_precision = precision_from_name(precision_choice(object, "gradient_precision", "fp32"), place);
-  if (object.has("optimizer")) object.choice("optimizer", {"adamw"});
+  if (object.has("optimizer")) {
+    const std::string name = object.choice("optimizer", {kOptimizerNames.begin(), kOptimizerNames.end()});
+    training.optimizer = optimizer_from_name(name, place);
+  }
+  if (object.has("stack")) training.stack = stack_from_json(object.raw("stack"), place + ": stack");
   object.finish();
   return training;
 }
@@ -73,11 +98,13 @@ TrainingSpec parse_training(std::string_view text, const std::string& file) {
 }
 
 nlohmann::ordered_json to_json(const TrainingSpec& training) {
-  return {{"global_batch", training.global_batch},
-          {"seq", training.sequence},
-          {"precision", precision_name(training.precision)},
-          {"gradient_precision", precision_name(training.gradient_precision)},
-          {"optimizer", "adamw"}};
+  nlohmann::ordered_json json{{"global_batch", training.global_batch},
+                              {"seq", training.sequence},
+                              {"precision", precision_name(training.precision)},
+                              {"gradient_precision", precision_name(training.gradient_precision)},
+                              {"optimizer", optimizer_name(training.optimizer)}};
+  if (training.stack) json["stack"] = to_json(*training.stack);
+  return json;
 }
 
 }  // namespace plumb

@@ -13,7 +13,10 @@
 namespace plumb {
 namespace {
 
-const std::vector<LayerGradient> kLayers = {{10, Seconds{4}}, {20, Seconds{2}}, {30, Seconds{1}}};
+/// 10, 20 and 30 parameters, the middle ones of experts; 4 s, 2 s and 1 s.
+const std::vector<LayerGradient> kLayers = {{10, 0, Seconds{4}}, {0, 20, Seconds{2}}, {30, 0, Seconds{1}}};
+
+using Buckets = std::vector<GradientBucket>;
 
 Predicted predicted(Layout layout) {
   const ModelSpec model = preset_model("llama-3-8b");
@@ -31,20 +34,22 @@ Layout small_layout(std::int64_t bucket_mib) {
 
 TEST_SUITE("gradient_buckets") {
   TEST_CASE("buckets fill from the last layer on, and each is complete when its last layer is") {
-    const GradientBuckets buckets = gradient_buckets(kLayers, 30);
-    CHECK(buckets.parameters == std::vector<std::int64_t>{30, 30});
-    CHECK(buckets.offsets == std::vector<Seconds>{Seconds{1}, Seconds{7}});
+    CHECK(gradient_buckets(kLayers, 30, Seconds{7}) == Buckets{{30, 0, Seconds{1}}, {10, 20, Seconds{7}}});
   }
 
   TEST_CASE("a layer larger than a bucket is one bucket, and one that holds all is complete at the end") {
-    CHECK(gradient_buckets(kLayers, 1).parameters == std::vector<std::int64_t>{30, 20, 10});
-    CHECK(gradient_buckets(kLayers, 1000).parameters == std::vector<std::int64_t>{60});
-    CHECK(gradient_buckets(kLayers, 1000).offsets == std::vector<Seconds>{Seconds{7}});
+    CHECK(gradient_buckets(kLayers, 1, Seconds{7}) ==
+          Buckets{{30, 0, Seconds{1}}, {0, 20, Seconds{3}}, {10, 0, Seconds{7}}});
+    CHECK(gradient_buckets(kLayers, 1000, Seconds{7}) == Buckets{{40, 20, Seconds{7}}});
+  }
+
+  TEST_CASE("the layers' shares are stretched to what the stage's backward lasts") {
+    CHECK(gradient_buckets(kLayers, 30, Seconds{14}) == Buckets{{30, 0, Seconds{2}}, {10, 20, Seconds{14}}});
   }
 
   TEST_CASE("buckets without size or without layers are refused") {
-    CHECK_THROWS_AS(gradient_buckets(kLayers, 0), SpecError);
-    CHECK_THROWS_AS(gradient_buckets({}, 1), SpecError);
+    CHECK_THROWS_AS(gradient_buckets(kLayers, 0, Seconds{7}), SpecError);
+    CHECK_THROWS_AS(gradient_buckets({}, 1, Seconds{7}), SpecError);
   }
 
   TEST_CASE("a layout with buckets reduces the same bytes inside the last backward, and its step is shorter") {

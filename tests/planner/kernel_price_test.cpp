@@ -54,10 +54,27 @@ TEST_CASE("a GEMM pays for whole tiles and whole waves") {
   cluster.device.gemm_tile = 128;
   cluster.device.compute_units = 100;
   const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
-  const double tile_seconds = 2.0 * 128 * 128 * 8192 / 1e12;  // one unit has 1 TFLOP/s
-  CHECK(kernel_time(prices, gemm(1280, 1280, 8192)).count() == doctest::Approx(tile_seconds));  // 100 tiles: one wave
-  CHECK(kernel_time(prices, gemm(1281, 1280, 8192)).count() == doctest::Approx(2 * tile_seconds));  // 110: two
-  CHECK(kernel_time(prices, gemm(1153, 1153, 8192)).count() == doctest::Approx(tile_seconds));      // ragged, 100
+  const double middle = 2.0 * 128 * 128 * 8192 / 1e12 / .95;  // seconds of a 128 x 128 tile; a unit has 1 TFLOP/s
+  const double large = 2.0 * 256 * 128 * 8192 / 1e12;
+  const auto time = [&](std::int64_t m, std::int64_t n) { return kernel_time(prices, gemm(m, n, 8192)).count(); };
+  CHECK(time(1280, 1280) == doctest::Approx(middle));       // 100 middle tiles: one wave
+  CHECK(time(1153, 1153) == doctest::Approx(middle));       // ragged, 100 all the same
+  CHECK(time(2560, 1280) == doctest::Approx(large));        // 100 large tiles
+  CHECK(time(25600, 1281) == doctest::Approx(11 * large));  // 1100 large tiles: eleven waves
+  cluster.device.wave_fixed = Seconds{1e-3};
+  CHECK(kernel_time(kernel_prices(cluster, kBf16Training, 1), gemm(25600, 1281, 8192)).count() ==
+        doctest::Approx(11 * (large + 1e-3)));
+}
+
+TEST_CASE("few tiles with a long sum are divided along it") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.gemm_tile = 128;
+  cluster.device.compute_units = 100;
+  const KernelPrices prices = kernel_prices(cluster, kBf16Training, 1);
+  const double whole = 2.0 * 128 * 128 * 65536 / 1e12 / .95;  // one middle tile, the other units idle
+  const double parts = whole / 8 + 8 * 8 * 128 * 128 / 1e12;  // eight parts of K, their fp32 sums in memory
+  CHECK(kernel_time(prices, gemm(128, 128, 65536)).count() <= parts);
+  CHECK(kernel_time(prices, gemm(128, 128, 65536)).count() < whole / 4);
 }
 
 TEST_CASE("weight gradients accumulate in their own precision, and AdamW moves its own bytes") {

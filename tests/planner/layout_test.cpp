@@ -25,7 +25,7 @@ TEST_CASE("a layout's text answers what it names and leaves the rest open") {
                                  .group = 4,
                                  .split = std::vector{8, 8, 10, 6}});
   CHECK(parse_layout("") == LayoutRequest{});
-  CHECK(parse_layout("cp=1,ep=1,etp=1") == LayoutRequest{});
+  CHECK(parse_layout("cp=2,ep=4,etp=1") == LayoutRequest{.context = 2, .expert = 4, .expert_tensor = 1});
   CHECK(parse_split("8,8,10,6") == std::vector{8, 8, 10, 6});
 }
 
@@ -33,6 +33,9 @@ TEST_CASE("a layout survives its text and its JSON form") {
   const Layout layout{.data = 2,
                       .tensor = 4,
                       .pipeline = 2,
+                      .context = 2,
+                      .expert = 4,
+                      .expert_tensor = 2,
                       .chunks = 3,
                       .zero = 2,
                       .sequence_parallel = true,
@@ -54,7 +57,7 @@ TEST_CASE("a bad layout is refused with key and remedy") {
   refused("tpp=2", "tpp", "\"tp\"");
   refused("tp", "tp", "KEY=VALUE");
   refused("tp=2,tp=2", "tp", "twice");
-  for (const char* key : {"dp", "tp", "pp", "v", "mbs"}) {
+  for (const char* key : {"dp", "tp", "pp", "cp", "ep", "etp", "v", "mbs"}) {
     for (const char* value : {"0", "-1", "x", "", "2x", "1.5"}) {
       refused((std::string(key) + "=" + value).c_str(), key, "whole number");
     }
@@ -63,12 +66,11 @@ TEST_CASE("a bad layout is refused with key and remedy") {
   refused("sp=2", "sp", "1");
   refused("recompute=some", "recompute", "selective");
   refused("split=8:0", "split", "whole number");
-  for (const char* key : {"cp", "ep", "etp"}) refused((std::string(key) + "=2").c_str(), key, "does not price");
   refused("offload=cpu", "offload", "does not price");
   check_refused<SpecError>([] { layout_from_json({{"tpp", 2}}, "plan.json: layout"); }, "plan.json", "tp");
   check_refused<SpecError>([] { layout_from_json({{"zero", 4}}, "plan.json: layout"); }, "zero", "3");
   check_refused<SpecError>([] { layout_from_json({{"dp", 5e9}}, "plan.json: layout"); }, "dp", "at most");
-  check_refused<SpecError>([] { layout_from_json({{"cp", 2}}, "plan.json: layout"); }, "cp", "does not price");
+  check_refused<SpecError>([] { layout_from_json({{"cp", 0}}, "plan.json: layout"); }, "cp", "1 or more");
 }
 
 TEST_CASE("a layout that cannot exist says why and what would") {

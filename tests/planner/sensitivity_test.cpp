@@ -62,6 +62,8 @@ const std::map<std::string, Row> kRows = {
     {"cluster.device.attention_efficiency", {.moves = Moves::kDown, .value = 0.9}},
     {"cluster.device.memory_efficiency", {.moves = Moves::kDown, .value = 0.9}},
     {"cluster.device.kernel_fixed_us", {.value = 20}},
+    {"cluster.device.gemm_fixed_us", {.value = 20}},
+    {"cluster.device.wave_fixed_us", {.value = 20}},
     {"cluster.device.compute_units", {.value = 150}},  // 128 tiles leave more units of 150 idle than of 132
     {"cluster.device.gemm_tile", {.value = 256}},
     {"cluster.node.devices", {.value = 2}},  // tensor groups cross nodes

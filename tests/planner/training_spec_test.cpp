@@ -41,7 +41,9 @@ TEST_CASE("a bad training file is refused with place and remedy") {
   refused(R"({"global_batch": 2, "seq": 1e12})", "at most");
   refused(R"({"global_batch": 2, "seq": 2, "precison": "bf16"})", "precision");
   refused(R"({"global_batch": 2, "seq": 2, "precision": "int8"})", "fp16");
-  refused(R"({"global_batch": 2, "seq": 2, "optimizer": "lion"})", "adamw");
+  refused(R"({"global_batch": 2, "seq": 2, "optimizer": "adam"})", "adamw");
+  refused(R"({"global_batch": 2, "seq": 2, "stack": {"name": "x", "tensor_hidden": 1.5}})", "tensor_hidden");
+  refused(R"({"global_batch": 2, "seq": 2, "stack": {"name": "x", "atention": "flash2"}})", "attention");
   refused(R"({"global_batch": 2, "se)", "line 1");
 }
 

@@ -86,4 +86,23 @@ int clusters_verb(const PresetArguments& arguments) {
   return kDone;
 }
 
+int stacks_verb(const PresetArguments& arguments) {
+  if (!arguments.name.empty()) {
+    print_answer(to_json(stack_input(arguments.name)).dump(2) + "\n");
+    return kDone;
+  }
+  ordered_json list = ordered_json::array();
+  TextTable table{.head = {"stack", "attention", "what it is"}};
+  for_each_preset(Preset::Kind::kStack, [&](const Preset& preset) {
+    const StackSpec stack = parse_stack(preset.text, std::string(preset.name));
+    list.push_back(to_json(stack));
+    table.rows.push_back({std::string(preset.name), std::string(attention_kernel_name(stack.attention)), stack.note});
+  });
+  print_answer(arguments.json ? ordered_json{{"stacks", list}}.dump(2) + "\n"
+                              : to_text(table) +
+                                    "\nA file works as well: `plumb stacks NAME` shows one with the source of every "
+                                    "figure.\n");
+  return kDone;
+}
+
 }  // namespace plumb

@@ -18,6 +18,7 @@ struct PresetArguments {
 };
 int models_verb(const PresetArguments& arguments);
 int clusters_verb(const PresetArguments& arguments);
+int stacks_verb(const PresetArguments& arguments);
 
 /// What is asked of a planner: model and cluster by preset or file, the training, and what of the layout is fixed.
 struct QuestionArguments {
@@ -26,6 +27,8 @@ struct QuestionArguments {
   std::int64_t global_batch = 0;
   std::int64_t sequence = 0;  ///< 0: the model's own
   std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else
+  std::string stack;          ///< a preset or a file; empty: Plumb's own executor
+  std::string optimizer;      ///< empty: adamw
   std::string layout;         ///< dp=2,tp=4,...
   std::string split;          ///< 8,8,10,6
 };

@@ -1,0 +1,27 @@
+#pragma once
+// The bytes that one stage holds on its rank in a training framework (schedules/cost_table.h says when each is held).
+//
+// Activations of a transformer layer, T tokens, 16 bit, residual tensors divided by t with sequence parallelism
+// (Korthikanti et al. 2022, section 4, by op):
+//   inputs and outputs of both norms 8 T h; queries, keys and values; unfused attention: probabilities 2 a T s / t and
+//   with dropout its mask and its result, 3 a T s / t; input of the projection; input of the activation; input of the
+//   down projection; with dropout a mask of 1 byte for each branch, 2 T h
+// Mixtures of experts keep the copies of tokens that their experts compute, up to the down projection's input, and what
+// the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities.
+// Model state: weights, gradients, optimizer (spec/training_spec.h), routed experts over their own replicas.
+// At the loss the stack's `logit_bytes` stand for each logit.
+
+#include <vector>
+
+#include "kernels/layer.h"
+#include "planner/cost/stage_memory.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/stack_spec.h"
+#include "planner/spec/training_spec.h"
+
+namespace plumb {
+
+StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
+                             const Layout& layout, BackwardForm backward);
+
+}  // namespace plumb

@@ -1,0 +1,57 @@
+#pragma once
+// What a framework's rank does for one layer and one micro-batch: kernels with their own shapes and bytes, and the
+// collectives around them. The lists are made by framework/transformer_ops.h and framework/vocabulary_ops.h, and timed
+// by framework/kernel_time.h.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/layer.h"
+#include "planner/cost/gemm_time.h"
+#include "schedules/cost_table.h"
+
+namespace plumb {
+
+/// Kernels that are alike.
+struct DeviceKernel {
+  enum class Kind : std::uint8_t { kGemm, kAttentionForward, kAttentionBackward, kTraffic };
+  std::string_view name;
+  Kind kind = Kind::kTraffic;
+  GemmShape shape;                     ///< GEMMs only; of one kernel
+  GemmForm form = GemmForm::kForward;  ///< GEMMs only
+  std::int64_t alignment = 0;          ///< GEMMs only: elements of the shortest contiguous side; 0: aligned
+  bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
+  double flops = 0;                    ///< attention only
+  double sequence = 0;                 ///< attention only: tokens of a query's past and future
+  double bytes = 0;                    ///< that must cross memory once
+};
+
+/// A collective of one rank's group.
+struct Exchange {
+  Group group = Group::kTensor;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::int64_t bytes = 0;  ///< the whole buffer of one rank
+  int count = 1;
+};
+
+struct PassOps {
+  std::vector<DeviceKernel> kernels;
+  std::vector<Exchange> exchanges;
+};
+
+struct LayerOps {
+  PassOps forward;
+  PassOps input_grad;
+  PassOps weight_grad;
+  PassOps rebuild_selective;  ///< attention's core again (Korthikanti et al. 2022)
+  PassOps rebuild_full;       ///< a transformer layer's forward again
+};
+
+/// Bytes of one element.
+struct ElementBytes {
+  double activation = 2;
+  double gradient = 4;  ///< of the buffer in which weight gradients accumulate
+};
+
+}  // namespace plumb

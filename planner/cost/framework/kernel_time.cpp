@@ -1,0 +1,63 @@
+#include "planner/cost/framework/kernel_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+namespace plumb {
+namespace {
+
+double memory_rate(const DeviceSpec& device) {
+  return device.memory_bytes_per_second * device.memory_efficiency;
+}
+
+/// How much longer a batched product takes whose rows are not aligned to 16 bytes.
+double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
+  if (!kernel.batched || kernel.alignment % 8 == 0) return 1;
+  return kernel.alignment % 4 == 0 ? device.misaligned_by_4 : device.misaligned_by_2;
+}
+
+Seconds gemm_kernel_time(const KernelPrices& prices, const DeviceKernel& kernel) {
+  const double peak = kernel.batched ? prices.wide_flops_per_second : prices.peak_flops_per_second;
+  const Seconds modelled =
+      gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);
+  const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
+  if (by_form.empty() || kernel.batched) return modelled;
+  const auto form = static_cast<std::int64_t>(kernel.form);
+  const auto same = by_form.find(form);
+  const auto size = [](double value) { return static_cast<std::int64_t>(std::llround(std::max(1.0, value))); };
+  return modelled * correction_factor((same != by_form.end() ? same : by_form.begin())->second,
+                                      {size(kernel.shape.m), size(kernel.shape.n), size(kernel.shape.k),
+                                       size(kernel.shape.count), form});
+}
+
+Seconds attention_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
+  const DeviceSpec& device = prices.device;
+  const bool forward = kernel.kind == DeviceKernel::Kind::kAttentionForward;
+  double rate = device.attention_efficiency;
+  if (const auto known = device.attention.find(std::string(attention_kernel_name(stack.attention)));
+      known != device.attention.end()) {
+    const AttentionRate& known_rate = known->second;
+    rate = (forward ? known_rate.forward : known_rate.backward) * kernel.sequence /
+           (kernel.sequence + known_rate.half_sequence);
+  }
+  return device.kernel_fixed +
+         Seconds{std::max(kernel.flops / (prices.wide_flops_per_second * rate), kernel.bytes / memory_rate(device))};
+}
+
+}  // namespace
+
+Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
+  switch (kernel.kind) {
+    case DeviceKernel::Kind::kGemm:
+      return gemm_kernel_time(prices, kernel);
+    case DeviceKernel::Kind::kAttentionForward:
+    case DeviceKernel::Kind::kAttentionBackward:
+      return attention_kernel_time(prices, stack, kernel);
+    case DeviceKernel::Kind::kTraffic:
+      break;
+  }
+  return prices.device.kernel_fixed + Seconds{kernel.bytes * stack.memory_traffic / memory_rate(prices.device)};
+}
+
+}  // namespace plumb

@@ -1,0 +1,20 @@
+#pragma once
+// What one of a framework's kernels lasts on a device.
+//
+//   GEMM       cost/gemm_time.h, corrected by the cluster's measured shapes where there are any
+//   attention  fixed + max(flops / (peak * rate), bytes / bandwidth), rate = e s / (s + s0) of the kernel on that
+//   device others     fixed + bytes * traffic / bandwidth
+// Products of activations (unfused attention) and fused attention run in the wider precision under fp8. A batched
+// product whose head size is not a multiple of 8 elements runs without the tensor cores' wide loads
+// (DeviceSpec::misaligned).
+
+#include "planner/cost/framework/kernel.h"
+#include "planner/cost/kernel_price.h"
+#include "planner/spec/stack_spec.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel);
+
+}  // namespace plumb

@@ -1,0 +1,121 @@
+#include "planner/cost/framework/mlp_ops.h"
+
+namespace plumb {
+namespace {
+
+using enum GemmForm;
+
+/// One block of up projection, activation and down projection over `rows` tokens, `count` of them side by side.
+struct Block {
+  double rows;
+  double up;
+  double ffn;
+  double count = 1;
+};
+
+double gates(const AttentionContext& c) {
+  return c.layer.mlp == MlpKind::kSwiglu ? 2 : 1;
+}
+
+Block dense_block(const AttentionContext& c) {
+  return {.rows = c.sizes.tokens, .up = c.sizes.up, .ffn = c.sizes.ffn};
+}
+
+Block shared_block(const AttentionContext& c) {
+  const double ffn = static_cast<double>(c.layer.shared_ffn) / c.work.tensor_parallel;
+  return {.rows = c.sizes.tokens, .up = gates(c) * ffn, .ffn = ffn};
+}
+
+/// Tokens that this rank sends through the router: its share of the sequence where experts are not divided themselves.
+double routed_tokens(const AttentionContext& c) {
+  return c.work.sequence_parallel ? c.sizes.tokens / c.work.tensor_parallel : c.sizes.tokens;
+}
+
+/// Copies of tokens that one rank's experts compute.
+double expert_rows(const AttentionContext& c) {
+  return routed_tokens(c) * static_cast<double>(c.layer.experts_per_token) * c.work.experts.tensor;
+}
+
+Block expert_block(const AttentionContext& c) {
+  const double local = static_cast<double>(c.layer.experts) / c.work.experts.parallel;
+  const double ffn = static_cast<double>(c.layer.expert_ffn) / c.work.experts.tensor;
+  return {.rows = expert_rows(c) / local, .up = gates(c) * ffn, .ffn = ffn, .count = local};
+}
+
+void block_forward(const AttentionContext& c, const PassBuilder& pass, const Block& block, bool without_down) {
+  const auto h = static_cast<double>(c.layer.hidden);
+  const double output = block.rows * block.ffn * block.count * c.bytes.activation;
+  pass.gemm("up", block.rows, block.up, h, kForward, block.count);
+  if (!c.stack.fused_activation && c.layer.linear_bias) pass.traffic("bias", 2 * output);
+  pass.traffic("activation", (gates(c) + 1) * output);
+  if (!without_down) pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
+}
+
+void block_input_grad(const AttentionContext& c, const PassBuilder& pass, const Block& block) {
+  const auto h = static_cast<double>(c.layer.hidden);
+  const double output = block.rows * block.ffn * block.count * c.bytes.activation;
+  pass.gemm("down", block.rows, block.ffn, h, kInputGrad, block.count);
+  pass.traffic("activation", (2 * gates(c) + 1) * output);
+  if (c.layer.linear_bias) pass.traffic("bias gradient", gates(c) * output);
+  pass.gemm("up", block.rows, h, block.up, kInputGrad, block.count);
+}
+
+void block_weight_grad(const AttentionContext& c, const PassBuilder& pass, const Block& block) {
+  const auto h = static_cast<double>(c.layer.hidden);
+  pass.weight_gradient("down", h, block.ffn, block.rows, c.stack.fused_accumulation, block.count);
+  pass.weight_gradient("up", block.up, h, block.rows, c.stack.fused_accumulation, block.count);
+}
+
+/// Router, permutation and the exchange of tokens, one way.
+void route(const AttentionContext& c, const PassBuilder& pass, bool to_experts) {
+  const double copies = expert_rows(c) * static_cast<double>(c.layer.hidden) * c.bytes.activation;
+  if (to_experts) {
+    constexpr double kRouterPasses = 6;  // softmax, top-k, sums by expert, in fp32
+    constexpr double kSingle = 4;
+    const double scores = routed_tokens(c) * static_cast<double>(c.layer.experts);
+    pass.gemm("router", routed_tokens(c), static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden));
+    pass.traffic("router", kRouterPasses * kSingle * scores);
+  }
+  pass.traffic("permutation", 2 * copies);
+  if (c.work.experts.parallel > 1) {
+    pass.exchange(Group::kExpert, CollectiveKind::kAllToAll, copies / c.work.experts.tensor);
+    pass.traffic("permutation by expert", 2 * copies);
+  }
+}
+
+}  // namespace
+
+void mlp_forward(const AttentionContext& c, const PassBuilder& pass, bool without_down) {
+  if (c.layer.experts == 0) {
+    block_forward(c, pass, dense_block(c), without_down);
+    return;
+  }
+  route(c, pass, true);
+  block_forward(c, pass, expert_block(c), false);
+  route(c, pass, false);
+  if (c.layer.shared_ffn > 0) block_forward(c, pass, shared_block(c), false);
+}
+
+void mlp_input_grad(const AttentionContext& c, const PassBuilder& pass) {
+  if (c.layer.experts == 0) {
+    block_input_grad(c, pass, dense_block(c));
+    return;
+  }
+  if (c.layer.shared_ffn > 0) block_input_grad(c, pass, shared_block(c));
+  route(c, pass, false);
+  block_input_grad(c, pass, expert_block(c));
+  route(c, pass, true);
+}
+
+void mlp_weight_grad(const AttentionContext& c, const PassBuilder& pass) {
+  if (c.layer.experts == 0) {
+    block_weight_grad(c, pass, dense_block(c));
+    return;
+  }
+  block_weight_grad(c, pass, expert_block(c));
+  if (c.layer.shared_ffn > 0) block_weight_grad(c, pass, shared_block(c));
+  pass.weight_gradient("router", static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden),
+                       routed_tokens(c), c.stack.fused_accumulation);
+}
+
+}  // namespace plumb

@@ -1,0 +1,64 @@
+#pragma once
+// Appends kernels and collectives to a pass (framework/kernel.h), so that the lists read like the framework's code.
+
+#include <string_view>
+
+#include "planner/cost/framework/kernel.h"
+
+namespace plumb {
+
+class PassBuilder {
+ public:
+  PassBuilder(PassOps& pass, ElementBytes bytes) : pass_(pass), bytes_(bytes) {}
+
+  /// y [m,n] = x [m,k] W^T, or the input's gradient.
+  void gemm(std::string_view name, double m, double n, double k, GemmForm form = GemmForm::kForward,
+            double count = 1) const {
+    add_gemm(name, {m, n, k, count}, form, (m * k + k * n + m * n) * count * bytes_.activation);
+  }
+
+  /// dW [m,n] += dy^T x over k rows; `fused` adds to the gradient buffer itself, otherwise a kernel does behind it.
+  void weight_gradient(std::string_view name, double m, double n, double k, bool fused, double count = 1) const {
+    const double inputs = (m * k + k * n) * count * bytes_.activation;
+    const double outputs = m * n * count;
+    if (fused) {
+      add_gemm(name, {m, n, k, count}, GemmForm::kWeightGrad, inputs + 2 * outputs * bytes_.gradient);
+      return;
+    }
+    add_gemm(name, {m, n, k, count}, GemmForm::kWeightGrad, inputs + outputs * bytes_.activation);
+    traffic("gradient accumulation", outputs * (bytes_.activation + 2 * bytes_.gradient));
+  }
+
+  /// Batched product of two activations, `size` being the head's, along which they lie in memory.
+  void batched(std::string_view name, double m, double n, double k, double count, double size) const {
+    pass_.kernels.push_back({.name = name,
+                             .kind = DeviceKernel::Kind::kGemm,
+                             .shape = {m, n, k, count},
+                             .alignment = static_cast<std::int64_t>(size),
+                             .batched = true,
+                             .bytes = (m * k + k * n + m * n) * count * bytes_.activation});
+  }
+
+  void traffic(std::string_view name, double bytes) const {
+    if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes});
+  }
+
+  void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes) const {
+    pass_.kernels.push_back({.name = name, .kind = kind, .flops = flops, .sequence = sequence, .bytes = bytes});
+  }
+
+  void exchange(Group group, CollectiveKind kind, double bytes, int count = 1) const {
+    pass_.exchanges.push_back({group, kind, static_cast<std::int64_t>(bytes), count});
+  }
+
+ private:
+  void add_gemm(std::string_view name, const GemmShape& shape, GemmForm form, double bytes) const {
+    pass_.kernels.push_back(
+        {.name = name, .kind = DeviceKernel::Kind::kGemm, .shape = shape, .form = form, .bytes = bytes});
+  }
+
+  PassOps& pass_;
+  ElementBytes bytes_;
+};
+
+}  // namespace plumb

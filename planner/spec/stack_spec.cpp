@@ -1,0 +1,131 @@
+#include "planner/spec/stack_spec.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+namespace {
+
+const std::vector<std::string> kAttentionNames = {"unfused", "triton", "flash2", "flash3", "cudnn"};
+const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"};
+
+constexpr double kMicro = 1e-6;
+
+/// Every member with its key, so that reading and writing name them once. `Visitor` has one function a type.
+template <class Stack, class Visitor>
+void visit_members(Stack& stack, Visitor&& visit) {
+  visit.flag("causal_skipped", stack.causal_skipped);
+  visit.flag("fused_softmax", stack.fused_softmax);
+  visit.count("fused_softmax_rows", stack.fused_softmax_rows);
+  visit.flag("fused_bias_dropout", stack.fused_bias_dropout);
+  visit.flag("fused_activation", stack.fused_activation);
+  visit.flag("fused_norm", stack.fused_norm);
+  visit.flag("fused_cross_entropy", stack.fused_cross_entropy);
+  visit.flag("fused_accumulation", stack.fused_accumulation);
+  visit.flag("compiled", stack.compiled);
+  visit.count("vocab_multiple", stack.vocab_multiple);
+  visit.flag("early_stop", stack.early_stop);
+  visit.number("memory_traffic", stack.memory_traffic);
+  visit.share("tensor_hidden", stack.tensor_hidden);
+  visit.share("expert_hidden", stack.expert_hidden);
+  visit.share("data_hidden", stack.data_hidden);
+  visit.share("gather_hidden", stack.gather_hidden);
+  visit.flag("scattered_messages", stack.scattered_messages);
+  visit.number("tensor_collective_us", stack.tensor_collective_us);
+  visit.count("gradient_bytes", stack.gradient_bytes);
+  visit.microseconds("kernel_launch_us", stack.kernel_launch);
+  visit.count("layer_launches_forward", stack.layer_launches_forward);
+  visit.count("layer_launches_backward", stack.layer_launches_backward);
+  visit.microseconds("action_overhead_us", stack.action_overhead);
+  visit.number("logit_bytes", stack.logit_bytes);
+  visit.number("embedding_gradient_bytes", stack.embedding_gradient_bytes);
+  visit.number("context_gib", stack.context_gib);
+  visit.share("fragmentation", stack.fragmentation);
+}
+
+struct Reader {
+  StrictObject& object;
+
+  void flag(const char* key, bool& value) { value = object.boolean_or(key, value); }
+  template <class Integer>
+  void count(const char* key, Integer& value) {
+    constexpr std::int64_t kLargest = 1 << 20;
+    const std::int64_t given = object.non_negative_integer_or(key, value);
+    if (given > kLargest) object.fail(key, fmt::format("{} is out of range: give at most {}", given, kLargest));
+    value = static_cast<Integer>(given);
+  }
+  void number(const char* key, double& value) {
+    if (object.has(key)) value = object.non_negative_number(key);
+  }
+  void share(const char* key, double& value) {
+    number(key, value);
+    if (value > 1) object.fail(key, fmt::format("{} is more than all of it: give a share from 0 to 1", value));
+  }
+  void microseconds(const char* key, Seconds& value) {
+    if (object.has(key)) value = Seconds{object.non_negative_number(key) * kMicro};
+  }
+};
+
+struct Writer {
+  nlohmann::ordered_json& json;
+
+  void flag(const char* key, bool value) const { json[key] = value; }
+  void count(const char* key, std::int64_t value) const { json[key] = value; }
+  void number(const char* key, double value) const { json[key] = value; }
+  void share(const char* key, double value) const { json[key] = value; }
+  void microseconds(const char* key, Seconds value) const {
+    json[key] = std::stod(fmt::format("{:.15g}", value.count() / kMicro));
+  }
+};
+
+}  // namespace
+
+std::string_view attention_kernel_name(AttentionKernel kernel) {
+  return kAttentionNames[static_cast<std::size_t>(kernel)];
+}
+
+std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel) {
+  const std::int64_t multiple = std::max<std::int64_t>(1, stack.vocab_multiple) * tensor_parallel;
+  return (vocab + multiple - 1) / multiple * multiple;
+}
+
+StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  StackSpec stack;
+  stack.name = object.text("name");
+  stack.note = object.text_or("note", "");
+  const auto named = [&object](std::string_view key, const std::vector<std::string>& names) {
+    return std::ranges::find(names, object.choice(key, names)) - names.begin();
+  };
+  if (object.has("attention")) stack.attention = static_cast<AttentionKernel>(named("attention", kAttentionNames));
+  if (object.has("context")) stack.context = static_cast<ContextKind>(named("context", kContextNames));
+  visit_members(stack, Reader{object});
+  if (object.has("sources")) {
+    StrictObject sources = object.object("sources");
+    for (const auto& [key, value] : object.raw("sources").items()) stack.sources[key] = sources.text(key);
+  }
+  object.finish();
+  return stack;
+}
+
+StackSpec parse_stack(std::string_view text, const std::string& file) {
+  return stack_from_json(parse_json(text, file), file);
+}
+
+nlohmann::ordered_json to_json(const StackSpec& stack) {
+  nlohmann::ordered_json json{{"name", stack.name},
+                              {"note", stack.note},
+                              {"attention", attention_kernel_name(stack.attention)},
+                              {"context", kContextNames[static_cast<std::size_t>(stack.context)]}};
+  visit_members(stack, Writer{json});
+  json["sources"] = stack.sources;
+  return json;
+}
+
+}  // namespace plumb

@@ -1,0 +1,86 @@
+#pragma once
+// What a training framework does differently: which kernels it fuses, what it recomputes, hides and keeps. Data, not
+// code: a framework (or a version of it) is a JSON file under tools/specs/stacks, each figure with its source.
+//
+//   StackSpec stack = parse_stack(text_of("tools/specs/stacks/megatron-core.json"), "megatron-core.json");
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// Which kernels compute attention. Unfused: batched GEMMs around a softmax, the s x s scores in memory.
+enum class AttentionKernel : std::uint8_t { kUnfused, kTriton, kFlash2, kFlash3, kCudnn };
+
+/// How context parallelism divides a sequence: rings of keys and values (Liu et al. 2023), all-gathered keys and values
+/// (Llama team 2024), or heads by all-to-all (Jacobs et al. 2023, Ulysses).
+enum class ContextKind : std::uint8_t { kRing, kAllGather, kUlysses };
+
+struct StackSpec {
+  std::string name;
+  std::string note;
+
+  // Kernels.
+  AttentionKernel attention = AttentionKernel::kFlash2;
+  bool causal_skipped = true;       ///< the masked half of the scores is not computed
+  bool fused_softmax = true;        ///< unfused attention: scale, mask and softmax in one kernel
+  int fused_softmax_rows = 0;       ///< that kernel needs b a / t to be a multiple of this; 0: takes any
+  bool fused_bias_dropout = true;   ///< bias, dropout and residual in one kernel
+  bool fused_activation = true;     ///< bias and activation in one kernel
+  bool fused_norm = true;           ///< the residual's sum is part of the norm's kernel (forward and backward)
+  bool fused_cross_entropy = true;  ///< one pass over the logits forward, one backward; otherwise fp32 passes
+  bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
+  bool compiled = false;            ///< a compiler fuses neighbouring memory-bound kernels
+  std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
+  bool early_stop = false;          ///< recomputation ends with the last tensor that the backward needs
+  double memory_traffic = 1;        ///< bytes of memory-bound kernels over those that must cross memory
+
+  // Communication.
+  ContextKind context = ContextKind::kRing;
+  double tensor_hidden = 0;         ///< share of the tensor group's traffic that runs beside compute
+  double expert_hidden = 0;         ///< the same of the all-to-all of experts
+  double data_hidden = 0;           ///< share of the last backward beside which gradients may be reduced
+  double gather_hidden = 0;         ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
+  bool scattered_messages = true;   ///< between stages each tensor rank sends 1/t of the activation
+  double tensor_collective_us = 0;  ///< fixed device time of a collective of the tensor group besides the model's
+  std::int64_t gradient_bytes = 0;  ///< an element that is reduced; 0: as the gradient buffer
+
+  // Host.
+  Seconds kernel_launch{0};         ///< of each kernel, on the host; a pass lasts max(device, host)
+  int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
+  int layer_launches_backward = 0;  ///< the same of its backward
+  Seconds action_overhead{0};       ///< besides, of each compute action of a pipeline
+
+  // Memory, in bytes.
+  double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits
+  double embedding_gradient_bytes = 0;  ///< held for each element of the embedding's table besides its gradient buffer
+  double context_gib = 0;               ///< of driver, libraries and communicators, besides the device's own
+  double fragmentation = 0;             ///< of the tensors, reserved by the allocator without use
+
+  std::map<std::string, std::string> sources;  ///< [key]
+
+  friend bool operator==(const StackSpec&, const StackSpec&) = default;
+};
+
+/// "unfused", "triton", "flash2", "flash3", "cudnn".
+std::string_view attention_kernel_name(AttentionKernel kernel);
+inline constexpr int kAttentionKernelCount = 5;
+
+/// The vocabulary's rows with which that stack trains.
+std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
+
+/// JSON form: every member by its name here, times in microseconds ("kernel_launch_us", "action_overhead_us"), and
+/// "sources": {KEY: where its figure stands}. What is left out has the default above. Reading throws SpecError with the
+/// place: an unknown key, a wrong type, a share outside 0 to 1, a negative figure.
+StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
+StackSpec parse_stack(std::string_view text, const std::string& file);
+nlohmann::ordered_json to_json(const StackSpec& stack);
+
+}  // namespace plumb
