@@ -1,7 +1,7 @@
 #include "planner/cost/layer_price.h"
 
 #include <algorithm>
-#include <cassert>
+#include <cmath>
 
 #include "planner/cost/framework/kernel_time.h"
 #include "planner/cost/framework/transformer_ops.h"
@@ -110,12 +110,12 @@ double shown_share(const StackSpec& stack, Group group) {
 
 PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const PassOps& pass,
                      const StackSpec& stack) {
-  PassPrice price;
+  PassPrice price{.host_sharpness = stack.host_sharpness};
   Seconds attention{0};
   for (const DeviceKernel& kernel : pass.kernels) {
     const Seconds time = device_kernel_time(kernels, stack, kernel);
     price.compute += time;
-    price.host += stack.kernel_launch;
+    price.host += kernel.launches * stack.kernel_launch;
     if (kernel.kind != DeviceKernel::Kind::kTraffic && kernel.kind != DeviceKernel::Kind::kGemm) attention += time;
   }
   const Seconds fixed{stack.tensor_collective_us * kMicro};
@@ -156,6 +156,7 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
 
 PassPrice& PassPrice::operator+=(const PassPrice& other) {
   compute += other.compute;
+  host_sharpness = std::max(host_sharpness, other.host_sharpness);
   host += other.host;
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
     for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
@@ -171,7 +172,10 @@ Seconds total(const PassPrice& price) {
   for (const PassPrice::ByKind& kinds : price.collective_seconds) {
     for (const Seconds seconds : kinds) sum += seconds;
   }
-  return std::max(sum, price.host);
+  if (price.host_sharpness == 0 || price.host.count() == 0) return std::max(sum, price.host);
+  const double p = price.host_sharpness;
+  const Seconds larger = std::max(sum, price.host);
+  return larger * std::pow(1 + std::pow(std::min(sum, price.host) / larger, p), 1 / p);
 }
 
 std::vector<Segment> segments_for(const PassPrice& price) {

@@ -28,7 +28,8 @@ inline constexpr int kInnerGroupCount = 3;  ///< of Group: tensor, context, expe
 /// Compute and blocking collectives of one pass, summed.
 struct PassPrice {
   Seconds compute{0};
-  Seconds host{0};  ///< that the host takes to launch all of it
+  Seconds host{0};            ///< that the host takes to launch all of it
+  double host_sharpness = 0;  ///< spec/stack_spec.h
   using ByKind = std::array<Seconds, kCollectiveKindCount>;
   std::array<ByKind, kInnerGroupCount> collective_seconds{};  ///< [Group][CollectiveKind]; what blocks
   std::array<std::array<std::int64_t, kCollectiveKindCount>, kInnerGroupCount> collective_bytes{};

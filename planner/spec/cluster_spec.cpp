@@ -92,6 +92,7 @@ DeviceSpec read_device(StrictObject object) {
   device.gemm_fixed = device.kernel_fixed;
   if (object.has("gemm_fixed_us")) device.gemm_fixed = Seconds{object.non_negative_number("gemm_fixed_us") * kMicro};
   if (object.has("wave_fixed_us")) device.wave_fixed = Seconds{object.non_negative_number("wave_fixed_us") * kMicro};
+  if (object.has("misaligned_rows")) device.misaligned_rows = object.positive_number("misaligned_rows");
   if (object.has("misaligned_by_4")) device.misaligned_by_4 = object.positive_number("misaligned_by_4");
   if (object.has("misaligned_by_2")) device.misaligned_by_2 = object.positive_number("misaligned_by_2");
   device.compute_units = count_or(object, "compute_units", 1);
@@ -178,6 +179,7 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);
   put("gemm_fixed_us", device.gemm_fixed.count() / kMicro);
   put("wave_fixed_us", device.wave_fixed.count() / kMicro);
+  if (device.misaligned_rows != 1) put("misaligned_rows", device.misaligned_rows);
   if (device.misaligned_by_4 != 1) put("misaligned_by_4", device.misaligned_by_4);
   if (device.misaligned_by_2 != 1) put("misaligned_by_2", device.misaligned_by_2);
   json["compute_units"] = integer(cluster, "device.compute_units", device.compute_units);

@@ -45,6 +45,7 @@ struct DeviceSpec {
   Seconds kernel_fixed{0};                         ///< of every kernel, whatever its size
   Seconds gemm_fixed{0};                           ///< of a GEMM, in the place of kernel_fixed
   Seconds wave_fixed{0};                           ///< of each wave of output tiles
+  double misaligned_rows = 1;                      ///< how much longer a product takes whose rows are no 8 n elements
   double misaligned_by_4 = 1;      ///< how much longer a batched product takes whose rows are of 4 n elements
   double misaligned_by_2 = 1;      ///< the same of 2 n or n elements, n odd
   int compute_units = 1;           ///< that share a GEMM's output tiles
@@ -109,7 +110,7 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
 ///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "attention": {"flash2": {"forward",
 ///    "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us", "wave_fixed_us",
-///    "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
+///    "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
 ///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
 ///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "leaves": "rail" or "node", "nodes_per_leaf",
 ///    "oversubscription"}, "kernel_samples": [...]}

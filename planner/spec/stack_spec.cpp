@@ -40,6 +40,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("tensor_collective_us", stack.tensor_collective_us);
   visit.count("gradient_bytes", stack.gradient_bytes);
   visit.microseconds("kernel_launch_us", stack.kernel_launch);
+  visit.number("host_sharpness", stack.host_sharpness);
   visit.count("layer_launches_forward", stack.layer_launches_forward);
   visit.count("layer_launches_backward", stack.layer_launches_backward);
   visit.microseconds("action_overhead_us", stack.action_overhead);

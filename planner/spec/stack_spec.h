@@ -54,6 +54,7 @@ struct StackSpec {
 
   // Host.
   Seconds kernel_launch{0};         ///< of each kernel, on the host; a pass lasts max(device, host)
+  double host_sharpness = 0;        ///< a pass lasts the p-norm of both with this p; 0: the larger
   int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
   int layer_launches_backward = 0;  ///< the same of its backward
   Seconds action_overhead{0};       ///< besides, of each compute action of a pipeline

@@ -10,6 +10,9 @@ double score_bytes(const AttentionContext& c) {
          static_cast<double>(c.work.sequence) / c.work.context_parallel * c.bytes.activation;
 }
 
+/// Kernels of scale, mask and the way to fp32 and back, where softmax is not fused.
+constexpr int kUnfusedLaunches = 10;
+
 /// The fused softmax's kernel works on blocks of rows of batch times heads.
 bool softmax_is_fused(const AttentionContext& c) {
   if (!c.stack.fused_softmax) return false;
@@ -140,9 +143,7 @@ void attention_core_forward(const AttentionContext& c, const PassBuilder& pass) 
   const double scores = score_bytes(c);
   pass.batched("scores", s / c.work.context_parallel, s, d, batch, d);
   pass.traffic("softmax", 2 * scores);
-  if (!softmax_is_fused(c)) {  // scale, mask, and the way to fp32 and back
-    for (int kernel = 0; kernel < 3; ++kernel) pass.traffic("scale and mask", 2 * scores);
-  }
+  if (!softmax_is_fused(c)) pass.traffic("scale, mask, casts", 6 * scores, kUnfusedLaunches);
   if (c.layer.dropout > 0) pass.traffic("attention dropout", 2.5 * scores);
   pass.batched("context", s / c.work.context_parallel, d, s, batch, d);
   pass.traffic("context copied", 2 * c.sizes.value * c.sizes.tokens * c.bytes.activation);
@@ -164,9 +165,7 @@ void attention_core_backward(const AttentionContext& c, const PassBuilder& pass)
   pass.batched("gradient of values", s, d, rows, batch, d);
   if (c.layer.dropout > 0) pass.traffic("attention dropout", 2.5 * scores);
   pass.traffic("softmax", 3 * scores);
-  if (!softmax_is_fused(c)) {
-    for (int kernel = 0; kernel < 3; ++kernel) pass.traffic("scale and mask", 2 * scores);
-  }
+  if (!softmax_is_fused(c)) pass.traffic("scale, mask, casts", 6 * scores, kUnfusedLaunches);
   pass.batched("gradient of queries", rows, d, s, batch, d);
   pass.batched("gradient of keys", s, d, rows, batch, d);
 }

@@ -20,11 +20,12 @@ struct DeviceKernel {
   Kind kind = Kind::kTraffic;
   GemmShape shape;                     ///< GEMMs only; of one kernel
   GemmForm form = GemmForm::kForward;  ///< GEMMs only
-  std::int64_t alignment = 0;          ///< GEMMs only: elements of the shortest contiguous side; 0: aligned
+  std::int64_t alignment = 0;          ///< GEMMs only: elements of a row in memory; 0: aligned
   bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
   double flops = 0;                    ///< attention only
   double sequence = 0;                 ///< attention only: tokens of a query's past and future
   double bytes = 0;                    ///< that must cross memory once
+  int launches = 1;                    ///< that the host makes for it
 };
 
 /// A collective of one rank's group.

@@ -11,9 +11,10 @@ double memory_rate(const DeviceSpec& device) {
   return device.memory_bytes_per_second * device.memory_efficiency;
 }
 
-/// How much longer a batched product takes whose rows are not aligned to 16 bytes.
+/// How much longer a product takes whose rows are not aligned to 16 bytes.
 double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
-  if (!kernel.batched || kernel.alignment % 8 == 0) return 1;
+  if (kernel.alignment % 8 == 0) return 1;
+  if (!kernel.batched) return device.misaligned_rows;
   return kernel.alignment % 4 == 0 ? device.misaligned_by_4 : device.misaligned_by_2;
 }
 

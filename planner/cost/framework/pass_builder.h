@@ -17,6 +17,15 @@ class PassBuilder {
     add_gemm(name, {m, n, k, count}, form, (m * k + k * n + m * n) * count * bytes_.activation);
   }
 
+  /// The last product's rows lie `elements` apart in memory.
+  void align_last(double elements) const {
+    for (auto kernel = pass_.kernels.rbegin(); kernel != pass_.kernels.rend(); ++kernel) {
+      if (kernel->kind != DeviceKernel::Kind::kGemm) continue;
+      kernel->alignment = static_cast<std::int64_t>(elements);
+      return;
+    }
+  }
+
   /// dW [m,n] += dy^T x over k rows; `fused` adds to the gradient buffer itself, otherwise a kernel does behind it.
   void weight_gradient(std::string_view name, double m, double n, double k, bool fused, double count = 1) const {
     const double inputs = (m * k + k * n) * count * bytes_.activation;
@@ -39,8 +48,8 @@ class PassBuilder {
                              .bytes = (m * k + k * n + m * n) * count * bytes_.activation});
   }
 
-  void traffic(std::string_view name, double bytes) const {
-    if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes});
+  void traffic(std::string_view name, double bytes, int launches = 1) const {
+    if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes, .launches = launches});
   }
 
   void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes) const {
