@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/cost/model_flops.h"
+#include "planner/cost/topology_links.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
@@ -63,8 +64,11 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
                   const std::optional<NetworkOptions>& network, Receives receives) {
   Predicted result{.priced = price_layout(pricing, layout, order)};
   result.lowered = lowered_for(layout, order, result.priced.buckets, receives);
-  const CostTable& costs = result.priced.costs;
+  CostTable& costs = result.priced.costs;
   NetworkSpec shared;
+  if (network && network->topology) {
+    costs = with_topology_links(std::move(costs), *network->topology, replica_grid_of(layout), result.lowered);
+  }
   if (network) {
     shared = cluster_network(pricing.cluster(), replica_grid_of(layout), result.lowered, costs, *network);
     if (const std::string why = why_private(result, shared, *network); !why.empty()) {
