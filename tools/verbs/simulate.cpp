@@ -3,6 +3,7 @@
 
 #include "planner/cost/cluster_network.h"
 #include "planner/search/plan.h"
+#include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
@@ -32,6 +33,8 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
                          .replicas = arguments.unfolded ? Replicas::kUnfolded : Replicas::kFolded};
   for (const std::string& text : arguments.slow) options.slow.push_back(parse_slow_rank(text));
   for (const std::string& text : arguments.degrade) options.degraded.push_back(parse_degraded_links(text));
+  if (!arguments.topology.empty())
+    options.topology = parse_topology(read_text_file(arguments.topology), arguments.topology);
   return options;
 }
 
@@ -39,6 +42,9 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
 NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& arguments) {
   if (!arguments.degrade.empty()) {
     throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
+  }
+  if (!arguments.topology.empty()) {
+    throw InputError("--topology wires the ranks of a layout: give a plan, or a model and a cluster");
   }
   return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
 }
