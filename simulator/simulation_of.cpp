@@ -38,6 +38,7 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {
     RankTimeline& rank = timeline.ranks[r];
     rank.memory = std::move(memory[r].samples);
+    rank.memory_by_kind = std::move(memory[r].by_kind);
     rank.spans.reserve(schedule.ranks[r].size());
     for (const Action& action : schedule.ranks[r]) {
       rank.spans.push_back(

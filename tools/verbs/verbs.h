@@ -78,6 +78,7 @@ struct SimulateArguments {
   std::string costs;           ///< with `schedule`
   NetworkArguments network;
   std::string sends = "buffered";
+  std::string noise;  ///< cv=0.05,runs=1000,...; empty: none
   std::string trace;
   bool draw = false;
   bool json = false;
@@ -142,6 +143,9 @@ struct CalibrateArguments {
   std::string backend = "cpu";
   int ranks = 0;  ///< that work at once; 0: one a core
   double budget_s = 20;
+  std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
+  std::string base;               ///< with `from`: the cluster that they were measured on
+  std::string plan;               ///< with `from`: what the training logs ran
   std::string output;
   bool json = false;
 };
