@@ -20,6 +20,7 @@
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 #include "traces/draw.h"
+#include "traces/timeline_title.h"
 
 namespace plumb {
 namespace {
@@ -116,17 +117,17 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
     shorter.microbatches = microbatches;
     return schedule_input(shorter, costs.chunk);
   };
-  const Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
+  Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
   const Simulation simulation =
       simulate_repeating({.lowered = [&](int m) { return lowered_input(order(m), arguments.schedule); },
                           .microbatches = arguments.schedule.microbatches,
                           .period = period},
                          costs_for(costs, first_periods), options_of(arguments).sends);
+  first_periods.microbatches = arguments.schedule.microbatches;  // what the title says
   print_note(fmt::format("engine: {}; no timeline and no critical path of so long a run: ask for --trace or --draw",
                          simulation.engine));
   report(simulation, {.unit = costs.unit, .unit_given = arguments.costs.find("unit=") != std::string::npos},
-         fmt::format("{} p={} m={}", first_periods.name, first_periods.ranks.size(), arguments.schedule.microbatches),
-         arguments);
+         timeline_title(first_periods), arguments);
   return kDone;
 }
 
@@ -148,8 +149,7 @@ int simulate_schedule(const SimulateArguments& arguments) {
                               .noise = noise_of(lowered, table, 1, arguments),
                               .unit = costs.unit,
                               .unit_given = arguments.costs.find("unit=") != std::string::npos};
-  report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches),
-         arguments);
+  report(simulation, context, timeline_title(order), arguments);
   return kDone;
 }
 
