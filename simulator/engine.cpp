@@ -9,20 +9,9 @@ namespace {
 
 constexpr std::int32_t kNone = ActionTable::kNone;
 
-/// By value: std::max, which takes references, would send both through memory.
-inline SimTime later(SimTime a, SimTime b) {
-  return a < b ? b : a;
-}
-
 /// The recurrence of compiled_schedule.h.
 inline Moments advance(SimTime* registers, const Step& step, const StepCost& cost) {
-  const SimTime start = later(registers[cost.from], registers[step.input]);
-  const SimTime end = start + cost.duration;
-  registers[cost.to] = end;
-  const SimTime departure = later(end, registers[cost.channel]);
-  registers[cost.channel] = departure + cost.occupied;
-  registers[step.output] = departure + cost.delivered;
-  return {start, end, departure};
+  return run_step(registers, step, cost, start_of(registers, step, cost));
 }
 
 /// Who is to blame for each register's time.

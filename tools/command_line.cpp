@@ -131,6 +131,9 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
   add_network(verb, arguments->network);
+  verb->add_option("--noise", arguments->noise,
+                   "durations that vary, as in cv=0.05 (of each compute action; also rank_cv of a rank for a whole "
+                   "run, comm_cv of each transfer, dist=lognormal, normal or gamma, runs=1000, seed=1)");
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);
@@ -189,7 +192,8 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
 
 void add_plan_readers(CLI::App& app, Chosen& chosen) {
   const auto memory = std::make_shared<MemoryArguments>();
-  CLI::App* memory_app = add_verb(app, chosen, "memory", "where a plan's bytes go", memory, memory_verb);
+  CLI::App* memory_app =
+      add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory, memory_verb);
   memory_app->add_option("plan", memory->plan, "a plan file")->required();
   add_json(memory_app, memory->json);
 

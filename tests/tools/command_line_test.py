@@ -138,6 +138,15 @@ class Planning(CommandLineTest):
         for rank in self.json("memory", self.llama_plan())["ranks"]:
             parts = sum(rank[key] for key in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "transient_bytes_at_peak"))
             self.assertEqual(parts, rank["peak_bytes"])
+            self.assertEqual(sum(rank["bytes_by_kind"].values()), rank["peak_bytes"])
+            self.assertEqual(sum(holder["bytes"] for holder in rank["holders"]), rank["peak_bytes"])
+            at_peak = [[pair for pair in series if pair[0] <= rank["peak_at_s"]][-1:]
+                       for series in rank["bytes_over_time_by_kind"].values()]
+            self.assertEqual(sum(pair[0][1] for pair in at_peak if pair), rank["peak_bytes"])
+        simulated = self.json("simulate", self.llama_plan())
+        for rank in simulated["ranks"]:
+            self.assertEqual(rank["memory_at_peak"]["peak_bytes"], rank["peak_memory_bytes"])
+        self.assertIn("activations", self.done("memory", self.llama_plan()))
 
     def test_what_if_answers_each_question_of_the_grid(self):
         csv = self.folder / "grid.csv"
@@ -178,6 +187,28 @@ class Schedules(CommandLineTest):
         self.assertIsNone(self.json("trace", "info", trace)["ranks"][0]["peak_memory_bytes"])  # costs without bytes
         self.assertEqual(self.json("trace", "info", trace)["ranks"][3]["idle_by_cause"],
                          answer["ranks"][3]["idle_by_cause"])
+
+    def test_noise_gives_percentiles_and_the_slowdown_of_synchrony(self):
+        question = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
+        quiet = self.json(*question)
+        self.assertIsNone(quiet["noise"])
+        noise = self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"]
+        self.assertEqual(noise["step_time_without_noise_s"], quiet["step_time_s"])
+        self.assertGreater(noise["slowdown_ratio"], 1)
+        self.assertLess(noise["p50_step_time_s"], noise["p95_step_time_s"])
+        self.assertLess(noise["p95_step_time_s"], noise["p99_step_time_s"])
+        self.assertEqual(len(noise["ranks"]), 4)
+        self.assertEqual(noise, self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"])
+        exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
+        self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
+        self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
+        self.refused(1, *question, "--noise", "cv=0.1", "--slow", "rank=1:0.5", says=["--noise", "rank_cv="])
+
+    def test_a_plans_replicas_wait_for_the_slowest(self):
+        plan = self.llama_plan()
+        answer = self.json("simulate", plan, "--links", "private", "--noise", "cv=0.05,runs=50")
+        self.assertEqual(answer["noise"]["step_time_without_noise_s"], answer["step_time_s"])
+        self.assertGreater(answer["noise"]["slowdown_ratio"], 1)
 
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"
@@ -296,7 +327,7 @@ class Schedules(CommandLineTest):
         simulated = self.json("simulate", "--schedule", made, "--costs", question[-1])
         self.assertEqual(simulated["span_bubble_ratio"], found["span_bubble_ratio"])
         self.assertEqual(self.json("schedule", "search", "zb-auto", "-p", 4, "-m", 8, "--memory", 2)["gap_pct"], 0)
-        # An order of the catalogue, or of a file, is where a search begins: V-1F1B's authors reach 63 here.
+        # An order of the catalogue, or of a file, is where a search begins: V-1F1B itself takes 63 here.
         own = self.json("schedule", "search", "v-1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)

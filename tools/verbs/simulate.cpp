@@ -12,6 +12,7 @@
 #include "tools/console.h"
 #include "tools/costs_option.h"
 #include "tools/files.h"
+#include "tools/noise_option.h"
 #include "tools/plan_input.h"
 #include "tools/schedule_input.h"
 #include "tools/simulation_report.h"
@@ -54,7 +55,10 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (!arguments.trace.empty()) {
     Timeline timeline = simulation.timeline;
     if (!context.has_memory) {
-      for (RankTimeline& rank : timeline.ranks) rank.memory.clear();  // costs without bytes count chunks instead
+      for (RankTimeline& rank : timeline.ranks) {  // costs without bytes count chunks instead
+        rank.memory.clear();
+        rank.memory_by_kind = {};
+      }
     }
     write_file(arguments.trace, write_chrome_trace(timeline));
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
@@ -69,14 +73,31 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
+/// How the step varies, if that is asked for. Throws InputError beside options that noise does not know.
+std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, int replicas,
+                                    const SimulateArguments& arguments) {
+  if (arguments.noise.empty()) return {};
+  const NetworkArguments& network = arguments.network;
+  if (!network.slow.empty() || !network.degrade.empty() || network.unfolded) {
+    throw InputError(
+        "--noise draws for alike ranks, each transfer on a link of its own: leave --slow, --degrade and --unfolded "
+        "away, or take rank_cv= for ranks that differ");
+  }
+  NoiseReport report{.spec = parse_noise(arguments.noise)};
+  report.spec.replicas = replicas;
+  report.steps = simulate_noise(lowered, costs, report.spec, options_of(arguments).sends);
+  return report;
+}
+
 /// A rank's micro-batches, over all ranks, from which on a timeline is made only for --trace and --draw.
 constexpr std::int64_t kLongRun = 500'000;
 
 /// The period of a schedule that is worth no timeline unless asked for; 0 for others.
 int period_of_long_run(const SimulateArguments& arguments, const ChunkCosts& costs) {
   const ScheduleArguments& schedule = arguments.schedule;
-  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking" ||
-                              !arguments.network.slow.empty() || !arguments.network.degrade.empty();
+  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || !arguments.noise.empty() ||
+                              arguments.sends == "blocking" || !arguments.network.slow.empty() ||
+                              !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
   return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group, .costs = costs});
@@ -118,6 +139,7 @@ int simulate_schedule(const SimulateArguments& arguments) {
       simulate(lowered, table, ranks_alone(lowered, arguments.network), options_of(arguments));
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
                               .sensitivity = sensitivity_where_exact(lowered, table, simulation),
+                              .noise = noise_of(lowered, table, 1, arguments),
                               .unit = costs.unit,
                               .unit_given = arguments.costs.find("unit=") != std::string::npos};
   report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches),
@@ -140,8 +162,13 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
         .tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
         .mfu_ratio = predicted.prediction.mfu_ratio,
         .has_memory = true,
+        .memory_peaks = memory_peaks(predicted.lowered, predicted.priced.costs, predicted.simulation.timeline),
         .optimizer_steps = optimizer_steps_of(predicted.lowered),
-        .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation)};
+        .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation),
+        .noise = noise_of(predicted.lowered, predicted.priced.costs, plan.layout.data, arguments)};
+    if (context.noise && context.noise->steps.quiet_makespan != predicted.simulation.makespan) {
+      print_note("noise is drawn with each transfer on a link of its own; the step without it is told so as well");
+    }
     report(
         predicted.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),

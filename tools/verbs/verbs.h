@@ -78,6 +78,7 @@ struct SimulateArguments {
   std::string costs;           ///< with `schedule`
   NetworkArguments network;
   std::string sends = "buffered";
+  std::string noise;  ///< cv=0.05,runs=1000,...; empty: none
   std::string trace;
   bool draw = false;
   bool json = false;
