@@ -111,24 +111,31 @@ TrainingSpec training_of(const ClusterSpec& cluster, const ClusterEvidence& evid
   return training;
 }
 
-/// What the products reach of the roofline's FLOPs, of those that are bound by them and fill half of the device.
+/// The efficiency at which each product lasts as long as measured, of those that are bound by their FLOPs and fill half
+/// of the device; by bisection, as the roofline's tiles change with it.
 std::vector<double> reached(ClusterSpec cluster, const TrainingSpec& training,
                             const std::vector<KernelSample>& samples) {
+  constexpr double kLeast = 0.01, kMost = 16;
   cluster.samples.clear();
-  cluster.device.gemm_efficiency = 1;
-  const KernelPrices full = kernel_prices(cluster, training, 1);
-  cluster.device.gemm_efficiency = 0.5;
-  const KernelPrices half = kernel_prices(cluster, training, 1);
+  const auto time_at = [&](const KernelCall& call, double efficiency) {
+    cluster.device.gemm_efficiency = efficiency;
+    return roofline_time(kernel_prices(cluster, training, 1), call).count();
+  };
+  const double peak = kernel_prices(cluster, training, 1).peak_flops_per_second;
   std::vector<double> efficiencies;
   for (const KernelSample& sample : samples) {
     const KernelCall call = kernel_call(KernelKind::kGemm, sample.shape);
-    const double fixed = cluster.device.kernel_fixed.count();
-    const double at_full = roofline_time(full, call).count() - fixed;
-    const double at_half = roofline_time(half, call).count() - fixed;
-    const double measured = sample.median.count() - fixed;
-    const bool bound_by_flops = at_half > 1.999 * at_full;
-    const bool fills_device = call.flops > 0.5 * at_full * full.peak_flops_per_second;
-    if (bound_by_flops && fills_device && measured > 0) efficiencies.push_back(at_full / measured);
+    const double at_full = time_at(call, 1);
+    const double flops_seconds = time_at(call, 0.5) - at_full;
+    const bool bound_by_flops = flops_seconds > 0.5 * at_full;
+    const bool fills_device = call.flops > 0.5 * flops_seconds * peak;
+    if (!bound_by_flops || !fills_device) continue;
+    double low = kLeast, high = kMost;
+    for (int i = 0; i < 50; ++i) {
+      const double middle = (low + high) / 2;
+      (time_at(call, middle) > sample.median.count() ? low : high) = middle;
+    }
+    efficiencies.push_back(high);
   }
   return efficiencies;
 }

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,7 +9,7 @@
 #include "planner/cost/collective_price.h"
 #include "planner/cost/nccl/point_to_point.h"
 #include "planner/cost/nccl/tuning.h"
-#include "schedules/error.h"
+#include "planner/score/row_fields.h"
 
 namespace plumb {
 namespace {
@@ -21,10 +20,6 @@ constexpr std::int64_t kLargeBytes = 16 << 20;
 struct Unmapped {
   std::string reason;
 };
-
-std::string text_of(const nlohmann::json& row, const char* key) {
-  return row.contains(key) && row.at(key).is_string() ? row.at(key).get<std::string>() : "";
-}
 
 std::optional<double> number_of(const nlohmann::json& object, const char* key) {
   if (!object.is_object() || !object.contains(key) || !object.at(key).is_number()) return std::nullopt;
@@ -57,16 +52,6 @@ CollectiveKind kind_of(const std::string& text) {
   return found->second;
 }
 
-std::string preset_of(const std::string& hardware) {
-  for (const auto& [part, preset] :
-       {std::pair("B200", "b200"), std::pair("H200", "h200"), std::pair("H100", "h100"), std::pair("A100", "a100")}) {
-    const std::size_t at = hardware.find(part);
-    const bool grace = at != std::string::npos && at > 0 && hardware[at - 1] == 'G';  // GH200, GB200: other nodes
-    if (at != std::string::npos && !grace) return preset;
-  }
-  throw Unmapped{fmt::format("hardware \"{}\" is no cluster that is known to run NCCL", hardware)};
-}
-
 Seconds measured_time(const nlohmann::json& row, CollectiveKind kind, int ranks, std::int64_t bytes) {
   constexpr double kContradiction = 0.05;  // more than the rounding of the smallest printed bandwidths
   if (!row.contains("measured")) throw Unmapped{"nothing measured is printed"};
@@ -87,17 +72,18 @@ Seconds measured_time(const nlohmann::json& row, CollectiveKind kind, int ranks,
   return Seconds{seconds.front()};
 }
 
-CollectiveRow row_of(const nlohmann::json& row, const std::string& id, const std::string& file) {
-  const std::string collective = text_of(row, "collective");
-  const std::string hardware = text_of(row, "hardware");
+CollectiveRow row_of(const nlohmann::json& row, const std::string& id) {
+  const std::string collective = text_at(row, "collective");
+  const std::string hardware = text_at(row, "hardware");
   const std::int64_t bytes = count_of(row, "bytes", 1, std::int64_t{1} << 50);
   const CollectiveKind kind = kind_of(collective);
-  const std::string preset = preset_of(hardware);
+  const std::string preset = device_preset_in(hardware);
+  if (preset.empty()) throw Unmapped{fmt::format("hardware \"{}\" is no cluster that is known to run NCCL", hardware)};
   const auto ranks = static_cast<int>(count_of(row, "gpus", 2, 1 << 20));
   const auto nodes = static_cast<int>(count_of(row, "nodes", 1, ranks));
   if (ranks % nodes != 0) throw Unmapped{fmt::format("{} GPUs do not fill {} nodes evenly", ranks, nodes)};
-  const bool ring = text_of(row, "algo").starts_with("Ring") || hardware.ends_with(", ring");
-  const std::string origin = row.contains("source") ? text_of(row.at("source"), "repo") : file;
+  const bool ring = text_at(row, "algo").starts_with("Ring") || hardware.ends_with(", ring");
+  const std::string origin = text_at(row, "source.repo");
   CollectiveRow result{.id = id, .preset = preset};
   result.kind = kind;
   result.group = {.ranks = ranks, .nodes = nodes, .ranks_per_node = ranks / nodes};
@@ -157,10 +143,10 @@ CollectiveErrors errors_of(const std::vector<ScoredCollective>& rows, ErrorOf er
   for (const ScoredCollective& row : rows) {
     const std::optional<double> error = error_of(row);
     if (!error) continue;
-    all.push_back(*error);
-    if (row.row.bytes >= kLargeBytes) large.push_back(*error);
+    all.push_back(100 * *error);
+    if (row.row.bytes >= kLargeBytes) large.push_back(100 * *error);
   }
-  return {.all = summarize(all), .large = summarize(large)};
+  return {.all = error_statistics(all), .large = error_statistics(large)};
 }
 
 void judge(CollectiveClusterScore& cluster) {
@@ -183,11 +169,11 @@ void judge(CollectiveClusterScore& cluster) {
   cluster.unseen = errors_of(cluster.rows, [](const ScoredCollective& row) { return row.unseen_error; });
 }
 
-nlohmann::ordered_json to_json(const ErrorSummary& errors) {
-  return {{"rows", errors.rows},
+nlohmann::ordered_json to_json(const ErrorStatistics& errors) {
+  return {{"rows", errors.count},
           {"mean_pct", errors.mean_pct},
           {"median_pct", errors.median_pct},
-          {"max_pct", errors.max_pct},
+          {"max_pct", errors.worst_pct},
           {"bias_pct", errors.bias_pct}};
 }
 
@@ -216,34 +202,17 @@ double bus_factor(CollectiveKind kind, int ranks) {
   return kind == CollectiveKind::kBroadcast ? 1 : share;
 }
 
-ErrorSummary summarize(std::vector<double> errors) {
-  if (errors.empty()) return {};
-  const auto count = static_cast<double>(errors.size());
-  ErrorSummary summary{.rows = static_cast<int>(errors.size())};
-  summary.bias_pct = 100 * std::accumulate(errors.begin(), errors.end(), 0.0) / count;
-  for (double& error : errors) error = std::abs(error);
-  std::ranges::sort(errors);
-  summary.mean_pct = 100 * std::accumulate(errors.begin(), errors.end(), 0.0) / count;
-  const std::size_t middle = errors.size() / 2;
-  summary.median_pct = 50 * (errors[middle] + errors[errors.size() % 2 == 1 ? middle : middle - 1]);
-  summary.max_pct = 100 * errors.back();
-  return summary;
-}
-
-CollectiveRows read_collective_rows(const nlohmann::json& document, const std::string& file) {
-  if (!document.is_object() || !document.contains("rows") || !document.at("rows").is_array())
-    throw SpecError(fmt::format("{}: \"rows\" is missing: give a file of published rows", file));
+CollectiveRows read_collective_rows(const PublishedRows& published) {
   CollectiveRows result;
-  const nlohmann::json& rows = document.at("rows");
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const nlohmann::json& row = rows[i];
-    if (!row.is_object() || text_of(row, "collective").empty()) {
+  for (std::size_t i = 0; i < published.rows.size(); ++i) {
+    const nlohmann::json& row = published.rows[i];
+    if (text_at(row, "collective").empty()) {
       ++result.others;
       continue;
     }
-    const std::string id = text_of(row, "id").empty() ? fmt::format("{}#{}", file, i) : text_of(row, "id");
+    const std::string id = row_id(published, i);
     try {
-      result.rows.push_back(row_of(row, id, file));
+      result.rows.push_back(row_of(row, id));
     } catch (const Unmapped& unmapped) {
       result.skipped.push_back({.id = id, .reason = unmapped.reason});
     }

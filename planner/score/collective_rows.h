@@ -1,7 +1,7 @@
 #pragma once
 // Published runs of collectives against NCCL's model of their cluster.
 //
-//   const CollectiveScore score = score_collectives({read_collective_rows(document, "rows.json")}, presets);
+//   const CollectiveScore score = score_collectives({read_collective_rows(published)}, presets);
 //
 // A row has `collective`, `bytes` (the whole buffer), `gpus`, `nodes`, `hardware` and a measured time, bus bandwidth or
 // algorithm bandwidth. Rows whose machine NCCL sees alike (an H100 and an H200 node) share one set of at most three
@@ -20,6 +20,8 @@
 
 #include "planner/cost/group_placement.h"
 #include "planner/cost/nccl/launch_fit.h"
+#include "planner/score/error_statistics.h"
+#include "planner/score/score.h"
 #include "planner/spec/cluster_spec.h"
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
@@ -37,34 +39,18 @@ struct CollectiveRow {
   Seconds measured{0};
 };
 
-struct SkippedRow {
-  std::string id;
-  std::string reason;
-};
-
 struct CollectiveRows {
   std::vector<CollectiveRow> rows;
   std::vector<SkippedRow> skipped;
   int others = 0;  ///< rows of other quantities: they have no `collective`
 };
 
-/// Rows of one file of the published schema (its `rows`, named FILE#INDEX where they have no id); unknown keys are left
-/// alone. A row that cannot be mapped is skipped with its reason. Throws SpecError if the document has no rows.
-CollectiveRows read_collective_rows(const nlohmann::json& document, const std::string& file);
+/// Unknown keys are left alone. A row that cannot be mapped is skipped with its reason.
+CollectiveRows read_collective_rows(const PublishedRows& published);
 
 /// The rank count's factor between time and nccl-tests' bus bandwidth: bus = factor * bytes / time.
 /// Source: NVIDIA/nccl-tests doc/PERFORMANCE.md.
 double bus_factor(CollectiveKind kind, int ranks);
-
-struct ErrorSummary {
-  int rows = 0;
-  double mean_pct = 0;    ///< of |error|
-  double median_pct = 0;  ///< of |error|
-  double max_pct = 0;     ///< of |error|
-  double bias_pct = 0;    ///< mean error with its sign
-};
-
-ErrorSummary summarize(std::vector<double> errors);
 
 struct ScoredCollective {
   CollectiveRow row;
@@ -77,8 +63,8 @@ struct ScoredCollective {
 
 /// Errors of all rows and of those of 16 MiB and more.
 struct CollectiveErrors {
-  ErrorSummary all;
-  ErrorSummary large;
+  ErrorStatistics all;
+  ErrorStatistics large;
 };
 
 struct CollectiveClusterScore {

@@ -105,7 +105,7 @@ TEST_CASE("measured products give samples and the efficiency that they reach") {
   const ClusterFit fit = fit_cluster(base, {.gemms = {table}});
   CHECK(constant(fit, "device.gemm_efficiency").value == doctest::Approx(0.6));
   CHECK(constant(fit, "device.gemm_efficiency").observations == 3);
-  CHECK(constant(fit, "device.gemm_efficiency").residual_pct < 1e-9);
+  CHECK(constant(fit, "device.gemm_efficiency").residual_pct < 1e-6);
   CHECK(fit.cluster.samples.size() == 3);
   for (KernelSample& sample : table.samples) sample.median /= 2;
   check_refused<SpecError>([&] { fit_cluster(base, {.gemms = {table}}); }, "g.csv", "mapping is wrong");
