@@ -210,6 +210,22 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
   add_json(whatif_app, whatif->json);
 }
 
+void add_score(CLI::App& app, Chosen& chosen) {
+  const auto score = std::make_shared<ScoreArguments>();
+  CLI::App* verb = add_verb(app, chosen, "score", "predict published runs and say how far off each prediction is",
+                            score, score_verb);
+  verb->add_option("files", score->files,
+                   "files of published rows; one without rows gives sizes by name to the others' dims_key")
+      ->required();
+  verb->add_option("--set", score->set,
+                   "a figure in the place of the presets', as in cluster.device.gemm_efficiency=0.8 or "
+                   "stack.kernel_launch_us=20")
+      ->take_all();
+  verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")
+      ->check(CLI::NonNegativeNumber);
+  add_json(verb, score->json);
+}
+
 void add_hardware(CLI::App& app, Chosen& chosen) {
   for (const bool validates : {false, true}) {
     const auto arguments = std::make_shared<RunArguments>();
@@ -278,6 +294,7 @@ int run_command_line(int argc, char** argv) {
   add_simulate(app, chosen);
   add_schedule(app, chosen);
   add_plan_readers(app, chosen);
+  add_score(app, chosen);
   add_hardware(app, chosen);
   add_trace(app, chosen);
   try {

@@ -8,7 +8,7 @@
 namespace plumb {
 
 struct Preset {
-  enum class Kind { kModel, kCluster, kStack, kText };
+  enum class Kind { kModel, kCluster, kStack, kMapping, kText };
   Kind kind;
   std::string_view name;  ///< the file's name without its ending
   std::string_view text;  ///< JSON in Plumb's own form; a text as it is

@@ -83,6 +83,29 @@ void degrade(NetworkSpec& network, const ClusterSpec& cluster, const DegradedLin
   }
 }
 
+/// The data group's collective among the segments of (op, stage); nothing if there is none.
+const Segment* data_collective(const CostTable& costs, Op op, int stage) {
+  for (const auto& segments : costs.stages[stage].segments[static_cast<std::size_t>(op)]) {
+    for (const Segment& segment : segments) {
+      if (segment.kind == Segment::Kind::kCollective && segment.group == Group::kData) return &segment;
+    }
+  }
+  return nullptr;
+}
+
+/// A collective moves no more over a link than the link carries in its price: NCCL's trees and reducing switches move
+/// less than the ring that the network takes them for.
+void fit_volumes(NetworkSpec& network, const CostTable& costs) {
+  for (CollectiveFlow& flow : network.collectives) {
+    const Segment* segment = data_collective(costs, flow.op, flow.stage);
+    if (flow.route == kNoRoute || segment == nullptr || segment->bytes == 0) continue;
+    for (const LinkUse& use : network.routes[flow.route].uses) {
+      const double carried = network.links[use.link].bytes_per_second * segment->seconds.count() / use.share;
+      flow.volume_ratio = std::min(flow.volume_ratio, carried / static_cast<double>(segment->bytes));
+    }
+  }
+}
+
 }  // namespace
 
 SlowRank parse_slow_rank(std::string_view text) {
@@ -142,6 +165,7 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
   }
   const Fabric fabric = options.topology ? fabric_of(*options.topology) : fabric_of(fabric_spec(cluster));
   NetworkSpec network = place(fabric, cluster.devices_per_node, grid, lowered, costs);
+  if (cluster.nccl) fit_volumes(network, costs);
   for (const DegradedLinks& degraded : options.degraded) degrade(network, cluster, degraded);
   if (!options.share_links) {
     if (!options.degraded.empty()) {

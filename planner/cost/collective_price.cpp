@@ -1,14 +1,13 @@
 #include "planner/cost/collective_price.h"
 
 #include <algorithm>
-#include <cassert>
-#include <map>
-#include <optional>
-#include <tuple>
+#include <cmath>
 
 #include <fmt/format.h>
 
 #include "planner/cost/kernel_price.h"
+#include "planner/cost/nccl/point_to_point.h"
+#include "planner/cost/nccl/tuning.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -42,33 +41,62 @@ Seconds all_to_all(const CollectivePrices& prices, const GroupPlacement& placeme
                           outside > 0 ? outside / prices.network.bytes_per_second : 0.0)};
 }
 
-}  // namespace
-
-GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node) {
-  std::map<int, int> ranks_on;
-  for (const int rank : world_ranks) ++ranks_on[rank / devices_per_node];
-  int fewest = static_cast<int>(world_ranks.size());
-  for (const auto& [node, count] : ranks_on) fewest = std::min(fewest, count);
-  return {.ranks = static_cast<int>(world_ranks.size()),
-          .nodes = static_cast<int>(ranks_on.size()),
-          .ranks_per_node = fewest};
-}
-
-GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
-  assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
-  const int block = grid.tensor * grid.context * grid.data;
-  const int first = pipeline_rank * block;
-  std::optional<GroupPlacement> worst;
-  for (int rank = first; rank < first + block; ++rank) {
-    const GridCoordinates at = coordinates_of(grid, rank);
-    const int place = group == Group::kTensor ? at.tensor : group == Group::kContext ? at.context : at.data;
-    if (place != 0) continue;  // not the first of its group
-    const GroupPlacement placement = placement_of(group_ranks(grid, group, rank), devices_per_node);
-    const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
-    if (!worst || badness(placement) > badness(*worst)) worst = placement;
+/// Alpha-beta on rings.
+Seconds ring_time(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
+                  std::int64_t bytes) {
+  const auto buffer = static_cast<double>(bytes);
+  const double share = buffer * (placement.ranks - 1) / placement.ranks;
+  switch (kind) {
+    case CollectiveKind::kAllReduce: {
+      const Seconds ring = 2 * ring_pass(prices, placement, share);
+      return placement.nodes == 1 ? ring * correction_factor(prices.all_reduce, {bytes, placement.ranks}) : ring;
+    }
+    case CollectiveKind::kAllGather:
+    case CollectiveKind::kReduceScatter:
+      return ring_pass(prices, placement, share);
+    case CollectiveKind::kBroadcast:
+      return ring_pass(prices, placement, buffer);
+    case CollectiveKind::kAllToAll:
+      return all_to_all(prices, placement, buffer);
   }
-  return *worst;
+  return Seconds{0};
 }
+
+PricedCollective modelled(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
+                          std::int64_t bytes) {
+  if (!prices.nccl) return {.time = ring_time(prices, placement, kind, bytes), .algorithm = "ring"};
+  const NcclCalibration& calibration = prices.nccl->spec.calibration;
+  if (kind == CollectiveKind::kAllToAll) {
+    const NcclEstimate estimate = nccl_all_to_all(*prices.nccl, placement, bytes);
+    return {.time = calibrated(calibration, estimate),
+            .algorithm = "pairwise",
+            .protocol = protocol_name(estimate.protocol)};
+  }
+  const NcclEstimate chosen = nccl_choice(nccl_tuning(*prices.nccl, placement, kind), bytes);
+  return {.time = calibrated(calibration, chosen),
+          .algorithm = algorithm_name(chosen.algorithm),
+          .protocol = protocol_name(chosen.protocol)};
+}
+
+const CollectiveTable* table_of(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind) {
+  const auto found = std::ranges::find_if(prices.tables, [&](const CollectiveTable& table) {
+    return table.kind == kind && table.ranks == placement.ranks && table.nodes == placement.nodes;
+  });
+  return found == prices.tables.end() ? nullptr : &*found;
+}
+
+/// Between two measured sizes a straight line of log time over log bytes.
+Seconds interpolated(const CollectiveTable& table, std::int64_t bytes) {
+  const auto above = std::ranges::lower_bound(table.bytes, bytes) - table.bytes.begin();
+  if (table.bytes[above] == bytes) return table.times[above];
+  const double low = std::log(static_cast<double>(table.bytes[above - 1]));
+  const double high = std::log(static_cast<double>(table.bytes[above]));
+  const double part = (std::log(static_cast<double>(bytes)) - low) / (high - low);
+  return Seconds{
+      std::exp(std::log(table.times[above - 1].count()) * (1 - part) + std::log(table.times[above].count()) * part)};
+}
+
+}  // namespace
 
 CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
   CollectivePrices prices;
@@ -91,34 +119,42 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
     if (sample.shape[1] < 2) continue;
     const auto ranks = static_cast<int>(sample.shape[1]);
     const GroupPlacement placement{.ranks = ranks, .nodes = 1, .ranks_per_node = ranks};
-    const Seconds modelled =
-        collective_time({.node = prices.node}, placement, CollectiveKind::kAllReduce, sample.shape[0]);
+    const Seconds modelled = ring_time({.node = prices.node}, placement, CollectiveKind::kAllReduce, sample.shape[0]);
     if (modelled.count() > 0) {
       prices.all_reduce.push_back(shape_correction(sample.shape, sample.median.count(), modelled.count()));
     }
   }
+  prices.nccl = nccl_machine(cluster);
+  prices.tables = cluster.collective_tables;
   return prices;
+}
+
+std::optional<NcclMachine> nccl_machine(const ClusterSpec& cluster) {
+  if (!cluster.nccl) return std::nullopt;
+  NcclMachine machine{.spec = *cluster.nccl, .devices_per_node = cluster.devices_per_node};
+  if (cluster.node_link) machine.link_bytes_per_second = cluster.node_link->bytes_per_second;
+  if (cluster.network) machine.nic_bytes_per_second = cluster.network->bytes_per_second * cluster.devices_per_node;
+  // A copy reads and writes.
+  machine.copy_bytes_per_second = cluster.device.memory_bytes_per_second * cluster.device.memory_efficiency / 2;
+  return machine;
+}
+
+PricedCollective price_collective(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
+                                  std::int64_t bytes) {
+  if (placement.ranks == 1) return {};
+  const CollectiveTable* table = table_of(prices, placement, kind);
+  if (table == nullptr) return modelled(prices, placement, kind, bytes);
+  const std::int64_t nearest = std::clamp(bytes, table->bytes.front(), table->bytes.back());
+  Seconds time = interpolated(*table, nearest);
+  if (nearest != bytes) {
+    time *= modelled(prices, placement, kind, bytes).time / modelled(prices, placement, kind, nearest).time;
+  }
+  return {.time = time, .algorithm = "measured"};
 }
 
 Seconds collective_time(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
                         std::int64_t bytes) {
-  if (placement.ranks == 1) return Seconds{0};
-  const auto buffer = static_cast<double>(bytes);
-  const double share = buffer * (placement.ranks - 1) / placement.ranks;
-  switch (kind) {
-    case CollectiveKind::kAllReduce: {
-      const Seconds ring = 2 * ring_pass(prices, placement, share);
-      return placement.nodes == 1 ? ring * correction_factor(prices.all_reduce, {bytes, placement.ranks}) : ring;
-    }
-    case CollectiveKind::kAllGather:
-    case CollectiveKind::kReduceScatter:
-      return ring_pass(prices, placement, share);
-    case CollectiveKind::kBroadcast:
-      return ring_pass(prices, placement, buffer);
-    case CollectiveKind::kAllToAll:
-      return all_to_all(prices, placement, buffer);
-  }
-  return Seconds{0};
+  return price_collective(prices, placement, kind, bytes).time;
 }
 
 LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,

@@ -1,24 +1,31 @@
 #pragma once
-// What one collective or message lasts, by where its group sits: alpha-beta on rings.
+// What one collective or message lasts, by where its group sits. Three sources, the first that the cluster has:
 //
-// A ring of n ranks on N nodes takes `steps` hops; a chunk crosses between nodes `crossings` times and stays inside a
-// node for the rest:
-//   t = (steps - crossings) * latency_node + crossings * latency_network + volume / bandwidth
-//   all-reduce       steps 2(n-1), crossings 2(N-1), volume 2(n-1)/n * bytes
-//   all-gather       steps  n-1,   crossings  N-1,   volume  (n-1)/n * bytes
-//   reduce-scatter   as all-gather
-//   broadcast        steps  n-1,   crossings  N-1,   volume  bytes (pipelined along the ring)
-//   all-to-all       pairwise, n-1 rounds of bytes/n; what stays in the node and what leaves it go side by side:
-//                    t = (n-1) * latency + max(inside / bandwidth_node, outside / bandwidth_network)
+//   measured   a table of this collective and group shape: log-log interpolation, and beyond its ends the model below
+//              times what it is off by there
+//   NCCL       the estimate and the choice of NCCL's own model, with the cluster's constants (cost/nccl/)
+//   ring       alpha-beta on rings, where a cluster says nothing of NCCL. A ring of n ranks on N nodes takes `steps`
+//              hops; a chunk crosses between nodes `crossings` times and stays inside a node for the rest:
+//     t = (steps - crossings) * latency_node + crossings * latency_network + volume / bandwidth
+//     all-reduce       steps 2(n-1), crossings 2(N-1), volume 2(n-1)/n * bytes
+//     all-gather       steps  n-1,   crossings  N-1,   volume  (n-1)/n * bytes
+//     reduce-scatter   as all-gather
+//     broadcast        steps  n-1,   crossings  N-1,   volume  bytes (pipelined along the ring)
+//     all-to-all       pairwise, n-1 rounds of bytes/n; what stays in the node and what leaves it go side by side:
+//                      t = (n-1) * latency + max(inside / bandwidth_node, outside / bandwidth_network)
+//     `bandwidth` is the node link's inside one node. Across nodes it is the slower of the node link and the NICs of
+//     the g ranks that the group has on its emptiest node: rings enter and leave a node through all of them.
 // `bytes` is the whole buffer of one rank (of the gathered result for all-gather). A group of one costs nothing.
-// `bandwidth` is the node link's inside one node. Across nodes it is the slower of the node link and the NICs of the g
-// ranks that the group has on its emptiest node: rings enter and leave a node through all of them.
 // Sources: step and crossing counts, NVIDIA/nccl src/graph/tuning.cc (Apache-2.0, facts restated); 2(n-1)/n is
 // nccl-tests' bus factor (doc/PERFORMANCE.md); bandwidth-optimal ring, Patarasuk & Yuan 2009.
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "planner/cost/group_placement.h"
+#include "planner/cost/nccl/channels.h"
 #include "planner/cost/shape_correction.h"
 #include "planner/spec/cluster_spec.h"
 #include "schedules/cost_table.h"
@@ -26,32 +33,33 @@
 
 namespace plumb {
 
-/// Where the ranks of one group sit.
-struct GroupPlacement {
-  int ranks = 1;
-  int nodes = 1;
-  int ranks_per_node = 1;  ///< on the node that has fewest of them
-
-  friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
-};
-
-GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node);
-
-/// The worst placed tensor, context or data group among the devices of one pipeline rank: most nodes, then fewest ranks
-/// on a node.
-GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
-
 struct CollectivePrices {
   LinkCost node;                            ///< effective bandwidth and latency of a hop inside a node
   LinkCost network;                         ///< of one device's NIC share
   std::vector<ShapeCorrection> all_reduce;  ///< of measured {bytes, group size}; empty: the formulas
+  std::optional<NcclMachine> nccl;
+  std::vector<CollectiveTable> tables;
 };
 
 /// Throws SpecError if a needed link is missing: several devices in a node without "bandwidth_gb_per_s", several nodes
 /// without "network".
 CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks);
 
-/// Measured all-reduces of the cluster correct all-reduce inside a node; the other kinds follow the formulas.
+/// How the cluster's "nccl" block and its links look to NCCL; nothing without the block.
+std::optional<NcclMachine> nccl_machine(const ClusterSpec& cluster);
+
+struct PricedCollective {
+  Seconds time{0};
+  std::string_view algorithm;  ///< "measured", what NCCL chose, or "ring"
+  std::string_view protocol;   ///< of NCCL's choice; otherwise empty
+};
+
+/// Without NCCL, measured all-reduces of the cluster (`all_reduce`) correct all-reduce inside a node; the other kinds
+/// follow the formulas.
+PricedCollective price_collective(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
+                                  std::int64_t bytes);
+
+/// The time of the same.
 Seconds collective_time(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
                         std::int64_t bytes);
 

@@ -188,6 +188,35 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   return json;
 }
 
+nlohmann::ordered_json channels_json(const ClusterSpec& cluster, const std::string& path,
+                                     const NcclChannels& channels) {
+  return {{"channels", integer(cluster, path + ".channels", channels.count)},
+          {"inside_gb_per_s", number(cluster, path + ".inside_gb_per_s", channels.inside_bytes_per_second / kGiga)},
+          {"between_gb_per_s", number(cluster, path + ".between_gb_per_s", channels.between_bytes_per_second / kGiga)}};
+}
+
+nlohmann::ordered_json nccl_json(const ClusterSpec& cluster) {
+  const NcclSpec& nccl = *cluster.nccl;
+  constexpr std::string_view kCpus[] = {"intel", "amd", "other"};
+  nlohmann::ordered_json json{{"generation", generation_name(nccl.generation)},
+                              {"host_cpu", kCpus[static_cast<std::size_t>(nccl.host_cpu)]},
+                              {"nvlink", nccl.nvlink}};
+  const auto put = [&](const std::string& key, double value) { json[key] = number(cluster, "nccl." + key, value); };
+
+  json["nvlink_sharp"] = nccl.nvlink_sharp;
+  json["network_sharp"] = nccl.network_sharp;
+  if (nccl.nics > 0) json["nics"] = integer(cluster, "nccl.nics", nccl.nics);
+  put("nic_latency_us", nccl.nic_latency.count() / kMicro);
+  json["tree_pattern"] = nccl.balanced_tree ? "balanced" : "plain";
+  if (nccl.ring) json["ring"] = channels_json(cluster, "nccl.ring", *nccl.ring);
+  if (nccl.tree) json["tree"] = channels_json(cluster, "nccl.tree", *nccl.tree);
+  if (nccl.nvls) json["nvls"] = channels_json(cluster, "nccl.nvls", *nccl.nvls);
+  put("low_latency_launch_us", nccl.calibration.low_latency_launch.count() / kMicro);
+  put("simple_launch_us", nccl.calibration.simple_launch.count() / kMicro);
+  put("bandwidth_scale", nccl.calibration.bandwidth_scale);
+  return json;
+}
+
 /// Why a cluster cannot have that many devices, with the remedy; empty if it can.
 std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
@@ -275,6 +304,16 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
     if (network.has("oversubscription")) cluster.wiring.oversubscription = network.positive_number("oversubscription");
     network.finish();
   }
+  if (object.has("nccl")) {
+    if (cluster.devices_per_node > 1 || cluster.network)
+      cluster.nccl = read_nccl(object.object("nccl"));
+    else
+      object.fail("nccl", "a single device exchanges nothing: leave it out, or say how the devices are linked");
+  }
+  if (object.has("collective_tables")) {
+    for (StrictObject& table : object.objects("collective_tables"))
+      cluster.collective_tables.push_back(read_collective_table(table));
+  }
   if (object.has("kernel_samples")) {
     for (StrictObject& sample : object.objects("kernel_samples")) cluster.samples.push_back(read_sample(sample));
   }
@@ -308,6 +347,8 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
     if (wiring.oversubscription != 1)
       json["network"]["oversubscription"] = number(cluster, "network.oversubscription", wiring.oversubscription);
   }
+  if (cluster.nccl) json["nccl"] = nccl_json(cluster);
+  for (const CollectiveTable& table : cluster.collective_tables) json["collective_tables"].push_back(to_json(table));
   for (const KernelSample& sample : cluster.samples) {
     json["kernel_samples"].push_back({{"kernel", sample.kernel},
                                       {"shape", sample.shape},

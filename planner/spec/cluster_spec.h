@@ -16,6 +16,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/spec/nccl_spec.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
 #include "simulator/network/fabric.h"
@@ -84,6 +85,8 @@ struct ClusterSpec {
   std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
   std::optional<LinkSpec> network;    ///< of one NIC; needed where there is more than one node
   WiringSpec wiring;
+  std::optional<NcclSpec> nccl;                    ///< what NCCL's cost model asks; without it rings are priced
+  std::vector<CollectiveTable> collective_tables;  ///< measured; where there is one it overrides the models
   std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
   std::map<std::string, std::string> sources;  ///< of the figures, by dotted path ("device.memory_gib")
 };
@@ -113,7 +116,8 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///    "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
 ///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
 ///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node",
-///    "nodes_per_leaf", "oversubscription"}, "kernel_samples": [...]}
+///    "nodes_per_leaf", "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h),
+///    "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);

@@ -1,5 +1,7 @@
 #include "planner/cost/collective_price.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -54,6 +56,55 @@ TEST_CASE("measured all-reduces come out as measured") {
   const GroupPlacement group{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
   CHECK(collective_time(prices, group, CollectiveKind::kAllReduce, 1000).count() == doctest::Approx(1e-3));
   CHECK(collective_time(prices, group, CollectiveKind::kAllReduce, 1000000).count() == doctest::Approx(4e-3));
+}
+
+TEST_CASE("a cluster with an nccl block is priced by NCCL's choice, which is named") {
+  const CollectivePrices prices = collective_prices(preset_cluster("h100:64"), 8);
+  const GroupPlacement node{.ranks = 8, .nodes = 1, .ranks_per_node = 8};
+  const auto named = [&](const GroupPlacement& group, CollectiveKind kind, std::int64_t bytes) {
+    const PricedCollective priced = price_collective(prices, group, kind, bytes);
+    return std::string(priced.algorithm) + " " + std::string(priced.protocol);
+  };
+  CHECK(named(node, CollectiveKind::kAllReduce, 8192) == "Ring LL");
+  CHECK(named(node, CollectiveKind::kAllReduce, kBytes) == "NVLS Simple");
+  CHECK(named(node, CollectiveKind::kReduceScatter, kBytes) == "Ring Simple");
+  CHECK(named(node, CollectiveKind::kAllToAll, kBytes) == "pairwise Simple");
+  const GroupPlacement apart{.ranks = 4, .nodes = 4, .ranks_per_node = 1};
+  CHECK(named(apart, CollectiveKind::kAllGather, kBytes) == "Ring Simple");
+  CHECK(price_collective(prices, {}, CollectiveKind::kAllReduce, kBytes).time == Seconds{0});
+  // A quarter of the ranks of a node has a quarter of its NICs: 2 channels of 48 GB/s instead of 8 of 45 carry 7/8 of
+  // the bytes instead of 31/32, 3.4 times as long but for the latency.
+  const GroupPlacement whole{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
+  const GroupPlacement quarter{.ranks = 8, .nodes = 4, .ranks_per_node = 2};
+  const double more = collective_time(prices, quarter, CollectiveKind::kAllGather, kBytes) /
+                      collective_time(prices, whole, CollectiveKind::kAllGather, kBytes);
+  CHECK(more > 3.1);
+  CHECK(more < 3.4);
+}
+
+TEST_CASE("a measured table overrides the model, straight in logarithms") {
+  ClusterSpec cluster = round_cluster(4);
+  cluster.collective_tables = {{.kind = CollectiveKind::kAllGather,
+                                .ranks = 4,
+                                .bytes = {1000, 100'000},
+                                .times = {Seconds{1e-3}, Seconds{9e-3}}}};
+  const CollectivePrices prices = collective_prices(cluster, 4);
+  const GroupPlacement group{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
+  const auto time = [&](std::int64_t bytes) {
+    return collective_time(prices, group, CollectiveKind::kAllGather, bytes).count();
+  };
+  CHECK(time(1000) == doctest::Approx(1e-3));
+  CHECK(time(100'000) == doctest::Approx(9e-3));
+  CHECK(time(10'000) == doctest::Approx(3e-3));  // half way in log bytes, half way in log time
+  CHECK(price_collective(prices, group, CollectiveKind::kAllGather, 10'000).algorithm == "measured");
+  // Beyond its ends the table's last ratio to the model holds.
+  const auto model = [](double bytes) { return 3 * (1e-6 + bytes / (4 * 100e9)); };
+  CHECK(time(1'000'000) == doctest::Approx(9e-3 * model(1e6) / model(1e5)));
+  CHECK(time(10) == doctest::Approx(1e-3 * model(10) / model(1000)));
+  // Another group, and another collective, are modelled.
+  CHECK(collective_time(prices, {.ranks = 2, .nodes = 1, .ranks_per_node = 2}, CollectiveKind::kAllGather, 1000) <
+        Seconds{1e-5});
+  CHECK(price_collective(prices, group, CollectiveKind::kReduceScatter, 1000).algorithm == "ring");
 }
 
 TEST_CASE("groups sit where the process grid puts them") {

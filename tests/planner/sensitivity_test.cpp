@@ -40,6 +40,19 @@ void set_precision(json& plan, const char* precision) {
   plan["training"]["precision"] = precision;
 }
 
+/// NCCL's model prices the collectives; the node's efficiency and latency are those of messages inside it.
+void stages_beside(json& plan) {
+  plan["layout"]["dp"] = 1;
+  plan["layout"]["pp"] = 4;
+}
+
+void data_parallel(json& plan) {
+  plan["training"]["global_batch"] = 16;
+  plan["layout"]["dp"] = 16;
+  plan["layout"]["tp"] = 1;
+  plan["layout"]["pp"] = 1;
+}
+
 void crowd(json& plan) {
   plan["cluster"]["device"]["memory_gib"] = 10;
 }
@@ -68,11 +81,16 @@ const std::map<std::string, Row> kRows = {
     {"cluster.device.gemm_tile", {.value = 256}},
     {"cluster.node.devices", {.value = 2}},  // tensor groups cross nodes
     {"cluster.node.bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 900}},
-    {"cluster.node.efficiency", {.moves = Moves::kDown, .value = 1}},
-    {"cluster.node.latency_us", {.value = 30}},
+    {"cluster.node.efficiency", {.moves = Moves::kDown, .value = 1, .before = stages_beside}},
+    {"cluster.node.latency_us", {.value = 30, .before = stages_beside}},
     {"cluster.network.bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 100}},
     {"cluster.network.efficiency", {.moves = Moves::kDown, .value = 1}},
     {"cluster.network.latency_us", {.value = 1000}},
+    {"cluster.nccl.nics", {.value = 7, .before = data_parallel}},  // 7 switches' heads for 8
+    {"cluster.nccl.nic_latency_us", {.value = 10, .before = data_parallel}},
+    {"cluster.nccl.low_latency_launch_us", {.value = 50}},
+    {"cluster.nccl.simple_launch_us", {.value = 50}},
+    {"cluster.nccl.bandwidth_scale", {.value = 0.5}},
     {"model.layers", {.value = 34}},
     {"model.hidden", {.value = 5120}},
     {"model.heads", {.value = 64}},

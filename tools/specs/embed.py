@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Turns preset files into C++: the tool carries them, so that it runs wherever it is copied.
 
-usage: embed.py OUTPUT.cpp FILE...   (models/*.json, clusters/*.json, stacks/*.json; any other file is a text to train on)
+usage: embed.py OUTPUT.cpp FILE...   (models/*.json, clusters/*.json, stacks/*.json, score/*.json; any other file is a text to train on)
 """
 import pathlib
 import sys
 
-KINDS = {"models": "kModel", "clusters": "kCluster", "stacks": "kStack"}
+KINDS = {"models": "kModel", "clusters": "kCluster", "stacks": "kStack", "score": "kMapping"}
 LONGEST_LITERAL = 8000  # compilers need not take much longer ones; adjacent literals are joined
 
 

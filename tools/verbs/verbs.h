@@ -116,6 +116,14 @@ struct WhatifArguments {
 };
 int whatif_verb(const WhatifArguments& arguments);
 
+struct ScoreArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
+  int worst = 0;                 ///< rows to list, those that are furthest off first
+  bool json = false;
+};
+int score_verb(const ScoreArguments& arguments);
+
 struct RunArguments {
   std::string plan;
   ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name

@@ -1,0 +1,37 @@
+#include "planner/cost/group_placement.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <optional>
+#include <tuple>
+
+namespace plumb {
+
+GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node) {
+  std::map<int, int> ranks_on;
+  for (const int rank : world_ranks) ++ranks_on[rank / devices_per_node];
+  int fewest = static_cast<int>(world_ranks.size());
+  for (const auto& [node, count] : ranks_on) fewest = std::min(fewest, count);
+  return {.ranks = static_cast<int>(world_ranks.size()),
+          .nodes = static_cast<int>(ranks_on.size()),
+          .ranks_per_node = fewest};
+}
+
+GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {
+  assert(group == Group::kTensor || group == Group::kContext || group == Group::kData);
+  const int block = grid.tensor * grid.context * grid.data;
+  const int first = pipeline_rank * block;
+  std::optional<GroupPlacement> worst;
+  for (int rank = first; rank < first + block; ++rank) {
+    const GridCoordinates at = coordinates_of(grid, rank);
+    const int place = group == Group::kTensor ? at.tensor : group == Group::kContext ? at.context : at.data;
+    if (place != 0) continue;  // not the first of its group
+    const GroupPlacement placement = placement_of(group_ranks(grid, group, rank), devices_per_node);
+    const auto badness = [](const GroupPlacement& p) { return std::tuple(p.nodes, -p.ranks_per_node); };
+    if (!worst || badness(placement) > badness(*worst)) worst = placement;
+  }
+  return *worst;
+}
+
+}  // namespace plumb

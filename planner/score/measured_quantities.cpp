@@ -1,0 +1,110 @@
+#include "planner/score/measured_quantities.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kMebibyte = 1024.0 * 1024.0;
+constexpr double kGibibyte = 1024.0 * kMebibyte;
+
+/// A positive number under that key, if there is one.
+std::optional<double> number(const json& object, std::string_view key) {
+  if (!object.is_object()) return std::nullopt;
+  const auto found = object.find(key);
+  if (found == object.end() || !found->is_number() || !(found->get<double>() > 0)) return std::nullopt;
+  return found->get<double>();
+}
+
+const json& part(const json& row, std::string_view key) {
+  static const json kNothing = json::object();
+  const auto found = row.find(key);
+  return found != row.end() && found->is_object() ? *found : kNothing;
+}
+
+/// The step's time that a throughput stands for.
+std::optional<double> seconds_from_throughput(const json& row, const json& measured) {
+  const auto batch = number(row, "gbs");
+  const auto gpus = number(row, "gpus");
+  const auto sequence = number(part(row, "model"), "seq");
+  if (!batch) return std::nullopt;
+  for (const char* key : {"samples_per_s", "seq_per_s"}) {
+    if (const auto rate = number(measured, key)) return *batch / *rate;
+  }
+  if (const auto rate = number(measured, "samples_per_gpu_s"); rate && gpus) return *batch / (*rate * *gpus);
+  if (!sequence) return std::nullopt;
+  if (const auto rate = number(measured, "tokens_per_s")) return *batch * *sequence / *rate;
+  if (const auto rate = number(measured, "tokens_per_s_per_gpu"); rate && gpus) {
+    return *batch * *sequence / (*rate * *gpus);
+  }
+  return std::nullopt;
+}
+
+std::optional<double> step_seconds(const json& row, const json& measured) {
+  for (const char* key : {"step_time_s", "step_time_s_median"}) {
+    if (const auto seconds = number(measured, key)) return seconds;
+  }
+  if (const auto milliseconds = number(measured, "step_time_ms")) return *milliseconds * 1e-3;
+  if (const auto seconds = number(part(row, "derived"), "step_time_s")) return seconds;
+  return seconds_from_throughput(row, measured);
+}
+
+std::optional<double> peak_bytes(const json& measured) {
+  constexpr std::array<std::pair<std::string_view, double>, 9> kKeys = {{{"peak_mem_allocated_bytes", 1},
+                                                                         {"peak_alloc_gib", kGibibyte},
+                                                                         {"peak_mem_gib", kGibibyte},
+                                                                         {"peak_mem_mib", kMebibyte},
+                                                                         {"peak_mem_max_mb", kMebibyte},
+                                                                         {"peak_mem_mb", kMebibyte},
+                                                                         {"peak_mem_gb", 1e9},
+                                                                         {"peak_mem_gb_reported", 1e9},
+                                                                         {"peak_mem_bytes", 1}}};
+  for (const auto& [key, unit] : kKeys) {
+    if (const auto value = number(measured, key)) return *value * unit;
+  }
+  return std::nullopt;
+}
+
+/// {"0": {"max_allocated_mb": ...}, ...} or {"0": MB, ...}.
+std::vector<double> bytes_by_rank(const json& measured) {
+  const json& ranks = part(measured, "peak_by_rank_mb");
+  std::vector<double> bytes;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto found = ranks.find(std::to_string(rank));
+    if (found == ranks.end()) return {};
+    const auto value = found->is_number() ? number(ranks, std::to_string(rank)) : number(*found, "max_allocated_mb");
+    if (!value) return {};
+    bytes.push_back(*value * kMebibyte);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+MeasuredQuantities measured_quantities(const json& row) {
+  const json& measured = part(row, "measured");
+  const auto seconds = [](std::optional<double> value, double unit) {
+    return value ? std::optional(Seconds{*value * unit}) : std::nullopt;
+  };
+  MeasuredQuantities result{.step_time = seconds(step_seconds(row, measured), 1),
+                            .layer_forward = seconds(number(measured, "fwd_ms"), 1e-3),
+                            .layer_backward = seconds(number(measured, "bwd_ms"), 1e-3),
+                            .peak_memory_bytes = peak_bytes(measured),
+                            .memory_by_rank_bytes = bytes_by_rank(measured)};
+  if (const auto least = number(measured, "peak_mem_min_mb")) result.least_memory_bytes = *least * kMebibyte;
+  if (!result.memory_by_rank_bytes.empty() && !result.peak_memory_bytes) {
+    result.peak_memory_bytes = *std::ranges::max_element(result.memory_by_rank_bytes);
+  }
+  const auto oom = measured.find("oom");
+  result.out_of_memory = oom != measured.end() && oom->is_boolean() && oom->get<bool>();
+  return result;
+}
+
+}  // namespace plumb

@@ -1,0 +1,204 @@
+#include "planner/score/row_fields.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/score/source_mapping.h"
+#include "schedules/generators/catalogue.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+bool has(const std::string& text, std::string_view word) {
+  return text.find(word) != std::string::npos;
+}
+
+/// Letters and digits only: "Llama 3.1 8B" and "llama-3.1-8b" are the same.
+std::string plain(std::string_view name) {
+  std::string result;
+  for (const char c : lower(name)) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) result += c;
+  }
+  return result;
+}
+
+void put_if_missing(json& model, std::string_view key, const json& value) {
+  if (!model.contains(key) || model[std::string(key)].is_null()) model[std::string(key)] = value;
+}
+
+/// What the schema calls otherwise than the model's form.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAliases = {{{"seq", "sequence"},
+                                                                                    {"tied", "tied_embeddings"},
+                                                                                    {"topk", "experts_per_token"},
+                                                                                    {"moe_ffn", "expert_ffn"},
+                                                                                    {"q_lora", "query_rank"},
+                                                                                    {"kv_lora", "kv_rank"},
+                                                                                    {"v_dim", "value_size"},
+                                                                                    {"head_dim", "head_size"},
+                                                                                    {"rotary", "rotary_size"}}};
+
+constexpr std::array<std::string_view, 28> kModelKeys = {"layers",
+                                                         "hidden",
+                                                         "heads",
+                                                         "kv_heads",
+                                                         "head_size",
+                                                         "ffn",
+                                                         "vocab",
+                                                         "sequence",
+                                                         "positions",
+                                                         "norm",
+                                                         "norm_epsilon",
+                                                         "mlp",
+                                                         "exact_gelu",
+                                                         "qkv_bias",
+                                                         "linear_bias",
+                                                         "parallel_residual",
+                                                         "rotary_size",
+                                                         "rope_theta",
+                                                         "window",
+                                                         "tied_embeddings",
+                                                         "dropout",
+                                                         "experts",
+                                                         "experts_per_token",
+                                                         "expert_ffn",
+                                                         "shared_ffn",
+                                                         "dense_layers",
+                                                         "query_rank",
+                                                         "kv_rank"};
+
+/// `fields` under the names of the model's form, without what that form has not.
+json renamed(const json& fields) {
+  json model = json::object();
+  for (const auto& [key, value] : fields.items()) {
+    if (value.is_null()) continue;
+    const auto alias = std::ranges::find(kAliases, key, &std::pair<std::string_view, std::string_view>::first);
+    const std::string name(alias == kAliases.end() ? std::string_view(key) : alias->second);
+    if (name == "value_size" || std::ranges::find(kModelKeys, name) != kModelKeys.end()) model[name] = value;
+  }
+  const json& gated = value_at(fields, "gated_mlp");
+  if (gated.is_boolean()) put_if_missing(model, "mlp", gated == json(true) ? "swiglu" : "gelu");
+  return model;
+}
+
+const json* preset_named(const std::map<std::string, json>& models, std::string_view name) {
+  const std::string wanted = plain(name);
+  if (wanted.empty()) return nullptr;
+  for (const auto& [preset, model] : models) {
+    if (plain(preset) == wanted) return &model;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> integer_at(const json& row, std::string_view path) {
+  const json& value = value_at(row, path);
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number_float() &&
+      value.get<double>() == static_cast<double>(static_cast<std::int64_t>(value.get<double>()))) {
+    return static_cast<std::int64_t>(value.get<double>());
+  }
+  return std::nullopt;
+}
+
+std::string text_at(const json& row, std::string_view path) {
+  const json& value = value_at(row, path);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+std::optional<Precision> precision_in(std::string_view text) {
+  const std::string name = lower(text);
+  if (has(name, "fp4")) return std::nullopt;
+  if (has(name, "fp8") || has(name, "float8")) return Precision::kFp8;
+  if (has(name, "fp16")) return Precision::kFp16;
+  if (has(name, "bf16")) return Precision::kBf16;
+  if (has(name, "tf32")) return Precision::kTf32;
+  if (has(name, "fp32")) return Precision::kFp32;
+  return std::nullopt;
+}
+
+std::optional<Recompute> recompute_in(std::string_view text) {
+  const std::string name = lower(text);
+  if (name.starts_with("none")) return Recompute::kNone;
+  if (name.starts_with("selective") || has(name, "sac")) return Recompute::kSelective;
+  if (name.starts_with("full")) return Recompute::kFull;
+  return std::nullopt;
+}
+
+std::string schedule_in(std::string_view text, int chunks) {
+  const std::string name = lower(text);
+  if (name.empty() || name == "none" || name == "1f1b") return chunks > 1 ? "interleaved" : "1f1b";
+  if (has(name, "interleaved") || name.starts_with("1f1b-i")) return "interleaved";
+  if (name.starts_with("zb-1p") || name.starts_with("zb-h1")) return "zb-h1";
+  if (name.starts_with("zb-2p") || name.starts_with("zb-h2")) return "zb-h2";
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.name == name) return name;
+  }
+  return {};
+}
+
+int zero_stage_in(const json& row) {
+  for (const char* key : {"zero", "zero_equiv"}) {
+    if (const auto stage = integer_at(row, key)) return static_cast<int>(std::clamp<std::int64_t>(*stage, 0, 3));
+  }
+  const std::string zero = lower(text_at(row, "zero"));
+  if (has(zero, "distributed optimizer")) return 1;
+  if (has(zero, "fsdp")) return has(zero, "not resharded") ? 2 : 3;
+  const std::string sharding = lower(text_at(row, "sharding"));
+  if (has(sharding, "full_shard") || has(sharding, "fsdp")) return 3;
+  if (integer_at(row, "fsdp").value_or(0) > 0) return 3;
+  return value_at(row, "dist_optimizer") == json(true) ? 1 : 0;
+}
+
+std::string device_preset_in(std::string_view hardware) {
+  const std::string name = lower(hardware);
+  for (const char* other : {"gb200", "gb300", "gh200"}) {
+    if (has(name, other)) return {};
+  }
+  for (const char* device : {"h100", "h200", "b200", "a100"}) {
+    if (has(name, device)) return device;
+  }
+  return {};
+}
+
+json model_fields(const json& row, const json& dims, const std::map<std::string, json>& models) {
+  const json& printed = value_at(row, "model");
+  json model = printed.is_object() ? renamed(printed) : json::object();
+  const auto take = [&model](const json& fields) {
+    for (const auto& [key, value] : fields.items()) put_if_missing(model, key, value);
+  };
+  const std::string name = text_at(row, "model.name");
+  if (const json& known = value_at(dims, text_at(row, "model.dims_key")); !known.is_null()) take(renamed(known));
+  if (!model.contains("hidden")) {
+    if (const json* preset = preset_named(models, name)) take(*preset);
+  }
+  model["name"] = name.empty() ? "published model" : name;
+
+  put_if_missing(model, "mlp", "swiglu");
+  const bool gated = model["mlp"] == "swiglu";
+  put_if_missing(model, "norm", gated ? "rms" : "layer");
+  put_if_missing(model, "qkv_bias", !gated);
+  put_if_missing(model, "linear_bias", !gated);
+  put_if_missing(model, "tied_embeddings", !gated);
+  if (gated) return model;
+  put_if_missing(model, "rotary_size", 0);
+  if (model.contains("sequence") && value_at(printed, "learned_pos") != json(false)) {
+    put_if_missing(model, "positions", model["sequence"]);
+  }
+  if (!model.contains("ffn") && model.contains("hidden")) model["ffn"] = 4 * model["hidden"].get<std::int64_t>();
+  return model;
+}
+
+}  // namespace plumb

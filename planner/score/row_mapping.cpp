@@ -1,0 +1,187 @@
+#include "planner/score/row_mapping.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "planner/score/row_fields.h"
+#include "planner/search/layout_conflict.h"
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+/// Why a row cannot be asked; thrown inside this file only.
+struct Unmapped {
+  std::string reason;
+};
+
+/// One row on its way.
+struct Reader {
+  const ScoreLibrary& library;
+  const json& row;
+  const SourceMapping* mapping;
+  std::vector<std::string> assumptions;
+
+  std::optional<std::int64_t> integer(std::string_view path) const { return integer_at(row, path); }
+  std::string text(std::string_view path) const { return text_at(row, path); }
+  int degree(std::string_view path) const { return static_cast<int>(integer(path).value_or(1)); }
+};
+
+const json& preset_of(const std::map<std::string, json>& presets, const std::string& name, std::string_view what) {
+  const auto found = presets.find(name);
+  if (found == presets.end()) throw SpecError(fmt::format("there is no {} preset \"{}\"", what, name));
+  return found->second;
+}
+
+/// The preset with the figures that stand under `part` in the overrides.
+json overridden(const ScoreLibrary& library, json spec, std::string_view part) {
+  const std::string prefix = std::string(part) + ".";
+  for (const auto& [path, value] : library.overrides) {
+    if (path.starts_with(prefix)) set_at(spec, std::string_view(path).substr(prefix.size()), value);
+  }
+  return spec;
+}
+
+ClusterSpec cluster_of(Reader& reader) {
+  const std::string hardware = reader.text("hardware");
+  if (hardware.empty()) throw Unmapped{"the row does not name its hardware"};
+  const ClusterRule* rule = reader.mapping ? cluster_rule_for(*reader.mapping, hardware) : nullptr;
+  std::string preset = rule ? rule->cluster : "";
+  if (reader.mapping && !rule) throw Unmapped{fmt::format("no cluster for the hardware \"{}\"", hardware)};
+  if (!rule) {
+    preset = device_preset_in(hardware);
+    if (preset.empty()) throw Unmapped{fmt::format("unknown hardware \"{}\"", hardware)};
+    reader.assumptions.push_back(fmt::format("the cluster is the preset {}", preset));
+  }
+  json cluster = preset_of(reader.library.clusters, preset, "cluster");
+  if (rule) {
+    for (const auto& [path, value] : rule->set) set_at(cluster, path, value);
+  }
+  if (const auto per_node = reader.integer("gpus_per_node")) set_at(cluster, "node.devices", *per_node);
+  cluster.erase("devices");
+  const auto gpus = reader.integer("gpus");
+  if (!gpus) throw Unmapped{"the number of GPUs is not printed"};
+  const ClusterSpec spec =
+      cluster_from_json(overridden(reader.library, std::move(cluster), "cluster"), "cluster " + preset);
+  try {
+    return resize(spec, static_cast<int>(*gpus));
+  } catch (const SpecError& error) {
+    throw Unmapped{error.what()};
+  }
+}
+
+std::optional<StackSpec> stack_of(Reader& reader) {
+  const std::string name = reader.text("stack");
+  if (name.empty()) throw Unmapped{"the framework is not known: no mapping names a stack for this source"};
+  return stack_from_json(overridden(reader.library, preset_of(reader.library.stacks, name, "stack"), "stack"),
+                         "stack " + name);
+}
+
+TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& layout) {
+  TrainingSpec training{.sequence = reader.integer("model.seq").value_or(model.sequence)};
+  if (training.sequence < 1) throw Unmapped{"the length of a sequence is not printed"};
+  const auto batch = reader.integer("gbs");
+  const auto microbatches = reader.integer("n_microbatches") ? reader.integer("n_microbatches") : reader.integer("ga");
+  if (batch) {
+    training.global_batch = *batch;
+  } else if (microbatches) {
+    training.global_batch = *microbatches * layout.data * layout.microbatch;
+  } else {
+    throw Unmapped{"the global batch is not printed"};
+  }
+  const std::string precision = reader.text("precision");
+  const auto known = precision_in(precision);
+  if (!known && !precision.empty()) throw Unmapped{fmt::format("precision \"{}\" cannot be predicted", precision)};
+  if (!known) reader.assumptions.push_back("the precision is bf16");
+  training.precision = known.value_or(Precision::kBf16);
+  if (const std::string gradient = reader.text("gradient_precision"); !gradient.empty()) {
+    training.gradient_precision = precision_from_name(gradient, "gradient_precision");
+  }
+  if (const std::string optimizer = reader.text("optimizer"); !optimizer.empty()) {
+    training.optimizer = optimizer_from_name(optimizer, "optimizer");
+  }
+  training.stack = stack_of(reader);
+  return training;
+}
+
+Layout layout_of_row(Reader& reader) {
+  Layout layout{.tensor = reader.degree("tp"),
+                .pipeline = reader.degree("pp"),
+                .context = reader.degree("cp"),
+                .expert = reader.degree("ep"),
+                .expert_tensor = reader.degree("etp")};
+  const auto gpus = reader.integer("gpus");
+  if (!gpus) throw Unmapped{"the number of GPUs is not printed"};
+  const std::int64_t model_ranks = std::int64_t{layout.tensor} * layout.pipeline * layout.context;
+  const std::int64_t data = reader.integer("dp").value_or(*gpus / std::max<std::int64_t>(1, model_ranks));
+  if (model_ranks * data != *gpus) {
+    throw Unmapped{fmt::format("contradictory degrees: tp={} x pp={} x cp={} x dp={} is {}, not the {} GPUs",
+                               layout.tensor, layout.pipeline, layout.context, data, model_ranks * data, *gpus)};
+  }
+  layout.data = static_cast<int>(data);
+
+  const auto microbatch = reader.integer("mbs");
+  if (!microbatch) throw Unmapped{"the micro-batch is not printed"};
+  layout.microbatch = *microbatch;
+  layout.zero = zero_stage_in(reader.row);
+  layout.sequence_parallel = layout.tensor > 1 && value_at(reader.row, "sequence_parallel") == json(true);
+
+  const std::string recompute = reader.text("recompute");
+  const auto kind = recompute_in(recompute);
+  if (!kind && !recompute.empty()) throw Unmapped{fmt::format("recomputation \"{}\" is not known", recompute)};
+  if (!kind) reader.assumptions.push_back("nothing is recomputed");
+  layout.recompute = kind.value_or(Recompute::kNone);
+
+  if (layout.pipeline > 1) {
+    const json& chunks = value_at(reader.row, "vpp");
+    if (chunks.is_string()) throw Unmapped{fmt::format("the chunks a rank are \"{}\"", chunks.get<std::string>())};
+    layout.chunks = reader.degree("vpp");
+    const std::string schedule = reader.text("schedule");
+    layout.schedule = schedule_in(schedule, layout.chunks);
+    if (layout.schedule.empty()) throw Unmapped{fmt::format("the schedule \"{}\" is not known", schedule)};
+    if (layout.schedule == "interleaved" && layout.chunks == 1) {
+      throw Unmapped{"interleaved, but the chunks a rank are not printed"};
+    }
+  }
+  const json& split = value_at(reader.row, "split");
+  if (split.is_array()) layout.split = split.get<std::vector<int>>();
+  if (const auto group = reader.integer("group")) layout.group = static_cast<int>(*group);
+  return layout;
+}
+
+}  // namespace
+
+MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapping* mapping) {
+  Reader reader{.library = library, .row = row, .mapping = mapping};
+  MappedRow mapped;
+  try {
+    json model_json = model_fields(row, library.dims, library.models);
+    ModelSpec model;
+    try {
+      model = model_from_json(model_json, "model");
+    } catch (const SpecError& error) {
+      throw Unmapped{error.what()};
+    }
+    const Layout layout = layout_of_row(reader);
+    const ClusterSpec cluster = cluster_of(reader);
+    const TrainingSpec training = training_of(reader, model, layout);
+    if (!cluster.device.peak_flops_per_second.contains(training.precision)) {
+      throw Unmapped{fmt::format("{} has no rate in {}", cluster.device.name, precision_name(training.precision))};
+    }
+    if (const auto conflict = layout_conflict(model, training, cluster.devices, layout)) throw Unmapped{*conflict};
+    mapped.question = RowQuestion{.model = model, .cluster = cluster, .training = training, .layout = layout};
+  } catch (const Unmapped& unmapped) {
+    mapped.reason = unmapped.reason;
+  }
+  mapped.assumptions = std::move(reader.assumptions);
+  return mapped;
+}
+
+}  // namespace plumb

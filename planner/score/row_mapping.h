@@ -1,0 +1,58 @@
+#pragma once
+// A published row as a question to the planner: model, cluster, training and layout, or why it cannot be asked.
+//
+//   ScoreLibrary library{.mappings = ..., .clusters = {{"a100", json}}, .stacks = {{"megatron-lm-2021", json}}};
+//   MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
+//   if (mapped.question) predict(...)
+//
+// The fields are those of the published row schema; a mapping (score/source_mapping.h) may add these, which no source
+// prints: stack, gradient_precision, optimizer, split, group and under `model` any key of spec/model_spec.h.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/score/source_mapping.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/training_spec.h"
+
+namespace plumb {
+
+/// A figure of the presets replaced by another: "cluster.device.gemm_efficiency", "stack.kernel_launch_us".
+using Override = std::pair<std::string, nlohmann::json>;
+
+/// What rows are mapped with, in the JSON forms of their specs.
+struct ScoreLibrary {
+  std::vector<SourceMapping> mappings;
+  std::map<std::string, nlohmann::json> models;
+  std::map<std::string, nlohmann::json> clusters;
+  std::map<std::string, nlohmann::json> stacks;
+  nlohmann::json dims;              ///< sizes by the `dims_key` of rows; null: none were given
+  std::vector<Override> overrides;  ///< of every cluster and stack
+};
+
+struct RowQuestion {
+  ModelSpec model;
+  ClusterSpec cluster;
+  TrainingSpec training;
+  Layout layout;
+};
+
+struct MappedRow {
+  std::optional<RowQuestion> question;
+  std::string reason;                    ///< why there is no question
+  std::vector<std::string> assumptions;  ///< what the row does not print and no mapping fills
+};
+
+/// `row` has been read by its mapping already; `mapping` is null where its source has none. Throws SpecError if the
+/// library is at fault: an override of a figure that no preset has, a cluster or stack that a mapping names and that is
+/// not there.
+MappedRow map_row(const ScoreLibrary& library, const nlohmann::json& row, const SourceMapping* mapping);
+
+}  // namespace plumb

@@ -1,0 +1,79 @@
+#pragma once
+// Published runs held against the prediction: each row mapped, predicted, compared.
+//
+//   SourceScore score = score_rows(library, {"vtrain_multi.json", rows});
+//   score.step_time.mean_pct; score.skipped; score.rows
+//
+// A row is predicted as `plumb simulate` predicts it: its schedule simulated with the prices of its layout, each
+// transfer on links of its own. Rows of a single layer ("kind": "single transformer layer ...") are held against the
+// sums of one layer's passes.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/score/error_statistics.h"
+#include "planner/score/measured_quantities.h"
+#include "planner/score/row_mapping.h"
+#include "planner/search/predict.h"
+
+namespace plumb {
+
+/// One file of published rows.
+struct PublishedRows {
+  std::string file;
+  std::vector<nlohmann::json> rows;
+};
+
+/// Reads {"meta", "rows": [...]}. Throws SpecError if there is no list of objects under "rows".
+PublishedRows published_rows(const nlohmann::json& document, const std::string& file);
+
+enum class Quantity : std::uint8_t { kStepTime, kMemory, kLayerForward, kLayerBackward };
+
+/// "step_time_s", "memory_bytes", "layer_forward_s", "layer_backward_s".
+std::string_view quantity_name(Quantity quantity);
+
+/// One quantity of one row. The same row may have several.
+struct ScoredQuantity {
+  std::string id;
+  Quantity quantity = Quantity::kStepTime;
+  double predicted = 0;
+  double measured = 0;
+  std::optional<double> predicted_uncorrected;  ///< as the row prints it, where a correction changed something
+
+  friend bool operator==(const ScoredQuantity&, const ScoredQuantity&) = default;
+};
+
+double error_pct(const ScoredQuantity& scored);
+
+struct SkippedRow {
+  std::string id;
+  std::string reason;
+};
+
+struct SourceScore {
+  std::string file;
+  std::string source;  ///< the mapping's name; empty: there is none
+  int rows = 0;
+  int scored = 0;  ///< of these, rows with at least one quantity compared
+  std::vector<SkippedRow> skipped;
+  std::vector<ScoredQuantity> quantities;
+  ErrorStatistics step_time;
+  ErrorStatistics memory;
+  ErrorStatistics layer_time;
+  std::optional<ErrorStatistics> step_time_uncorrected;  ///< of all rows, where any was corrected
+  std::vector<std::string> corrections;                  ///< each with its evidence, in the order met
+  std::vector<std::string> assumptions;                  ///< the same
+  std::optional<double> rank_correlation;                ///< mean over groups of rows that differ in layout only
+  std::optional<double> top1_regret_pct;                 ///< the same
+};
+
+/// The row's id, or FILE#INDEX (from 0).
+std::string row_id(const PublishedRows& published, std::size_t index);
+
+/// Throws SpecError if the library is at fault (score/row_mapping.h); faults of a row skip it with their reason.
+SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published);
+
+}  // namespace plumb

@@ -1,0 +1,170 @@
+#include "planner/score/source_mapping.h"
+
+#include <algorithm>
+#include <regex>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+using Fields = std::vector<std::pair<std::string, json>>;
+
+/// The first word of a dotted path, and the rest.
+std::pair<std::string_view, std::string_view> split_path(std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return {path, {}};
+  return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
+void check_expression(StrictObject& object, std::string_view key, const std::string& expression) {
+  try {
+    std::regex(expression, std::regex::ECMAScript | std::regex::icase);
+  } catch (const std::regex_error&) {
+    object.fail(key, fmt::format("\"{}\" is no regular expression", expression));
+  }
+}
+
+bool found_in(const std::string& expression, const std::string& text) {
+  return std::regex_search(text, std::regex(expression, std::regex::ECMAScript | std::regex::icase));
+}
+
+Fields fields(StrictObject& object, std::string_view key) {
+  Fields result;
+  if (!object.has(key)) return result;
+  const json& values = object.raw(key);
+  if (!values.is_object()) object.fail(key, "this is no object: write {\"FIELD\": VALUE}");
+  for (const auto& [field, value] : values.items()) result.emplace_back(field, value);
+  return result;
+}
+
+std::string text_of(const json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+bool holds(const std::pair<std::string, json>& condition, const json& row) {
+  const json& value = value_at(row, condition.first);
+  if (condition.second.is_string()) return !value.is_null() && found_in(condition.second, text_of(value));
+  return value == condition.second;
+}
+
+MappingRule rule_from(StrictObject& object) {
+  MappingRule rule{.where = fields(object, "where"),
+                   .fill = fields(object, "fill"),
+                   .correct = fields(object, "correct"),
+                   .skip = object.text_or("skip", ""),
+                   .because = object.text_or("because", "")};
+  for (const auto& [field, value] : rule.where) {
+    if (value.is_string()) check_expression(object, "where", value);
+  }
+  if (!rule.correct.empty() && rule.because.empty()) {
+    object.fail("because", "a correction of what was printed needs its evidence: add it");
+  }
+  object.finish();
+  return rule;
+}
+
+}  // namespace
+
+SourceMapping parse_source_mapping(std::string_view text, const std::string& file) {
+  const json document = parse_json(text, file);
+  StrictObject object(document, file);
+  SourceMapping mapping{.name = object.text("name")};
+  const json& cites = object.raw("cites");
+  if (!cites.is_array() || cites.empty()) object.fail("cites", "name the repositories or papers: [\"OWNER/NAME\"]");
+  for (const json& cited : cites) mapping.cites.push_back(text_of(cited));
+  if (object.has("published")) {
+    for (StrictObject& error : object.objects("published")) {
+      mapping.published.push_back({.who = error.text("who"),
+                                   .quantity = error.choice("quantity", {"step_time", "memory"}),
+                                   .mean_pct = error.non_negative_number("mean_pct"),
+                                   .note = error.text_or("note", "")});
+      error.finish();
+    }
+  }
+  for (StrictObject& rule : object.objects("clusters")) {
+    ClusterRule& cluster = mapping.clusters.emplace_back(
+        ClusterRule{.hardware = rule.text("hardware"), .cluster = rule.text("cluster"), .set = fields(rule, "set")});
+    check_expression(rule, "hardware", cluster.hardware);
+    rule.finish();
+  }
+  if (object.has("rules")) {
+    for (StrictObject& rule : object.objects("rules")) mapping.rules.push_back(rule_from(rule));
+  }
+  object.finish();
+  return mapping;
+}
+
+std::string citation_of(const json& row) {
+  for (const char* path : {"source.repo", "source.paper"}) {
+    const json& cited = value_at(row, path);
+    if (cited.is_string()) return cited;
+  }
+  return {};
+}
+
+const SourceMapping* mapping_for(const std::vector<SourceMapping>& mappings, const json& row) {
+  const std::string citation = citation_of(row);
+  const SourceMapping* best = nullptr;
+  std::size_t longest = 0;
+  for (const SourceMapping& mapping : mappings) {
+    for (const std::string& cited : mapping.cites) {
+      if (cited.size() <= longest || !citation.starts_with(cited)) continue;
+      longest = cited.size();
+      best = &mapping;
+    }
+  }
+  return best;
+}
+
+ReadRow read_by(const SourceMapping& mapping, const json& row, bool corrected) {
+  ReadRow read{.row = row};
+  for (const MappingRule& rule : mapping.rules) {
+    if (!std::ranges::all_of(rule.where, [&](const auto& condition) { return holds(condition, read.row); })) continue;
+    if (!rule.skip.empty() && read.skip.empty()) read.skip = rule.skip;
+    for (const auto& [field, value] : rule.fill) {
+      if (value_at(read.row, field).is_null()) set_at(read.row, field, value);
+    }
+    if (!corrected) continue;
+    bool changed = false;
+    for (const auto& [field, value] : rule.correct) {
+      if (value_at(read.row, field) == value) continue;
+      set_at(read.row, field, value);
+      changed = true;
+    }
+    if (changed) read.corrections.push_back(rule.because);
+  }
+  return read;
+}
+
+const ClusterRule* cluster_rule_for(const SourceMapping& mapping, const std::string& hardware) {
+  const auto found = std::ranges::find_if(mapping.clusters,
+                                          [&](const ClusterRule& rule) { return found_in(rule.hardware, hardware); });
+  return found == mapping.clusters.end() ? nullptr : &*found;
+}
+
+const json& value_at(const json& document, std::string_view path) {
+  static const json kNull;
+  const auto [word, rest] = split_path(path);
+  if (!document.is_object()) return kNull;
+  const auto found = document.find(word);
+  if (found == document.end()) return kNull;
+  return rest.empty() ? *found : value_at(*found, rest);
+}
+
+void set_at(json& document, std::string_view path, const json& value) {
+  const auto [word, rest] = split_path(path);
+  if (!document.is_object()) document = json::object();
+  json& inner = document[std::string(word)];
+  if (rest.empty()) {
+    inner = value;
+  } else {
+    set_at(inner, rest, value);
+  }
+}
+
+}  // namespace plumb

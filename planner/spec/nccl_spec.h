@@ -1,0 +1,86 @@
+#pragma once
+// What NCCL sees of a machine, as far as its own cost model asks (cost/nccl/), and how far measurements lie from it.
+//
+//   "nccl": {"generation": "hopper", "host_cpu": "intel", "nvlink_sharp": true, "nics": 8}
+//
+// Channels and their speeds follow from the node's and the network's bandwidths by NCCL's search constants
+// (cost/nccl/channels.h), or are given.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "schedules/cost_table.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
+enum class HostCpu : std::uint8_t { kIntel, kAmd, kOther };
+
+/// Channels of one of NCCL's graphs, and what each moves inside a node and between nodes.
+struct NcclChannels {
+  int count = 0;
+  double inside_bytes_per_second = 0;
+  double between_bytes_per_second = 0;
+
+  friend bool operator==(const NcclChannels&, const NcclChannels&) = default;
+};
+
+/// What is added to NCCL's own estimate of whatever it has chosen; fitted on measurements of the cluster.
+struct NcclCalibration {
+  Seconds low_latency_launch{0};  ///< to LL and LL128
+  Seconds simple_launch{0};       ///< to Simple, send/recv and all-to-all
+  double bandwidth_scale = 1;     ///< of every bandwidth
+
+  friend bool operator==(const NcclCalibration&, const NcclCalibration&) = default;
+};
+
+struct NcclSpec {
+  NcclGeneration generation = NcclGeneration::kAmpere;
+  HostCpu host_cpu = HostCpu::kOther;
+  bool nvlink = true;                            ///< false: devices of a node meet over PCIe
+  bool nvlink_sharp = false;                     ///< the node's switches reduce (NVLS)
+  bool network_sharp = false;                    ///< the network's switches reduce (CollNet)
+  int nics = 0;                                  ///< of a node; 0: one a device
+  Seconds nic_latency{0};                        ///< that the network plug-in reports
+  bool balanced_tree = true;                     ///< false: NCCL found only its plain tree pattern
+  std::optional<NcclChannels> ring, tree, nvls;  ///< given instead of searched; for every group
+  NcclCalibration calibration;
+
+  friend bool operator==(const NcclSpec&, const NcclSpec&) = default;
+};
+
+/// Measured times of one collective of one group shape, ascending in bytes; they override every model.
+struct CollectiveTable {
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int ranks = 0;
+  int nodes = 1;
+  std::vector<std::int64_t> bytes;  ///< the whole buffer of one rank
+  std::vector<Seconds> times;       ///< as long as `bytes`
+
+  friend bool operator==(const CollectiveTable&, const CollectiveTable&) = default;
+};
+
+std::string_view generation_name(NcclGeneration generation);
+std::string_view collective_name(CollectiveKind kind);  ///< "all_reduce"
+std::optional<CollectiveKind> collective_from_name(std::string_view name);
+
+/// Reads the block: "generation" (volta, ampere, hopper, blackwell), "host_cpu" (intel, amd, other), "nvlink",
+/// "nvlink_sharp", "network_sharp", "nics", "nic_latency_us", "tree_pattern" (balanced, plain),
+/// "ring", "tree", "nvls" ({"channels", "inside_gb_per_s", "between_gb_per_s"}), "low_latency_launch_us",
+/// "simple_launch_us", "bandwidth_scale". Throws SpecError naming the key if one is unknown, missing or out of range; a
+/// scale above 1.25 says that the mapping is wrong.
+NcclSpec read_nccl(StrictObject object);
+
+/// {"collective", "ranks", "nodes", "bytes": [...], "us": [...]}. Throws SpecError if the lists differ in length, are
+/// empty, do not ascend or hold a time that is not above 0.
+CollectiveTable read_collective_table(StrictObject object);
+nlohmann::ordered_json to_json(const CollectiveTable& table);
+
+}  // namespace plumb

@@ -1,0 +1,158 @@
+#include "planner/cost/framework/transformer_ops.h"
+
+#include <doctest/doctest.h>
+
+namespace plumb {
+namespace {
+
+const TransformerLayer kGpt{.hidden = 1024,
+                            .heads = 16,
+                            .kv_heads = 16,
+                            .head_size = 64,
+                            .ffn = 4096,
+                            .norm = NormKind::kLayerNorm,
+                            .mlp = MlpKind::kGelu,
+                            .qkv_bias = true,
+                            .linear_bias = true,
+                            .dropout = 0.1};
+const LayerWork kWork{.microbatch = 2, .sequence = 512};
+constexpr double kTokens = 1024;
+const ElementBytes kBytes{.activation = 2, .gradient = 4};
+
+StackSpec unfused() {
+  return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};
+}
+
+double flops(const PassOps& pass) {
+  double sum = 0;
+  for (const DeviceKernel& kernel : pass.kernels) {
+    sum += kernel.flops + 2 * kernel.shape.m * kernel.shape.n * kernel.shape.k * kernel.shape.count *
+                              (kernel.kind == DeviceKernel::Kind::kGemm ? 1 : 0);
+  }
+  return sum;
+}
+
+double traffic(const PassOps& pass) {
+  double sum = 0;
+  for (const DeviceKernel& kernel : pass.kernels) {
+    if (kernel.kind == DeviceKernel::Kind::kTraffic) sum += kernel.bytes;
+  }
+  return sum;
+}
+
+double exchanged(const PassOps& pass, Group group, CollectiveKind kind) {
+  double sum = 0;
+  for (const Exchange& exchange : pass.exchanges) {
+    if (exchange.group == group && exchange.kind == kind) sum += static_cast<double>(exchange.bytes) * exchange.count;
+  }
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("a layer's products are 24 T h^2 (1 + s / 6h) FLOPs forward and twice that backward") {
+  const LayerOps ops = transformer_ops(kGpt, kWork, unfused(), kBytes);
+  const double forward = 24 * kTokens * 1024 * 1024 * (1 + 512 / (6 * 1024.0));  // Narayanan et al. 2021, appendix
+  CHECK(flops(ops.forward) == doctest::Approx(forward));
+  CHECK(flops(ops.input_grad) + flops(ops.weight_grad) == doctest::Approx(2 * forward));
+  CHECK(flops(ops.rebuild_full) == doctest::Approx(forward));
+  CHECK(flops(ops.rebuild_selective) == doctest::Approx(4 * kTokens * 512 * 1024));
+}
+
+TEST_CASE("fused attention computes the causal half, its backward two and a half times as much") {
+  StackSpec stack = unfused();
+  const double square = flops(transformer_ops(kGpt, kWork, stack, kBytes).rebuild_selective);
+  stack.attention = AttentionKernel::kFlash2;
+  stack.causal_skipped = true;
+  const LayerOps ops = transformer_ops(kGpt, kWork, stack, kBytes);
+  CHECK(flops(ops.rebuild_selective) == doctest::Approx(square * 513 / 1024));
+  const LayerOps whole = transformer_ops(kGpt, kWork, unfused(), kBytes);
+  CHECK(flops(ops.input_grad) ==
+        doctest::Approx(flops(whole.input_grad) - 2 * square + 2.5 * flops(ops.rebuild_selective)));
+}
+
+TEST_CASE("memory-bound kernels move what fidelity needs them to move") {
+  // Norm 2 E, softmax 2 A, dropout 2.5 A, copy 2 E, branch end 3.5 E, norm 2 E, activation 2 * 4 E, branch end 3.5 E.
+  const double e = kTokens * 1024 * 2;
+  const double a = 2.0 * 16 * 512 * 512 * 2;
+  const LayerOps ops = transformer_ops(kGpt, kWork, unfused(), kBytes);
+  CHECK(traffic(ops.forward) == doctest::Approx((2 + 2 + 3.5 + 2 + 8 + 3.5) * e + 4.5 * a));
+}
+
+TEST_CASE("a fused softmax that does not take the rows falls back to kernels of its own") {
+  StackSpec stack = unfused();
+  stack.fused_softmax_rows = 4;
+  LayerWork work{.microbatch = 1, .sequence = 512, .tensor_parallel = 8};  // 1 x 16 / 8: two rows
+  const double a = 2.0 * 512 * 512 * 2;
+  const double fallen = traffic(transformer_ops(kGpt, work, stack, kBytes).forward);
+  stack.fused_softmax_rows = 0;
+  CHECK(fallen - traffic(transformer_ops(kGpt, work, stack, kBytes).forward) == doctest::Approx(6 * a));
+  work.microbatch = 2;  // four rows
+  stack.fused_softmax_rows = 4;
+  const double fits = traffic(transformer_ops(kGpt, work, stack, kBytes).forward);
+  stack.fused_softmax_rows = 0;
+  CHECK(fits == doctest::Approx(traffic(transformer_ops(kGpt, work, stack, kBytes).forward)));
+}
+
+TEST_CASE("tensor parallelism sums twice each way, sequence parallelism gathers and scatters instead") {
+  LayerWork work = kWork;
+  work.tensor_parallel = 4;
+  const double e = kTokens * 1024 * 2;
+  LayerOps ops = transformer_ops(kGpt, work, unfused(), kBytes);
+  CHECK(exchanged(ops.forward, Group::kTensor, CollectiveKind::kAllReduce) == 2 * e);
+  CHECK(exchanged(ops.input_grad, Group::kTensor, CollectiveKind::kAllReduce) == 2 * e);
+  CHECK(exchanged(ops.weight_grad, Group::kTensor, CollectiveKind::kAllGather) == 0);
+  work.sequence_parallel = true;
+  ops = transformer_ops(kGpt, work, unfused(), kBytes);
+  CHECK(exchanged(ops.forward, Group::kTensor, CollectiveKind::kAllReduce) == 0);
+  for (const PassOps* pass : {&ops.forward, &ops.input_grad}) {
+    CHECK(exchanged(*pass, Group::kTensor, CollectiveKind::kAllGather) == 2 * e);
+    CHECK(exchanged(*pass, Group::kTensor, CollectiveKind::kReduceScatter) == 2 * e);
+  }
+  CHECK(exchanged(ops.weight_grad, Group::kTensor, CollectiveKind::kAllGather) == 2 * e);
+}
+
+TEST_CASE("context parallelism divides tokens and work, and moves keys and values") {
+  StackSpec stack = unfused();
+  stack.attention = AttentionKernel::kFlash2;
+  LayerWork work = kWork;
+  work.context_parallel = 2;
+  const LayerOps whole = transformer_ops(kGpt, kWork, stack, kBytes);
+  const LayerOps half = transformer_ops(kGpt, work, stack, kBytes);
+  CHECK(flops(half.forward) == doctest::Approx(flops(whole.forward) / 2));
+  const double keys_and_values = kTokens * 2 * 1024 * 2;
+  CHECK(exchanged(half.forward, Group::kContext, CollectiveKind::kAllGather) == keys_and_values);
+  CHECK(exchanged(half.input_grad, Group::kContext, CollectiveKind::kReduceScatter) == keys_and_values);
+  stack.context = ContextKind::kUlysses;
+  const LayerOps heads = transformer_ops(kGpt, work, stack, kBytes);
+  CHECK(exchanged(heads.forward, Group::kContext, CollectiveKind::kAllToAll) == kTokens / 2 * 4 * 1024 * 2);
+}
+
+TEST_CASE("experts compute what the router sends them, and it crosses twice each way") {
+  TransformerLayer layer = kGpt;
+  layer.mlp = MlpKind::kSwiglu;
+  layer.linear_bias = false;
+  layer.experts = 8;
+  layer.experts_per_token = 2;
+  layer.expert_ffn = 2048;
+  LayerWork work = kWork;
+  work.experts.parallel = 4;
+  const LayerOps ops = transformer_ops(layer, work, unfused(), kBytes);
+  TransformerLayer dense = layer;
+  dense.experts = 0;
+  dense.ffn = 2 * 2048;  // as much as two experts
+  const double router = 2 * kTokens * 8 * 1024;
+  CHECK(flops(ops.forward) == doctest::Approx(flops(transformer_ops(dense, work, unfused(), kBytes).forward) + router));
+  CHECK(exchanged(ops.forward, Group::kExpert, CollectiveKind::kAllToAll) == 2 * 2 * kTokens * 1024 * 2);
+  CHECK(exchanged(ops.input_grad, Group::kExpert, CollectiveKind::kAllToAll) == 2 * 2 * kTokens * 1024 * 2);
+}
+
+TEST_CASE("recomputation that stops early leaves out the last product") {
+  StackSpec stack = unfused();
+  const double whole = flops(transformer_ops(kGpt, kWork, stack, kBytes).rebuild_full);
+  stack.early_stop = true;
+  CHECK(flops(transformer_ops(kGpt, kWork, stack, kBytes).rebuild_full) ==
+        doctest::Approx(whole - 2 * kTokens * 4096 * 1024));
+}
+
+}  // namespace plumb

@@ -1,0 +1,71 @@
+#include "planner/spec/stack_spec.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("a stack survives its JSON form") {
+  StackSpec stack{.name = "mine", .attention = AttentionKernel::kCudnn, .fused_norm = false, .tensor_hidden = 0.5};
+  stack.kernel_launch = Seconds{7e-6};
+  stack.sources["tensor_hidden"] = "a guess";
+  CHECK(stack_from_json(to_json(stack), "again") == stack);
+}
+
+TEST_CASE("a vocabulary is padded to a multiple for each tensor rank") {
+  CHECK(padded_vocab({.vocab_multiple = 128}, 50257, 1) == 50304);
+  CHECK(padded_vocab({.vocab_multiple = 128}, 50257, 8) == 51200);
+  CHECK(padded_vocab({.vocab_multiple = 1}, 50257, 1) == 50257);
+}
+
+TEST_CASE("a bad stack is refused with place and remedy") {
+  const auto refused = [](const char* text, const char* part) {
+    CAPTURE(text);
+    check_refused<SpecError>([&] { parse_stack(text, "s.json"); }, "s.json", part);
+  };
+  refused(R"({"note": "nameless"})", "name");
+  refused(R"({"name": "x", "attention": "flash9"})", "flash2");
+  refused(R"({"name": "x", "data_hidden": 2})", "from 0 to 1");
+  refused(R"({"name": "x", "kernel_launch_us": -1})", "kernel_launch_us");
+  refused(R"({"name": "x", "fused_nrom": true})", "fused_norm");
+}
+
+TEST_CASE("every figure of a stack's preset that is not the default names its source") {
+  const std::filesystem::path folder = std::filesystem::path(std::getenv("PLUMB_SOURCE")) / "tools/specs/stacks";
+  int presets = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    CAPTURE(file.path().string());
+    const StackSpec stack = parse_stack(text_of(file.path()), file.path().filename().string());
+    const nlohmann::json written = nlohmann::json::parse(text_of(file.path()));
+    const nlohmann::json defaults = to_json(StackSpec{});
+    ++presets;
+    CHECK(file.path().stem() == stack.name);
+    for (const auto& [key, value] : written.items()) {
+      if (key == "name" || key == "note" || key == "sources" || value == defaults.at(key)) continue;
+      CAPTURE(key);
+      CHECK(stack.sources.contains(key));
+    }
+  }
+  CHECK(presets > 0);
+}
+
+}  // namespace plumb

@@ -1,0 +1,69 @@
+#include "tools/score_input.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "planner/search/whatif.h"
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+#include "tools/files.h"
+#include "tools/presets.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+ScoreLibrary embedded_library() {
+  ScoreLibrary library;
+  for (const Preset& preset : presets()) {
+    const std::string name(preset.name);
+    switch (preset.kind) {
+      case Preset::Kind::kModel:
+        library.models[name] = parse_json(preset.text, name);
+        break;
+      case Preset::Kind::kCluster:
+        library.clusters[name] = parse_json(preset.text, name);
+        break;
+      case Preset::Kind::kStack:
+        library.stacks[name] = parse_json(preset.text, name);
+        break;
+      case Preset::Kind::kMapping:
+        library.mappings.push_back(parse_source_mapping(preset.text, name));
+        break;
+      case Preset::Kind::kText:
+        break;
+    }
+  }
+  return library;
+}
+
+Override parse_override(const std::string& text) {
+  const Variation one = parse_variation(text);
+  if (one.values.size() != 1 || (!one.key.starts_with("cluster.") && !one.key.starts_with("stack."))) {
+    throw SpecError(fmt::format(
+        "set \"{}\": write cluster.PATH=VALUE or stack.PATH=VALUE, such as cluster.device.gemm_efficiency=0.8", text));
+  }
+  return {one.key, one.values.front()};
+}
+
+}  // namespace
+
+ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set) {
+  ScoreInput input{.library = embedded_library()};
+  input.library.dims = json::object();
+  for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));
+  for (const std::string& path : files) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    const json document = parse_json(read_text_file(path), path);
+    if (document.is_object() && !document.contains("rows")) {
+      input.library.dims.update(document);
+    } else {
+      input.files.push_back(published_rows(document, name));
+    }
+  }
+  return input;
+}
+
+}  // namespace plumb

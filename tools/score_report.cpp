@@ -1,0 +1,133 @@
+#include "tools/score_report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/table.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string signed_pct(double value) {
+  return fmt::format("{:+.1f} %", value);
+}
+
+std::string pct(double value) {
+  return fmt::format("{:.1f} %", value);
+}
+
+void add_statistics(TextTable& table, const SourceScore& score, std::string_view what,
+                    const ErrorStatistics& statistics) {
+  if (statistics.count == 0) return;
+  table.rows.push_back({score.file, std::string(what), std::to_string(score.rows), std::to_string(statistics.count),
+                        pct(statistics.mean_pct), pct(statistics.median_pct), pct(statistics.worst_pct),
+                        signed_pct(statistics.bias_pct)});
+}
+
+std::string worst_text(const SourceScore& score, int worst) {
+  std::vector<ScoredQuantity> order = score.quantities;
+  std::ranges::stable_sort(order, std::ranges::greater{},
+                           [](const ScoredQuantity& scored) { return std::abs(error_pct(scored)); });
+  order.resize(std::min(order.size(), static_cast<std::size_t>(worst)));
+  TextTable table{.head = {"row", "quantity", "predicted", "measured", "error"}};
+  for (const ScoredQuantity& scored : order) {
+    table.rows.push_back({scored.id, std::string(quantity_name(scored.quantity)),
+                          fmt::format("{:.6g}", scored.predicted), fmt::format("{:.6g}", scored.measured),
+                          signed_pct(error_pct(scored))});
+  }
+  return table.rows.empty() ? "" : fmt::format("\n{}: furthest off\n{}", score.file, to_text(table));
+}
+
+std::string notes_text(const SourceScore& score) {
+  std::string text;
+  for (const std::string& correction : score.corrections) text += fmt::format("  corrected: {}\n", correction);
+  for (const std::string& assumption : score.assumptions) text += fmt::format("  assumed: {}\n", assumption);
+  std::map<std::string, int> reasons;
+  for (const SkippedRow& skipped : score.skipped) ++reasons[skipped.reason];
+  for (const auto& [reason, count] : reasons) text += fmt::format("  skipped {}: {}\n", count, reason);
+  if (score.rank_correlation) {
+    text +=
+        fmt::format("  layouts of one model: rank correlation {:.2f}, the chosen one {:.1f} % slower than the best\n",
+                    *score.rank_correlation, *score.top1_regret_pct);
+  }
+  return text.empty() ? ""
+                      : fmt::format("\n{}{}\n{}", score.file,
+                                    score.source.empty() ? "" : " (mapping " + score.source + ")", text);
+}
+
+ordered_json statistics_json(const ErrorStatistics& statistics) {
+  if (statistics.count == 0) return nullptr;
+  return {{"count", statistics.count},
+          {"mape_pct", statistics.mean_pct},
+          {"median_pct", statistics.median_pct},
+          {"max_pct", statistics.worst_pct},
+          {"bias_pct", statistics.bias_pct}};
+}
+
+ordered_json number_or_null(const std::optional<double>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+}  // namespace
+
+std::string score_text(const std::vector<SourceScore>& scores, int worst) {
+  TextTable table{.head = {"file", "quantity", "rows", "compared", "mean", "median", "worst", "bias"}};
+  std::string notes, furthest;
+  for (const SourceScore& score : scores) {
+    add_statistics(table, score, "step time", score.step_time);
+    if (score.step_time_uncorrected) {
+      add_statistics(table, score, "step time, as printed", *score.step_time_uncorrected);
+    }
+    add_statistics(table, score, "memory", score.memory);
+    add_statistics(table, score, "layer time", score.layer_time);
+    notes += notes_text(score);
+    if (worst > 0) furthest += worst_text(score, worst);
+  }
+  return (table.rows.empty() ? std::string("No row could be compared.\n") : to_text(table)) + notes + furthest;
+}
+
+ordered_json score_json(const std::vector<SourceScore>& scores) {
+  ordered_json sources = ordered_json::array(), rows = ordered_json::array();
+  for (const SourceScore& score : scores) {
+    ordered_json skipped = ordered_json::array();
+    for (const SkippedRow& row : score.skipped) skipped.push_back({{"id", row.id}, {"reason", row.reason}});
+    sources.push_back({{"file", score.file},
+                       {"source", score.source.empty() ? ordered_json(nullptr) : ordered_json(score.source)},
+                       {"rows", score.rows},
+                       {"scored", score.scored},
+                       {"skipped", skipped},
+                       {"step_time", statistics_json(score.step_time)},
+                       {"memory", statistics_json(score.memory)},
+                       {"layer_time", statistics_json(score.layer_time)},
+                       {"step_time_uncorrected",
+                        score.step_time_uncorrected ? statistics_json(*score.step_time_uncorrected) : nullptr},
+                       {"corrections", score.corrections},
+                       {"assumptions", score.assumptions},
+                       {"rank_correlation", number_or_null(score.rank_correlation)},
+                       {"top1_regret_pct", number_or_null(score.top1_regret_pct)}});
+    for (const ScoredQuantity& scored : score.quantities) {
+      ordered_json uncorrected = nullptr;
+      if (scored.predicted_uncorrected) {
+        ScoredQuantity printed = scored;
+        printed.predicted = *scored.predicted_uncorrected;
+        uncorrected = error_pct(printed);
+      }
+      rows.push_back({{"file", score.file},
+                      {"id", scored.id},
+                      {"quantity", quantity_name(scored.quantity)},
+                      {"predicted", scored.predicted},
+                      {"measured", scored.measured},
+                      {"error_pct", error_pct(scored)},
+                      {"uncorrected_error_pct", uncorrected}});
+    }
+  }
+  return {{"sources", sources}, {"rows", rows}};
+}
+
+}  // namespace plumb
