@@ -237,6 +237,32 @@ class Schedules(CommandLineTest):
         self.refused(1, *layout, "--slow", "rank=32:0.8", says=["rank 32", "0 to 31"])
         self.refused(1, *layout, "--degrade", "nic:node4=0.5", says=["node 4", "0 to 3"])
 
+    def test_simulate_takes_a_topology_of_the_users_own(self):
+        layout = ("simulate", "gpt2-medium", "h100:16", "--global-batch", 32, "--layout",
+                  "tp=8,pp=2,dp=1,mbs=1,zero=0,schedule=1f1b", "--topology")
+        gpus = [f"gpu{rank}" for rank in range(16)]
+        document = {"nodes": gpus + ["switch"], "devices": gpus,
+                    "links": [{"from": gpu, "to": "switch", "bandwidth_gb_per_s": 50, "latency_us": 1} for gpu in gpus]}
+
+        def written(name):
+            path = self.folder / name
+            path.write_text(json.dumps(document))
+            return path
+        flat = self.json(*layout, written("flat.json"))
+        document["links"][0]["bandwidth_gb_per_s"] = 0.05
+        slow = self.json(*layout, written("slow.json"))
+        self.assertGreater(slow["makespan_s"], flat["makespan_s"])
+        document["links"][0]["bandwidth_gb_per_s"] = 0
+        self.refused(1, *layout, written("zero.json"), says=["zero.json", "links[0].bandwidth_gb_per_s", "above 0"])
+        del document["links"][0]
+        self.refused(1, *layout, written("cut.json"), says=["gpu0", "gpu8", "connect them"])
+        document["devices"] = gpus[:8]
+        self.refused(1, *layout, written("few.json"), says=["16 ranks", "rank 8", "more devices"])
+        document["devices"] = ["gpu99"]
+        self.refused(1, *layout, written("strange.json"), says=["gpu99", "did you mean"])
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
+                     says=["--topology", "give a plan"])
+
     def test_late_receives_cost_time_where_sends_wait_for_them(self):
         schedule = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.5")
         early = self.json(*schedule, "--sends", "rendezvous")

@@ -69,6 +69,7 @@ struct NetworkArguments {
   bool unfolded = false;             ///< every replica is simulated, also where all are alike
   std::vector<std::string> slow;     ///< rank=17:0.8
   std::vector<std::string> degrade;  ///< nic:node3=0.5, nvlink:rank17=0.5
+  std::string topology;              ///< a file: what is wired to what, instead of the cluster's own fabric
 };
 
 struct SimulateArguments {
