@@ -13,6 +13,21 @@
 
 namespace plumb {
 
+/// Of one kind of collective of one group, inside actions or by itself.
+struct CollectiveSensitivity {
+  Group group = Group::kTensor;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  Seconds seconds{0};
+};
+
+/// Of the messages from one rank to another.
+struct LinkSensitivity {
+  int source_rank = 0;
+  int destination_rank = 0;
+  Seconds bandwidth{0};
+  Seconds latency{0};
+};
+
 /// Seconds of the makespan that grow in proportion to a cost. All of them together are the makespan.
 struct Sensitivity {
   std::vector<Seconds> compute_by_stage;  ///< [stage] computing of F, B, I, W, R and OPTIMIZER_STEP
@@ -22,6 +37,9 @@ struct Sensitivity {
   Seconds unshard{0};                     ///< gathering of parameters
   Seconds reduction{0};                   ///< of gradients
   Seconds moves{0};                       ///< OFFLOAD, RELOAD, EVICT, LOAD
+  // The same once more, in detail, where it is above 0.
+  std::vector<CollectiveSensitivity> collectives;  ///< of group_collectives, unshard and reduction, by group and kind
+  std::vector<LinkSensitivity> links;              ///< of bandwidth and latency, by source and destination
 };
 
 /// Of the critical path of a simulation without shared links, of `lowered` under `costs`. Empty for an empty path.

@@ -7,8 +7,10 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "tools/exposed_report.h"
 #include "tools/idle_report.h"
 #include "tools/memory_report.h"
+#include "tools/sensitivity_report.h"
 #include "tools/table.h"
 
 namespace plumb {
@@ -40,41 +42,6 @@ std::vector<std::pair<std::string, SimTime>> critical_shares(const Simulation& s
   std::vector<std::pair<std::string, SimTime>> sorted(shares.begin(), shares.end());
   std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
   return sorted;
-}
-
-/// Keys of what the makespan grows with; all together are the makespan.
-ordered_json sensitivity_json(const Sensitivity& sensitivity) {
-  ordered_json stages = ordered_json::array();
-  for (const Seconds& stage : sensitivity.compute_by_stage) stages.push_back(stage.count());
-  return {{"compute_by_stage_s", stages},
-          {"group_collectives_s", sensitivity.group_collectives.count()},
-          {"bandwidth_s", sensitivity.bandwidth.count()},
-          {"latency_s", sensitivity.latency.count()},
-          {"unshard_s", sensitivity.unshard.count()},
-          {"reduction_s", sensitivity.reduction.count()},
-          {"moves_s", sensitivity.moves.count()}};
-}
-
-/// "if it takes 1 % longer, the step grows by: computing 0.95 % (stage 3 alone 0.31 %), latency 0.05 %".
-std::string sensitivity_text(const Sensitivity& sensitivity, SimTime makespan) {
-  Seconds computing{0};
-  for (const Seconds& stage : sensitivity.compute_by_stage) computing += stage;
-  const auto most = std::ranges::max_element(sensitivity.compute_by_stage);
-  std::vector<std::string> parts;
-  const auto share = [makespan](Seconds of) { return fmt::format("{:.3g} %", of / to_seconds(makespan)); };
-  if (computing > Seconds{0}) {
-    parts.push_back(fmt::format("computing {} (stage {} alone {})", share(computing),
-                                most - sensitivity.compute_by_stage.begin(), share(*most)));
-  }
-  for (const auto& [name, of] : {std::pair{"group collectives", sensitivity.group_collectives},
-                                 {"message bytes", sensitivity.bandwidth},
-                                 {"message latency", sensitivity.latency},
-                                 {"UNSHARD", sensitivity.unshard},
-                                 {"REDUCE_GRAD", sensitivity.reduction},
-                                 {"moves", sensitivity.moves}}) {
-    if (of > Seconds{0}) parts.push_back(fmt::format("{} {}", name, share(of)));
-  }
-  return fmt::format("each 1 % longer makes the step longer by: {}\n", fmt::join(parts, ", "));
 }
 
 }  // namespace
@@ -109,7 +76,10 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"memory_at_peak",
                       context.memory_peaks.empty() ? ordered_json(nullptr) : memory_peak_json(context.memory_peaks[r])},
                      {"peak_activations", simulation.peak_activations[r]},
-                     {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])}});
+                     {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])},
+                     {"time", context.exposed.empty() ? ordered_json(nullptr) : exposed_json(context.exposed[r])},
+                     {"on_critical_path", context.exposed_on_path.empty() ? ordered_json(nullptr)
+                                                                          : exposed_json(context.exposed_on_path[r])}});
   }
   return {
       {"step_time_s", seconds(simulation.makespan)},
@@ -125,7 +95,8 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"peak_activations", simulation.peak_activations},
       {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
       {"ranks", ranks},
-      {"sensitivity", context.sensitivity ? sensitivity_json(*context.sensitivity) : ordered_json(nullptr)},
+      {"sensitivity",
+       context.sensitivity ? sensitivity_json(*context.sensitivity, context.by_resource) : ordered_json(nullptr)},
       {"noise", context.noise ? noise_json(*context.noise) : ordered_json(nullptr)},
       {"engine", simulation.engine}};
 }
@@ -166,6 +137,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   if (context.noise) text += "\n" + noise_text(*context.noise, time);
   if (simulation.critical_path.empty()) return text;
   text += "\n" + idle_text(idle_by_cause(simulation.timeline), time);
+  if (has_communication(context.exposed)) text += "\n" + exposed_text(context.exposed, context.exposed_on_path, time);
   std::vector<std::string> shares;
   for (const auto& [op, share] : critical_shares(simulation)) {
     if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));
@@ -174,7 +146,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
                       simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
                       simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
                       simulation.critical_path.back().rank, fmt::join(shares, ", "));
-  if (context.sensitivity) text += sensitivity_text(*context.sensitivity, simulation.makespan);
+  if (context.sensitivity) text += sensitivity_text(*context.sensitivity, context.by_resource, simulation.makespan);
   return text;
 }
 

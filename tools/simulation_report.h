@@ -8,6 +8,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/search/resource_sensitivity.h"
+#include "simulator/exposed.h"
 #include "simulator/memory_holders.h"
 #include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
@@ -20,13 +22,16 @@ namespace plumb {
 struct ReportContext {
   std::optional<double> tokens_per_step;
   std::optional<double> mfu_ratio;
-  bool has_memory = false;                 ///< the costs came with bytes
-  std::vector<MemoryPeak> memory_peaks;    ///< [rank]; empty without bytes or without a timeline
-  int optimizer_steps = 1;                 ///< that the schedule takes: an asynchronous run has many
-  std::optional<Sensitivity> sensitivity;  ///< without shared links and with a critical path
-  std::optional<NoiseReport> noise;        ///< where it was asked for
-  TimeUnit unit;                           ///< of printed tables
-  bool unit_given = false;                 ///< false: the unit that suits each time
+  bool has_memory = false;                       ///< the costs came with bytes
+  std::vector<MemoryPeak> memory_peaks;          ///< [rank]; empty without bytes or without a timeline
+  int optimizer_steps = 1;                       ///< that the schedule takes: an asynchronous run has many
+  std::vector<ExposedTime> exposed;              ///< [rank]; empty without a timeline
+  std::vector<ExposedTime> exposed_on_path;      ///< [rank]; empty where transfers share links
+  std::vector<ResourceSensitivity> by_resource;  ///< of a plan, where `sensitivity` is known
+  std::optional<Sensitivity> sensitivity;        ///< without shared links and with a critical path
+  std::optional<NoiseReport> noise;              ///< where it was asked for
+  TimeUnit unit;                                 ///< of printed tables
+  bool unit_given = false;                       ///< false: the unit that suits each time
 };
 
 /// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the

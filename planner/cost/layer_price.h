@@ -22,7 +22,6 @@
 
 namespace plumb {
 
-inline constexpr int kCollectiveKindCount = 5;
 inline constexpr int kInnerGroupCount = 3;  ///< of Group: tensor, context, expert
 
 /// Compute and blocking collectives of one pass, summed.

@@ -59,10 +59,6 @@ std::string_view generation_name(NcclGeneration generation) {
   return kGenerations[static_cast<std::size_t>(generation)];
 }
 
-std::string_view collective_name(CollectiveKind kind) {
-  return kCollectives[static_cast<std::size_t>(kind)];
-}
-
 std::optional<CollectiveKind> collective_from_name(std::string_view name) {
   const auto found = std::ranges::find(kCollectives, name);
   if (found == std::end(kCollectives)) return std::nullopt;

@@ -68,7 +68,6 @@ struct CollectiveTable {
 };
 
 std::string_view generation_name(NcclGeneration generation);
-std::string_view collective_name(CollectiveKind kind);  ///< "all_reduce"
 std::optional<CollectiveKind> collective_from_name(std::string_view name);
 
 /// Reads the block: "generation" (volta, ampere, hopper, blackwell), "host_cpu" (intel, amd, other), "nvlink",

@@ -1,5 +1,6 @@
 #include "simulator/sensitivity.h"
 
+#include <cstdlib>
 #include <numeric>
 #include <random>
 
@@ -65,6 +66,44 @@ TEST_CASE("1F1B's step is (m + p - 1)(F + B) of computing, and what its messages
   CHECK(s.bandwidth == Seconds{0});
   CHECK(s.latency.count() == doctest::Approx(to_seconds(result.makespan).count() - 33));
   CHECK(sensitivity_of(schedule, costs, {}).latency == Seconds{0});
+}
+
+TEST_CASE("collectives are told apart by group and kind, messages by link, and both add up to their sums") {
+  const Schedule schedule =
+      lower(make_schedule("1f1b", {.ranks = 3, .microbatches = 4}), {.data = {.enabled = true, .zero = 1}});
+  CostTable costs = untied_costs(schedule, 5);
+  for (StageCosts& stage : costs.stages) {
+    const auto collective = [](Group group, CollectiveKind kind, double seconds) {
+      return Segment{
+          .kind = Segment::Kind::kCollective, .seconds = Seconds{seconds}, .group = group, .collective = kind};
+    };
+    stage.segments[static_cast<std::size_t>(Op::kForward)][0].push_back(
+        collective(Group::kExpert, CollectiveKind::kAllToAll, 0.2));
+    stage.segments[static_cast<std::size_t>(Op::kReduceGrad)] = {
+        {collective(Group::kData, CollectiveKind::kReduceScatter, 0.7)}};
+    stage.segments[static_cast<std::size_t>(Op::kUnshard)] = {
+        {collective(Group::kData, CollectiveKind::kAllGather, 0.3)}};
+  }
+  const Simulation result = simulate(schedule, costs);
+  const Sensitivity s = sensitivity_of(schedule, costs, result.critical_path);
+  Seconds inside{0};
+  Seconds data{0};
+  for (const CollectiveSensitivity& of : s.collectives) {
+    (of.group == Group::kData ? data : inside) += of.seconds;
+    CHECK((of.group == Group::kExpert) == (of.kind == CollectiveKind::kAllToAll));
+  }
+  CHECK(inside.count() == doctest::Approx(s.group_collectives.count()));
+  CHECK(data.count() == doctest::Approx((s.unshard + s.reduction).count()));
+  CHECK(data > Seconds{0});
+  Seconds bandwidth{0};
+  Seconds latency{0};
+  for (const LinkSensitivity& link : s.links) {
+    CHECK(std::abs(link.source_rank - link.destination_rank) == 1);  // neighbours of a pipeline
+    bandwidth += link.bandwidth;
+    latency += link.latency;
+  }
+  CHECK(bandwidth.count() == doctest::Approx(s.bandwidth.count()));
+  CHECK(latency.count() == doctest::Approx(s.latency.count()));
 }
 
 TEST_SUITE("property") {

@@ -210,6 +210,24 @@ class Schedules(CommandLineTest):
         self.assertEqual(answer["noise"]["step_time_without_noise_s"], answer["step_time_s"])
         self.assertGreater(answer["noise"]["slowdown_ratio"], 1)
 
+    def test_a_plan_says_what_communication_costs_and_what_each_figure_of_the_cluster_is_worth(self):
+        answer = self.json("simulate", "llama-3-8b", "h100:16", "--global-batch", 16, "--layout", "dp=2,tp=4,pp=2",
+                           "--links", "private")
+        for rank in answer["ranks"]:
+            self.assertAlmostEqual(sum(rank["time"].values()), answer["makespan_s"], places=9)
+            self.assertAlmostEqual(rank["time"]["waiting_s"] + sum(rank["time"][key] for key in (
+                "messages_s", "gathers_s", "reductions_s", "moves_s")), rank["idle_s"], places=9)
+            self.assertGreater(rank["time"]["tensor_s"], 0)
+        self.assertAlmostEqual(sum(sum(rank["on_critical_path"].values()) for rank in answer["ranks"]),
+                               answer["makespan_s"], places=9)
+        sensitivity = answer["sensitivity"]
+        worth = sensitivity["step_change_pct_per_pct_of"]
+        self.assertLess(worth["device.peak_tflops"], worth["device.memory_bandwidth_gb_per_s"])
+        self.assertLess(worth["device.memory_bandwidth_gb_per_s"], 0)
+        self.assertLess(worth["network.bandwidth_gb_per_s"], 0)
+        self.assertEqual({entry["group"] for entry in sensitivity["collectives"]}, {"tensor", "data"})
+        self.assertTrue(sensitivity["links"])
+
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"
         self.done("schedule", "make", "Interleaved", "-p", 4, "-m", 8, "-v", 2, "-o", made)

@@ -50,11 +50,18 @@ NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& argume
   return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
 }
 
-/// Nothing where transfers share links, whose times grow in no proportion, or without a critical path.
-std::optional<Sensitivity> sensitivity_where_exact(const Schedule& lowered, const CostTable& costs,
-                                                   const Simulation& simulation) {
-  if (simulation.engine != "compiled" || simulation.critical_path.empty()) return {};
-  return sensitivity_of(lowered, costs, simulation.critical_path);
+/// What a timeline explains, added to what is known besides. Where transfers share links, whose times grow in no
+/// proportion, the path tells no sensitivity.
+ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
+                        const Simulation& simulation) {
+  context.optimizer_steps = optimizer_steps_of(lowered);
+  if (simulation.critical_path.empty()) return context;
+  context.exposed = exposed_by_rank(costs, simulation.timeline);
+  if (context.has_memory) context.memory_peaks = memory_peaks(lowered, costs, simulation.timeline);
+  if (simulation.engine != "compiled") return context;
+  context.exposed_on_path = exposed_on_path(lowered, costs, simulation.critical_path);
+  context.sensitivity = sensitivity_of(lowered, costs, simulation.critical_path);
+  return context;
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -144,12 +151,10 @@ int simulate_schedule(const SimulateArguments& arguments) {
   const CostTable table = costs_for(costs, order);
   const Simulation simulation =
       simulate(lowered, table, ranks_alone(lowered, arguments.network), options_of(arguments));
-  const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
-                              .sensitivity = sensitivity_where_exact(lowered, table, simulation),
-                              .noise = noise_of(lowered, table, 1, arguments),
-                              .unit = costs.unit,
-                              .unit_given = arguments.costs.find("unit=") != std::string::npos};
-  report(simulation, context, timeline_title(order), arguments);
+  const ReportContext known{.noise = noise_of(lowered, table, 1, arguments),
+                            .unit = costs.unit,
+                            .unit_given = arguments.costs.find("unit=") != std::string::npos};
+  report(simulation, explained(known, lowered, table, simulation), timeline_title(order), arguments);
   return kDone;
 }
 
@@ -164,14 +169,13 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
     if (evaluation.infeasible.empty()) {
       for (const std::string& note : predicted.priced.notes) print_note(note);
     }
-    const ReportContext context{
+    const ReportContext known{
         .tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
         .mfu_ratio = predicted.prediction.mfu_ratio,
         .has_memory = true,
-        .memory_peaks = memory_peaks(predicted.lowered, predicted.priced.costs, predicted.simulation.timeline),
-        .optimizer_steps = optimizer_steps_of(predicted.lowered),
-        .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation),
+        .by_resource = resource_sensitivity(plan, predicted),
         .noise = noise_of(predicted.lowered, predicted.priced.costs, plan.layout.data, arguments)};
+    const ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
     if (context.noise && context.noise->steps.quiet_makespan != predicted.simulation.makespan) {
       print_note("noise is drawn with each transfer on a link of its own; the step without it is told so as well");
     }

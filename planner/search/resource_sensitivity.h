@@ -1,0 +1,28 @@
+#pragma once
+// How the step changes with each figure of the cluster: peak FLOP/s, memory bandwidth, the links' bandwidths and
+// latencies.
+//
+//   for (const ResourceSensitivity& by : resource_sensitivity(plan, *evaluate(plan).predicted)) by.figure,
+//   by.elasticity
+//
+// From one simulation: the actions of its critical path are priced anew for each figure a little larger and a little
+// smaller (simulator/path_length.h). That is the derivative of the simulated step away from ties, with stages and
+// schedule as they are.
+
+#include <string>
+#include <vector>
+
+#include "planner/search/plan.h"
+
+namespace plumb {
+
+struct ResourceSensitivity {
+  std::string figure;     ///< its key in a cluster's file, as "device.memory_bandwidth_gb_per_s"
+  double elasticity = 0;  ///< -0.4: 1 % more of the figure makes the step 0.4 % shorter
+};
+
+/// One for each figure above 0 that the cluster has. What measured samples price does not move with the data sheet.
+/// Empty where transfers share links, whose times no path tells, or without a critical path.
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted);
+
+}  // namespace plumb
