@@ -47,6 +47,24 @@ struct Moments {
   SimTime departure{0};  ///< of its message; `end` where it sends none
 };
 
+/// When a step may start. Two registers, by value: std::max, which takes references, would send both through memory.
+inline SimTime start_of(const SimTime* registers, const Step& step, const StepCost& cost) {
+  const SimTime free = registers[cost.from];
+  const SimTime input = registers[step.input];
+  return free < input ? input : free;
+}
+
+/// Runs a step from `start` on: the rest of the recurrence of compiled_schedule.h.
+inline Moments run_step(SimTime* registers, const Step& step, const StepCost& cost, SimTime start) {
+  const SimTime end = start + cost.duration;
+  registers[cost.to] = end;
+  const SimTime channel_free = registers[cost.channel];
+  const SimTime departure = end < channel_free ? channel_free : end;
+  registers[cost.channel] = departure + cost.occupied;
+  registers[step.output] = departure + cost.delivered;
+  return {start, end, departure};
+}
+
 struct StepTimes {
   std::vector<SimTime> start;      ///< [step]
   std::vector<SimTime> registers;  ///< [register] at the end: the largest is the makespan

@@ -16,6 +16,7 @@ namespace plumb {
 
 struct RankMemory {
   std::vector<MemorySample> samples;  ///< ascending, one where the bytes change; empty unless asked for
+  MemorySamplesByKind by_kind;        ///< the same for each kind that is ever held; their sum is `samples`
   std::int64_t peak_bytes = 0;
   int peak_activations = 0;  ///< (stage, micro-batch, slice)s from the start of F to the end of B or W, at most at once
 };

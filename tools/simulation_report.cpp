@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/idle_report.h"
+#include "tools/memory_report.h"
 #include "tools/table.h"
 
 namespace plumb {
@@ -105,6 +106,8 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"last_end_s", seconds(simulation.last_end[r])},
                      {"peak_memory_bytes",
                       context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
+                     {"memory_at_peak",
+                      context.memory_peaks.empty() ? ordered_json(nullptr) : memory_peak_json(context.memory_peaks[r])},
                      {"peak_activations", simulation.peak_activations[r]},
                      {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])}});
   }
@@ -123,6 +126,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
       {"ranks", ranks},
       {"sensitivity", context.sensitivity ? sensitivity_json(*context.sensitivity) : ordered_json(nullptr)},
+      {"noise", context.noise ? noise_json(*context.noise) : ordered_json(nullptr)},
       {"engine", simulation.engine}};
 }
 
@@ -159,6 +163,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
       table.rows.back().push_back(bytes_text(static_cast<double>(simulation.peak_memory_bytes[r])));
   }
   text += to_text(table);
+  if (context.noise) text += "\n" + noise_text(*context.noise, time);
   if (simulation.critical_path.empty()) return text;
   text += "\n" + idle_text(idle_by_cause(simulation.timeline), time);
   std::vector<std::string> shares;

@@ -8,9 +8,11 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "simulator/memory_holders.h"
 #include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
 #include "tools/costs_option.h"
+#include "tools/noise_report.h"
 
 namespace plumb {
 
@@ -19,8 +21,10 @@ struct ReportContext {
   std::optional<double> tokens_per_step;
   std::optional<double> mfu_ratio;
   bool has_memory = false;                 ///< the costs came with bytes
+  std::vector<MemoryPeak> memory_peaks;    ///< [rank]; empty without bytes or without a timeline
   int optimizer_steps = 1;                 ///< that the schedule takes: an asynchronous run has many
   std::optional<Sensitivity> sensitivity;  ///< without shared links and with a critical path
+  std::optional<NoiseReport> noise;        ///< where it was asked for
   TimeUnit unit;                           ///< of printed tables
   bool unit_given = false;                 ///< false: the unit that suits each time
 };

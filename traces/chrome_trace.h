@@ -3,8 +3,9 @@
 //
 // A rank is a process ("rank 0: layers 0-7"); its streams are threads in fixed order: compute, send, receive,
 // collective. Spans that overlap on one stream (transfers under way at once, overlapped pairs) lie on further threads
-// of it, since overlapping events of one thread would be drawn as nested. Memory is a counter; an arrow leads from each
-// send to the delivery of its receive. Times are microseconds with six decimals, so that no picosecond is lost.
+// of it, since overlapping events of one thread would be drawn as nested. Memory is a counter, and one for each kind of
+// it; an arrow leads from each send to the delivery of its receive. Times are microseconds with six decimals, so that
+// no picosecond is lost.
 //
 // Format: "Trace Event Format" (Google, 2016); what Perfetto makes of it: perfetto.dev/docs, "Other trace formats".
 
@@ -16,6 +17,10 @@
 #include "traces/timeline.h"
 
 namespace plumb {
+
+/// The counter that holds a rank's bytes, and the one of a kind of them: "memory", "memory: activations".
+inline constexpr std::string_view kMemoryCounter = "memory";
+std::string memory_counter_name(MemoryKind kind);
 
 /// About 250 bytes a span; a million spans take about a second.
 std::string write_chrome_trace(const Timeline& timeline);

@@ -118,11 +118,20 @@ Span span_of(const Event& event) {
   return span;
 }
 
+std::vector<MemorySample>& samples_of(RankTimeline& rank, std::string_view counter) {
+  if (counter == kMemoryCounter) return rank.memory;
+  for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+    if (counter == memory_counter_name(static_cast<MemoryKind>(kind))) return rank.memory_by_kind[kind];
+  }
+  throw InputError(fmt::format("\"{}\" is no counter of ours", counter));
+}
+
 void take_event(Timeline& timeline, const Event& event) {
   if (event.phase != "X" && event.phase != "C") return;
   RankTimeline& rank = timeline.ranks.at(event.pid.get<std::size_t>() - 1);
   if (event.phase == "C") {
-    rank.memory.push_back({.time = exact_time(event.time_us), .bytes = event.args.at("bytes").get<std::int64_t>()});
+    samples_of(rank, event.name)
+        .push_back({.time = exact_time(event.time_us), .bytes = event.args.at("bytes").get<std::int64_t>()});
     return;
   }
   rank.spans.push_back(span_of(event));

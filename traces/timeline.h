@@ -3,6 +3,7 @@
 // Everything downstream (statistics, Chrome trace, terminal drawing, comparison) takes a Timeline and cannot tell the
 // two apart except by `source`.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 
 #include "schedules/schedule.h"
 #include "schedules/time.h"
+#include "traces/memory_kind.h"
 
 namespace plumb {
 
@@ -34,9 +36,12 @@ struct MemorySample {
   friend bool operator==(const MemorySample&, const MemorySample&) = default;
 };
 
+using MemorySamplesByKind = std::array<std::vector<MemorySample>, kMemoryKindCount>;
+
 struct RankTimeline {
   std::vector<Span> spans;  ///< in issue order. SEND: start to delivery of the transfer. RECV: issue to delivery.
-  std::vector<MemorySample> memory;  ///< ascending in time; the first is what the rank holds at 0
+  std::vector<MemorySample> memory;    ///< ascending in time; the first is what the rank holds at 0
+  MemorySamplesByKind memory_by_kind;  ///< [kind] as `memory`, which is their sum; empty where kinds are not known
 
   friend bool operator==(const RankTimeline&, const RankTimeline&) = default;
 };

@@ -77,7 +77,11 @@ class Writer {
     for (int r = 0; r < static_cast<int>(timeline_.ranks.size()); ++r) {
       name_rank(r);
       for (std::size_t i = 0; i < timeline_.ranks[r].spans.size(); ++i) write_span(r, i);
-      for (const MemorySample& sample : timeline_.ranks[r].memory) write_memory(r, sample);
+      for (const MemorySample& sample : timeline_.ranks[r].memory) write_memory(r, kMemoryCounter, sample);
+      for (int kind = 0; kind < kMemoryKindCount; ++kind) {
+        const std::string name = memory_counter_name(static_cast<MemoryKind>(kind));
+        for (const MemorySample& sample : timeline_.ranks[r].memory_by_kind[kind]) write_memory(r, name, sample);
+      }
       for (std::size_t i = 0; i < timeline_.ranks[r].spans.size(); ++i) write_arrow(r, i);
     }
     append("\n]}}\n");
@@ -153,9 +157,9 @@ class Writer {
     text_.append(std::string_view("}}"));
   }
 
-  void write_memory(int rank, const MemorySample& sample) {
+  void write_memory(int rank, std::string_view counter, const MemorySample& sample) {
     begin_event();
-    fmt::format_to(std::back_inserter(text_), FMT_COMPILE("{{\"ph\":\"C\",\"name\":\"memory\",\"pid\":{},\"ts\":"),
+    fmt::format_to(std::back_inserter(text_), FMT_COMPILE("{{\"ph\":\"C\",\"name\":\"{}\",\"pid\":{},\"ts\":"), counter,
                    rank + 1);
     append_microseconds(text_, sample.time);
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE(",\"args\":{{\"bytes\":{}}}}}"), sample.bytes);
@@ -207,6 +211,10 @@ class Writer {
 };
 
 }  // namespace
+
+std::string memory_counter_name(MemoryKind kind) {
+  return fmt::format("{}: {}", kMemoryCounter, memory_kind_name(kind));
+}
 
 std::string write_chrome_trace(const Timeline& timeline) {
   return Writer(timeline).write();

@@ -87,6 +87,21 @@ TEST_SUITE("unit") {
       CHECK(ends.second - ends.first == doctest::Approx(0.5e6 - 1e-3).epsilon(1e-9));
   }
 
+  TEST_CASE("memory is a counter, and one for each kind that is held; a counter that is not ours is refused") {
+    const Timeline timeline = predicted_timeline("1f1b", 2, 2);
+    std::string text = write_chrome_trace(timeline);
+    std::set<std::string> counters;
+    const json trace = json::parse(text);
+    for (const json& event : trace["traceEvents"]) {
+      if (event["ph"] == "C") counters.insert(event["name"]);
+    }
+    CHECK(counters == std::set<std::string>{"memory", "memory: activations"});
+    const std::size_t name = text.find("memory: activations");
+    CHECK(
+        error_of(text.replace(name, 19, "memory: aktivations")).find("\"memory: aktivations\" is no counter of ours") !=
+        std::string::npos);
+  }
+
   TEST_CASE("a trace of ours reads back as the timeline it was written from") {
     for (const char* name : {"gpipe", "1f1b", "pipedream"}) {
       Timeline timeline = predicted_timeline(name, 4, 8, 1, 0.123456789012);

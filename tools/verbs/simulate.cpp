@@ -3,6 +3,7 @@
 
 #include "planner/cost/cluster_network.h"
 #include "planner/search/plan.h"
+#include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
@@ -12,12 +13,14 @@
 #include "tools/console.h"
 #include "tools/costs_option.h"
 #include "tools/files.h"
+#include "tools/noise_option.h"
 #include "tools/plan_input.h"
 #include "tools/schedule_input.h"
 #include "tools/simulation_report.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 #include "traces/draw.h"
+#include "traces/timeline_title.h"
 
 namespace plumb {
 namespace {
@@ -31,6 +34,8 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
                          .replicas = arguments.unfolded ? Replicas::kUnfolded : Replicas::kFolded};
   for (const std::string& text : arguments.slow) options.slow.push_back(parse_slow_rank(text));
   for (const std::string& text : arguments.degrade) options.degraded.push_back(parse_degraded_links(text));
+  if (!arguments.topology.empty())
+    options.topology = parse_topology(read_text_file(arguments.topology), arguments.topology);
   return options;
 }
 
@@ -38,6 +43,9 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
 NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& arguments) {
   if (!arguments.degrade.empty()) {
     throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
+  }
+  if (!arguments.topology.empty()) {
+    throw InputError("--topology wires the ranks of a layout: give a plan, or a model and a cluster");
   }
   return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
 }
@@ -54,7 +62,10 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (!arguments.trace.empty()) {
     Timeline timeline = simulation.timeline;
     if (!context.has_memory) {
-      for (RankTimeline& rank : timeline.ranks) rank.memory.clear();  // costs without bytes count chunks instead
+      for (RankTimeline& rank : timeline.ranks) {  // costs without bytes count chunks instead
+        rank.memory.clear();
+        rank.memory_by_kind = {};
+      }
     }
     write_file(arguments.trace, write_chrome_trace(timeline));
     print_note(fmt::format("wrote {}: open it at https://ui.perfetto.dev", arguments.trace));
@@ -69,14 +80,31 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
+/// How the step varies, if that is asked for. Throws InputError beside options that noise does not know.
+std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, int replicas,
+                                    const SimulateArguments& arguments) {
+  if (arguments.noise.empty()) return {};
+  const NetworkArguments& network = arguments.network;
+  if (!network.slow.empty() || !network.degrade.empty() || network.unfolded) {
+    throw InputError(
+        "--noise draws for alike ranks, each transfer on a link of its own: leave --slow, --degrade and --unfolded "
+        "away, or take rank_cv= for ranks that differ");
+  }
+  NoiseReport report{.spec = parse_noise(arguments.noise)};
+  report.spec.replicas = replicas;
+  report.steps = simulate_noise(lowered, costs, report.spec, options_of(arguments).sends);
+  return report;
+}
+
 /// A rank's micro-batches, over all ranks, from which on a timeline is made only for --trace and --draw.
 constexpr std::int64_t kLongRun = 500'000;
 
 /// The period of a schedule that is worth no timeline unless asked for; 0 for others.
 int period_of_long_run(const SimulateArguments& arguments, const ChunkCosts& costs) {
   const ScheduleArguments& schedule = arguments.schedule;
-  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || arguments.sends == "blocking" ||
-                              !arguments.network.slow.empty() || !arguments.network.degrade.empty();
+  const bool wants_timeline = !arguments.trace.empty() || arguments.draw || !arguments.noise.empty() ||
+                              arguments.sends == "blocking" || !arguments.network.slow.empty() ||
+                              !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
   return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group, .costs = costs});
@@ -89,17 +117,17 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
     shorter.microbatches = microbatches;
     return schedule_input(shorter, costs.chunk);
   };
-  const Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
+  Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
   const Simulation simulation =
       simulate_repeating({.lowered = [&](int m) { return lowered_input(order(m), arguments.schedule); },
                           .microbatches = arguments.schedule.microbatches,
                           .period = period},
                          costs_for(costs, first_periods), options_of(arguments).sends);
+  first_periods.microbatches = arguments.schedule.microbatches;  // what the title says
   print_note(fmt::format("engine: {}; no timeline and no critical path of so long a run: ask for --trace or --draw",
                          simulation.engine));
   report(simulation, {.unit = costs.unit, .unit_given = arguments.costs.find("unit=") != std::string::npos},
-         fmt::format("{} p={} m={}", first_periods.name, first_periods.ranks.size(), arguments.schedule.microbatches),
-         arguments);
+         timeline_title(first_periods), arguments);
   return kDone;
 }
 
@@ -118,10 +146,10 @@ int simulate_schedule(const SimulateArguments& arguments) {
       simulate(lowered, table, ranks_alone(lowered, arguments.network), options_of(arguments));
   const ReportContext context{.optimizer_steps = optimizer_steps_of(lowered),
                               .sensitivity = sensitivity_where_exact(lowered, table, simulation),
+                              .noise = noise_of(lowered, table, 1, arguments),
                               .unit = costs.unit,
                               .unit_given = arguments.costs.find("unit=") != std::string::npos};
-  report(simulation, context, fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches),
-         arguments);
+  report(simulation, context, timeline_title(order), arguments);
   return kDone;
 }
 
@@ -140,8 +168,13 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
         .tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
         .mfu_ratio = predicted.prediction.mfu_ratio,
         .has_memory = true,
+        .memory_peaks = memory_peaks(predicted.lowered, predicted.priced.costs, predicted.simulation.timeline),
         .optimizer_steps = optimizer_steps_of(predicted.lowered),
-        .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation)};
+        .sensitivity = sensitivity_where_exact(predicted.lowered, predicted.priced.costs, predicted.simulation),
+        .noise = noise_of(predicted.lowered, predicted.priced.costs, plan.layout.data, arguments)};
+    if (context.noise && context.noise->steps.quiet_makespan != predicted.simulation.makespan) {
+      print_note("noise is drawn with each transfer on a link of its own; the step without it is told so as well");
+    }
     report(
         predicted.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),

@@ -1,0 +1,31 @@
+#pragma once
+// Every acquisition and release of memory in a simulated step (DESIGN.md section 3, rules 5 and 6), and who holds it:
+// what memory.h sums up over time and memory_holders.h at the peak.
+
+#include <cstdint>
+#include <vector>
+
+#include "schedules/action_table.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+#include "simulator/engine.h"
+#include "traces/memory_kind.h"
+
+namespace plumb {
+
+struct MemoryChange {
+  SimTime time{0};
+  std::int64_t bytes = 0;  ///< below 0: released
+  MemoryKind kind = MemoryKind::kParameters;
+  std::int32_t stage = 0;
+  std::int32_t microbatch = kNoMicrobatch;  ///< of activations, recomputed ones and workspace
+  int activations = 0;                      ///< (stage, micro-batch, slice)s that come (+1) or go (-1) with it
+};
+
+/// [rank] in order of time; of one moment in list order, the state that a stage always holds first. What a backward
+/// whose parts are split frees at the end of I comes off the rebuilt activations, and the rest off those that F kept.
+/// `times` need no causes.
+std::vector<std::vector<MemoryChange>> memory_changes(const Schedule& schedule, const ActionTable& table,
+                                                      const CostTable& costs, const ActionTimes& times);
+
+}  // namespace plumb

@@ -1,0 +1,37 @@
+#pragma once
+// When a rank holds most, what it runs at that moment, and who holds the bytes.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schedules/action.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+#include "traces/memory_kind.h"
+#include "traces/timeline.h"
+
+namespace plumb {
+
+/// Bytes of one kind that one stage holds. BPipe's partner holds those of a stage that is not its own.
+struct MemoryHolder {
+  MemoryKind kind = MemoryKind::kParameters;
+  int stage = 0;
+  std::int64_t bytes = 0;
+  std::vector<int> microbatches;  ///< ascending; of activations, recomputed ones and workspace
+};
+
+struct MemoryPeak {
+  SimTime time{0};  ///< the first moment at which the rank holds most
+  std::int64_t bytes = 0;
+  std::optional<Action> running;      ///< the compute action that has begun last; nothing while the rank idles
+  std::vector<MemoryHolder> holders;  ///< most bytes first, then by kind and stage; their sum is `bytes`
+};
+
+/// [rank] of a simulation of `lowered` under `costs` whose timeline this is. Empty for an empty timeline.
+std::vector<MemoryPeak> memory_peaks(const Schedule& lowered, const CostTable& costs, const Timeline& predicted);
+
+/// What the holders of each kind hold together.
+BytesByKind bytes_by_kind(const MemoryPeak& peak);
+
+}  // namespace plumb

@@ -1,0 +1,229 @@
+#include "simulator/noise.h"
+
+#include <algorithm>
+#include <cmath>
+#include <future>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "simulator/action_costs.h"
+#include "simulator/compiled_schedule.h"
+#include "simulator/engine.h"
+
+namespace plumb {
+namespace {
+
+/// What a draw is for.
+enum class Drawn : std::uint64_t { kAction, kRank, kMessage, kCollective };
+
+/// A collective of all replicas.
+bool joins_replicas(const StepKind& kind) {
+  return !kind.actions.empty() &&
+         (kind.actions.front().op == Op::kUnshard || kind.actions.front().op == Op::kReduceGrad);
+}
+
+SimTime times_factor(SimTime duration, double factor) {
+  if (factor == 1) return duration;  // exact, also where a double is not
+  return SimTime{static_cast<std::int64_t>(static_cast<double>(duration.count()) * factor + 0.5)};
+}
+
+struct Shapes {
+  FactorShape action;
+  FactorShape rank;
+  FactorShape communication;
+};
+
+/// More time than SimTime holds, summed exactly, whatever the order.
+class LongTime {
+ public:
+  void add(SimTime time) {
+    constexpr std::int64_t kPerSecond = SimTime::period::den;
+    rest_ += time.count() % kPerSecond;
+    seconds_ += time.count() / kPerSecond + rest_ / kPerSecond;
+    rest_ %= kPerSecond;
+  }
+  void add(const LongTime& other) {
+    seconds_ += other.seconds_;
+    add(SimTime{other.rest_});
+  }
+  Seconds total() const { return Seconds{static_cast<double>(seconds_)} + to_seconds(SimTime{rest_}); }
+
+ private:
+  std::int64_t seconds_ = 0;
+  std::int64_t rest_ = 0;  ///< picoseconds, less than a second
+};
+
+struct Totals {
+  SimTime makespan{0};
+  std::vector<SimTime> busy;  ///< [replica * ranks + rank]
+};
+
+/// One run of all replicas, side by side.
+class Run {
+ public:
+  Run(const CompiledSchedule& compiled, const std::vector<StepCost>& costs, const NoiseSpec& noise,
+      const Shapes& shapes, int run)
+      : compiled_(compiled), costs_(costs), noise_(noise), shapes_(shapes), run_(static_cast<std::uint64_t>(run)) {
+    registers_.resize(static_cast<std::size_t>(noise.replicas), std::vector<SimTime>(compiled.registers));
+    for (int replica = 0; replica < noise.replicas; ++replica) {
+      action_bases_.push_back(base(Drawn::kAction, replica));
+      message_bases_.push_back(base(Drawn::kMessage, replica));
+      for (int rank = 0; rank < compiled.ranks; ++rank)
+        rank_factors_.push_back(factor(shapes.rank, base(Drawn::kRank, replica), rank));
+    }
+    busy_.resize(rank_factors_.size());
+  }
+
+  Totals finish() {
+    for (std::size_t i = 0; i < compiled_.steps.size(); ++i) step(i);
+    Totals totals{.busy = std::move(busy_)};
+    for (const auto& registers : registers_)
+      totals.makespan = std::max(totals.makespan, *std::ranges::max_element(registers));
+    return totals;
+  }
+
+ private:
+  std::uint64_t base(Drawn what, int replica) const {
+    return random_key({noise_.seed, run_, static_cast<std::uint64_t>(what), static_cast<std::uint64_t>(replica)});
+  }
+
+  static double factor(const FactorShape& shape, std::uint64_t base, std::int64_t which) {
+    return random_factor(shape, random_key({base, static_cast<std::uint64_t>(which)}));
+  }
+
+  void step(std::size_t i) {
+    const Step& step = compiled_.steps[i];
+    const StepKind& kind = compiled_.kinds[step.kind];
+    const StepCost& cost = costs_[step.kind];
+    if (joins_replicas(kind)) {
+      SimTime start{0};
+      for (const auto& registers : registers_) start = std::max(start, start_of(registers.data(), step, cost));
+      StepCost drawn = cost;
+      drawn.duration = times_factor(cost.duration, factor(shapes_.communication, collective_base_, collective(i)));
+      for (auto& registers : registers_) run_step(registers.data(), step, drawn, start);
+      return;
+    }
+    for (int replica = 0; replica < noise_.replicas; ++replica) {
+      SimTime* registers = registers_[replica].data();
+      const StepCost drawn = kind.actions.empty() && !kind.sends ? cost : drawn_cost(i, kind, cost, replica);
+      run_step(registers, step, drawn, start_of(registers, step, drawn));
+      if (kind.occupies_rank) busy_[replica * compiled_.ranks + kind.rank] += drawn.duration;
+    }
+  }
+
+  StepCost drawn_cost(std::size_t i, const StepKind& kind, const StepCost& cost, int replica) const {
+    StepCost drawn = cost;
+    const std::int32_t action = compiled_.action_ids[i];
+    if (kind.occupies_rank) {
+      const double own = factor(shapes_.action, action_bases_[replica], action);
+      drawn.duration = times_factor(cost.duration, own * rank_factors_[replica * compiled_.ranks + kind.rank]);
+    } else if (!kind.actions.empty()) {
+      drawn.duration = times_factor(cost.duration, factor(shapes_.communication, message_bases_[replica], action));
+    }
+    if (kind.sends) {
+      const double own = factor(shapes_.communication, message_bases_[replica], compiled_.send_ids[i]);
+      drawn.occupied = times_factor(cost.occupied, own);
+      drawn.delivered = times_factor(cost.delivered, own);
+    }
+    return drawn;
+  }
+
+  /// Members of a collective of copies are several steps, which last equally long.
+  std::int64_t collective(std::size_t i) const {
+    const StepKind& kind = compiled_.kinds[compiled_.steps[i].kind];
+    if (!kind.lasts_longest) return compiled_.action_ids[i];
+    const Action& first = kind.actions.front();
+    return -1 - (static_cast<std::int64_t>(first.stage) << 16 | first.part);
+  }
+
+  const CompiledSchedule& compiled_;
+  const std::vector<StepCost>& costs_;
+  const NoiseSpec& noise_;
+  const Shapes& shapes_;
+  std::uint64_t run_;
+  std::vector<std::vector<SimTime>> registers_;  ///< [replica][register]
+  std::uint64_t collective_base_ = base(Drawn::kCollective, 0);
+  std::vector<std::uint64_t> action_bases_;   ///< [replica] of keys
+  std::vector<std::uint64_t> message_bases_;  ///< [replica] of keys
+  std::vector<double> rank_factors_;          ///< [replica * ranks + rank]
+  std::vector<SimTime> busy_;                 ///< [replica * ranks + rank]
+};
+
+void check(const NoiseSpec& noise) {
+  if (noise.runs < 1) throw SpecError(fmt::format("noise: {} runs: give 1 or more", noise.runs));
+  if (noise.replicas < 1) throw SpecError(fmt::format("noise: {} replicas: give 1 or more", noise.replicas));
+}
+
+}  // namespace
+
+NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NoiseSpec& noise, Sends sends,
+                          int threads) {
+  check(noise);
+  const Shapes shapes{.action = factor_shape(noise.distribution, noise.cv),
+                      .rank = factor_shape(noise.distribution, noise.rank_cv),
+                      .communication = factor_shape(noise.distribution, noise.communication_cv)};
+  const CompiledSchedule compiled = compile(lowered, sends);
+  const std::vector<StepCost> by_kind = step_costs(compiled, convert_costs(lowered, costs));
+  const Shapes quiet{};
+  const NoiseSpec once{.replicas = 1};
+  const Totals without = Run(compiled, by_kind, once, quiet, 0).finish();
+
+  NoisySteps result{.quiet_makespan = without.makespan,
+                    .makespans = std::vector<SimTime>(static_cast<std::size_t>(noise.runs)),
+                    .quiet_idle = {}};
+  for (const SimTime busy : without.busy) result.quiet_idle.push_back(without.makespan - busy);
+  const int workers =
+      std::min(noise.runs, threads > 0 ? threads : std::max(1, int(std::thread::hardware_concurrency())));
+  const auto work = [&](int worker) {
+    std::vector<LongTime> idle(static_cast<std::size_t>(compiled.ranks));
+    for (int run = worker; run < noise.runs; run += workers) {
+      const Totals totals = Run(compiled, by_kind, noise, shapes, run).finish();
+      result.makespans[run] = totals.makespan;
+      for (std::size_t i = 0; i < totals.busy.size(); ++i) idle[i % idle.size()].add(totals.makespan - totals.busy[i]);
+    }
+    return idle;
+  };
+  std::vector<std::future<std::vector<LongTime>>> started;
+  for (int worker = 1; worker < workers; ++worker) started.push_back(std::async(std::launch::async, work, worker));
+  std::vector<LongTime> idle = work(0);
+  for (auto& other : started) {
+    const std::vector<LongTime> part = other.get();
+    for (std::size_t r = 0; r < idle.size(); ++r) idle[r].add(part[r]);
+  }
+  for (const LongTime& sum : idle)
+    result.mean_idle.push_back(sum.total() / (static_cast<double>(noise.runs) * noise.replicas));
+  return result;
+}
+
+SimTime percentile(std::vector<SimTime> times, double percent) {
+  const auto count = static_cast<std::ptrdiff_t>(times.size());
+  const auto rank = static_cast<std::ptrdiff_t>(std::ceil(percent / 100 * static_cast<double>(count)));
+  const auto nth = times.begin() + std::clamp<std::ptrdiff_t>(rank - 1, 0, count - 1);
+  std::ranges::nth_element(times, nth);
+  return *nth;
+}
+
+Seconds mean_step(const NoisySteps& noisy) {
+  LongTime sum;
+  for (const SimTime makespan : noisy.makespans) sum.add(makespan);
+  return sum.total() / static_cast<double>(noisy.makespans.size());
+}
+
+Seconds standard_deviation(const NoisySteps& noisy) {
+  if (noisy.makespans.size() < 2) return Seconds{0};
+  const double mean = mean_step(noisy).count();
+  double squares = 0;
+  for (const SimTime makespan : noisy.makespans) {
+    const double off = to_seconds(makespan).count() - mean;
+    squares += off * off;
+  }
+  return Seconds{std::sqrt(squares / static_cast<double>(noisy.makespans.size() - 1))};
+}
+
+double slowdown_ratio(const NoisySteps& noisy) {
+  return noisy.quiet_makespan > SimTime{0} ? mean_step(noisy) / to_seconds(noisy.quiet_makespan) : 1;
+}
+
+}  // namespace plumb
