@@ -52,30 +52,30 @@ void require_lowered(const Schedule& schedule, const StageNeighbors& neighbors) 
 }
 
 /// Behind which actions gradients are summed: the last of the stage's weight gradients and REDUCE_GRADs before each
-/// OPTIMIZER_STEP of a stage that has copies.
-std::vector<std::vector<char>> places_of_sums(const Schedule& schedule, const ProcessGrid& grid) {
+/// OPTIMIZER_STEP of a stage that has copies. [rank][position] as in ReplayPlan.
+std::vector<std::vector<std::int64_t>> places_of_sums(const Schedule& schedule, const ProcessGrid& grid) {
   std::vector<int> copies(schedule.stages.size(), 0);
   for (std::size_t stage = 0; stage < copies.size(); ++stage)
     copies[stage] = grid.data * static_cast<int>(std::ranges::count(schedule.stages, schedule.stages[stage].model_part,
                                                                     &StagePlace::model_part));
-  std::vector<std::vector<char>> sums;
+  std::vector<std::vector<std::int64_t>> sums;
   for (const std::vector<Action>& actions : schedule.ranks) {
-    sums.emplace_back(actions.size(), 0);
+    sums.emplace_back(actions.size(), -1);
     std::vector<std::size_t> last(copies.size(), 0);
-    std::vector<int> reductions(copies.size(), 0);
+    std::vector<std::int64_t> reduction(copies.size(), -1);  // the last one since the stage's step
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const auto stage = static_cast<std::size_t>(actions[i].stage);
       if (copies[stage] == 1) continue;
-      if (actions[i].op == Op::kReduceGrad) ++reductions[stage];
+      if (actions[i].op == Op::kReduceGrad) reduction[stage] = static_cast<std::int64_t>(i);
       if (actions[i].op == Op::kReduceGrad || gives_weight_gradient(actions[i].op)) last[stage] = i;
       if (actions[i].op != Op::kOptimizerStep) continue;
-      if (reductions[stage] == 0)
+      if (reduction[stage] < 0)
         refuse(schedule,
                fmt::format("{} comes without a REDUCE_GRAD although the stage has {} copies; lower it for data "
                            "parallelism",
                            to_text(actions[i]), copies[stage]));
-      sums.back()[last[stage]] = 1;
-      reductions[stage] = 0;
+      sums.back()[last[stage]] = reduction[stage];
+      reduction[stage] = -1;
     }
   }
   return sums;

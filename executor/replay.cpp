@@ -45,8 +45,8 @@ class Replay {
     for (std::size_t position = 0; position < actions_.size(); ++position) {
       at_place(position, [&] {
         perform(position);
-        if (plan_.sums_gradients[static_cast<std::size_t>(seat_.pipeline_rank)][position])
-          join_sum(actions_[position].stage, timeline_.spans.size() - 1);
+        const std::int64_t drawn = plan_.sums_gradients[static_cast<std::size_t>(seat_.pipeline_rank)][position];
+        if (drawn >= 0) join_sum(actions_[position].stage, static_cast<std::size_t>(drawn));
       });
     }
     for (const OpenSpan& open : sends_)
@@ -210,7 +210,7 @@ class Replay {
     OpenSpan& open = sums_[static_cast<std::size_t>(stage_number)];
     if (open.ticket == nullptr) return;
     const TransferTimes times = seat_.transport->wait_sum(open.ticket);
-    if (actions_[open.span].op == Op::kReduceGrad) close(open.span, times);
+    close(open.span, times);
     open.ticket = nullptr;
   }
 

@@ -7,10 +7,11 @@
 //
 // Compute runs inline. A send is posted and goes its way; a receive is posted into memory taken at that moment and
 // waited for by its consumer; REDUCE_GRAD is joined and waited for by the OPTIMIZER_STEP. A pair runs one after the
-// other. Where a REDUCE_GRAD stands before the stage's last weight gradient, or the stage has several buckets, all of
-// them are summed together as soon as both are there. OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in
-// the other memory when they end.
+// other. Where a REDUCE_GRAD stands before the stage's last weight gradient, inside which it could start, or the stage
+// has several buckets, all of them are summed together as soon as both are there, and drawn as the last of them.
+// OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in the other memory when they end.
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -35,8 +36,10 @@ struct ReplayPlan {
   ProcessGrid grid;
   std::vector<TiedStages> tied;
   StageNeighbors neighbors;
-  int slices = 1;                                 ///< that each micro-batch runs in
-  std::vector<std::vector<char>> sums_gradients;  ///< [rank][position]: behind it the gradients of its stage are summed
+  int slices = 1;  ///< that each micro-batch runs in
+  /// [rank][position] behind it the gradients of its stage are summed, which is drawn as the action at this position
+  /// (the stage's last REDUCE_GRAD); -1: nothing is summed.
+  std::vector<std::vector<std::int64_t>> sums_gradients;
 };
 
 /// Throws ScheduleError if the schedule is not valid (require_valid), does not fit the grid, is not lowered (a message

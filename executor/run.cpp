@@ -16,6 +16,7 @@
 #include "executor/replay.h"
 #include "executor/weight_versions.h"
 #include "schedules/error.h"
+#include "traces/timeline_title.h"
 
 namespace plumb {
 namespace {
@@ -204,12 +205,11 @@ std::size_t model_layer_count(const RunSpec& spec, const std::vector<int>& first
 void prepare_result(Session& session) {
   const auto steps = static_cast<std::size_t>(session.spec.steps);
   const Schedule& schedule = session.plan.schedule;
-  const Timeline empty{
-      .source = Timeline::Source::kMeasured,
-      .title = fmt::format("{} p={} m={}", schedule.name, schedule.ranks.size(), schedule.microbatches),
-      .microbatches = schedule.microbatches,
-      .stages = schedule.stages,
-      .ranks = std::vector<RankTimeline>(schedule.ranks.size())};
+  const Timeline empty{.source = Timeline::Source::kMeasured,
+                       .title = timeline_title(schedule),
+                       .microbatches = schedule.microbatches,
+                       .stages = schedule.stages,
+                       .ranks = std::vector<RankTimeline>(schedule.ranks.size())};
   session.result.timelines.assign(steps, empty);
   session.result.peak_memory_bytes.assign(schedule.ranks.size(), 0);
   session.result.peak_host_bytes.assign(schedule.ranks.size(), 0);

@@ -65,6 +65,9 @@ struct StageMemory {
 
 struct StageCosts {
   std::array<SegmentsByPart, kOpCount> segments{};  ///< [op][part]; an empty list costs nothing
+  /// [part of REDUCE_GRAD] when the bucket is complete, from the start of the stage's last B or W; ascending. Empty: at
+  /// its end.
+  std::vector<Seconds> bucket_offsets;
   StageMemory memory;
   std::int64_t activation_message_bytes = 0;  ///< what SEND_F of this stage moves (per slice)
   std::int64_t gradient_message_bytes = 0;    ///< what SEND_B of this stage moves (per slice)

@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "schedules/action_table.h"
+#include "schedules/inner_reductions.h"
 #include "schedules/joint_reductions.h"
 
 namespace plumb {
@@ -18,6 +19,7 @@ class DependencyCollector {
         sends_(sends),
         table_(schedule),
         neighbors_(stage_neighbors(schedule)),
+        copied_(stages_with_copies(schedule)),
         lowered_(has_messages(schedule)) {}
 
   std::vector<Dependency> collect() {
@@ -32,6 +34,8 @@ class DependencyCollector {
     std::map<int, std::vector<std::int32_t>> reductions;    // by stage, since the last OPTIMIZER_STEP
     std::map<Op, std::int32_t> last_beside;                 // collectives and moves have a channel for each operation
     std::map<std::tuple<Op, int>, std::int32_t> last_send;  // (direction, destination)
+    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copied_);
+    const std::int32_t first_id = next_id_;
 
     for (const Action& action : actions) {
       const std::int32_t id = next_id_++;
@@ -55,6 +59,8 @@ class DependencyCollector {
         add_channel(last_beside, action.op, id);
         if (action.op == Op::kUnshard) unshards[action.stage].push_back(id);
         if (action.op == Op::kReduceGrad) reductions[action.stage].push_back(id);
+        if (const std::int64_t host = hosts[id - first_id]; host >= 0)
+          add(first_id + static_cast<std::int32_t>(host), id, Wait::kInside, Reason::kData);
       } else if (takes_away(action.op) || brings_back(action.op)) {
         add_channel(last_beside, action.op, id);
         add_moved(action, id);
@@ -145,6 +151,7 @@ class DependencyCollector {
   Sends sends_;
   ActionTable table_;
   StageNeighbors neighbors_;
+  std::vector<bool> copied_;
   bool lowered_;
   std::int32_t next_id_ = 0;
   std::vector<Dependency> found_;

@@ -27,6 +27,7 @@ enum class Wait : std::uint8_t {
   kStart,      ///< its start (a receive is issued)
   kOccupied,   ///< the end of its hold on rank or channel: a compute action's end, the last byte of a transfer
   kDelivered,  ///< as above and the link's latency
+  kInside,     ///< a moment of it: when the bucket of a REDUCE_GRAD is complete (schedules/inner_reductions.h)
 };
 
 enum class Reason : std::uint8_t {

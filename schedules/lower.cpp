@@ -16,7 +16,8 @@ Schedule lower(Schedule schedule, const LoweringOptions& options) {
   Schedule result = add_recompute(std::move(schedule), options.checkpoint);
   if (options.offload) result = add_offload(std::move(result), *options.offload);
   result = add_copy_reductions(add_optimizer_steps(std::move(result)));
-  if (options.data.enabled) result = add_data_parallel(std::move(result), options.data.zero, options.data.sharding);
+  if (options.data.enabled)
+    result = add_data_parallel(std::move(result), options.data.zero, options.data.sharding, options.data.buckets);
   return add_messages(result, options.receives);
 }
 

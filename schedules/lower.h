@@ -5,6 +5,7 @@
 //   Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}));
 
 #include <optional>
+#include <vector>
 
 #include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
@@ -16,6 +17,8 @@ struct DataParallel {
   int zero =
       0;  ///< ZeRO stage (Rajbhandari et al. 2020): 0 nothing sharded, 1 optimizer, 2 and gradients, 3 and parameters
   Sharding sharding;  ///< ZeRO 3: how long parameters stand gathered
+  std::vector<int>
+      buckets;  ///< [stage] ZeRO 0, 1: gradient buckets reduced inside the last backward (add_data_parallel)
 };
 
 struct LoweringOptions {

@@ -1,5 +1,7 @@
 #include "simulator/action_costs.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "schedules/channels.h"
@@ -45,6 +47,18 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
     }
   }
 
+  for (int s = 0; s < stages; ++s) {
+    std::vector<SimTime>& offsets = converted.bucket_offsets.emplace_back();
+    for (const Seconds offset : costs.stages[s].bucket_offsets) {
+      offsets.push_back(to_sim_time(offset));
+      if (offsets.size() > 1 && offsets.back() < offsets[offsets.size() - 2]) {
+        throw SpecError(fmt::format(
+            "bucket {} of stage {} is complete before bucket {}: number the buckets in the order of completion",
+            offsets.size() - 1, s, offsets.size() - 2));
+      }
+    }
+  }
+
   const StageNeighbors neighbors = stage_neighbors(schedule);
   const Channels channels = channels_of(schedule, neighbors);
   const auto transfer = [&](int stage, int destination_stage, std::int64_t bytes, int channel) {
@@ -67,6 +81,25 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
   }
   converted.channels = static_cast<int>(channels.channels.size());
   return converted;
+}
+
+SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action& reduction) {
+  const std::vector<SimTime>& offsets = costs.bucket_offsets[reduction.stage];
+  const SimTime end = duration_of(costs, host);
+  if (offsets.empty()) return end;
+  if (reduction.part >= static_cast<int>(offsets.size())) {
+    throw SpecError(fmt::format("{} has no offset: stage {} has offsets for {} buckets; give one for each",
+                                to_text(reduction), reduction.stage, offsets.size()));
+  }
+  const SimTime offset = offsets[reduction.part];
+  // Offset and end are sums of the same costs, each rounded to a picosecond by its own way.
+  constexpr SimTime kRounding{1000};
+  if (offset > end + kRounding) {
+    throw SpecError(fmt::format("{} starts {} s into {}, which lasts {} s: give its bucket an earlier offset",
+                                to_text(reduction), to_seconds(offset).count(), to_text(host),
+                                to_seconds(end).count()));
+  }
+  return std::min(offset, end);
 }
 
 void refuse_part(const Action& action, int parts) {

@@ -30,14 +30,20 @@ struct ActionCosts {
   int stages = 0;
   std::vector<Range> ranges;  ///< [op * stages + stage]
   std::vector<SimTime> durations;
-  std::vector<TransferCost> activation_transfer;  ///< [producing stage] of SEND_F
-  std::vector<TransferCost> gradient_transfer;    ///< [producing stage] of SEND_B
+  std::vector<std::vector<SimTime>> bucket_offsets;  ///< [stage][part of REDUCE_GRAD]
+  std::vector<TransferCost> activation_transfer;     ///< [producing stage] of SEND_F
+  std::vector<TransferCost> gradient_transfer;       ///< [producing stage] of SEND_B
   int channels = 0;
 };
 
 /// Throws SpecError if the table has not a row for each stage, if a cost is negative or not finite, or if a link has no
 /// bandwidth; ScheduleError if a stage lies on a rank that the schedule has not.
 ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs);
+
+/// When the bucket of `reduction` is complete, from the start of `host`, the last B or W of its stage: as the table
+/// says, at the end of the host where it says nothing. Throws SpecError if the table has buckets, but not that one, or
+/// says a moment behind the end of the host.
+SimTime bucket_offset(const ActionCosts& costs, const Action& host, const Action& reduction);
 
 /// Of a send.
 inline const TransferCost& transfer_of(const ActionCosts& costs, const Action& send) {

@@ -103,6 +103,7 @@ class DryRun {
                       .channel = send == nullptr ? free : mailboxes_.channel_register(*send)};
     })};
     step.input = joined_input(first, count);
+    beside_.start_inside(rank, *first, id_of(rank, cursor.position), step.input);
     std::int32_t send_id = ActionTable::kNone;
     if (send != nullptr) {
       cursor.sent_position = static_cast<std::size_t>(send - schedule_.ranks[rank].data());

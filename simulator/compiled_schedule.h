@@ -8,7 +8,9 @@
 //   departure    = max(R[k.to], R[k.channel])
 //   R[k.channel] = departure + occupied(k)
 //   R[s.output]  = departure + occupied(k) + latency(k)
-// A compute action and the message sent behind it are one step, so are the two actions of an overlapped pair. What
+// A compute action and the message sent behind it are one step, so are the two actions of an overlapped pair. A
+// REDUCE_GRAD inside its host is a step ahead of it: it starts as the host does, its duration is its bucket's offset,
+// and it departs onto its channel. What
 // needs more than two inputs first joins them in a register. What an action takes from its own rank needs no register:
 // issue is in order, so the rank is not free before it is there.
 //
@@ -42,6 +44,8 @@ struct StepKind {
   bool occupies_rank = false;        ///< compute: `from` and `to` are its rank's register
   bool sends = false;
   Action send{};
+  bool starts_inside = false;  ///< a REDUCE_GRAD that departs at its bucket's offset inside `host`
+  Action host{};
   int rank = 0;
   Register from = kZeroRegister;
   Register to = kUnreadRegister;
@@ -58,7 +62,8 @@ struct CompiledSchedule {
   std::vector<Step> steps;
   std::vector<StepKind> kinds;
   std::vector<std::int32_t> action_ids;   ///< [step] the action that starts with it, or kNone; of a pair the first
-  std::vector<std::int32_t> send_ids;     ///< [step] the send that departs with it, or kNone
+  std::vector<std::int32_t> send_ids;     ///< [step] the send that departs with it, or kNone; of one that starts
+                                          ///< inside its host, the host
   std::vector<std::int64_t> first_steps;  ///< [rank] of its first compute action; -1 without any
 };
 

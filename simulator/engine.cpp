@@ -33,6 +33,14 @@ class Recorder {
     const SimTime channel_free = times_[cost.channel];
     const Cause channel_cause = causes_[cost.channel];
     const Moments moments = advance(times_.data(), step, cost);
+    if (kind.starts_inside) {
+      const bool waited = channel_cause.action != kNone && channel_free > moments.end;
+      put(id, moments.departure, moments.departure + cost.delivered,
+          waited ? channel_cause : Cause{send_id, Reason::kData});
+      causes_[cost.channel] = {id, Reason::kChannel};
+      causes_[step.output] = {id, kind.output_reason};
+      return;
+    }
     const Cause done = kind.passes_cause || id == kNone ? cause : Cause{id, Reason::kIssue};
     if (id != kNone) {
       const bool pair = kind.occupies_rank && kind.actions.size() > 1;
@@ -119,6 +127,10 @@ std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionC
     for (const Action& action : kind.actions) {
       const SimTime duration = duration_of(costs, action);
       cost.duration = kind.lasts_longest ? std::max(cost.duration, duration) : cost.duration + duration;
+    }
+    if (kind.starts_inside) {
+      cost.occupied = cost.delivered = cost.duration;
+      cost.duration = bucket_offset(costs, kind.host, kind.actions.front());
     }
     if (kind.sends) {
       const TransferCost& transfer = transfer_of(costs, kind.send);

@@ -32,6 +32,14 @@ std::vector<SimTime> occupied_times(const Schedule& schedule, const ActionCosts&
   return occupied;
 }
 
+std::vector<const Action*> actions_by_id(const Schedule& schedule) {
+  std::vector<const Action*> by_id;
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) by_id.push_back(&action);
+  }
+  return by_id;
+}
+
 /// [action id] how much later than that the action has delivered.
 std::vector<SimTime> latencies(const Schedule& schedule, const ActionCosts& costs) {
   std::vector<SimTime> latency;
@@ -55,12 +63,15 @@ std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionC
   const JointReductions joint = joint_reductions(schedule);
   const std::vector<SimTime> occupied = occupied_times(schedule, costs, joint);
   const std::vector<SimTime> latency = latencies(schedule, costs);
+  const std::vector<const Action*> action_of = actions_by_id(schedule);
   std::vector<SimTime> start(num_vertices(graph), SimTime{0});
   for (auto from = order.rbegin(); from != order.rend(); ++from) {
     for (const auto edge : boost::make_iterator_range(out_edges(*from, graph))) {
       SimTime bound = start[*from];
-      if (graph[edge].wait != Wait::kStart) bound += occupied[*from];
-      if (graph[edge].wait == Wait::kDelivered) bound += latency[*from];
+      const Wait wait = graph[edge].wait;
+      if (wait == Wait::kInside) bound += bucket_offset(costs, *action_of[*from], *action_of[target(edge, graph)]);
+      if (wait == Wait::kOccupied || wait == Wait::kDelivered) bound += occupied[*from];
+      if (wait == Wait::kDelivered) bound += latency[*from];
       SimTime& later = start[target(edge, graph)];
       later = std::max(later, bound);
     }

@@ -10,7 +10,7 @@
 namespace plumb {
 
 /// [action id] the start, the length of the longest path to the action:
-///   start(a) = max over dependencies d of a:  start(d.from) + {0, occupied, occupied + latency}(d.wait)
+///   start(a) = max over dependencies d of a:  start(d.from) + {0, occupied, occupied + latency, offset}(d.wait)
 /// Throws ScheduleError if the graph has a cycle.
 std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionCosts& costs, Sends sends);
 

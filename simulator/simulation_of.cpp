@@ -1,21 +1,12 @@
 #include "simulator/simulation_of.h"
 
-#include <fmt/format.h>
-
 #include "simulator/memory.h"
 #include "simulator/summary.h"
 #include "traces/statistics.h"
+#include "traces/timeline_title.h"
 
 namespace plumb {
 namespace {
-
-/// "1f1b p=4 m=8", with "v=2" between where ranks run two chunks.
-std::string title_of(const Schedule& schedule) {
-  const std::size_t ranks = schedule.ranks.size();
-  const std::size_t chunks = ranks == 0 ? 0 : schedule.stages.size() / ranks;
-  return fmt::format("{} p={}{} m={}", schedule.name, ranks, chunks > 1 ? fmt::format(" v={}", chunks) : "",
-                     schedule.microbatches);
-}
 
 /// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
 std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const ActionTimes& times, SimTime makespan) {
@@ -40,7 +31,8 @@ std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const Acti
 
 Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
                      const std::vector<CriticalStep>& critical_path) {
-  Timeline timeline{.title = title_of(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
+  Timeline timeline{
+      .title = timeline_title(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
   timeline.ranks.resize(schedule.ranks.size());
   std::size_t id = 0;
   for (std::size_t r = 0; r < schedule.ranks.size(); ++r) {

@@ -53,8 +53,8 @@ bool same_kinds(const std::vector<StepKind>& a, const std::vector<StepKind>& b) 
   return std::ranges::equal(a, b, [&](const StepKind& x, const StepKind& y) {
     return std::ranges::equal(x.actions, y.actions, same_action) && x.lasts_longest == y.lasts_longest &&
            x.recomputed == y.recomputed && x.occupies_rank == y.occupies_rank && x.sends == y.sends &&
-           same_action(x.send, y.send) && x.rank == y.rank && x.from == y.from && x.to == y.to &&
-           x.channel == y.channel;
+           same_action(x.send, y.send) && x.starts_inside == y.starts_inside && same_action(x.host, y.host) &&
+           x.rank == y.rank && x.from == y.from && x.to == y.to && x.channel == y.channel;
   });
 }
 

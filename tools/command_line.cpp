@@ -42,8 +42,9 @@ void add_question(CLI::App* app, QuestionArguments& question) {
   app->add_option("--stack", question.stack,
                   "the framework that trains, a preset (`plumb stacks`) or a file (default: Plumb's own executor)");
   app->add_option("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd (default: adamw)");
-  app->add_option("--layout", question.layout,
-                  "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,schedule,group, as in tp=8,pp=2");
+  app->add_option(
+      "--layout", question.layout,
+      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,schedule,group,bucket_mib, as in tp=8,pp=2");
   app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
 }
 
@@ -114,6 +115,8 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
   verb->add_option("--slow", network.slow, "a rank that computes at a share of its speed, as in rank=17:0.8");
   verb->add_option("--degrade", network.degrade,
                    "links that have a share of their capacity left, as in nic:node3=0.5 or nvlink:rank17=0.5");
+  verb->add_option("--topology", network.topology,
+                   "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
 
 void add_simulate(CLI::App& app, Chosen& chosen) {
@@ -259,6 +262,10 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
   verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
+  verb->add_option("--from", calibrate->from,
+                   "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
+  verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
+  verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
   verb->add_option("-o,--output", calibrate->output, "file to write")->required();
   add_json(verb, calibrate->json);
 }

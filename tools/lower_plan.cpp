@@ -15,6 +15,12 @@ void require_cpu_layout(const Plan& plan) {
   const auto refuse = [](const std::string& what, std::string_view remedy) {
     throw SpecError(fmt::format("the cpu backend does not run {}: {}", what, remedy));
   };
+  if (plan.training.stack) {
+    refuse(fmt::format("the stack {}", plan.training.stack->name), "plan without --stack, for Plumb's own executor");
+  }
+  if (plan.training.optimizer != Optimizer::kAdamW) {
+    refuse(fmt::format("{}", optimizer_name(plan.training.optimizer)), "plan with --optimizer adamw");
+  }
   if (plan.training.precision != Precision::kFp32) {
     refuse(fmt::format("{}", precision_name(plan.training.precision)), "plan with --precision fp32");
   }

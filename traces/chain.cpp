@@ -10,6 +10,12 @@
 namespace plumb {
 namespace {
 
+/// An action that another waits for.
+struct Awaited {
+  std::int32_t id = 0;
+  bool inside = false;  ///< for a moment of it, not for its end
+};
+
 /// The actions that each action waits for, by id.
 class Predecessors {
  public:
@@ -23,7 +29,8 @@ class Predecessors {
     std::partial_sum(first_.begin(), first_.end(), first_.begin());
     from_.resize(kept.size());
     std::vector<std::int32_t> next(first_.begin(), first_.end() - 1);
-    for (const Dependency& dependency : kept) from_[next[dependency.to]++] = dependency.from;
+    for (const Dependency& dependency : kept)
+      from_[next[dependency.to]++] = {.id = dependency.from, .inside = dependency.wait == Wait::kInside};
     // The second of an overlapped pair waits for what the first waits for, and so do copies that reduce together.
     std::int32_t id = 0;
     for (const auto& actions : schedule.ranks) {
@@ -36,7 +43,7 @@ class Predecessors {
     }
   }
 
-  std::span<const std::int32_t> of(std::int32_t id) const {
+  std::span<const Awaited> of(std::int32_t id) const {
     const std::int32_t first = stands_for_[id];
     return std::span(from_).subspan(first_[first], first_[first + 1] - first_[first]);
   }
@@ -51,12 +58,17 @@ class Predecessors {
 
   ActionIds ids_;
   std::vector<std::int32_t> first_;  ///< [id + 1] of its entries in from_
-  std::vector<std::int32_t> from_;
+  std::vector<Awaited> from_;
   std::vector<std::int32_t> stands_for_;  ///< [id]
 };
 
 const Span& span_at(const Timeline& timeline, const ActionPlace& place) {
   return timeline.ranks[place.rank].spans[place.position];
+}
+
+/// When what a span waits for had happened. A moment inside an action left no trace but that the span began.
+SimTime happened(const Span& awaited, const Span& waiting, bool inside) {
+  return inside ? std::min(awaited.end, waiting.start) : awaited.end;
 }
 
 }  // namespace
@@ -67,11 +79,11 @@ std::vector<std::vector<SimTime>> ready_times(const Timeline& timeline) {
   std::int32_t id = 0;
   for (const RankTimeline& rank : timeline.ranks) {
     std::vector<SimTime>& times = ready.emplace_back(rank.spans.size(), SimTime::min());
-    for (SimTime& time : times) {
-      for (const std::int32_t before : predecessors.of(id)) {
-        time = std::max(time, span_at(timeline, place_of(predecessors.ids(), before)).end);
+    for (std::size_t i = 0; i < times.size(); ++i, ++id) {
+      for (const Awaited& before : predecessors.of(id)) {
+        const Span& awaited = span_at(timeline, place_of(predecessors.ids(), before.id));
+        times[i] = std::max(times[i], happened(awaited, rank.spans[i], before.inside));
       }
-      ++id;
     }
   }
   return ready;
@@ -83,16 +95,15 @@ std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline) {
   std::int32_t id = 0;
   for (const RankTimeline& rank : timeline.ranks) {
     std::vector<ChainLink>& links = awaited.emplace_back(rank.spans.size(), ChainLink{.rank = -1});
-    for (ChainLink& link : links) {
+    for (std::size_t i = 0; i < links.size(); ++i, ++id) {
       SimTime latest = SimTime::min();
-      for (const std::int32_t before : predecessors.of(id)) {
-        const ActionPlace place = place_of(predecessors.ids(), before);
-        const SimTime end = span_at(timeline, place).end;
-        if (end <= latest) continue;
-        latest = end;
-        link = {.rank = place.rank, .span = place.position};
+      for (const Awaited& before : predecessors.of(id)) {
+        const ActionPlace place = place_of(predecessors.ids(), before.id);
+        const SimTime time = happened(span_at(timeline, place), rank.spans[i], before.inside);
+        if (time <= latest) continue;
+        latest = time;
+        links[i] = {.rank = place.rank, .span = place.position};
       }
-      ++id;
     }
   }
   return awaited;
@@ -101,7 +112,8 @@ std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline) {
 std::vector<ChainLink> latest_chain(const Timeline& timeline) {
   const Predecessors predecessors(schedule_of(timeline));
   const ActionIds& ids = predecessors.ids();
-  const auto end_of = [&](std::int32_t id) { return span_at(timeline, place_of(ids, id)).end; };
+  const auto span_of = [&](std::int32_t id) -> const Span& { return span_at(timeline, place_of(ids, id)); };
+  const auto end_of = [&](std::int32_t id) { return span_of(id).end; };
   const std::int32_t actions = ids.first_id.back();
 
   std::int32_t last = -1;
@@ -115,8 +127,12 @@ std::vector<ChainLink> latest_chain(const Timeline& timeline) {
     const ActionPlace place = place_of(ids, last);
     chain.push_back({.rank = place.rank, .span = place.position});
     std::int32_t before = -1;
-    for (const std::int32_t id : predecessors.of(last)) {
-      if (before < 0 || end_of(id) > end_of(before)) before = id;
+    SimTime latest{0};
+    for (const Awaited& awaited : predecessors.of(last)) {
+      const SimTime time = happened(span_of(awaited.id), span_of(last), awaited.inside);
+      if (before >= 0 && time <= latest) continue;
+      before = awaited.id;
+      latest = time;
     }
     last = before;
   }

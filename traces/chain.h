@@ -13,7 +13,8 @@
 namespace plumb {
 
 /// [rank][span] the latest end of the spans that it waits for: its rank's compute before it, its inputs, its
-/// collectives. SimTime::min() for a span that waits for none.
+/// collectives; for what began inside the span that it waits for, its own start. SimTime::min() for a span that waits
+/// for none.
 std::vector<std::vector<SimTime>> ready_times(const Timeline& timeline);
 
 struct ChainLink {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <fmt/format.h>
@@ -33,11 +34,16 @@ void require_below(int number, int count, std::string_view what) {
   }
 }
 
+/// Of a node.
+int nics_of(const ClusterSpec& cluster) {
+  return cluster.wiring.nics_per_node > 0 ? cluster.wiring.nics_per_node : cluster.devices_per_node;
+}
+
 FabricSpec fabric_spec(const ClusterSpec& cluster) {
   FabricSpec spec{.nodes = node_count(cluster),
                   .devices_per_node = cluster.devices_per_node,
                   .hub = cluster.wiring.hub,
-                  .nics_per_node = cluster.devices_per_node,
+                  .nics_per_node = nics_of(cluster),
                   .leaves = cluster.wiring.leaves,
                   .nodes_per_leaf = cluster.wiring.nodes_per_leaf,
                   .oversubscription = cluster.wiring.oversubscription};
@@ -64,14 +70,16 @@ void degrade(NetworkSpec& network, const ClusterSpec& cluster, const DegradedLin
     require_below(degraded.number, cluster.devices, "rank");
   }
   const int first = degraded.whole_node ? degraded.number * per_node : degraded.number;
+  std::set<std::string> names;  // devices may share a NIC
   for (int device = first; device < first + (degraded.whole_node ? per_node : 1); ++device) {
+    const int own_nic = device % per_node * nics_of(cluster) / per_node;
     const std::string place =
-        nic ? fmt::format("node{}.{}", device / per_node, device % per_node) : fmt::format("rank{}", device);
-    const std::string up = fmt::format("{}_up:{}", nic ? "nic" : "port", place);
-    const std::string down = fmt::format("{}_down:{}", nic ? "nic" : "port", place);
-    for (NetworkLink& link : network.links) {
-      if (link.name == up || link.name == down) link.bytes_per_second *= degraded.capacity;
-    }
+        nic ? fmt::format("node{}.{}", device / per_node, own_nic) : fmt::format("rank{}", device);
+    names.insert(fmt::format("{}_up:{}", nic ? "nic" : "port", place));
+    names.insert(fmt::format("{}_down:{}", nic ? "nic" : "port", place));
+  }
+  for (NetworkLink& link : network.links) {
+    if (names.contains(link.name)) link.bytes_per_second *= degraded.capacity;
   }
 }
 
@@ -152,7 +160,11 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
 
 NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const Schedule& lowered,
                             const CostTable& costs, const NetworkOptions& options) {
-  NetworkSpec network = place(fabric_of(fabric_spec(cluster)), cluster.devices_per_node, grid, lowered, costs);
+  if (options.topology && !options.degraded.empty()) {
+    throw SpecError("degraded links are those of the cluster's own fabric: give the topology's links less bandwidth");
+  }
+  const Fabric fabric = options.topology ? fabric_of(*options.topology) : fabric_of(fabric_spec(cluster));
+  NetworkSpec network = place(fabric, cluster.devices_per_node, grid, lowered, costs);
   if (cluster.nccl) fit_volumes(network, costs);
   for (const DegradedLinks& degraded : options.degraded) degrade(network, cluster, degraded);
   if (!options.share_links) {

@@ -5,9 +5,10 @@
 //                                         {.slow = {parse_slow_rank("rank=17:0.8")}});
 //
 // Device w is world rank w, in nodes of `devices_per_node`; a port per device at the node link's effective rate and a
-// NIC per device at the network's, leaves and trunks as the cluster is wired: the rates at which the cost table prices
-// (cost/ collective_price.h), so that what is alone takes its price.
+// NIC per device (or as many as the cluster says) at the network's, leaves and trunks as the cluster is wired: the
+// rates at which the cost table prices (cost/ collective_price.h), so that what is alone takes its price.
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "schedules/process_grid.h"
 #include "simulator/network/simulate_network.h"
+#include "simulator/network/topology.h"
 
 namespace plumb {
 
@@ -38,6 +40,7 @@ struct NetworkOptions {
   Replicas replicas = Replicas::kFolded;
   std::vector<SlowRank> slow;
   std::vector<DegradedLinks> degraded;
+  std::optional<Topology> topology;  ///< what is wired to what, instead of the cluster's own fabric
 };
 
 /// "rank=17:0.8" and "nic:node3=0.5". Throw SpecError if the text is not of that form or the share is not above 0 and
@@ -49,8 +52,10 @@ DegradedLinks parse_degraded_links(std::string_view text);
 /// them sets the pace of all. Throws SpecError naming the range if a rank does not exist.
 std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowRank>& slow);
 
-/// Throws SpecError naming the range if a slow rank, a node or a rank of degraded links does not exist, and if there is
-/// no such link.
+/// On a topology of the user's own, rings go through the nodes of `devices_per_node` devices all the same. Throws
+/// SpecError naming the range if a slow rank, a node or a rank of degraded links does not exist, if there is no such
+/// link, or links of a topology are to be degraded; if a topology does not connect two ranks that exchange data, or has
+/// fewer devices than the grid ranks.
 NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const Schedule& lowered,
                             const CostTable& costs, const NetworkOptions& options);
 

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/data_parallel_price.h"
 #include "planner/cost/framework/framework_memory.h"
+#include "planner/cost/gradient_buckets.h"
 #include "planner/cost/partition.h"
 #include "planner/cost/stage_memory.h"
 #include "schedules/error.h"
@@ -83,16 +85,26 @@ Partition partition_of(const Layout& layout, const Pricing& pricing, const std::
   return balanced_partition(layers, layer_weights(pricing, prices, layout.recompute), schedule.stages);
 }
 
-/// [model part] how many of its layers are of each kind.
-std::vector<std::vector<int>> kinds_by_part(const Pricing& pricing, const std::vector<int>& split) {
+/// [model part] the kinds of its layers in forward order.
+std::vector<std::vector<int>> kinds_in_order(const Pricing& pricing, const std::vector<int>& split) {
   const std::vector<int>& kinds = pricing.kind_of_layer();
-  std::vector<std::vector<int>> counts(split.size(), std::vector<int>(pricing.kinds().size(), 0));
+  std::vector<std::vector<int>> parts(split.size());
+  parts.front().push_back(kinds.front());
   std::size_t layer = 1;
   for (std::size_t part = 0; part < split.size(); ++part) {
-    for (int i = 0; i < split[part]; ++i) ++counts[part][kinds[layer++]];
+    for (int i = 0; i < split[part]; ++i) parts[part].push_back(kinds[layer++]);
   }
-  ++counts.front()[kinds.front()];
-  ++counts.back()[kinds.back()];
+  parts.back().push_back(kinds.back());
+  return parts;
+}
+
+/// [model part][kind of layer] how many layers of that kind it has.
+std::vector<std::vector<int>> kind_counts(const Pricing& pricing, const std::vector<std::vector<int>>& parts) {
+  std::vector<std::vector<int>> counts;
+  for (const std::vector<int>& kinds : parts) {
+    std::vector<int>& count = counts.emplace_back(pricing.kinds().size(), 0);
+    for (const int kind : kinds) ++count[kind];
+  }
   return counts;
 }
 
@@ -137,51 +149,25 @@ void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_
   put(Op::kBackward, passes.backward);
 }
 
-/// Bytes of a stage's gradients and weights on one rank, and where their replicas sit.
-struct Replicated {
-  std::int64_t parameters = 0;  ///< besides those of routed experts
-  std::int64_t expert_parameters = 0;
-  std::int64_t largest_layer = 0;
-  GroupPlacement group;
-  GroupPlacement expert_group;
-};
-
-Seconds replicated_time(const Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
-  return collective_time(pricing.collectives(), stage.group, kind, stage.parameters * bytes) +
-         collective_time(pricing.collectives(), stage.expert_group, kind, stage.expert_parameters * bytes);
+/// How long an operation of the stage lasts.
+Seconds segment_seconds(const StageCosts& costs, Op op) {
+  Seconds seconds{0};
+  for (const Segment& segment : costs.segments[static_cast<std::size_t>(op)].front()) seconds += segment.seconds;
+  return seconds;
 }
 
-/// What is left of a collective that goes layer by layer beside a pass.
-Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass) {
-  const double first = static_cast<double>(stage.largest_layer) /
-                       static_cast<double>(std::max<std::int64_t>(1, stage.parameters + stage.expert_parameters));
-  return std::max(first * whole_time, whole_time - pass);
+/// True if gradients are reduced inside the last backward. Copies of stages are summed once a step.
+bool reduces_in_buckets(const Layout& layout, const Schedule& schedule) {
+  const std::vector<bool> copied = stages_with_copies(schedule);
+  return layout.bucket_mib > 0 && layout.zero <= 1 && layout.data * layout.context > 1 &&
+         std::ranges::find(copied, true) == copied.end();
 }
 
-void price_data_parallel(StageCosts& costs, const Pricing& pricing, const Layout& layout, const Replicated& stage,
-                         const StagePasses& passes) {
-  if (stage.group.ranks == 1) return;
-  const TrainingSpec& training = pricing.training();
-  const std::optional<StackSpec>& stack = training.stack;
-  const bool own_width = stack && stack->gradient_bytes > 0;
-  const std::int64_t gradient = own_width ? stack->gradient_bytes : bytes_per_element(training.gradient_precision);
-  const std::int64_t weight = bytes_per_element(training.precision);
-  const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
-  Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
-  Seconds gather = replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
-  if (stack && layout.zero == 3) {
-    reduce = layer_by_layer(reduce, stage, total(passes.backward));
-    gather = layer_by_layer(gather, stage, total(passes.forward));
-  } else if (stack) {
-    reduce = std::max(Seconds{0}, reduce - stack->data_hidden * total(passes.backward));
-    gather = std::max(Seconds{0}, gather - stack->gather_hidden * total(passes.forward));
-  }
-  const std::int64_t parameters = stage.parameters + stage.expert_parameters;
-  costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] =
-      whole({collective_segment(Group::kData, reduction, reduce, parameters * gradient)});
-  if (layout.zero == 0) return;
-  costs.segments[static_cast<std::size_t>(Op::kUnshard)] =
-      whole({collective_segment(Group::kData, CollectiveKind::kAllGather, gather, parameters * weight)});
+/// Of one layer, inside the stage's last B, or its last W where backwards are split.
+Seconds last_backward(const LayerPrice& price, Recompute recompute, BackwardForm form) {
+  if (form.split) return total(price.weight_grad);
+  const Seconds rebuild = form.recompute_actions ? Seconds{0} : total(rebuild_price(price, recompute));
+  return rebuild + total(price.input_grad) + total(price.weight_grad);
 }
 
 /// Sum of the two gradients of a tied table, between the ranks of its two uses.
@@ -288,7 +274,8 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   PricedLayout priced{.layers = layers_by_part(pricing.layers(), partition.split),
                       .split = std::move(partition.split),
                       .notes = std::move(partition.notes)};
-  const std::vector<std::vector<int>> counts = kinds_by_part(pricing, priced.split);
+  const std::vector<std::vector<int>> kinds_of_part = kinds_in_order(pricing, priced.split);
+  const std::vector<std::vector<int>> counts = kind_counts(pricing, kinds_of_part);
 
   const LayerWork work = work_of(pricing.training(), layout);
   const int replicas = layout.data * layout.context;
@@ -308,6 +295,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
                       .expert_parameters = experts});
   }
 
+  const bool in_buckets = reduces_in_buckets(layout, schedule);
   const auto last_part = static_cast<int>(priced.layers.size()) - 1;
   int first_rank = 0, last_rank = 0;
   for (const StagePlace& stage : schedule.stages) {
@@ -332,7 +320,25 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
       held.largest_layer = std::max(held.largest_layer, states[kind].parameters + states[kind].expert_parameters);
       optimizer += kinds[kind] * states[kind].optimizer;
     }
-    price_data_parallel(costs, pricing, layout, held, passes);
+    std::vector<GradientBucket> buckets;
+    if (in_buckets) {
+      const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, groups.inner[stage.rank]);
+      std::vector<LayerGradient> gradients;
+      for (const int kind : kinds_of_part[stage.model_part]) {
+        gradients.push_back({.parameters = states[kind].parameters,
+                             .expert_parameters = states[kind].expert_parameters,
+                             .backward = last_backward(prices[kind], layout.recompute, backward)});
+      }
+      const Op host = backward.split ? Op::kWeightGrad : Op::kBackward;
+      buckets =
+          gradient_buckets(gradients, bucket_parameters(pricing.training(), layout), segment_seconds(costs, host));
+      priced.buckets.push_back(static_cast<int>(buckets.size()));
+    }
+    DataParallelPrice replicas_price =
+        data_parallel_price(pricing, layout, held, total(passes.forward), total(passes.backward), buckets);
+    costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = std::move(replicas_price.reduce_grad);
+    costs.segments[static_cast<std::size_t>(Op::kUnshard)] = std::move(replicas_price.unshard);
+    costs.bucket_offsets = std::move(replicas_price.bucket_offsets);
 
     std::vector<Segment> step;
     if (stage.model_part == 0 || stage.model_part == last_part)

@@ -4,17 +4,18 @@
 //   Pricing pricing(model, cluster, training);
 //   Schedule order = make_schedule(layout.schedule, {...});
 //   PricedLayout priced = price_layout(pricing, layout, order);
-//   simulate(lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}}), priced.costs);
+//   simulate(lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero, .buckets = priced.buckets}}),
+//            priced.costs);
 //
 // By operation of a stage, the sum over its layers:
 //   F, I, W         kernels and tensor-group collectives (cost/layer_price.h); B is I and W; with R actions
 //   recomputation
 //                   is R's, otherwise it stands at the head of B and I
 //   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3), routed
-//                   experts' over their own replicas; less what a stack hides beside the stage's last backward
+//                   experts' over their own replicas; less what a stack hides beside the stage's last backward; by
+//                   bucket inside that backward where the layout has buckets (cost/gradient_buckets.h), and then whole
 //   UNSHARD         all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
-//   layer
-//                   beside the pass: what is left is the first layer, and what lasts longer than the pass
+//                   layer beside the pass: what is left is the first layer, and what lasts longer than the pass
 //   OPTIMIZER_STEP  AdamW on the rank's shard; the stages of a tied table first sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
 // them. Links follow the placement of the pipeline ranks' devices.
@@ -82,6 +83,7 @@ struct PricedLayout {
   CostTable costs;
   std::vector<std::vector<Layer>> layers;  ///< [model part]
   std::vector<int> split;                  ///< [model part] transformer layers
+  std::vector<int> buckets;                ///< [stage] of gradients, reduced inside the last backward; empty: none is
   std::vector<std::string> notes;
 };
 

@@ -40,7 +40,8 @@ SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std
     }
   }
   const auto last = [&](std::size_t stage) {
-    return cost_of(costs, Op::kReduceGrad, stage) + cost_of(costs, Op::kOptimizerStep, stage);
+    const bool inside = !costs.stages[stage].bucket_offsets.empty();
+    return (inside ? SimTime{0} : cost_of(costs, Op::kReduceGrad, stage)) + cost_of(costs, Op::kOptimizerStep, stage);
   };
   const StageNeighbors neighbors = stage_neighbors(order);
   SimTime bound{0};

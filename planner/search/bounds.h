@@ -14,7 +14,8 @@ namespace plumb {
 
 /// No schedule of these stages ends earlier. For each rank: the forwards of the parts before its first one, the rank's
 /// own work on all micro-batches, the backwards of those parts (unless the backward is split: weight gradients may run
-/// beside them), and the reduction and optimizer step that come last. `order` may have any number of micro-batches.
+/// beside them), and the reduction (unless it starts inside a backward) and optimizer step that come last. `order` may
+/// have any number of micro-batches.
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 
 /// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation

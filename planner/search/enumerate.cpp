@@ -118,6 +118,7 @@ class Enumerator {
       layout.schedule = choice.name;
       layout.chunks = choice.chunks;
       layout.group = request_.group.value_or(0);
+      layout.bucket_mib = request_.bucket_mib.value_or(0);
       layout.split = request_.split.value_or(std::vector<int>{});
       for (const std::int64_t microbatch :
            fixed_or(request_.microbatch, divisors(training_.global_batch / layout.data))) {

@@ -96,6 +96,12 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   if (auto conflict = expert_conflict(model, training, layout)) return conflict;
   if (auto conflict = tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
+  if (layout.bucket_mib > 0 && layout.zero >= 2) {
+    return fmt::format(
+        "zero={} reduces every gradient at once, and bucket_mib={} once a step: give zero=0 or 1, or leave "
+        "bucket_mib out",
+        layout.zero, layout.bucket_mib);
+  }
   if (training.global_batch % (layout.data * layout.microbatch) != 0) {
     return fmt::format(
         "a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change one of the "

@@ -66,7 +66,8 @@ Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const Ne
   // A long run is told from its steady state, which knows no shared links.
   constexpr std::int64_t kLongRun = 500'000;  // micro-batches of a rank, over all ranks
   const std::int64_t size = microbatches_of(plan.training, plan.layout) * plan.layout.pipeline;
-  const bool plain = network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty();
+  const bool plain =
+      network.replicas == Replicas::kFolded && network.slow.empty() && network.degraded.empty() && !network.topology;
   const bool only_sums = !plan.order && !options.record_timeline && size >= kLongRun && plain;
   Evaluation result{.predicted = only_sums ? predict(pricing, plan.layout, options)
                                            : predict(pricing, plan.layout, order_of(plan), options, network, receives)};

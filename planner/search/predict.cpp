@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/cost/model_flops.h"
+#include "planner/cost/topology_links.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
@@ -54,16 +55,20 @@ Schedule order_of(const TrainingSpec& training, const Layout& layout) {
   return make_schedule(layout.schedule, parameters_of(layout, static_cast<int>(microbatches_of(training, layout))));
 }
 
-Schedule lowered_for(const Layout& layout, const Schedule& order, Receives receives) {
-  return lower(order,
-               {.data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero}, .receives = receives});
+Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets, Receives receives) {
+  return lower(order, {.data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero, .buckets = buckets},
+                       .receives = receives});
 }
 
 Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order, const SimulationOptions& options,
                   const std::optional<NetworkOptions>& network, Receives receives) {
-  Predicted result{.priced = price_layout(pricing, layout, order), .lowered = lowered_for(layout, order, receives)};
-  const CostTable& costs = result.priced.costs;
+  Predicted result{.priced = price_layout(pricing, layout, order)};
+  result.lowered = lowered_for(layout, order, result.priced.buckets, receives);
+  CostTable& costs = result.priced.costs;
   NetworkSpec shared;
+  if (network && network->topology) {
+    costs = with_topology_links(std::move(costs), *network->topology, replica_grid_of(layout), result.lowered);
+  }
   if (network) {
     shared = cluster_network(pricing.cluster(), replica_grid_of(layout), result.lowered, costs, *network);
     if (const std::string why = why_private(result, shared, *network); !why.empty()) {
@@ -88,9 +93,11 @@ Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOption
   const auto microbatches = static_cast<int>(microbatches_of(pricing.training(), layout));
   const int period = period_of(layout.schedule, parameters_of(layout, microbatches));
   Predicted result{.priced = price_layout(pricing, layout, order(enough_for_prices(microbatches, period)))};
-  result.simulation = simulate_repeating(
-      {.lowered = [&](int m) { return lowered_for(layout, order(m)); }, .microbatches = microbatches, .period = period},
-      result.priced.costs, options.sends);
+  result.simulation =
+      simulate_repeating({.lowered = [&](int m) { return lowered_for(layout, order(m), result.priced.buckets); },
+                          .microbatches = microbatches,
+                          .period = period},
+                         result.priced.costs, options.sends);
   result.prediction = prediction_of(pricing, result.simulation);
   return result;
 }

@@ -296,6 +296,11 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
     cluster.network = read_link(network);
     cluster.wiring.leaves = one_of(network, "leaves", {"rail", "node"}) == 1 ? Leaves::kByNode : Leaves::kByRail;
     cluster.wiring.nodes_per_leaf = count_or(network, "nodes_per_leaf", 0);
+    cluster.wiring.nics_per_node = count_or(network, "nics_per_node", 0);
+    if (cluster.wiring.nics_per_node > cluster.devices_per_node) {
+      network.fail("nics_per_node", fmt::format("{} NICs are more than the {} devices of a node: give at most one each",
+                                                cluster.wiring.nics_per_node, cluster.devices_per_node));
+    }
     if (network.has("oversubscription")) cluster.wiring.oversubscription = network.positive_number("oversubscription");
     network.finish();
   }
@@ -335,6 +340,8 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
     write_link(json["network"], cluster, "network", *cluster.network);
     const WiringSpec& wiring = cluster.wiring;
     if (wiring.leaves == Leaves::kByNode) json["network"]["leaves"] = "node";
+    if (wiring.nics_per_node > 0)
+      json["network"]["nics_per_node"] = integer(cluster, "network.nics_per_node", wiring.nics_per_node);
     if (wiring.nodes_per_leaf > 0)
       json["network"]["nodes_per_leaf"] = integer(cluster, "network.nodes_per_leaf", wiring.nodes_per_leaf);
     if (wiring.oversubscription != 1)

@@ -69,6 +69,7 @@ struct LinkSpec {
 struct WiringSpec {
   NodeHub hub = NodeHub::kNvSwitch;
   Leaves leaves = Leaves::kByRail;
+  int nics_per_node = 0;        ///< 0: one for each device
   int nodes_per_leaf = 0;       ///< 0: all
   double oversubscription = 1;  ///< of a leaf's trunk
 
@@ -82,8 +83,7 @@ struct ClusterSpec {
   DeviceSpec device;
   int devices_per_node = 1;
   std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
-  std::optional<LinkSpec>
-      network;  ///< each device's share of its node's NICs; needed where there is more than one node
+  std::optional<LinkSpec> network;    ///< of one NIC; needed where there is more than one node
   WiringSpec wiring;
   std::optional<NcclSpec> nccl;                    ///< what NCCL's cost model asks; without it rings are priced
   std::vector<CollectiveTable> collective_tables;  ///< measured; where there is one it overrides the models
@@ -115,8 +115,9 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///    "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us", "wave_fixed_us",
 ///    "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
 ///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
-///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "leaves": "rail" or "node", "nodes_per_leaf",
-///    "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...]}
+///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node",
+///    "nodes_per_leaf", "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h),
+///    "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);

@@ -19,8 +19,8 @@ namespace plumb {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
-const std::vector<std::string> kKeys = {"dp",        "tp",       "pp",    "v",     "zero", "sp", "mbs",
-                                        "recompute", "schedule", "group", "split", "cp",   "ep", "etp"};
+const std::vector<std::string> kKeys = {"dp",       "tp",    "pp",         "v",     "zero", "sp", "mbs", "recompute",
+                                        "schedule", "group", "bucket_mib", "split", "cp",   "ep", "etp"};
 
 std::vector<std::string_view> pieces(std::string_view text, char separator) {
   std::vector<std::string_view> result;
@@ -100,6 +100,8 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
     request.schedule = lower_case(value);
   else if (key == "group")
     request.group = static_cast<int>(number(key, value, 0, kLargestDegree));
+  else if (key == "bucket_mib")
+    request.bucket_mib = number(key, value, 0, kLargestDegree);
   else if (key == "split")
     request.split = split_numbers(value, ':');
   else if (key == "offload") {
@@ -157,6 +159,7 @@ std::string to_text(const LayoutRequest& request) {
   if (request.recompute) words.push_back(fmt::format("recompute={}", recompute_name(*request.recompute)));
   add("schedule", request.schedule);
   if (request.group.value_or(0) > 0) add("group", request.group);
+  if (request.bucket_mib.value_or(0) > 0) add("bucket_mib", request.bucket_mib);
   if (request.split) words.push_back(fmt::format("split={}", fmt::join(*request.split, ":")));
   return fmt::format("{}", fmt::join(words, ","));
 }
@@ -178,7 +181,8 @@ LayoutRequest request_of(const Layout& layout) {
                         .microbatch = layout.microbatch,
                         .recompute = layout.recompute,
                         .schedule = layout.schedule,
-                        .group = layout.group};
+                        .group = layout.group,
+                        .bucket_mib = layout.bucket_mib};
   if (!layout.split.empty()) request.split = layout.split;
   return request;
 }
@@ -198,6 +202,7 @@ Layout layout_of(const LayoutRequest& request) {
           .recompute = request.recompute.value_or(plain.recompute),
           .schedule = request.schedule.value_or(plain.schedule),
           .group = request.group.value_or(plain.group),
+          .bucket_mib = request.bucket_mib.value_or(plain.bucket_mib),
           .split = request.split.value_or(plain.split)};
 }
 
@@ -258,6 +263,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   }
   if (object.has("schedule")) request.schedule = lower_case(object.text("schedule"));
   if (object.has("group")) request.group = degree_of(object, "group", 0);
+  if (object.has("bucket_mib")) request.bucket_mib = degree_of(object, "bucket_mib", 0);
   if (object.has("split")) {
     request.split.emplace();
     for (const std::int64_t layers : object.integers("split")) {
@@ -282,6 +288,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
     if (degree > 1) json[key] = degree;
   }
   if (layout.group > 0) json["group"] = layout.group;
+  if (layout.bucket_mib > 0) json["bucket_mib"] = layout.bucket_mib;
   if (!layout.split.empty()) json["split"] = layout.split;
   return json;
 }

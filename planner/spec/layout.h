@@ -39,7 +39,8 @@ struct Layout {
   Recompute recompute = Recompute::kNone;
   std::string schedule = "1f1b";  ///< a name of the catalogue
   int group = 0;                  ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
-  std::vector<int> split;         ///< [model part] transformer layers; empty: balanced by cost (cost/partition.h)
+  std::int64_t bucket_mib = 0;  ///< gradients reduced inside the last backward in buckets of so many MiB; 0: behind it
+  std::vector<int> split;       ///< [model part] transformer layers; empty: balanced by cost (cost/partition.h)
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };
@@ -58,6 +59,7 @@ struct LayoutRequest {
   std::optional<Recompute> recompute;
   std::optional<std::string> schedule;
   std::optional<int> group;
+  std::optional<std::int64_t> bucket_mib;
   std::optional<std::vector<int>> split;
 
   friend bool operator==(const LayoutRequest&, const LayoutRequest&) = default;
@@ -66,7 +68,7 @@ struct LayoutRequest {
 /// "none", "selective", "full".
 std::string_view recompute_name(Recompute recompute);
 
-/// Keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, schedule, group, split (as split=8:8:10:6),
+/// Keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, schedule, group, bucket_mib, split (as split=8:8:10:6),
 /// comma-separated. Throws SpecError naming the key: unknown (with the nearest known), twice, not a number above 0,
 /// offload.
 LayoutRequest parse_layout(std::string_view text);

@@ -20,10 +20,10 @@ Schedule chimera_schedule(const ScheduleParameters& parameters) {
   for (const StagePlace& place : frame.stages) {
     rules.forward_urgency.push_back(1);
     rules.backward_urgency.push_back(0);
-    rules.stage_limit.push_back(p - place.model_part);
+    rules.max_in_flight.push_back(p - place.model_part);
   }
   rules.period = 1;
-  return list_schedule(frame, p, {.forward = 1, .input_grad = 1}, rules);
+  return list_schedule(frame, p, equal_costs({.forward = 1, .input_grad = 1}, 2 * p), rules);
 }
 
 }  // namespace plumb

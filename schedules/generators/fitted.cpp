@@ -1,7 +1,6 @@
 #include "schedules/generators/fitted.h"
 
 #include <algorithm>
-#include <numeric>
 
 #include "schedules/synthesis/fit_to_costs.h"
 
@@ -20,17 +19,6 @@ bool has_equal_costs(const ScheduleParameters& parameters, int stages) {
     return std::ranges::all_of(durations, [&costs](std::int64_t d) { return d == costs.forward.front(); });
   };
   return costs.hop == 0 && all_equal(costs.forward) && all_equal(costs.input_grad) && all_equal(costs.weight_grad);
-}
-
-ListCosts mean_costs(const ScheduleParameters& parameters, int stages) {
-  const OrderCosts costs = costs_of(parameters, stages);
-  const auto mean = [](const std::vector<std::int64_t>& durations) {
-    return std::accumulate(durations.begin(), durations.end(), std::int64_t{0}) / std::ssize(durations);
-  };
-  return {.forward = mean(costs.forward),
-          .input_grad = mean(costs.input_grad),
-          .weight_grad = mean(costs.weight_grad),
-          .hop = costs.hop};
 }
 
 Schedule fitted(const std::vector<Schedule>& candidates, const ScheduleParameters& parameters, int rank_limit) {

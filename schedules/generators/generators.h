@@ -81,13 +81,13 @@ Schedule forward_only_schedule(const ScheduleParameters& parameters);
 Schedule zb_v_schedule(const ScheduleParameters& parameters);
 
 /// V-Half and V-Min (Qi et al., "Pipeline Parallelism with Controllable Memory", 2024): split backwards on a V, with
-/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block, squeezed;
+/// about a half and a third of the activations of 1F1B. Each repeats the paper's building block (repeated_block.h);
 /// for other `costs` than F = I = W it is the best order that is found from there with as many activations.
 Schedule v_half_schedule(const ScheduleParameters& parameters);
 Schedule v_min_schedule(const ScheduleParameters& parameters);
 
 /// V-1F1B (Sea AI Lab 2024): whole backwards on a V. A micro-batch's actions take the first slots, modulo a period of
-/// two forwards and two backwards (B = 2F), that earlier micro-batches leave free; repeated, and squeezed.
+/// two forwards and two backwards (B = 2F), that earlier micro-batches leave free; repeated, moved forward throughout.
 Schedule v_1f1b_schedule(const ScheduleParameters& parameters);
 
 /// DualPipeV (DeepSeek-AI, Sea AI Lab 2025), DualPipe cut in half: the eight steps of dualpipe on the two chunks of a

@@ -12,9 +12,9 @@ Schedule hanayo_schedule(const ScheduleParameters& parameters) {
   for (int s = 0; s < stages; ++s) {
     rules.forward_urgency.push_back(stages - s);
     rules.backward_urgency.push_back(0);
-    rules.stage_limit.push_back(p);
+    rules.max_in_flight.push_back(p);
   }
-  return list_schedule(frame, p, {.forward = 1, .input_grad = 1}, rules);
+  return list_schedule(frame, p, equal_costs({.forward = 1, .input_grad = 1}, stages), rules);
 }
 
 }  // namespace plumb

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,7 +11,30 @@
 
 namespace plumb {
 
-Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding) {
+namespace {
+
+/// [stage] how many buckets; all 1 where none are given.
+std::vector<int> buckets_by_stage(const Schedule& schedule, int zero, const std::vector<int>& buckets) {
+  const std::size_t stages = schedule.stages.size();
+  if (buckets.empty()) return std::vector<int>(stages, 1);
+  if (zero >= 2) {
+    throw ScheduleError(
+        fmt::format("ZeRO {} reduces every gradient behind its action: give no buckets, or ZeRO 0 or 1", zero));
+  }
+  if (buckets.size() != 1 && buckets.size() != stages) {
+    throw ScheduleError(fmt::format("there are buckets for {} stages of {}: give one number for all, or one each",
+                                    buckets.size(), stages));
+  }
+  for (const int count : buckets) {
+    if (count < 1 || count > std::numeric_limits<std::int16_t>::max())
+      throw ScheduleError(fmt::format("a stage cannot have {} buckets: give 1 to 32767", count));
+  }
+  return buckets.size() == 1 ? std::vector<int>(stages, buckets.front()) : buckets;
+}
+
+}  // namespace
+
+Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding, const std::vector<int>& buckets) {
   if (zero < 0 || zero > 3) throw ScheduleError(fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", zero));
   const bool gathers_after_step = zero == 1 || zero == 2;
   const bool reduces_every_gradient = zero == 2;
@@ -21,12 +46,14 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
                     "once a step: use ZeRO 0 or 1",
                     zero, schedule.name));
   }
+  const std::vector<int> bucket_count = buckets_by_stage(schedule, zero, buckets);
   if (zero == 3) return add_sharding(std::move(schedule), sharding);
 
   for (std::vector<Action>& actions : schedule.ranks) {
     std::vector<Insertion> insertions;
-    const auto insert = [&insertions](std::size_t position, Op op, int stage) {
-      insertions.push_back({.position = position, .action = {.op = op, .stage = stage}});
+    const auto insert = [&insertions](std::size_t position, Op op, int stage, int part = 0) {
+      insertions.push_back(
+          {.position = position, .action = {.op = op, .part = static_cast<std::int16_t>(part), .stage = stage}});
     };
     // Seen from the end, the last weight gradient before an optimizer step is the first one met.
     std::vector<bool> step_is_next(schedule.stages.size(), false);
@@ -44,8 +71,12 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
       const std::size_t behind = position_behind(actions, i);
       const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
       if (is_last) last_gradients.pop_back();
-      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !copied[action.stage])
-        insert(behind, Op::kReduceGrad, action.stage);
+      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !copied[action.stage]) {
+        const bool in_pair = action.overlaps_next || position_before(actions, i) != i;
+        const std::size_t position = buckets.empty() || in_pair ? behind : i;
+        for (int part = 0; part < bucket_count[action.stage]; ++part)
+          insert(position, Op::kReduceGrad, action.stage, part);
+      }
       if (gathers_after_step && action.op == Op::kOptimizerStep) insert(behind, Op::kUnshard, action.stage);
     }
     actions = with_insertions(actions, std::move(insertions));

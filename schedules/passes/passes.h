@@ -2,6 +2,7 @@
 // The passes of lowering. Each is a function from a schedule to a schedule; none looks at costs.
 
 #include <cstdint>
+#include <vector>
 
 #include "schedules/passes/add_offload.h"
 #include "schedules/passes/add_sharding.h"
@@ -32,9 +33,13 @@ Schedule add_copy_reductions(Schedule schedule);
 ///   ZeRO 1, 2: UNSHARD(s) behind OPTIMIZER_STEP(s), the all-gather of the updated parameters;
 ///   ZeRO 2:    REDUCE_GRAD(s) behind every weight gradient of s, since no rank keeps a whole gradient;
 ///   ZeRO 3:    what add_sharding does.
-/// Stages with copies have their REDUCE_GRAD already; it sums over copies and replicas in one.
-/// Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies: a copy reduces once a step.
-Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {});
+/// With `buckets` (ZeRO 0, 1), REDUCE_GRAD(s,0) to REDUCE_GRAD(s,buckets[s]-1) right ahead of that last weight gradient
+/// instead, inside which they start (schedules/inner_reductions.h); behind it where it is one of an overlapped pair.
+/// One entry serves every stage; none: one bucket, behind. Stages with copies have their REDUCE_GRAD already; it sums
+/// over copies and replicas in one. Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies
+/// (a copy reduces once a step) or there are buckets, or if there are not from 1 to 32767 buckets for each stage.
+Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {},
+                           const std::vector<int>& buckets = {});
 
 /// Where a receive is issued: one compute action ahead of its consumer, so that a transfer may run beside that action
 /// even if sends wait for their receives, or right before its consumer.

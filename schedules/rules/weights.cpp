@@ -1,10 +1,13 @@
 #include "schedules/rules/rules.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "schedules/inner_reductions.h"
 
 namespace plumb {
 namespace {
@@ -50,29 +53,81 @@ void check_optimizer(const RuleContext& c, Findings& found) {
   }
 }
 
-/// Gathered parameters are dropped only if gathered; gradients that are reduced, as those of copies
-/// must be, are all reduced before they are used.
+/// Parameters are dropped only if they are gathered.
 void check_sharding(const RuleContext& c, Findings& found) {
   std::vector<int> gathered(c.schedule.stages.size(), 0);
-  std::vector<int> unreduced(c.schedule.stages.size(), 0);
-  std::vector<bool> reduces = stages_with_copies(c.schedule);
-  for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
-    if (a.op == Op::kReduceGrad) reduces[a.stage] = true;
-  });
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     if (a.op == Op::kUnshard) ++gathered[a.stage];
     if (a.op == Op::kReshard && std::exchange(gathered[a.stage], 0) == 0) {
       found.report(r, i, Rule::kSharding,
                    fmt::format("{} drops parameters that were not gathered; add {}UNSHARD ahead", to_text(a), a.stage));
     }
-    if (gives_weight_gradient(a.op)) ++unreduced[a.stage];
-    if (a.op == Op::kReduceGrad) unreduced[a.stage] = 0;
-    if (a.op == Op::kOptimizerStep && reduces[a.stage] && unreduced[a.stage] > 0) {
-      found.report(r, i, Rule::kSharding,
-                   fmt::format("{} takes {} weight gradients that are not reduced; add {}REDUCE_GRAD ahead", to_text(a),
-                               unreduced[a.stage], a.stage));
-    }
   });
+}
+
+/// Weight gradients of a stage so far, and how many of them each of its buckets has reduced.
+struct Reductions {
+  int gradients = 0;
+  std::vector<int> reduced;  ///< [bucket]
+};
+
+/// [stage] nothing done yet; no buckets where gradients are not reduced.
+std::vector<Reductions> no_reductions(const Schedule& schedule) {
+  const std::vector<bool> copied = stages_with_copies(schedule);
+  std::vector<Reductions> stages(schedule.stages.size());
+  for (std::size_t s = 0; s < copied.size(); ++s) stages[s].reduced.resize(copied[s] ? 1 : 0);
+  for_each_action(schedule, [&](int, std::int64_t, const Action& a) {
+    const std::size_t buckets = static_cast<std::size_t>(a.part) + 1;
+    if (a.op == Op::kReduceGrad && stages[a.stage].reduced.size() < buckets) stages[a.stage].reduced.resize(buckets);
+  });
+  return stages;
+}
+
+/// Gradients that are reduced, as those of copies must be, are all reduced before they are used, bucket by bucket.
+void check_reductions(const RuleContext& c, Findings& found) {
+  const std::vector<bool> copied = stages_with_copies(c.schedule);
+  std::vector<Reductions> stages = no_reductions(c.schedule);
+  for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
+    const std::vector<Action>& actions = c.schedule.ranks[r];
+    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copied);
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      const Action& a = actions[i];
+      Reductions& stage = stages[a.stage];
+      // A bucket inside its host holds the host's gradient as well.
+      if (a.op == Op::kReduceGrad) stage.reduced[a.part] = stage.gradients + (hosts[i] >= 0 ? 1 : 0);
+      if (gives_weight_gradient(a.op)) ++stage.gradients;
+      if (a.op != Op::kOptimizerStep) continue;
+      const auto behind = std::ranges::find_if(stage.reduced, [&](int reduced) { return reduced < stage.gradients; });
+      if (behind == stage.reduced.end()) continue;
+      const auto bucket = static_cast<std::int16_t>(behind - stage.reduced.begin());
+      found.report(static_cast<int>(r), static_cast<std::int64_t>(i), Rule::kSharding,
+                   fmt::format("{} takes {} weight gradients that are not reduced; add {} ahead", to_text(a),
+                               stage.gradients - *behind,
+                               to_text(Action{.op = Op::kReduceGrad, .part = bucket, .stage = a.stage})));
+    }
+  }
+}
+
+/// Inside one action buckets are reduced in the order in which they are complete.
+void check_inner_order(const RuleContext& c, Findings& found) {
+  const std::vector<bool> copied = stages_with_copies(c.schedule);
+  for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
+    const std::vector<Action>& actions = c.schedule.ranks[r];
+    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copied);
+    std::int64_t host = -1;
+    int bucket = -1;
+    for (std::size_t i = 0; i < actions.size(); ++i) {
+      if (hosts[i] < 0) continue;
+      if (hosts[i] == host && actions[i].part < bucket) {
+        found.report(static_cast<int>(r), static_cast<std::int64_t>(i), Rule::kSharding,
+                     fmt::format("{} stands behind bucket {}, which is complete later; list the buckets inside {} in "
+                                 "ascending order",
+                                 to_text(actions[i]), bucket, to_text(actions[host])));
+      }
+      host = hosts[i];
+      bucket = actions[i].part;
+    }
+  }
 }
 
 /// The REDUCE_GRADs of copies are collectives of them all.
@@ -107,6 +162,8 @@ std::vector<Violation> weight_violations(const RuleContext& c) {
   Findings found;
   check_optimizer(c, found);
   check_sharding(c, found);
+  check_reductions(c, found);
+  check_inner_order(c, found);
   check_copies(c, found);
   return found.take();
 }

@@ -62,7 +62,7 @@ Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts&
   constexpr std::array kGaps = {1.0, 0.75, 0.5, 0.25, 0.0};
   constexpr std::array kThresholds = {0.16, 0.33, 0.1};
   for (int i = 0; i < kFloatingSearches && best.span > goal; ++i) {
-    const Candidate& start = found[i % std::min(found.size(), kSearchedCandidates)];
+    const Candidate& start = i < kFloatingSearches / 2 ? found[i % std::min(found.size(), kSearchedCandidates)] : best;
     FoundOrder order = search_order(start.schedule, costs,
                                     {.steps = steps,
                                      .seed = static_cast<std::uint64_t>(i + 1),

@@ -1,7 +1,6 @@
 #include "schedules/synthesis/list_scheduler.h"
 
 #include <algorithm>
-#include <deque>
 #include <limits>
 #include <queue>
 #include <tuple>
@@ -14,27 +13,29 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 
 /// One direction of a stage: its micro-batches run in order, each once its input is there.
 struct Line {
-  std::deque<std::int64_t> arrivals;  ///< of the inputs known so far and not used yet
-  int next = 0;                       ///< index in the lane of the next micro-batch
+  std::vector<std::int64_t> ready_at;  ///< [index in the lane]
+  int next = 0;                        ///< index of the next micro-batch
+
+  bool is_done() const { return next == static_cast<int>(ready_at.size()); }
 };
 
 struct StageState {
   Line forward;
   Line backward;
-  int in_flight = 0;
 };
 
 struct RankState {
   std::vector<int> stages;
   std::int64_t free_at = 0;
-  std::int64_t wakes_at = kNever;
-  std::deque<std::pair<int, int>> weight_grads;  ///< (stage, index) whose I has run
-  int in_flight = 0;
-  bool last_was_forward = false;
+  std::vector<std::pair<int, int>> weight_grads;  ///< (stage, index) of every I that has run
+  std::size_t weight_grads_run = 0;
+  std::int64_t held_bytes = 0;
+
+  bool has_weight_grad() const { return weight_grads_run < weight_grads.size(); }
 };
 
 struct Candidate {
@@ -45,7 +46,7 @@ struct Candidate {
 
 class ListScheduler {
  public:
-  ListScheduler(const Schedule& frame, int ranks, const ListCosts& costs, const ListRules& rules)
+  ListScheduler(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules)
       : schedule_(frame),
         costs_(costs),
         rules_(rules),
@@ -57,161 +58,129 @@ class ListScheduler {
     for (const StagePlace& place : frame.stages) lanes = std::max(lanes, place.lane + 1);
     for (int lane = 0; lane <= lanes; ++lane) first_of_lane_.push_back(frame.microbatches * lane / lanes);
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {
+      const int lane = frame.stages[s].lane;
+      const auto count = static_cast<std::size_t>(first_of_lane_[lane + 1] - first_of_lane_[lane]);
       ranks_[frame.stages[s].rank].stages.push_back(s);
-      if (neighbors_.predecessor[s] < 0) stages_[s].forward.arrivals.assign(static_cast<std::size_t>(count(s)), 0);
+      stages_[s].forward.ready_at.assign(count, neighbors_.predecessor[s] < 0 ? 0 : kUnknown);
+      stages_[s].backward.ready_at.assign(count, kUnknown);
     }
   }
 
   Schedule run() {
-    for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) wake(r, 0);
-    while (!wakes_.empty()) {
-      const auto [now, r] = wakes_.top();
-      wakes_.pop();
-      if (ranks_[r].wakes_at != now) continue;  // overtaken by an earlier wake
-      ranks_[r].wakes_at = kNever;
-      decide(r, now);
+    for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) decisions_.emplace(0, r);
+    while (!decisions_.empty()) {
+      const auto [now, r] = decisions_.top();
+      decisions_.pop();
+      if (ranks_[r].free_at <= now) decide(r, now);
     }
     for (int s = 0; s < static_cast<int>(stages_.size()); ++s) {
-      if (stages_[s].in_flight > 0 || stages_[s].backward.next < count(s)) {
-        throw ScheduleError(fmt::format("the rules of {} deadlock at stage {}: raise its limits", schedule_.name, s));
-      }
+      if (stages_[s].backward.is_done()) continue;
+      throw ScheduleError(fmt::format("the rules of {} deadlock at stage {}: raise its limits", schedule_.name, s));
     }
     return std::move(schedule_);
   }
 
  private:
-  int count(int stage) const {
-    const int lane = schedule_.stages[stage].lane;
-    return first_of_lane_[lane + 1] - first_of_lane_[lane];
-  }
-
-  bool full(const RankState& rank, int stage) const {
-    return stages_[stage].in_flight >= rules_.stage_limit[stage] ||
-           (rules_.rank_limit > 0 && rank.in_flight >= rules_.rank_limit);
-  }
+  Line& line(const Candidate& c) { return c.forward ? stages_[c.stage].forward : stages_[c.stage].backward; }
 
   /// What the rank has left to run of its stages, most urgent first.
-  std::vector<Candidate> candidates(const RankState& rank) const {
-    std::vector<Candidate> found;
+  void find_candidates(const RankState& rank) {
+    candidates_.clear();
     for (const int s : rank.stages) {
-      const StageState& stage = stages_[s];
-      const auto add = [&](bool forward, const Line& line, int urgency) {
-        if (line.next < count(s)) found.push_back({forward, s, urgency + rules_.period * line.next});
-      };
-      add(true, stage.forward, rules_.forward_urgency[s]);
-      add(false, stage.backward, rules_.backward_urgency[s]);
+      const auto& [forward, backward] = stages_[s];
+      const bool may_forward = forward.next - backward.next < rules_.max_in_flight[s];
+      if (may_forward && !forward.is_done()) {
+        candidates_.push_back({true, s, rules_.forward_urgency[s] + rules_.period * forward.next});
+      }
+      if (backward.next < forward.next) {
+        candidates_.push_back({false, s, rules_.backward_urgency[s] + rules_.period * backward.next});
+      }
     }
-    std::ranges::sort(found, {}, [&](const Candidate& c) {
-      const bool turn = rules_.alternates && c.forward == rank.last_was_forward;
-      return std::tuple(turn, c.urgency, c.forward, -c.stage);
-    });
-    if (rules_.in_order && found.size() > 1) found.resize(1);
-    return found;
+    std::ranges::sort(candidates_, {}, [](const Candidate& c) { return std::tuple(c.urgency, c.forward, -c.stage); });
+  }
+
+  bool has_room(int r) const {
+    return rules_.whole_backwards || ranks_[r].held_bytes + rules_.activation_bytes <= rules_.max_bytes[r];
   }
 
   void decide(int r, std::int64_t now) {
-    RankState& rank = ranks_[r];
-    std::int64_t next_arrival = kNever;
-    int waits_for_memory = -1;
-    for (const Candidate& c : candidates(rank)) {
-      const Line& line = c.forward ? stages_[c.stage].forward : stages_[c.stage].backward;
-      if (line.arrivals.empty()) continue;
-      const bool blocked = c.forward && full(rank, c.stage);
-      if (!blocked && line.arrivals.front() <= now) return run_compute(r, c, now);
-      if (!blocked) next_arrival = std::min(next_arrival, line.arrivals.front());
-      if (blocked && line.arrivals.front() <= now && waits_for_memory < 0) waits_for_memory = c.stage;
+    const RankState& rank = ranks_[r];
+    find_candidates(rank);
+    std::int64_t next = kUnknown;
+    for (const Candidate& c : candidates_) {
+      const std::int64_t ready_at = line(c).ready_at[line(c).next];
+      const bool fits = !c.forward || has_room(r);
+      if (ready_at <= now && fits) return run_action(r, c, now);
+      if (ready_at <= now && rank.has_weight_grad()) return run_weight_grad(r, now);
+      if (fits) next = std::min(next, ready_at);
     }
-    if (!rank.weight_grads.empty()) {
-      const bool gap_is_known = next_arrival != kNever && waits_for_memory < 0;
-      const double least_gap = rules_.least_gap_ratio * static_cast<double>(costs_.weight_grad);
-      if (!gap_is_known || static_cast<double>(next_arrival - now) >= least_gap)
-        return run_weight_grad(r, waits_for_memory, now);
-    }
-    if (next_arrival != kNever) wake(r, next_arrival);
+    if (!rank.has_weight_grad()) return;
+    const std::int64_t duration = costs_.weight_grad[rank.weight_grads[rank.weight_grads_run].first];
+    const double shortest_gap = (1 - rules_.patience[r]) * static_cast<double>(duration);
+    if (next == kUnknown || static_cast<double>(next - now) >= shortest_gap) run_weight_grad(r, now);
   }
 
-  void run_compute(int r, const Candidate& c, std::int64_t now) {
-    RankState& rank = ranks_[r];
-    StageState& stage = stages_[c.stage];
-    Line& line = c.forward ? stage.forward : stage.backward;
-    line.arrivals.pop_front();
-    const int index = line.next++;
-    const bool split = costs_.weight_grad > 0;
-    const std::int64_t end = now + (c.forward ? costs_.forward : costs_.input_grad);
-    list(r, c.forward ? Op::kForward : split ? Op::kInputGrad : Op::kBackward, c.stage, index, end);
-    rank.last_was_forward = c.forward;
+  void run_action(int r, const Candidate& c, std::int64_t now) {
+    const int s = c.stage;
+    const int index = line(c).next++;
+    const bool whole = rules_.whole_backwards;
+    const std::int64_t backward = costs_.input_grad[s] + (whole ? costs_.weight_grad[s] : 0);
+    const std::int64_t end = now + (c.forward ? costs_.forward[s] : backward);
+    list(r, c.forward ? Op::kForward : whole ? Op::kBackward : Op::kInputGrad, s, index, end);
     if (c.forward) {
-      ++stage.in_flight;
-      ++rank.in_flight;
-      const int successor = neighbors_.successor[c.stage];
+      ranks_[r].held_bytes += rules_.activation_bytes;
+      const int successor = neighbors_.successor[s];
       if (successor < 0) {
-        stage.backward.arrivals.push_back(end);
+        stages_[s].backward.ready_at[index] = end;
       } else {
-        deliver(r, successor, stages_[successor].forward, end);
+        deliver(r, successor, stages_[successor].forward.ready_at[index], end);
       }
     } else {
-      if (split) {
-        rank.weight_grads.emplace_back(c.stage, index);
-      } else {
-        release(r, c.stage);
+      if (!whole) {
+        ranks_[r].weight_grads.emplace_back(s, index);
+        ranks_[r].held_bytes -= rules_.released_at_input_grad_bytes;
       }
-      const int predecessor = neighbors_.predecessor[c.stage];
-      if (predecessor >= 0) deliver(r, predecessor, stages_[predecessor].backward, end);
+      const int predecessor = neighbors_.predecessor[s];
+      if (predecessor >= 0) deliver(r, predecessor, stages_[predecessor].backward.ready_at[index], end);
     }
   }
 
-  /// The oldest, of the stage that waits for memory if there is one.
-  void run_weight_grad(int r, int preferred_stage, std::int64_t now) {
+  void run_weight_grad(int r, std::int64_t now) {
     RankState& rank = ranks_[r];
-    auto next = std::ranges::find(rank.weight_grads, preferred_stage, &std::pair<int, int>::first);
-    if (next == rank.weight_grads.end()) next = rank.weight_grads.begin();
-    const auto [stage, index] = *next;
-    rank.weight_grads.erase(next);
-    list(r, Op::kWeightGrad, stage, index, now + costs_.weight_grad);
-    release(r, stage);
+    const auto [stage, index] = rank.weight_grads[rank.weight_grads_run++];
+    list(r, Op::kWeightGrad, stage, index, now + costs_.weight_grad[stage]);
+    rank.held_bytes -= rules_.activation_bytes - rules_.released_at_input_grad_bytes;
   }
 
   void list(int r, Op op, int stage, int index, std::int64_t end) {
     const int microbatch = first_of_lane_[schedule_.stages[stage].lane] + index;
     schedule_.ranks[r].push_back({.op = op, .stage = stage, .microbatch = microbatch});
     ranks_[r].free_at = end;
-    wake(r, end);
+    decisions_.emplace(end, r);
   }
 
-  void release(int r, int stage) {
-    --stages_[stage].in_flight;
-    --ranks_[r].in_flight;
-  }
-
-  void deliver(int from_rank, int stage, Line& line, std::int64_t sent) {
+  void deliver(int from_rank, int stage, std::int64_t& ready_at, std::int64_t sent) {
     const int to_rank = schedule_.stages[stage].rank;
-    const std::int64_t arrival = sent + (to_rank == from_rank ? 0 : costs_.hop);
-    line.arrivals.push_back(arrival);
-    // Told at the sending action's end, not before it: a rank knows what is on its way, not what will be.
-    wake(to_rank, std::max(sent, ranks_[to_rank].free_at));
+    ready_at = sent + (to_rank == from_rank ? 0 : costs_.hop);
+    if (to_rank != from_rank) decisions_.emplace(ready_at, to_rank);
   }
 
-  void wake(int r, std::int64_t at) {
-    if (at < ranks_[r].free_at || at >= ranks_[r].wakes_at) return;
-    ranks_[r].wakes_at = at;
-    wakes_.emplace(at, r);
-  }
-
-  using Wake = std::pair<std::int64_t, int>;
+  using Decision = std::pair<std::int64_t, int>;  ///< when, and which rank
 
   Schedule schedule_;
-  const ListCosts& costs_;
+  const OrderCosts& costs_;
   const ListRules& rules_;
   StageNeighbors neighbors_;
   std::vector<int> first_of_lane_;
   std::vector<StageState> stages_;
   std::vector<RankState> ranks_;
-  std::priority_queue<Wake, std::vector<Wake>, std::greater<>> wakes_;
+  std::vector<Candidate> candidates_;
+  std::priority_queue<Decision, std::vector<Decision>, std::greater<>> decisions_;
 };
 
 }  // namespace
 
-Schedule list_schedule(const Schedule& frame, int ranks, const ListCosts& costs, const ListRules& rules) {
+Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules) {
   return ListScheduler(frame, ranks, costs, rules).run();
 }
 

@@ -1,24 +1,19 @@
 #pragma once
-// A greedy list scheduler over any placement: time runs, and a rank that is free takes the ready action that its rules
-// put first. Plain data in, a Schedule out; a generator or a search gives the rules.
+// A greedy list scheduler over any placement: it plays the pipeline's clock, and whenever a rank is free it takes the
+// ready action that its rules put first. It looks no further ahead than to the messages that are under way. Plain data
+// in, a Schedule out; a generator or a search gives the rules.
 //
-//   Schedule frame{.name = "mine", .microbatches = 8, .stages = snake_placement(4, 8)};
-//   Schedule s = list_schedule(frame, 4, {.forward = 1, .input_grad = 1, .weight_grad = 1}, rules);
+//   Schedule frame{.name = "mine", .microbatches = 8, .stages = loop_placement(2, 2)};   // 1F1B:
+//   Schedule s = list_schedule(frame, 2, equal_costs({.forward = 1, .input_grad = 2}, 2),
+//                              {.forward_urgency = {1, 1}, .backward_urgency = {0, 0}, .max_in_flight = {2, 1}});
 
 #include <cstdint>
 #include <vector>
 
 #include "schedules/schedule.h"
+#include "schedules/synthesis/order_costs.h"
 
 namespace plumb {
-
-/// What the actions of any stage take, in one unit of the caller's choice.
-struct ListCosts {
-  std::int64_t forward = 1;
-  std::int64_t input_grad = 1;   ///< of the whole backward, where it is not split
-  std::int64_t weight_grad = 0;  ///< 0: backwards are whole (B); otherwise split (I, W)
-  std::int64_t hop = 0;          ///< latency between different ranks
-};
 
 struct ListRules {
   /// [stage] Among ready actions the smallest of urgency + period * (index of the micro-batch in its lane) goes first;
@@ -26,20 +21,24 @@ struct ListRules {
   std::vector<int> forward_urgency;
   std::vector<int> backward_urgency;
   int period = 0;
-  bool in_order = false;    ///< only the most urgent action of a rank may run, and the rank waits for it
-  bool alternates = false;  ///< behind a forward any ready backward goes first, and the other way round
+  std::vector<int> max_in_flight;  ///< [stage] forwards ahead of backwards (B or I), 1 or more
 
-  // Limits count activations from a forward to the last part of its backward.
-  std::vector<int> stage_limit;  ///< [stage], 1 or more; forwards wait. With limits by stage alone nothing deadlocks.
-  int rank_limit = 0;            ///< over the stages of a rank; 0: none
+  bool whole_backwards = true;  ///< B; otherwise I and W, and what follows
 
-  /// A weight gradient runs where nothing else can, if the gap lasts at least this share of it (a gap whose end is not
-  /// known counts), or where it is what a forward waits for.
-  double least_gap_ratio = 0;
+  /// [rank] A weight gradient, the oldest first, fills a gap if it delays what comes next by no more than this share of
+  /// it; a gap whose end is not known counts.
+  std::vector<double> patience;
+
+  /// [rank] A micro-batch holds `activation_bytes` from F on; I frees a part of it and W the rest. A forward that only
+  /// this limit forbids makes way for itself with a W.
+  std::vector<std::int64_t> max_bytes;
+  std::int64_t activation_bytes = 1;
+  std::int64_t released_at_input_grad_bytes = 0;
 };
 
 /// The order that the rules make on `ranks` ranks. `frame` has name, micro-batches and stages; its micro-batches fall
-/// evenly into its lanes, in order. Throws ScheduleError if the rules deadlock (rank limits and in_order can).
-Schedule list_schedule(const Schedule& frame, int ranks, const ListCosts& costs, const ListRules& rules);
+/// evenly into its lanes, in order. Throws ScheduleError if the rules deadlock (max_bytes can, with several stages a
+/// rank, or if it holds no activation).
+Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules);
 
 }  // namespace plumb

@@ -92,14 +92,6 @@ std::int64_t longest_span(const Schedule& schedule, const OrderCosts& costs) {
   return span;
 }
 
-std::int64_t longest_span(const Schedule& schedule, const ListCosts& costs) {
-  return longest_span(schedule, equal_costs(costs, static_cast<int>(schedule.stages.size())));
-}
-
-Schedule shorten_span(const Schedule& schedule, const ListCosts& costs, const LocalSearch& search) {
-  return shorten_span(schedule, equal_costs(costs, static_cast<int>(schedule.stages.size())), search);
-}
-
 Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const LocalSearch& search) {
   std::int64_t best_span = longest_span(schedule, costs);
   const OrderGraph graph(schedule, costs);

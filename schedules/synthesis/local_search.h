@@ -4,8 +4,7 @@
 #include <cstdint>
 
 #include "schedules/schedule.h"
-#include "schedules/synthesis/list_scheduler.h"
-#include "schedules/synthesis/order_graph.h"
+#include "schedules/synthesis/order_costs.h"
 
 namespace plumb {
 
@@ -19,13 +18,11 @@ struct LocalSearch {
 /// The longest span of any rank, from the start of its first action to the end of its last, with free channels.
 /// Throws ScheduleError if the schedule deadlocks, or has other actions than F, B, I and W, slices or pairs.
 std::int64_t longest_span(const Schedule& schedule, const OrderCosts& costs);
-std::int64_t longest_span(const Schedule& schedule, const ListCosts& costs);
 
 /// The schedule with the shortest of the longest spans met by threshold accepting (Dueck & Scheuer 1990): each step
 /// moves one action of the critical path within its rank, and is kept if the span grows by no more than a threshold
 /// that falls to zero. Deterministic for a seed; never longer than what it started from. Throws as longest_span does,
 /// and ScheduleError if the schedule holds more than `rank_limit` activations.
 Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const LocalSearch& search);
-Schedule shorten_span(const Schedule& schedule, const ListCosts& costs, const LocalSearch& search);
 
 }  // namespace plumb

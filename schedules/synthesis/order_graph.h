@@ -6,25 +6,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "schedules/cost_table.h"
 #include "schedules/schedule.h"
-#include "schedules/synthesis/list_scheduler.h"
+#include "schedules/synthesis/order_costs.h"
 
 namespace plumb {
-
-/// What the actions of each stage take, in one unit of the caller's choice.
-struct OrderCosts {
-  std::vector<std::int64_t> forward;      ///< [stage]
-  std::vector<std::int64_t> input_grad;   ///< [stage]
-  std::vector<std::int64_t> weight_grad;  ///< [stage]; a whole backward takes both
-  std::int64_t hop = 0;                   ///< latency between different ranks
-};
-
-/// The same for every one of the `stages`.
-OrderCosts equal_costs(const ListCosts& costs, int stages);
-
-/// What the table says, in picoseconds; with `whole_backwards` they count as input gradients alone.
-OrderCosts order_costs(const CostTable& table, bool whole_backwards = false);
 
 /// [rank] the numbers of its actions, in the order in which they run.
 using RankOrders = std::vector<std::vector<std::int32_t>>;

@@ -6,12 +6,21 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
-#include "schedules/synthesis/chain_scheduler.h"
+#include "schedules/synthesis/list_scheduler.h"
 
 namespace plumb {
 namespace {
 
 constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.95, 1.0};
+
+/// What distinguishes the ranks' lists.
+struct ChainRule {
+  int max_in_flight = 1;       ///< forwards ahead of input gradients, 1 or more
+  double patience = 0;         ///< with gaps (ListRules)
+  bool forward_first = false;  ///< of F and I that are both ready
+
+  friend bool operator==(const ChainRule&, const ChainRule&) = default;
+};
 
 struct Candidate {
   std::vector<ChainRule> rules;
@@ -19,10 +28,35 @@ struct Candidate {
   SimTime span = SimTime::max();
 };
 
+std::vector<std::vector<Action>> orders(const ChainCosts& costs, const std::vector<ChainRule>& rules) {
+  const auto p = static_cast<int>(rules.size());
+  const auto counts = [](const std::vector<SimTime>& times) {
+    std::vector<std::int64_t> picoseconds;
+    for (const SimTime time : times) picoseconds.push_back(time.count());
+    return picoseconds;
+  };
+  const OrderCosts taken{.forward = counts(costs.forward),
+                         .input_grad = counts(costs.input_grad),
+                         .weight_grad = counts(costs.weight_grad),
+                         .hop = costs.hop.count()};
+  ListRules lists{.whole_backwards = false,
+                  .max_bytes = costs.max_bytes,
+                  .activation_bytes = costs.activation_bytes,
+                  .released_at_input_grad_bytes = costs.released_at_input_grad_bytes};
+  for (const ChainRule& rule : rules) {
+    lists.forward_urgency.push_back(rule.forward_first ? 0 : 2);
+    lists.backward_urgency.push_back(1);
+    lists.max_in_flight.push_back(rule.max_in_flight);
+    lists.patience.push_back(rule.patience);
+  }
+  const Schedule frame{.name = "zb-auto", .microbatches = costs.microbatches, .stages = loop_placement(p, p)};
+  return list_schedule(frame, p, taken, lists).ranks;
+}
+
 Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules) {
   Candidate made;
   made.rules = std::move(rules);
-  made.orders = schedule_chain(costs, made.rules);
+  made.orders = orders(costs, made.rules);
   made.span = chain_span(costs, made.orders);
   return made;
 }

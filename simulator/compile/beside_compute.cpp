@@ -2,15 +2,19 @@
 
 #include <utility>
 
+#include "schedules/inner_reductions.h"
+
 namespace plumb {
 
 BesideCompute::BesideCompute(const Schedule& schedule, const ActionIds& ids, const Units& units, OwnInputs& own,
                              StepWriter& writer, Turns& turns)
     : schedule_(schedule),
+      ids_(ids),
       units_(units),
       own_(own),
       writer_(writer),
       turns_(turns),
+      copied_(stages_with_copies(schedule)),
       joint_(joint_reductions(schedule)),
       queues_(schedule, ids, joint_),
       ranks_(schedule.ranks.size()),
@@ -100,11 +104,36 @@ void BesideCompute::move(int rank, const Action& action, std::int32_t id) {
   writer_.add({.kind = kind, .input = input, .output = end}, id);
 }
 
-/// REDUCE_GRAD: by itself, or together with those of its stage's copies.
+bool BesideCompute::has_host(int rank, std::int32_t id) {
+  std::vector<std::int64_t>& hosts = ranks_[rank].hosts;
+  if (hosts.empty()) hosts = hosts_of_reductions(schedule_.ranks[rank], copied_);
+  return hosts[id - ids_.first_id[rank]] >= 0;
+}
+
+/// They start as the host does, last up to their bucket's offset, and then depart onto the channel.
+void BesideCompute::start_inside(int rank, const Action& host, std::int32_t host_id, Register input) {
+  RankState& state = ranks_[rank];
+  for (const std::int32_t id : state.inner) {
+    const Action& reduction = schedule_.ranks[rank][id - ids_.first_id[rank]];
+    state.reductions = writer_.held(state.reductions);
+    const std::uint32_t kind = writer_.kinds().inside(reduction, host, [&] {
+      return StepKind{
+          .rank = rank, .from = rank_register(rank), .channel = state.reductions, .output_reason = Reason::kReduction};
+    });
+    writer_.add({.kind = kind, .input = input, .output = stages_[reduction.stage].reduction}, id, host_id);
+  }
+  state.inner.clear();
+}
+
+/// REDUCE_GRAD: inside its host, by itself, or together with those of its stage's copies.
 void BesideCompute::reduce(int rank, const Action& action, std::int32_t id) {
   StageState& stage = stages_[action.stage];
   stage.reduction = writer_.held(stage.reduction);
   stage.must_reduce = true;
+  if (has_host(rank, id)) {
+    ranks_[rank].inner.push_back(id);
+    return;
+  }
   if (joint_.collective_of.empty())
     return collective(rank, action, id, ranks_[rank].reductions, stage.reduction, Reason::kReduction);
 

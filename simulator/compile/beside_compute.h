@@ -24,6 +24,9 @@ class BesideCompute {
 
   void issue(int rank, const Action& action, std::int32_t id);
 
+  /// The REDUCE_GRADs of the rank that are issued and start inside `host`, which is about to run with that input.
+  void start_inside(int rank, const Action& host, std::int32_t host_id, Register input);
+
   /// The end of a reduction for which an OPTIMIZER_STEP waits and which cannot start yet; null if there is none.
   const Register* missing_reduction(const Action& compute) const;
 
@@ -39,6 +42,8 @@ class BesideCompute {
     Register reductions = kZeroRegister;  ///< its channel of REDUCE_GRAD
     std::array<Register, 4> moves{};      ///< its channels of OFFLOAD, RELOAD, EVICT and LOAD
     Register horizon = kZeroRegister;     ///< the latest end of what nobody waits for
+    std::vector<std::int64_t> hosts;      ///< [position] hosts_of_reductions, once one is issued
+    std::vector<std::int32_t> inner;      ///< ids of issued REDUCE_GRADs whose host has not run
   };
   struct StageState {
     Register parameters = kZeroRegister;  ///< the end of its last UNSHARD
@@ -59,6 +64,7 @@ class BesideCompute {
     Register issued = kZeroRegister;
   };
 
+  bool has_host(int rank, std::int32_t id);
   void collective(int rank, const Action& action, std::int32_t id, Register& channel, Register end, Reason reason);
   void drop(int rank, const Action& action, std::int32_t id);
   void move(int rank, const Action& action, std::int32_t id);
@@ -67,10 +73,12 @@ class BesideCompute {
   void join_copies(const std::vector<Action>& copies, Register latest);
 
   const Schedule& schedule_;
+  const ActionIds& ids_;
   const Units& units_;
   OwnInputs& own_;
   StepWriter& writer_;
   Turns& turns_;
+  std::vector<bool> copied_;  ///< [stage]
   JointReductions joint_;
   ReductionQueues queues_;
   std::vector<RankState> ranks_;

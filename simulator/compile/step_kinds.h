@@ -49,6 +49,23 @@ class StepKinds {
     return compute({&action, 1}, {}, nullptr, make);
   }
 
+  /// A REDUCE_GRAD that starts inside `host`.
+  template <typename Make>
+  std::uint32_t inside(const Action& reduction, const Action& host, Make make) {
+    std::vector<Variant>& variants = variants_[index_of(reduction)];
+    for (const Variant& variant : variants) {
+      if (variant.rest == kInside && kinds_[variant.kind].host.op == host.op &&
+          kinds_[variant.kind].host.part == host.part)
+        return variant.kind;
+    }
+    StepKind kind = make();
+    kind.actions.assign(1, reduction);
+    kind.host = host;
+    kind.starts_inside = true;
+    variants.push_back({kInside, add(kind)});
+    return variants.back().kind;
+  }
+
   /// The part of `member` in a collective of copies, all of whose actions are `members`.
   template <typename Make>
   std::uint32_t joint(const Action& member, std::span<const Action> members, Make make) {
@@ -81,6 +98,7 @@ class StepKinds {
 
  private:
   static constexpr std::uint64_t kJoint = ~std::uint64_t{0};
+  static constexpr std::uint64_t kInside = kJoint - 1;
 
   /// Kinds whose first action is the same.
   struct Variant {

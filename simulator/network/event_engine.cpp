@@ -6,32 +6,21 @@
 #include <utility>
 
 #include "simulator/deadlock.h"
+#include "simulator/network/event_queue.h"
 
 namespace plumb {
 namespace {
 
 constexpr SimTime kUnknown{-1};
 
-enum class Happening : std::uint8_t { kEnd, kDelivery };
-
-struct Event {
-  SimTime time{0};
-  std::int64_t order = 0;
-  std::int32_t instance = 0;  ///< replica * actions + action
-  std::uint32_t version = 0;  ///< of compute that may be slowed down
-  Happening happening = Happening::kEnd;
-};
-
-bool later(const Event& a, const Event& b) {
-  return a.time != b.time ? a.time > b.time : a.order > b.order;
-}
-
 /// Compute of one rank of one replica while collectives may slow it down.
 struct RankState {
   std::int32_t running = -1;  ///< instance
   std::uint32_t version = 0;
-  std::int32_t collectives = 0;  ///< under way
-  double work_left_ps = 0;       ///< at `since`
+  std::int32_t collectives = 0;       ///< under way
+  double work_ps = 0;                 ///< of `running`
+  double work_left_ps = 0;            ///< at `since`
+  std::vector<std::int32_t> buckets;  ///< REDUCE_GRADs inside `running` whose bucket is not complete
   SimTime since{0};
 };
 
@@ -76,10 +65,7 @@ class EventEngine {
         for (const std::int32_t instance : flows_.take_ended()) end_transfer(instance);
       }
       while (!events_.empty() && events_.front().time == now_) {
-        const Event event = events_.front();
-        std::ranges::pop_heap(events_, later);
-        events_.pop_back();
-        happen(event);
+        happen(events_.take());
       }
       begin_ready();
     }
@@ -165,7 +151,7 @@ class EventEngine {
     if (alone == SimTime{0}) {
       end_transfer(instance);
     } else if (route == kNoRoute || !(program_.rate[action] > 0)) {
-      schedule(now_ + alone, instance, Happening::kEnd);
+      events_.put(now_ + alone, instance, Happening::kEnd);
     } else {
       flows_.start({.id = instance, .route = route, .cap_bytes_per_second = program_.rate[action], .alone = alone},
                    now_);
@@ -211,25 +197,41 @@ class EventEngine {
   }
 
   void begin_compute(std::int32_t instance) {
-    SimTime work = program_.alone[action_of(instance)];
-    if (!network_.speeds.empty()) {
-      const double speed = network_.speeds[static_cast<std::size_t>(replica_of(instance)) * schedule_.ranks.size() +
-                                           program_.rank[action_of(instance)]];
-      if (speed != 1.0) work = SimTime{std::llround(static_cast<double>(work.count()) / speed)};
-    }
+    const SimTime work = at_speed(instance, program_.alone[action_of(instance)]);
     if (network_.collective_slowdown == 0) {
+      for_each_inside(instance, [&](std::int32_t reduction) {
+        events_.put(now_ + at_speed(instance, program_.inside[action_of(reduction)]), reduction, Happening::kBucket);
+      });
       if (work == SimTime{0}) {
         ended(instance);
       } else {
-        schedule(now_ + work, instance, Happening::kEnd);
+        events_.put(now_ + work, instance, Happening::kEnd);
       }
       return;
     }
     RankState& rank = rank_of(instance);
     rank.running = instance;
-    rank.work_left_ps = static_cast<double>(work.count());
+    rank.work_ps = rank.work_left_ps = static_cast<double>(work.count());
     rank.since = now_;
+    for_each_inside(instance, [&](std::int32_t reduction) { rank.buckets.push_back(reduction); });
     schedule_compute(rank);
+  }
+
+  /// How long work takes on the rank of `instance`.
+  SimTime at_speed(std::int32_t instance, SimTime work) const {
+    if (network_.speeds.empty()) return work;
+    const double speed = network_.speeds[static_cast<std::size_t>(replica_of(instance)) * schedule_.ranks.size() +
+                                         program_.rank[action_of(instance)]];
+    return speed == 1.0 ? work : SimTime{std::llround(static_cast<double>(work.count()) / speed)};
+  }
+
+  /// The REDUCE_GRADs that start inside a compute action.
+  template <typename Visit>
+  void for_each_inside(std::int32_t host, Visit visit) const {
+    const std::int32_t action = action_of(host);
+    const std::size_t at = kWaits * static_cast<std::size_t>(action) + static_cast<std::size_t>(Wait::kInside);
+    for (std::int32_t i = program_.first_successor[at]; i < program_.first_successor[at + 1]; ++i)
+      visit(host - action + program_.successors[i]);
   }
 
   double compute_speed(const RankState& rank) const {
@@ -238,8 +240,15 @@ class EventEngine {
 
   void schedule_compute(RankState& rank) {
     ++rank.version;
-    const SimTime left{std::max<std::int64_t>(0, std::llround(rank.work_left_ps / compute_speed(rank)))};
-    schedule(now_ + left, rank.running, Happening::kEnd, rank.version);
+    const auto time_for = [&](double work_ps) {
+      return SimTime{std::max<std::int64_t>(0, std::llround(work_ps / compute_speed(rank)))};
+    };
+    for (const std::int32_t reduction : rank.buckets) {
+      const double behind_ps =
+          rank.work_ps - static_cast<double>(at_speed(reduction, program_.inside[action_of(reduction)]).count());
+      events_.put(now_ + time_for(rank.work_left_ps - behind_ps), reduction, Happening::kBucket, rank.version);
+    }
+    events_.put(now_ + time_for(rank.work_left_ps), rank.running, Happening::kEnd, rank.version);
   }
 
   /// A collective begins (1) or ends (-1) on the ranks of its copies: what they compute goes on at another speed.
@@ -269,7 +278,7 @@ class EventEngine {
     const SimTime latency = program_.latency[action_of(instance)];
     release(instance, Wait::kOccupied);
     if (latency > SimTime{0}) {
-      schedule(now_ + latency, instance, Happening::kDelivery);
+      events_.put(now_ + latency, instance, Happening::kDelivery);
     } else {
       delivered(instance);
     }
@@ -284,8 +293,13 @@ class EventEngine {
     if (event.happening == Happening::kDelivery) {
       ++times_.events;
       delivered(event.instance);
+    } else if (is_outdated(event)) {
+      return;
+    } else if (event.happening == Happening::kBucket) {
+      ++times_.events;
+      std::erase(rank_of(event.instance).buckets, event.instance);
+      if (--waits_[event.instance] == 0) ready_.push_back(event.instance);
     } else if (kind(event.instance) == EventKind::kCompute) {
-      if (is_outdated(event)) return;
       if (network_.collective_slowdown > 0) rank_of(event.instance).running = -1;
       ended(event.instance);
     } else {
@@ -294,33 +308,25 @@ class EventEngine {
   }
 
   bool is_outdated(const Event& event) {
-    if (network_.collective_slowdown == 0 || event.happening == Happening::kDelivery ||
-        kind(event.instance) != EventKind::kCompute)
-      return false;
+    if (network_.collective_slowdown == 0 || event.happening == Happening::kDelivery) return false;
     const RankState& rank = rank_of(event.instance);
+    if (event.happening == Happening::kBucket) return rank.version != event.version;
+    if (kind(event.instance) != EventKind::kCompute) return false;
     return rank.running != event.instance || rank.version != event.version;
   }
 
   void drop_outdated() {
-    while (!events_.empty() && is_outdated(events_.front())) {
-      std::ranges::pop_heap(events_, later);
-      events_.pop_back();
-    }
+    while (!events_.empty() && is_outdated(events_.front())) events_.take();
   }
 
   void release(std::int32_t instance, Wait wait) {
     const std::int32_t action = action_of(instance);
     const std::int32_t base = instance - action;
-    const std::size_t at = 3 * static_cast<std::size_t>(action) + static_cast<std::size_t>(wait);
+    const std::size_t at = kWaits * static_cast<std::size_t>(action) + static_cast<std::size_t>(wait);
     for (std::int32_t i = program_.first_successor[at]; i < program_.first_successor[at + 1]; ++i) {
       const std::int32_t next = base + program_.successors[i];
       if (--waits_[next] == 0) ready_.push_back(next);
     }
-  }
-
-  void schedule(SimTime time, std::int32_t instance, Happening happening, std::uint32_t version = 0) {
-    events_.push_back({time, next_order_++, instance, version, happening});
-    std::ranges::push_heap(events_, later);
   }
 
   void copy_to_followers() {
@@ -356,8 +362,7 @@ class EventEngine {
   std::vector<int> group_of_;           ///< [slot] number of the collective; -1
   std::vector<std::int32_t> missing_;   ///< [first instance of a group]
   std::vector<std::int32_t> ready_;     ///< first in, first out
-  std::vector<Event> events_;           ///< heap
-  std::int64_t next_order_ = 0;
+  EventQueue events_;
   SimTime now_{0};
   EventTimes times_;
 };

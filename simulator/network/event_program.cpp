@@ -34,8 +34,10 @@ void follow_first_copies(EventProgram& program) {
 /// Counting sort of the dependencies by what they wait for.
 void link_successors(EventProgram& program) {
   program.waits.assign(program.actions, 0);
-  program.first_successor.assign(3 * static_cast<std::size_t>(program.actions) + 2, 0);
-  const auto slot = [](const Dependency& d) { return 3 * static_cast<std::size_t>(d.from) + static_cast<int>(d.wait); };
+  program.first_successor.assign(kWaits * static_cast<std::size_t>(program.actions) + 2, 0);
+  const auto slot = [](const Dependency& d) {
+    return kWaits * static_cast<std::size_t>(d.from) + static_cast<std::size_t>(d.wait);
+  };
   for (const Dependency& d : program.dependencies) {
     ++program.waits[d.to];
     ++program.first_successor[slot(d) + 2];
@@ -45,6 +47,20 @@ void link_successors(EventProgram& program) {
   program.successors.resize(program.dependencies.size());
   for (const Dependency& d : program.dependencies) program.successors[program.first_successor[slot(d) + 1]++] = d.to;
   program.first_successor.pop_back();
+}
+
+/// When the buckets are complete whose REDUCE_GRADs start inside their hosts.
+void set_offsets(EventProgram& program, const Schedule& lowered, const ActionCosts& costs) {
+  const ActionIds ids = action_ids(lowered);
+  const auto action_of = [&](std::int32_t id) -> const Action& {
+    const ActionPlace place = place_of(ids, id);
+    return lowered.ranks[place.rank][place.position];
+  };
+  for (const Dependency& d : program.dependencies) {
+    if (d.wait != Wait::kInside) continue;
+    program.inside.resize(program.actions, SimTime{0});
+    program.inside[d.to] = bucket_offset(costs, action_of(d.from), action_of(d.to));
+  }
 }
 
 }  // namespace
@@ -109,6 +125,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
     }
   }
   follow_first_copies(program);
+  set_offsets(program, lowered, converted);
   link_successors(program);
   return program;
 }

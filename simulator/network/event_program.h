@@ -20,6 +20,8 @@ enum class EventKind : std::uint8_t {
   kBeside,      ///< takes its time beside everything else
 };
 
+inline constexpr std::size_t kWaits = 4;  ///< of schedules/dependencies.h
+
 struct EventProgram {
   std::int32_t actions = 0;
   std::vector<Dependency> dependencies;  ///< schedules/dependencies.h
@@ -33,8 +35,9 @@ struct EventProgram {
   std::vector<double> rate;           ///< bytes/s alone; 0 where it moves nothing
   std::vector<std::int32_t> waits;    ///< how many dependencies it has
   std::vector<std::int32_t> arrival;  ///< of a send, its receive; -1
-  /// Actions that wait for the start (0), the end of occupation (1) or the delivery (2) of an action:
-  /// successors[first_successor[3 * action + w] .. first_successor[3 * action + w + 1]).
+  std::vector<SimTime> inside;        ///< of a REDUCE_GRAD inside its host: its bucket's offset; empty without any
+  /// Actions that wait for the start (0), the end of occupation (1), the delivery (2) or a moment inside (3) of an
+  /// action: successors[first_successor[kWaits * action + w] .. first_successor[kWaits * action + w + 1]).
   std::vector<std::int32_t> first_successor;
   std::vector<std::int32_t> successors;
 };

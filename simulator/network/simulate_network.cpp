@@ -47,6 +47,7 @@ ActionTimes action_times_of(const EventProgram& program, const EventTimes& times
     const std::int32_t from = dependency.from;
     SimTime bound = one.start[from];
     if (dependency.wait == Wait::kDelivered) bound = one.end[from];
+    if (dependency.wait == Wait::kInside) bound = std::min(one.start[dependency.to], one.end[from]);
     if (dependency.wait == Wait::kOccupied) bound = one.end[from] - program.latency[from];
     if (bound <= latest[dependency.to]) continue;
     latest[dependency.to] = bound;

@@ -126,6 +126,46 @@ TEST_CASE("an embedding has no input gradient and a head hands nothing on") {
   CHECK(output_elements(HeadLayer{.vocab = 10, .hidden = 4}, {}) == 0);
 }
 
+TEST_CASE("a mixture of experts holds its share of experts, a router and what all tokens pass") {
+  const TransformerLayer mixture{.hidden = 64,
+                                 .heads = 4,
+                                 .kv_heads = 4,
+                                 .head_size = 16,
+                                 .ffn = 128,
+                                 .experts = 8,
+                                 .experts_per_token = 2,
+                                 .expert_ffn = 32,
+                                 .shared_ffn = 48};
+  const std::int64_t expert = 3 * 64 * 32;  // gate, up and down
+  CHECK(expert_parameter_count(mixture) == 8 * expert);
+  CHECK(expert_parameter_count(mixture, {.parallel = 4}) == 2 * expert);
+  CHECK(expert_parameter_count(mixture, {.parallel = 4, .tensor = 2}) == expert);
+  TransformerLayer dense = mixture;
+  dense.experts = 0;
+  const std::int64_t mlp = 3 * 64 * 128;
+  CHECK(parameter_count(mixture) == parameter_count(dense) - mlp + 8 * expert + 8 * 64 + 3 * 64 * 48);
+  CHECK_FALSE(has_kernels(mixture));
+  CHECK(has_kernels(dense));
+}
+
+TEST_CASE("latent attention compresses queries, keys and values as DeepSeek-V3 does") {
+  const TransformerLayer layer{.hidden = 7168,
+                               .heads = 128,
+                               .kv_heads = 128,
+                               .head_size = 192,
+                               .ffn = 18432,
+                               .rotary_size = 64,
+                               .query_rank = 1536,
+                               .kv_rank = 512,
+                               .value_size = 128};
+  const std::int64_t norms = 2 * 7168;
+  const std::int64_t mlp = 3 * 7168 * 18432;
+  // 7168 x 1536 + 1536 x 128 x 192, 7168 x (512 + 64) + 512 x 128 x (128 + 128), 128 x 128 x 7168, and two norms.
+  CHECK(parameter_count(layer) - norms - mlp ==
+        7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + 512 * 128 * 256 + 128 * 128 * 7168 + 1536 + 512);
+  CHECK_FALSE(has_kernels(layer));
+}
+
 TEST_CASE("every kernel kind has a name of its own") {
   std::vector<std::string_view> names;
   for (int kind = 0; kind < kKernelKindCount; ++kind) names.push_back(kernel_name(static_cast<KernelKind>(kind)));

@@ -102,4 +102,33 @@ TEST_CASE("a layout that cannot exist says why and what would") {
             ->find("tokens") != std::string::npos);
 }
 
+TEST_CASE("context and expert degrees need a framework's stack, and sizes that they divide") {
+  ModelSpec model = small_gpt();
+  TrainingSpec training{.global_batch = 12, .sequence = 512};
+  const auto conflict = [&](const char* text, int devices) {
+    return layout_conflict(model, training, devices, layout_of(parse_layout(text))).value_or("none");
+  };
+  CHECK(conflict("cp=2", 2).find("stack") != std::string::npos);
+  CHECK(conflict("ep=2,dp=2", 2).find("has none") != std::string::npos);
+  training.stack = StackSpec{.name = "any"};
+  CHECK(conflict("cp=2", 2) == "none");
+  CHECK(conflict("cp=2", 4).find("cp=2") != std::string::npos);
+  CHECK(conflict("cp=3", 3).find("512 tokens") != std::string::npos);
+  model.experts = 6;
+  model.experts_per_token = 2;
+  model.expert_ffn = 64;
+  CHECK(conflict("ep=2,dp=2", 2) == "none");
+  CHECK(conflict("ep=4,dp=4", 4).find("6 experts") != std::string::npos);
+  CHECK(conflict("ep=3,dp=2", 2).find("2 ranks") != std::string::npos);
+  training.stack.reset();
+  CHECK(conflict("dp=2", 2).find("experts") != std::string::npos);
+}
+
+TEST_CASE("replicas count context ranks, and experts divide the ranks of a stage anew") {
+  const Layout layout{.data = 4, .tensor = 2, .pipeline = 3, .context = 2, .expert = 4, .expert_tensor = 1};
+  CHECK(replica_grid_of(layout) == ProcessGrid{.tensor = 2, .data = 8, .pipeline = 3});
+  CHECK(expert_grid_of(layout) == ProcessGrid{.tensor = 1, .context = 4, .data = 4, .pipeline = 3});
+  CHECK(world_size(expert_grid_of(layout)) == world_size(grid_of(layout)));
+}
+
 }  // namespace plumb

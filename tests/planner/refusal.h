@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include "schedules/error.h"
+
 namespace plumb {
 
 /// Checks that `act` throws an Error whose text has both parts.
@@ -20,6 +22,17 @@ void check_refused(Act act, const std::string& place, const std::string& part) {
     CHECK(text.find(part) != std::string::npos);
     CHECK(text.find('\n') == std::string::npos);
   }
+}
+
+/// What `act` is refused with; empty if it is not.
+template <class Act>
+std::string refusal(Act act) {
+  try {
+    act();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 }  // namespace plumb

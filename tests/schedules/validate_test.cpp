@@ -157,7 +157,7 @@ TEST_CASE("optimizer steps take every gradient") {
 
 TEST_CASE("parameters are dropped only where gathered, and gradients that are reduced are all reduced") {
   check_place(only_violation("0F0 0RESHARD 0B0"), 0, 1, Rule::kSharding);
-  check_place(only_violation("0F0 0F1 0B0 0REDUCE_GRAD 0B1 0OPTIMIZER_STEP"), 0, 5, Rule::kSharding);
+  check_place(only_violation("0F0 0F1 0REDUCE_GRAD 0B0 0B1 0OPTIMIZER_STEP"), 0, 5, Rule::kSharding);
 }
 
 TEST_CASE("every action of a lowered schedule is needed, and every exchange of two neighbours is noticed or harmless") {

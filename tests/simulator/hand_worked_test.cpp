@@ -7,7 +7,9 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
+#include "simulator/sensitivity.h"
 #include "tests/simulator/support.h"
+#include "traces/idle_causes.h"
 
 using namespace plumb;
 
@@ -243,4 +245,31 @@ TEST_SUITE("unit") {
 
 TEST_CASE("blocking sends are a check, not a simulation") {
   CHECK_THROWS_AS(simulate(lowered("1f1b", 2, 2), whole_costs(2, 1, 2), {.sends = Sends::kBlocking}), ScheduleError);
+}
+
+TEST_CASE("buckets are reduced inside the last backward, and what is left over makes the optimizer wait") {
+  // F 1 s, B 4 s from 1 s on; its buckets are complete at 2 s and 4 s. Reductions of 2.5 s: the second waits for the
+  // channel up to 4.5 s and ends at 7 s, 2 s behind the backward. Behind the backward both would end at 10 s.
+  CostTable costs = whole_costs(1, 1, 4);
+  costs.stages[0].bucket_offsets = {Seconds{1}, Seconds{3}};
+  costs.stages[0].segments[static_cast<std::size_t>(Op::kReduceGrad)] = {{Segment{.seconds = Seconds{2.5}}}};
+  const Schedule inside = parse_schedule("0F0 0REDUCE_GRAD 0REDUCE_GRAD/1 0B0 0OPTIMIZER_STEP");
+  const Simulation result = simulate(inside, costs);
+  CHECK(result.makespan == 7 * kSecond);
+  CHECK(simulate(parse_schedule("0F0 0B0 0REDUCE_GRAD 0REDUCE_GRAD/1 0OPTIMIZER_STEP"), costs).makespan ==
+        10 * kSecond);
+  std::string path;
+  for (const CriticalStep& step : result.critical_path) path += to_text(step.action) + " ";
+  CHECK(path == "0F0 0B0 0REDUCE_GRAD 0REDUCE_GRAD/1 ");  // the first of those that end last
+  const IdleByCause idle = idle_by_cause(result.timeline)[0];
+  CHECK(idle[static_cast<std::size_t>(IdleCause::kReduction)] == 2 * kSecond);
+  // F, and B up to its first bucket, make 2 s of the 7, the reductions the rest.
+  const Sensitivity grows = sensitivity_of(inside, costs, result.critical_path);
+  CHECK(grows.compute_by_stage[0] == Seconds{2});
+  CHECK(grows.reduction == Seconds{5});
+  // Fast reductions are hidden but for the last bucket's, where that is complete at the end of B.
+  costs.stages[0].segments[static_cast<std::size_t>(Op::kReduceGrad)] = {{Segment{.seconds = Seconds{0.5}}}};
+  CHECK(simulate(inside, costs).makespan == 5 * kSecond);
+  costs.stages[0].bucket_offsets = {};
+  CHECK(simulate(inside, costs).makespan == 6 * kSecond);
 }

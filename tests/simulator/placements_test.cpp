@@ -44,16 +44,17 @@ TEST_SUITE("property") {
   }
 
   TEST_CASE("V-Half and V-Min idle for the slots that their building blocks leave, within their memory") {
-    for (int p = 3; p <= 9; ++p) {
+    for (int p = 2; p <= 10; ++p) {
       for (int m = p; m <= 3 * p; ++m) {
         INFO("p=", p, " m=", m);
         const Measured half = measure("v-half", p, m);
-        if (m >= 2 * p && p % 2 != 0) CHECK(half.bubble == (3 * p - 6) * kSecond);
-        if (m >= 2 * p && p % 2 == 0 && m % p == 0) CHECK(half.bubble == (3 * p - 7) * kSecond);
-        if (m >= 2 * p) CHECK(half.bubble <= (3 * p - 5) * kSecond);
+        if (p > 2 && p % 2 == 0) CHECK(half.bubble == (3 * p - 7) * kSecond);
+        CHECK(half.bubble <= (3 * p - 5) * kSecond);
         CHECK(std::ranges::max(half.peaks) <= p + 2);
         const Measured min = measure("v-min", p, m);
-        CHECK(min.bubble == (p % 3 == 0 ? 4 * p - 3 : 4 * p - 5) * kSecond);
+        const SimTime most_of_min = (p % 3 == 0 ? 4 * p - 6 : 4 * p - 5) * kSecond;
+        CHECK(min.bubble <= most_of_min);
+        if (p > 3) CHECK(min.bubble == most_of_min);
         CHECK(std::ranges::max(min.peaks) == 2 * ((p + 4) / 3));
       }
     }
@@ -64,7 +65,8 @@ TEST_SUITE("property") {
       for (int m = p; m <= 3 * p; ++m) {
         INFO("p=", p, " m=", m);
         const Measured measured = measure("v-1f1b", p, m);
-        CHECK(measured.bubble == (7 * (p - 1) - 3 * ((p - 1) / 3)) * kSecond);
+        CHECK(measured.bubble <= 5 * (p - 1) * kSecond);
+        if (p % 3 == 1) CHECK(measured.bubble == 5 * (p - 1) * kSecond);
         CHECK(std::ranges::max(measured.peaks) <= 2 * (2 * p / 3) + 2);
       }
     }

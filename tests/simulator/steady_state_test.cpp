@@ -8,12 +8,13 @@ using namespace plumb;
 
 namespace {
 
-RepeatingSchedule repeating(std::string_view name, const ScheduleParameters& parameters) {
+RepeatingSchedule repeating(std::string_view name, const ScheduleParameters& parameters,
+                            const LoweringOptions& options = {}) {
   return {.lowered =
-              [name, parameters](int microbatches) {
+              [name, parameters, options](int microbatches) {
                 ScheduleParameters shorter = parameters;
                 shorter.microbatches = microbatches;
-                return lower(make_schedule(name, shorter));
+                return lower(make_schedule(name, shorter), options);
               },
           .microbatches = parameters.microbatches,
           .period = period_of(name, parameters)};
@@ -55,6 +56,18 @@ TEST_CASE("what does not repeat, or is not shown to, is simulated whole") {
   const Simulation result = simulate_repeating(schedule, costs);
   CHECK(result.engine == "compiled");
   CHECK(result.makespan == 3 * 201 * kSecond);
+}
+
+TEST_CASE("buckets that are reduced inside the last backward leave the steady state as it is") {
+  for (const char* name : {"1f1b", "interleaved", "zb-h1"}) {
+    const RepeatingSchedule schedule =
+        repeating(name, {.ranks = 4, .microbatches = 400}, {.data = {.enabled = true, .buckets = {3}}});
+    const Schedule whole = schedule.lowered(400);
+    const CostTable costs = random_costs(whole, 1, 3);
+    const Simulation result = simulate_repeating(schedule, costs);
+    CHECK(result.engine == "steady state");
+    require_same_sums(result, simulate(whole, compile(whole, Sends::kBuffered), costs, false));
+  }
 }
 
 TEST_SUITE("property") {

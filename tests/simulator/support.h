@@ -1,6 +1,7 @@
 #pragma once
 // Shared by the simulator's tests: lowered schedules by name, costs, and random costs from a seed.
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <string_view>
@@ -55,13 +56,28 @@ inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed) {
   return costs;
 }
 
+/// The same with offsets for that many buckets of each stage, in whole picoseconds, inside any of its backwards.
+inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed, int buckets) {
+  CostTable costs = random_costs(schedule, seed);
+  std::mt19937_64 random(seed);
+  for (StageCosts& stage : costs.stages) {
+    const auto seconds = [&stage](Op op) { return stage.segments[static_cast<std::size_t>(op)][0][0].seconds; };
+    const Seconds shortest = std::min(seconds(Op::kBackward), seconds(Op::kWeightGrad));
+    for (int k = 0; k < buckets; ++k)
+      stage.bucket_offsets.push_back(
+          Seconds{1e-12 * static_cast<double>(random() % (1 + to_sim_time(shortest).count()))});
+    std::ranges::sort(stage.bucket_offsets);
+  }
+  return costs;
+}
+
 /// Every schedule of the catalogue that accepts these numbers, lowered.
-inline std::vector<Schedule> all_lowered(int ranks, int microbatches, int chunks) {
+inline std::vector<Schedule> all_lowered(int ranks, int microbatches, int chunks, const LoweringOptions& options = {}) {
   std::vector<Schedule> schedules;
   for (const CatalogueEntry& entry : catalogue()) {
     if (chunks > 1 && !entry.takes_chunks) continue;
     try {
-      schedules.push_back(lower(entry.make({.ranks = ranks, .microbatches = microbatches, .chunks = chunks})));
+      schedules.push_back(lower(entry.make({.ranks = ranks, .microbatches = microbatches, .chunks = chunks}), options));
     } catch (const InputError&) {  // a constraint of that schedule on p, v, m
     }
   }

@@ -255,6 +255,32 @@ class Schedules(CommandLineTest):
         self.refused(1, *layout, "--slow", "rank=32:0.8", says=["rank 32", "0 to 31"])
         self.refused(1, *layout, "--degrade", "nic:node4=0.5", says=["node 4", "0 to 3"])
 
+    def test_simulate_takes_a_topology_of_the_users_own(self):
+        layout = ("simulate", "gpt2-medium", "h100:16", "--global-batch", 32, "--layout",
+                  "tp=8,pp=2,dp=1,mbs=1,zero=0,schedule=1f1b", "--topology")
+        gpus = [f"gpu{rank}" for rank in range(16)]
+        document = {"nodes": gpus + ["switch"], "devices": gpus,
+                    "links": [{"from": gpu, "to": "switch", "bandwidth_gb_per_s": 50, "latency_us": 1} for gpu in gpus]}
+
+        def written(name):
+            path = self.folder / name
+            path.write_text(json.dumps(document))
+            return path
+        flat = self.json(*layout, written("flat.json"))
+        document["links"][0]["bandwidth_gb_per_s"] = 0.05
+        slow = self.json(*layout, written("slow.json"))
+        self.assertGreater(slow["makespan_s"], flat["makespan_s"])
+        document["links"][0]["bandwidth_gb_per_s"] = 0
+        self.refused(1, *layout, written("zero.json"), says=["zero.json", "links[0].bandwidth_gb_per_s", "above 0"])
+        del document["links"][0]
+        self.refused(1, *layout, written("cut.json"), says=["gpu0", "gpu8", "connect them"])
+        document["devices"] = gpus[:8]
+        self.refused(1, *layout, written("few.json"), says=["16 ranks", "rank 8", "more devices"])
+        document["devices"] = ["gpu99"]
+        self.refused(1, *layout, written("strange.json"), says=["gpu99", "did you mean"])
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
+                     says=["--topology", "give a plan"])
+
     def test_late_receives_cost_time_where_sends_wait_for_them(self):
         schedule = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.5")
         early = self.json(*schedule, "--sends", "rendezvous")
@@ -345,7 +371,7 @@ class Schedules(CommandLineTest):
         simulated = self.json("simulate", "--schedule", made, "--costs", question[-1])
         self.assertEqual(simulated["span_bubble_ratio"], found["span_bubble_ratio"])
         self.assertEqual(self.json("schedule", "search", "zb-auto", "-p", 4, "-m", 8, "--memory", 2)["gap_pct"], 0)
-        # An order of the catalogue, or of a file, is where a search begins: V-1F1B's authors reach 63 here.
+        # An order of the catalogue, or of a file, is where a search begins: V-1F1B itself takes 63 here.
         own = self.json("schedule", "search", "v-1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
         self.assertLessEqual(own["span_s"], 63)
         self.assertEqual(own["peak_activations"], 6)
@@ -437,6 +463,40 @@ class BadInput(CommandLineTest):
         self.refused(1, "simulate", "--schedule", "1f1b", says=["-p"])
         self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
         self.refused(1, "trace", "info", self.write("t.json", '{"traceEvents": ['), says=["t.json"])
+
+    def nccl_tests_log(self, sizes):
+        rows = "".join(f"{size:12} {size // 4:12}  float  sum  -1  {30 + size / 200e3:.2f}  1.0  1.7  0"
+                       f"  {30 + size / 200e3:.2f}  1.0  1.7  0\n" for size in sizes)
+        ranks = "".join(f"#  Rank {rank:2} Group  0 Pid  9 on  node-0 device {rank:2} [0x1b] NVIDIA H100\n" for rank in range(8))
+        return ("# Collective test starting: all_reduce_perf\n" + ranks +
+                "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n" + rows +
+                "# Avg bus bandwidth    : 100\n")
+
+    def test_a_cluster_is_fitted_from_logs_and_tables(self):
+        log = self.write("ar.log", self.nccl_tests_log([1 << power for power in range(12, 31, 2)]))
+        table = self.write("gemm.csv", "m,n,k,layout,us\n4096,4096,4096,TN,230\n8192,8192,8192,TN,1800\n")
+        mine = self.folder / "mine.json"
+        answer = self.json("calibrate", "--from", log, table, "--base", "h100", "-o", mine)
+        constants = {constant["path"]: constant for constant in answer["constants"]}
+        self.assertIn("nccl.bandwidth_scale", constants)
+        self.assertGreater(constants["nccl.simple_launch_us"]["standard_error"], 0)
+        self.assertGreater(constants["nccl.simple_launch_us"]["observations"], 3)
+        self.assertEqual(constants["device.gemm_efficiency"]["observations"], 2)
+        self.assertEqual(len(answer["cluster"]["collective_tables"]), 1)
+        self.done("plan", "llama-3-8b", mine, "--global-batch", "64", "--layout", "tp=8", "--seq", "4096")
+
+    def test_measurements_that_cannot_be_read_name_file_and_line(self):
+        whole = self.nccl_tests_log([1 << 20, 1 << 22])
+        log = self.write("ar.log", whole)
+        cut = self.write("cut.log", whole[:whole.index(" 4194304") + 30])
+        table = self.write("bad.csv", "m,n,k,us\n1,2,3\n")
+        words = self.write("words.txt", "nothing of use\n")
+        calibrate = ("calibrate", "-o", self.folder / "mine.json")
+        self.refused(1, *calibrate, "--from", cut, "--base", "h100", says=["cut.log:12", "cut"])
+        self.refused(1, *calibrate, "--from", table, "--base", "h100", says=["bad.csv:2", "3 cells of 4"])
+        self.refused(1, *calibrate, "--from", words, "--base", "h100", says=["words.txt:1", "give one of these"])
+        self.refused(1, *calibrate, "--from", log, says=["--base"])
+        self.refused(1, *calibrate, "--base", "h100", says=["--from"])
 
     def test_version_names_the_optional_parts(self):
         text = self.done("--version")

@@ -92,6 +92,23 @@ TEST_CASE("for every schedule, busy and idle by cause add up to the makespan, an
   }
 }
 
+TEST_CASE("what a reduction that starts inside the last backward leaves over is waiting for reductions") {
+  // Of 1F1B's ranks each reduces two buckets of 2 s, complete after 1 s and 2 s of its last backward of 2 s: they end
+  // 3 s behind it, and the optimizer waits.
+  const Schedule schedule =
+      lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}), {.data = {.enabled = true, .buckets = {2}}});
+  CostTable costs = chunk_cost_table(4, {.reduce_grad = {Seconds{2}}});
+  for (StageCosts& stage : costs.stages) stage.bucket_offsets = {Seconds{1}, Seconds{2}};
+  const Timeline timeline = simulate(schedule, costs).timeline;
+  const Statistics statistics = statistics_of(timeline);
+  const std::vector<IdleByCause> ranks = idle_by_cause(timeline);
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    CHECK(statistics.ranks[r].busy + total(ranks[r]) == statistics.makespan);
+    CHECK(of(ranks[r], IdleCause::kReduction) == 3 * kSecond);
+    CHECK(of(ranks[r], IdleCause::kOverhead) == SimTime{0});
+  }
+}
+
 TEST_CASE("a timeline without spans has no idle time") {
   CHECK(idle_by_cause(Timeline{}).empty());
 }

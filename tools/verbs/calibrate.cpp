@@ -6,9 +6,11 @@
 
 #include "executor/measure.h"
 #include "planner/cost/calibration.h"
+#include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/table.h"
+#include "tools/verbs/calibrate_from.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {
@@ -25,6 +27,10 @@ std::string today() {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
   require_writable(arguments.output);
+  if (!arguments.from.empty()) return calibrate_from(arguments, today());
+  if (!arguments.base.empty() || !arguments.plan.empty()) {
+    throw SpecError("--base and --plan say what --from was measured on: give --from with its files");
+  }
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int ranks = arguments.ranks > 0 ? arguments.ranks : cores;
   print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", arguments.budget_s, ranks));

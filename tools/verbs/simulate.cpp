@@ -3,6 +3,7 @@
 
 #include "planner/cost/cluster_network.h"
 #include "planner/search/plan.h"
+#include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
@@ -19,6 +20,7 @@
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 #include "traces/draw.h"
+#include "traces/timeline_title.h"
 
 namespace plumb {
 namespace {
@@ -32,6 +34,8 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
                          .replicas = arguments.unfolded ? Replicas::kUnfolded : Replicas::kFolded};
   for (const std::string& text : arguments.slow) options.slow.push_back(parse_slow_rank(text));
   for (const std::string& text : arguments.degrade) options.degraded.push_back(parse_degraded_links(text));
+  if (!arguments.topology.empty())
+    options.topology = parse_topology(read_text_file(arguments.topology), arguments.topology);
   return options;
 }
 
@@ -39,6 +43,9 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
 NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& arguments) {
   if (!arguments.degrade.empty()) {
     throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
+  }
+  if (!arguments.topology.empty()) {
+    throw InputError("--topology wires the ranks of a layout: give a plan, or a model and a cluster");
   }
   return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
 }
@@ -117,17 +124,17 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
     shorter.microbatches = microbatches;
     return schedule_input(shorter, costs.chunk);
   };
-  const Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
+  Schedule first_periods = order(4 * period + arguments.schedule.microbatches % period);
   const Simulation simulation =
       simulate_repeating({.lowered = [&](int m) { return lowered_input(order(m), arguments.schedule); },
                           .microbatches = arguments.schedule.microbatches,
                           .period = period},
                          costs_for(costs, first_periods), options_of(arguments).sends);
+  first_periods.microbatches = arguments.schedule.microbatches;  // what the title says
   print_note(fmt::format("engine: {}; no timeline and no critical path of so long a run: ask for --trace or --draw",
                          simulation.engine));
   report(simulation, {.unit = costs.unit, .unit_given = arguments.costs.find("unit=") != std::string::npos},
-         fmt::format("{} p={} m={}", first_periods.name, first_periods.ranks.size(), arguments.schedule.microbatches),
-         arguments);
+         timeline_title(first_periods), arguments);
   return kDone;
 }
 
@@ -147,8 +154,7 @@ int simulate_schedule(const SimulateArguments& arguments) {
   const ReportContext known{.noise = noise_of(lowered, table, 1, arguments),
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
-  report(simulation, explained(known, lowered, table, simulation),
-         fmt::format("{} p={} m={}", order.name, order.ranks.size(), order.microbatches), arguments);
+  report(simulation, explained(known, lowered, table, simulation), timeline_title(order), arguments);
   return kDone;
 }
 

@@ -69,6 +69,7 @@ struct NetworkArguments {
   bool unfolded = false;             ///< every replica is simulated, also where all are alike
   std::vector<std::string> slow;     ///< rank=17:0.8
   std::vector<std::string> degrade;  ///< nic:node3=0.5, nvlink:rank17=0.5
+  std::string topology;              ///< a file: what is wired to what, instead of the cluster's own fabric
 };
 
 struct SimulateArguments {
@@ -143,6 +144,9 @@ struct CalibrateArguments {
   std::string backend = "cpu";
   int ranks = 0;  ///< that work at once; 0: one a core
   double budget_s = 20;
+  std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
+  std::string base;               ///< with `from`: the cluster that they were measured on
+  std::string plan;               ///< with `from`: what the training logs ran
   std::string output;
   bool json = false;
 };

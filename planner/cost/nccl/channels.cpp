@@ -70,20 +70,21 @@ int nics_of(const NcclMachine& machine, const GroupPlacement& group) {
   return std::max(1, nics * group.ranks_per_node / machine.devices_per_node);
 }
 
-/// Channels that the group opens on its NICs: one each, or as many as it takes to fill a faster one.
-int channels_on_nics(const NcclMachine& machine, const GroupPlacement& group) {
-  const int of_group = nics_of(machine, group);
-  const double nic = between_bytes_per_second(machine, group) / kGiga / of_group;
-  const double fastest = between_speeds(machine.spec.generation).front();
-  return std::clamp(of_group * static_cast<int>(std::ceil(nic / fastest - 1e-9)), 1, kMostChannels);
-}
-
+/// One channel a NIC, or as many as carry more over NICs that are faster than a channel.
 NcclChannels across_nodes(const NcclMachine& machine, const GroupPlacement& group) {
-  const int count = channels_on_nics(machine, group);
-  const double nic = between_bytes_per_second(machine, group) / kGiga / count;
-  const double links = inside_bytes_per_second(machine) / kGiga / count;
+  const std::span<const double> speeds = between_speeds(machine.spec.generation);
+  const int nics = std::min(nics_of(machine, group), kMostChannels);
+  const double nic = between_bytes_per_second(machine, group) / kGiga / nics;
+  const double links = inside_bytes_per_second(machine) / kGiga / nics;
   const double limit = group.ranks_per_node == 1 ? nic : std::min(nic, links);
-  return even(count, fastest_below(between_speeds(machine.spec.generation), limit));
+  NcclChannels best;
+  double most = 0;
+  for (int on_nic = 1; on_nic * nics <= kMostChannels; ++on_nic) {
+    const double speed = fastest_below(speeds, limit / on_nic);
+    if (speed * on_nic > most) best = even(on_nic * nics, speed), most = speed * on_nic;
+    if (nic / on_nic <= speeds.front()) break;
+  }
+  return best;
 }
 
 NcclChannels tree_of(const NcclMachine& machine, NcclChannels channels) {

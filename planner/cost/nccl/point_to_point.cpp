@@ -45,7 +45,8 @@ NcclEstimate nccl_send(const NcclMachine& machine, const GroupPlacement& group, 
 NcclEstimate nccl_all_to_all(const NcclMachine& machine, const GroupPlacement& group, std::int64_t bytes) {
   const double part = static_cast<double>(bytes) / group.ranks;
   const NcclProtocol protocol = protocol_of(machine, group, bytes / group.ranks);
-  const double inside = part * (group.ranks_per_node - 1) / inside_bytes_per_second(machine);
+  const int inside_peers = group.ranks_per_node - 1;
+  const double inside = inside_peers > 0 ? part * inside_peers / inside_bytes_per_second(machine) : 0;
   const double outside = group.nodes > 1 ? part * (group.ranks - group.ranks_per_node) / nic_share(machine) : 0;
   const double copy = machine.copy_bytes_per_second > 0 ? part / machine.copy_bytes_per_second : 0;
   const int batches = (group.ranks + kPeersPerBatch - 1) / kPeersPerBatch;

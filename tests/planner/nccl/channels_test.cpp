@@ -56,6 +56,21 @@ TEST_CASE("a group of which g of 8 ranks share a node gets g / 8 of the NICs") {
   CHECK(between_bytes_per_second(h100, {.ranks = 16, .nodes = 4, .ranks_per_node = 4}) == doctest::Approx(192e9));
 }
 
+TEST_CASE("NICs faster than a channel have several, and faster NICs never carry less") {
+  check_channels(nccl_graphs(machine(NcclGeneration::kAmpere, 1200, 400, 4), kFourNodes).ring, 8, 48, 48);
+  for (const NcclGeneration generation :
+       {NcclGeneration::kAmpere, NcclGeneration::kHopper, NcclGeneration::kBlackwell}) {
+    double before = 0;
+    for (double nics = 10; nics < 2000; nics *= 1.1) {
+      const NcclChannels ring = nccl_graphs(machine(generation, 450, nics), kFourNodes).ring;
+      const double bus = ring.count * ring.between_bytes_per_second;
+      CAPTURE(nics);
+      CHECK(bus >= before);
+      before = bus;
+    }
+  }
+}
+
 TEST_CASE("channels that are given are taken") {
   NcclMachine given = machine(NcclGeneration::kHopper, 450, 400);
   given.spec.ring = given.spec.nvls =

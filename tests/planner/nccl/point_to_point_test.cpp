@@ -39,6 +39,13 @@ TEST_CASE("an all-to-all over 6 nodes of 8 shows 56 GB/s of bus bandwidth for NI
   CHECK(estimate.latency.count() == doctest::Approx((8.4 + 6 * 14) * 1e-6));  // 48 peers, 8 at a time
 }
 
+TEST_CASE("nodes of one device exchange everything by their NICs") {
+  const NcclMachine machine{
+      .spec = {.generation = NcclGeneration::kHopper}, .devices_per_node = 1, .nic_bytes_per_second = 50e9};
+  const NcclEstimate estimate = nccl_all_to_all(machine, {.ranks = 4, .nodes = 4, .ranks_per_node = 1}, kBytes);
+  CHECK(estimate.transfer.count() == doctest::Approx(3.0 / 4 / 48));
+}
+
 TEST_CASE("inside a node an all-to-all copies the rank's own part beside what it sends") {
   NcclMachine machine = h100_node();
   machine.copy_bytes_per_second = 1e12;

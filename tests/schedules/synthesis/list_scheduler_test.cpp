@@ -15,12 +15,21 @@ std::vector<std::vector<Action>> rows(std::string_view text) {
   return parse_schedule(text).ranks;
 }
 
-/// Backwards first, then the later stage; so many activations on each stage.
-ListRules backwards_first(const std::vector<int>& stage_limit) {
-  const std::size_t stages = stage_limit.size();
+/// Backwards first, then the later stage; so many forwards ahead of backwards on each stage.
+ListRules backwards_first(const std::vector<int>& max_in_flight) {
+  const std::size_t stages = max_in_flight.size();
   return {.forward_urgency = std::vector<int>(stages, 1),
           .backward_urgency = std::vector<int>(stages, 0),
-          .stage_limit = stage_limit};
+          .max_in_flight = max_in_flight};
+}
+
+/// The same with I and W, on two ranks that may hold as much as they like.
+ListRules split_backwards_first(const std::vector<int>& max_in_flight) {
+  ListRules rules = backwards_first(max_in_flight);
+  rules.whole_backwards = false;
+  rules.patience = {1, 1};
+  rules.max_bytes = {100, 100};
+  return rules;
 }
 
 }  // namespace
@@ -31,7 +40,7 @@ TEST_CASE("backwards first, with p-r activations on rank r, is 1F1B") {
       std::vector<int> limits;
       for (int r = 0; r < p; ++r) limits.push_back(p - r);
       const Schedule frame{.name = "1f1b", .microbatches = m, .stages = loop_placement(p, p)};
-      CHECK(list_schedule(frame, p, {.forward = 1, .input_grad = 2}, backwards_first(limits)) ==
+      CHECK(list_schedule(frame, p, equal_costs({.forward = 1, .input_grad = 2}, p), backwards_first(limits)) ==
             make_schedule("1f1b", {.ranks = p, .microbatches = m}));
     }
   }
@@ -39,24 +48,36 @@ TEST_CASE("backwards first, with p-r activations on rank r, is 1F1B") {
 
 TEST_CASE("weight gradients fill the gaps, and run before a forward that waits for their memory") {
   const Schedule frame{.microbatches = 2, .stages = loop_placement(2, 2)};
-  // Rank 0 waits at time 2 for 1I0, which ends at 3; rank 1 has nothing to wait for with one activation at a time.
-  CHECK(list_schedule(frame, 2, {.weight_grad = 1}, backwards_first({2, 1})).ranks ==
+  ListRules rules = split_backwards_first({2, 2});
+  rules.max_bytes = {2, 1};
+  // Rank 0 has a gap from 2 on, waits for 1I0, and has no W yet; rank 1 holds one activation at a time.
+  CHECK(list_schedule(frame, 2, equal_costs({.weight_grad = 1}, 2), rules).ranks ==
         rows("0F0 0F1 0I0 0W0 0I1 0W1\n1F0 1I0 1W0 1F1 1I1 1W1"));
+  // Half of an activation goes with I: 1F1 still has to wait for the other half, unless there is room for both.
+  rules.activation_bytes = 2;
+  rules.released_at_input_grad_bytes = 1;
+  rules.max_bytes = {4, 2};
+  CHECK(list_schedule(frame, 2, equal_costs({.weight_grad = 1}, 2), rules).ranks[1] ==
+        rows("0F0\n1F0 1I0 1W0 1F1 1I1 1W1")[1]);
+  rules.max_bytes = {4, 3};
+  CHECK(list_schedule(frame, 2, equal_costs({.weight_grad = 1}, 2), rules).ranks[1] ==
+        rows("0F0\n1F0 1I0 1F1 1I1 1W0 1W1")[1]);
 }
 
-TEST_CASE("a weight gradient that a gap is too short for waits, if the rules say so") {
+TEST_CASE("a weight gradient that a gap is too short for waits, unless the rank has patience") {
   const Schedule frame{.microbatches = 2, .stages = loop_placement(2, 2)};
-  ListRules rules = backwards_first({2, 2});
-  const ListCosts costs{.forward = 2, .input_grad = 3, .weight_grad = 3};
+  ListRules rules = split_backwards_first({2, 2});
+  const OrderCosts costs = equal_costs({.forward = 2, .input_grad = 3, .weight_grad = 3}, 2);
   // Rank 0 ends 0I0 at 10; 1I1 runs from 9 to 12 and leaves a gap of 2, shorter than W.
   CHECK(list_schedule(frame, 2, costs, rules).ranks[0] == rows("0F0 0F1 0I0 0W0 0I1 0W1")[0]);
-  rules.least_gap_ratio = 1;
+  rules.patience = {0, 0};
   CHECK(list_schedule(frame, 2, costs, rules).ranks[0] == rows("0F0 0F1 0I0 0I1 0W0 0W1")[0]);
 }
 
 TEST_CASE("the micro-batches fall into the lanes in order, and each lane starts at its own first stage") {
   const Schedule frame{.microbatches = 3, .stages = bidirectional_placement(2)};
-  const Schedule schedule = list_schedule(frame, 2, {.forward = 1, .input_grad = 2}, backwards_first({1, 1, 1, 1}));
+  const Schedule schedule =
+      list_schedule(frame, 2, equal_costs({.forward = 1, .input_grad = 2}, 4), backwards_first({1, 1, 1, 1}));
   CHECK(validate(schedule).empty());
   CHECK(schedule.ranks[0].front() == parse_action("0F0"));
   CHECK(schedule.ranks[1].front() == parse_action("2F1"));  // one micro-batch of three goes down, two come up
@@ -64,9 +85,9 @@ TEST_CASE("the micro-batches fall into the lanes in order, and each lane starts 
 
 TEST_CASE("limits that cannot work are refused") {
   const Schedule frame{.name = "stuck", .microbatches = 4, .stages = snake_placement(2, 4)};
-  ListRules rules = backwards_first({4, 4, 4, 4});
+  ListRules rules = split_backwards_first({4, 4, 4, 4});
   rules.forward_urgency = {0, 0, 1, 1};  // the first chunk first, until nothing is left for the second
-  rules.rank_limit = 2;
-  CHECK_THROWS_WITH_AS(list_schedule(frame, 2, {}, rules), "the rules of stuck deadlock at stage 0: raise its limits",
-                       ScheduleError);
+  rules.max_bytes = {2, 2};
+  CHECK_THROWS_WITH_AS(list_schedule(frame, 2, equal_costs({.weight_grad = 1}, 4), rules),
+                       "the rules of stuck deadlock at stage 0: raise its limits", ScheduleError);
 }

@@ -20,16 +20,6 @@ TEST_CASE("each action knows what it needs, how long it takes and who waits for 
   CHECK(row_text(in_order(schedule, graph, {{0, 1, 2}, {4, 3}}).ranks[1]) == "1B0 1F0");
 }
 
-TEST_CASE("a cost table's whole backwards count as input gradients alone") {
-  const CostTable table = chunk_cost_table(2, {.forward = {Seconds{1}, Seconds{2}}, .backward = {Seconds{3}}});
-  const OrderCosts whole = order_costs(table, true);
-  constexpr std::int64_t kSecond = 1'000'000'000'000;
-  CHECK(whole.forward == std::vector<std::int64_t>{kSecond, 2 * kSecond});
-  CHECK(whole.input_grad == std::vector<std::int64_t>{3 * kSecond, 3 * kSecond});
-  CHECK(whole.weight_grad == std::vector<std::int64_t>{0, 0});
-  CHECK(order_costs(table).weight_grad == std::vector<std::int64_t>{kSecond, kSecond});
-}
-
 TEST_CASE("slices, pairs and other operations cannot be searched") {
   for (const char* text : {"0F0 0R0 0B0", "0F0 0F0/1 0B0/1 0B0", "0F0 0F1&0B0 0B1"}) {
     CHECK_THROWS_AS(OrderGraph(parse_schedule(text), equal_costs({}, 1)), ScheduleError);

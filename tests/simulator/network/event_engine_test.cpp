@@ -63,6 +63,44 @@ TEST_SUITE("event_engine") {
     }
   }
 
+  TEST_CASE("so they are with gradient buckets that are reduced inside the last backward") {
+    for (const std::string_view name : {"1f1b", "zb-h1", "interleaved", "dualpipev", "seq1f1b"}) {
+      const Schedule order = make_schedule(name, {.ranks = 4,
+                                                  .microbatches = 8,
+                                                  .chunks = name == "interleaved" ? 2 : 1,
+                                                  .slices = name == "seq1f1b" ? 2 : 1});
+      const Schedule schedule = lower(order, {.data = {.enabled = true, .zero = 1, .buckets = {3}}});
+      for (std::uint64_t seed = 0; seed < 10; ++seed) {
+        CostTable costs = random_costs(schedule, seed, 3);
+        price_collectives(costs, 1000 + static_cast<std::int64_t>(seed),
+                          Seconds{static_cast<double>(70 + 31 * seed) * 1e-12});
+        for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous})
+          require_equal_times(schedule, costs, private_links(schedule, costs), sends);
+      }
+    }
+  }
+
+  TEST_CASE("the moment at which a bucket is complete moves with its host's speed") {
+    // F 1 s, B 4 s, buckets complete after 1 s and 3 s of B; each reduction takes 2.5 s.
+    const Schedule schedule = parse_schedule("0F0 0REDUCE_GRAD 0REDUCE_GRAD/1 0B0 0OPTIMIZER_STEP");
+    CostTable costs = whole_costs(1, 1, 4);
+    price_collectives(costs, 1, Seconds{2.5});
+    costs.stages[0].bucket_offsets = {Seconds{1}, Seconds{3}};
+    const auto starts = [&](const NetworkSpec& network) {
+      return event_times(schedule, event_program(schedule, costs, network, Sends::kBuffered), network, Sends::kBuffered)
+          .start;
+    };
+    using Starts = std::vector<SimTime>;
+    // At full speed the second reduction waits for the first, and the optimizer for both.
+    CHECK(starts({}) == Starts{SimTime{0}, 2 * kSecond, 9 * kSecond / 2, kSecond, 7 * kSecond});
+    // At half speed B lasts from 2 s to 10 s.
+    CHECK(starts({.speeds = {0.5}}) == Starts{SimTime{0}, 4 * kSecond, 8 * kSecond, 2 * kSecond, 21 * kSecond / 2});
+    // Half as fast beside a collective: of B, 1 s is done at 2 s, 2.25 s at 4.5 s, 3 s at 5.25 s, all at 7.25 s; the
+    // second reduction ends at 7.75 s.
+    CHECK(starts({.collective_slowdown = 1}) ==
+          Starts{SimTime{0}, 2 * kSecond, 21 * kSecond / 4, kSecond, 31 * kSecond / 4});
+  }
+
   TEST_CASE("16 MB of activations beside a gradient flow of 1 GB on one NIC of 50 GB/s take 0.64 ms, not 20") {
     const Schedule schedule =
         parse_schedule("0F0 0B0 0REDUCE_GRAD 0SEND_F0 0OPTIMIZER_STEP\n1RECV_F0 1F0 1B0 1OPTIMIZER_STEP\n", "");

@@ -1,0 +1,25 @@
+#pragma once
+// A table of measured matrix products:
+//
+//   m,n,k,layout,tflops
+//   4096,10240,8192,TN,1451.6
+//
+// Columns by name in any order: m, n, k and one of tflops, us; layout TN (y = x W^T, also where there is none), NN (its
+// input gradient), NT (its weight gradient). Other columns are left alone; lines that begin with # and empty ones too.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "traces/measurement.h"
+
+namespace plumb {
+
+/// True if the first line that is no comment names m, n and k.
+bool is_gemm_table(std::string_view text);
+
+/// Samples of the kernel "gemm", one a row. Throws SpecError "FILE:LINE: ..." if a column is missing, a row has not the
+/// head's cells, a size is no number above 0, the layout is unknown, or the time is not above 0.
+std::vector<KernelSample> parse_gemm_table(std::string_view text, const std::string& file);
+
+}  // namespace plumb

@@ -1,0 +1,170 @@
+#include "planner/calibrate/nccl_tests_log.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "planner/calibrate/text_lines.h"
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kMicro = 1e-6;
+
+/// What the program's name before "_perf" stands for; nothing for send/recv.
+const std::map<std::string_view, std::optional<CollectiveKind>>& programs() {
+  static const std::map<std::string_view, std::optional<CollectiveKind>> known = {
+      {"all_reduce", CollectiveKind::kAllReduce},         {"all_gather", CollectiveKind::kAllGather},
+      {"reduce_scatter", CollectiveKind::kReduceScatter}, {"alltoall", CollectiveKind::kAllToAll},
+      {"broadcast", CollectiveKind::kBroadcast},          {"sendrecv", std::nullopt}};
+  return known;
+}
+
+[[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message) {
+  throw SpecError(fmt::format("{}:{}: {}", file, line + 1, message));
+}
+
+/// Without what mpirun and srun put before a rank's line: "[1,0]<stdout>:", "[0] ", "0: ".
+std::string_view without_prefix(std::string_view line) {
+  if (line.starts_with('[')) {
+    const std::size_t end = line.find(']');
+    if (end != std::string_view::npos) line.remove_prefix(end + 1);
+    if (line.starts_with("<stdout>:")) line.remove_prefix(9);
+  }
+  const std::size_t digits = line.find_first_not_of("0123456789");
+  if (digits != 0 && digits != std::string_view::npos && line[digits] == ':') line.remove_prefix(digits + 1);
+  return line;
+}
+
+/// The first known program that the text names.
+std::optional<std::string_view> program_in(std::string_view text) {
+  std::optional<std::string_view> found;
+  std::size_t first = std::string_view::npos;
+  for (const auto& [name, kind] : programs()) {
+    const std::size_t at = text.find(fmt::format("{}_perf", name));
+    if (at < first) first = at, found = name;
+  }
+  return found;
+}
+
+/// A row's size and both times; nothing where the line is none.
+std::optional<TimedSize> row_of(std::string_view line, const std::string& file, std::size_t number) {
+  constexpr std::size_t kLeastColumns = 11;  // size, count, type, and time, algbw, busbw, wrong twice
+  const std::vector<std::string_view> words = words_of(line);
+  if (words.size() < 2) return std::nullopt;
+  const auto bytes = whole_number<std::int64_t>(words[0]);
+  if (!bytes || !whole_number<std::int64_t>(words[1])) return std::nullopt;
+  if (words.size() < kLeastColumns) {
+    fail(file, number,
+         fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(),
+                     kLeastColumns));
+  }
+  const std::size_t first = words.size() - 8;
+  for (const std::size_t wrong : {first + 3, first + 7}) {
+    const auto count = whole_number<double>(words[wrong]);
+    if (count && *count > 0) fail(file, number, fmt::format("{} values are wrong: run the test again", words[wrong]));
+  }
+  const auto out_of_place = whole_number<double>(words[first]);
+  const auto in_place = whole_number<double>(words[first + 4]);
+  if (!out_of_place || !in_place) {
+    fail(file, number,
+         fmt::format("\"{}\" and \"{}\" are no times: copy the log as it was printed", words[first], words[first + 4]));
+  }
+  if (*bytes > 0 && !(*out_of_place > 0 && *in_place > 0)) {
+    fail(file, number, fmt::format("{} bytes take {} and {} us: measure them again", *bytes, *out_of_place, *in_place));
+  }
+  return TimedSize{
+      .bytes = *bytes, .out_of_place = Seconds{*out_of_place * kMicro}, .in_place = Seconds{*in_place * kMicro}};
+}
+
+/// Ranks by host from the lines "#  Rank  0 Group  0 Pid  1 on  host device ...".
+class Hosts {
+ public:
+  void read(std::string_view line) {
+    const std::vector<std::string_view> words = words_of(line);
+    const auto rank = std::ranges::find(words, "Rank");
+    const auto on = std::ranges::find(words, "on");
+    if (rank == words.end() || on == words.end() || rank + 1 >= on || on + 1 == words.end()) return;
+    const auto number = whole_number<int>(*(rank + 1));
+    if (number && ranks_.insert(*number).second) ++by_host_[std::string(*(on + 1))];
+  }
+
+  GroupPlacement placement(const std::string& file) const {
+    if (ranks_.empty()) fail(file, 0, "no \"# Rank ... on HOST\" line names the ranks: keep the log's header");
+    if (ranks_.size() == 1) fail(file, 0, "the log is of one rank, which exchanges nothing: run it on two or more");
+    const int per_node = by_host_.begin()->second;
+    for (const auto& [host, count] : by_host_) {
+      if (count != per_node)
+        fail(file, 0,
+             fmt::format("{} has {} ranks and {} has {}: run with the same number on each node",
+                         by_host_.begin()->first, per_node, host, count));
+    }
+    return {.ranks = static_cast<int>(ranks_.size()),
+            .nodes = static_cast<int>(by_host_.size()),
+            .ranks_per_node = per_node};
+  }
+
+ private:
+  std::set<int> ranks_;
+  std::map<std::string, int> by_host_;
+};
+
+Seconds median(std::vector<Seconds> times) {
+  std::ranges::sort(times);
+  const std::size_t middle = times.size() / 2;
+  return times.size() % 2 == 1 ? times[middle] : (times[middle - 1] + times[middle]) / 2;
+}
+
+std::vector<TimedSize> by_size(const std::vector<TimedSize>& rows) {
+  std::map<std::int64_t, std::pair<std::vector<Seconds>, std::vector<Seconds>>> times;
+  for (const TimedSize& row : rows) {
+    if (row.bytes == 0) continue;
+    times[row.bytes].first.push_back(row.out_of_place);
+    times[row.bytes].second.push_back(row.in_place);
+  }
+  std::vector<TimedSize> result;
+  for (const auto& [bytes, both] : times)
+    result.push_back({.bytes = bytes, .out_of_place = median(both.first), .in_place = median(both.second)});
+  return result;
+}
+
+}  // namespace
+
+bool is_nccl_tests_log(std::string_view text) {
+  return text.find("algbw") != std::string_view::npos && text.find("busbw") != std::string_view::npos;
+}
+
+NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  std::optional<std::string_view> program = program_in(text);
+  if (!program) program = program_in(file.substr(slash == std::string::npos ? 0 : slash + 1));
+  if (!program) {
+    fail(file, 0,
+         "neither the log nor its name says which test it is: name the file after it, as in all_reduce_perf.log");
+  }
+  NcclTestsLog log{.file = file, .kind = programs().at(*program)};
+  Hosts hosts;
+  std::vector<TimedSize> rows;
+  bool whole = false;
+  const std::vector<std::string_view> lines = lines_of(text);
+  for (std::size_t number = 0; number < lines.size(); ++number) {
+    const std::string_view line = without_prefix(lines[number]);
+    if (line.find("NCCL INFO") != std::string_view::npos) continue;
+    if (line.find("Avg bus bandwidth") != std::string_view::npos) whole = true;
+    hosts.read(line);
+    if (const auto row = row_of(line, file, number)) rows.push_back(*row);
+  }
+  if (!whole) {
+    fail(file, lines.empty() ? 0 : lines.size() - 1,
+         "the log ends without its summary (\"# Avg bus bandwidth\"): it was cut, copy it whole");
+  }
+  log.group = hosts.placement(file);
+  log.sizes = by_size(rows);
+  if (log.sizes.empty()) fail(file, lines.size() - 1, "the log has no row with bytes: measure some sizes");
+  return log;
+}
+
+}  // namespace plumb

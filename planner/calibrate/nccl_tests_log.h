@@ -1,0 +1,45 @@
+#pragma once
+// A log of nccl-tests as it is printed: all_reduce_perf, all_gather_perf, reduce_scatter_perf, alltoall_perf,
+// broadcast_perf, sendrecv_perf.
+//
+//   const NcclTestsLog log = parse_nccl_tests_log(text, "all_reduce.log");
+//
+// The collective is the one that the log names (its own header, or the command line above it), else the one in the
+// file's name. Ranks and nodes are those that "# Using devices" lists. Launchers' prefixes ("[1,0]<stdout>: ") and
+// NCCL's own lines are left out. A size printed more than once has the median of its times. Source of the columns:
+// NVIDIA/nccl-tests src/common.cu; sizes are the whole buffer of a rank (of the gathered result).
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/cost/group_placement.h"
+#include "schedules/cost_table.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+struct TimedSize {
+  std::int64_t bytes = 0;
+  Seconds out_of_place{0};
+  Seconds in_place{0};
+};
+
+struct NcclTestsLog {
+  std::string file;
+  std::optional<CollectiveKind> kind;  ///< nothing: send/recv
+  GroupPlacement group;
+  std::vector<TimedSize> sizes;  ///< ascending, sizes of 0 bytes left out
+};
+
+/// True if the text looks like such a log.
+bool is_nccl_tests_log(std::string_view text);
+
+/// Throws SpecError "FILE:LINE: ..." if a row has too few columns or the summary at the end is missing (the log was
+/// cut), if a row counts wrong values or has a time that is not above 0, if no ranks are listed, if nodes differ in
+/// their ranks, or if the collective cannot be told.
+NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file);
+
+}  // namespace plumb

@@ -1,0 +1,75 @@
+#include "planner/cost/data_parallel_price.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kBytesPerMib = 1 << 20;
+
+/// Of one gradient.
+std::int64_t gradient_bytes(const TrainingSpec& training) {
+  const bool own_width = training.stack && training.stack->gradient_bytes > 0;
+  return own_width ? training.stack->gradient_bytes : bytes_per_element(training.gradient_precision);
+}
+
+SegmentsByPart::value_type collective(CollectiveKind kind, Seconds seconds, std::int64_t bytes) {
+  return {Segment{.kind = Segment::Kind::kCollective,
+                  .seconds = seconds,
+                  .group = Group::kData,
+                  .collective = kind,
+                  .bytes = bytes}};
+}
+
+Seconds replicated_time(const Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
+  return collective_time(pricing.collectives(), stage.group, kind, stage.parameters * bytes) +
+         collective_time(pricing.collectives(), stage.expert_group, kind, stage.expert_parameters * bytes);
+}
+
+/// What is left of a collective that goes layer by layer beside a pass.
+Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass) {
+  const double first = static_cast<double>(stage.largest_layer) /
+                       static_cast<double>(std::max<std::int64_t>(1, stage.parameters + stage.expert_parameters));
+  return std::max(first * whole_time, whole_time - pass);
+}
+
+}  // namespace
+
+DataParallelPrice data_parallel_price(const Pricing& pricing, const Layout& layout, const Replicated& stage,
+                                      Seconds forward, Seconds backward, const std::vector<GradientBucket>& buckets) {
+  DataParallelPrice price;
+  if (stage.group.ranks == 1) return price;
+  const TrainingSpec& training = pricing.training();
+  const std::optional<StackSpec>& stack = training.stack;
+  const std::int64_t gradient = gradient_bytes(training);
+  const std::int64_t weight = bytes_per_element(training.precision);
+  const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
+  Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
+  Seconds gather = replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
+  if (stack && layout.zero == 3) {
+    reduce = layer_by_layer(reduce, stage, backward);
+    gather = layer_by_layer(gather, stage, forward);
+  } else if (stack) {
+    reduce = std::max(Seconds{0}, reduce - stack->data_hidden * backward);
+    gather = std::max(Seconds{0}, gather - stack->gather_hidden * forward);
+  }
+  for (const GradientBucket& bucket : buckets) {
+    Replicated held = stage;
+    held.parameters = bucket.parameters;
+    held.expert_parameters = bucket.expert_parameters;
+    price.reduce_grad.push_back(collective(reduction, replicated_time(pricing, held, reduction, gradient),
+                                           (bucket.parameters + bucket.expert_parameters) * gradient));
+    price.bucket_offsets.push_back(bucket.offset);
+  }
+  const std::int64_t parameters = stage.parameters + stage.expert_parameters;
+  if (buckets.empty()) price.reduce_grad = {collective(reduction, reduce, parameters * gradient)};
+  if (layout.zero > 0) price.unshard = {collective(CollectiveKind::kAllGather, gather, parameters * weight)};
+  return price;
+}
+
+std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout) {
+  return layout.bucket_mib * kBytesPerMib / gradient_bytes(training);
+}
+
+}  // namespace plumb

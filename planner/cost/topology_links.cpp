@@ -1,0 +1,54 @@
+#include "planner/cost/topology_links.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+LinkCost path_cost(const Topology& topology, int from_device, int to_device) {
+  const std::vector<int> path = shortest_path(topology, from_device, to_device);
+  LinkCost cost{.latency = path_latency(topology, path)};
+  for (const int link : path)
+    cost.bytes_per_second = std::min(cost.bytes_per_second, topology.links[link].bytes_per_second);
+  return cost;
+}
+
+LinkCost link_of_replicas(const Topology& topology, int replicas, int from_rank, int to_rank) {
+  LinkCost link{.latency = Seconds{0}, .bytes_per_second = 0};
+  for (int replica = 0; replica < replicas; ++replica) {
+    const LinkCost cost = path_cost(topology, from_rank * replicas + replica, to_rank * replicas + replica);
+    link.latency = std::max(link.latency, cost.latency);
+    link.bytes_per_second = std::max(link.bytes_per_second, cost.bytes_per_second);
+  }
+  return link;
+}
+
+}  // namespace
+
+CostTable with_topology_links(CostTable costs, const Topology& topology, const ProcessGrid& grid,
+                              const Schedule& schedule) {
+  const int ranks = world_size(grid);
+  if (ranks > static_cast<int>(topology.devices.size())) {
+    throw SpecError(
+        fmt::format("the layout has {} ranks, but the topology {} devices: rank {} hangs nowhere; name more "
+                    "devices",
+                    ranks, topology.devices.size(), topology.devices.size()));
+  }
+  const StageNeighbors neighbors = stage_neighbors(schedule);
+  for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
+    const int next = neighbors.successor[stage];
+    if (next < 0) continue;
+    const int from = schedule.stages[stage].rank;
+    const int to = schedule.stages[next].rank;
+    if (from == to) continue;
+    costs.links[{from, to}] = link_of_replicas(topology, ranks / grid.pipeline, from, to);
+    costs.links[{to, from}] = link_of_replicas(topology, ranks / grid.pipeline, to, from);
+  }
+  return costs;
+}
+
+}  // namespace plumb

@@ -1,0 +1,20 @@
+#pragma once
+// What messages cost on a network of the user's own (spec/topology_spec.h).
+//
+//   costs = with_topology_links(costs, topology, grid, lowered);
+
+#include "schedules/cost_table.h"
+#include "schedules/process_grid.h"
+#include "schedules/schedule.h"
+#include "simulator/network/topology.h"
+
+namespace plumb {
+
+/// The table with the links between pipeline ranks that exchange messages as the topology has them. World rank w hangs
+/// where device w does, so replicas may go different ways: a link has the rate of the fastest of them (the slower ones
+/// are held back by their own links, simulator/network/place.h) and the latency of the longest. Throws SpecError if the
+/// grid has more ranks than the topology devices, or no links lead from a rank to one that it sends to.
+CostTable with_topology_links(CostTable costs, const Topology& topology, const ProcessGrid& grid,
+                              const Schedule& schedule);
+
+}  // namespace plumb

@@ -1,0 +1,100 @@
+#include "planner/calibrate/nccl_tests_log.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/calibrate/log_text.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+namespace {
+
+/// The text with `from` replaced by `to` once.
+std::string with(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+}  // namespace
+
+TEST_CASE("sizes, times and the group are read from an nccl-tests log") {
+  const NcclTestsLog log =
+      parse_nccl_tests_log(nccl_tests_text("all_reduce", 16, 2, {{1024, 20.5}, {2048, 21}}), "a.log");
+  CHECK(log.kind == CollectiveKind::kAllReduce);
+  CHECK(log.group == GroupPlacement{.ranks = 16, .nodes = 2, .ranks_per_node = 8});
+  REQUIRE(log.sizes.size() == 2);
+  CHECK(log.sizes[0].bytes == 1024);
+  CHECK(log.sizes[0].out_of_place.count() == doctest::Approx(20.5e-6));
+  CHECK(log.sizes[1].in_place.count() == doctest::Approx(21e-6));
+}
+
+TEST_CASE("each program's log is its collective") {
+  const auto kind = [](const char* program) {
+    return parse_nccl_tests_log(nccl_tests_text(program, 8, 1, {{64, 9}}), "x.log").kind;
+  };
+  CHECK(kind("all_gather") == CollectiveKind::kAllGather);
+  CHECK(kind("reduce_scatter") == CollectiveKind::kReduceScatter);
+  CHECK(kind("alltoall") == CollectiveKind::kAllToAll);
+  CHECK(kind("broadcast") == CollectiveKind::kBroadcast);
+  CHECK_FALSE(kind("sendrecv"));
+  const std::string unnamed = with(nccl_tests_text("alltoall", 8, 1, {{64, 9}}), "alltoall_perf", "?");
+  CHECK(parse_nccl_tests_log(unnamed, "runs/reduce_scatter_perf.log").kind == CollectiveKind::kReduceScatter);
+}
+
+TEST_CASE("launchers' prefixes, NCCL's own lines, missing checks and Windows line ends do not matter") {
+  const std::string plain = nccl_tests_text("all_reduce", 2, 1, {{1024, 20}});
+  std::string noisy = "node-0:1:2 [0] NCCL INFO 1024 Bytes -> Algo 1 proto 2 time 8.0\n";
+  for (std::size_t at = 0; at < plain.size();) {
+    const std::size_t end = plain.find('\n', at);
+    noisy += "[1,0]<stdout>:" + plain.substr(at, end - at) + "\r\n";
+    at = end + 1;
+  }
+  const NcclTestsLog log = parse_nccl_tests_log(with(noisy, "1.75      0", "1.75    N/A"), "a.log");
+  CHECK(log.sizes.size() == 1);
+  CHECK(log.group.ranks == 2);
+}
+
+TEST_CASE("a size that is printed more than once has the median of its times, and 0 bytes have none") {
+  const NcclTestsLog log = parse_nccl_tests_log(
+      nccl_tests_text("all_gather", 2, 1, {{0, 5}, {64, 30}, {64, 10}, {64, 11}, {32, 8}}), "a.log");
+  REQUIRE(log.sizes.size() == 2);
+  CHECK(log.sizes[0].bytes == 32);
+  CHECK(log.sizes[1].out_of_place.count() == doctest::Approx(11e-6));
+}
+
+TEST_CASE("a log that was cut names the line") {
+  const std::string whole = nccl_tests_text("all_reduce", 2, 1, {{1024, 20}, {2048, 21}});
+  const std::size_t last = whole.find("2048");
+  check_refused<SpecError>([&] { parse_nccl_tests_log(whole.substr(0, last + 40), "a.log"); }, "a.log:9", "cut");
+  check_refused<SpecError>([&] { parse_nccl_tests_log(whole.substr(0, whole.find("# Out of")), "a.log"); }, "a.log:9",
+                           "Avg bus bandwidth");
+  check_refused<SpecError>([&] { parse_nccl_tests_log("", "all_reduce_perf.log"); }, "all_reduce_perf.log:1", "cut");
+}
+
+TEST_CASE("a log that cannot be used is refused with line and remedy") {
+  const std::string good = nccl_tests_text("all_reduce", 4, 2, {{1024, 20}});
+  const auto refused = [&](const std::string& from, const std::string& to, const char* place, const char* part) {
+    CAPTURE(from);
+    check_refused<SpecError>([&] { parse_nccl_tests_log(with(good, from, to), "a.log"); }, place, part);
+  };
+  refused("1.75      0", "1.75      3", "a.log:10", "wrong");
+  refused("     20 ", "      0 ", "a.log:10", "measure them again");
+  refused("     20 ", "     xx ", "a.log:10", "no times");
+  refused("all_reduce_perf", "my_perf", "a.log:1", "which test");
+  refused("node-1", "node-0", "a.log:1", "same number on each node");
+  check_refused<SpecError>(
+      [] {
+        parse_nccl_tests_log(nccl_tests_text("all_reduce", 1, 1, {{1024, 20}}), "a.log");
+      },
+      "a.log:1", "one rank");
+  check_refused<SpecError>(
+      [] {
+        parse_nccl_tests_log(nccl_tests_text("all_reduce", 0, 1, {{1024, 20}}), "a.log");
+      },
+      "a.log:1", "header");
+  check_refused<SpecError>([] { parse_nccl_tests_log(nccl_tests_text("all_reduce", 2, 1, {}), "a.log"); }, "a.log",
+                           "no row");
+}
+
+}  // namespace plumb

@@ -1,0 +1,85 @@
+#include "planner/cost/framework/kernel_time.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/planner/fixtures.h"
+
+namespace plumb {
+namespace {
+
+const TrainingSpec kTraining{.global_batch = 1, .sequence = 1};
+
+double time_of(const ClusterSpec& cluster, const DeviceKernel& kernel, const StackSpec& stack = {.name = "any"},
+               Precision precision = Precision::kBf16) {
+  TrainingSpec training = kTraining;
+  training.precision = precision;
+  return device_kernel_time(kernel_prices(cluster, training, 1), stack, kernel).count();
+}
+
+DeviceKernel product(double m, double n, double k) {
+  return {.name = "product", .kind = DeviceKernel::Kind::kGemm, .shape = {m, n, k}};
+}
+
+}  // namespace
+
+TEST_CASE("a memory-bound kernel lasts its fixed part and its bytes, as many more as the stack moves") {
+  ClusterSpec cluster = round_cluster(1);  // 1 TB/s
+  cluster.device.kernel_fixed = Seconds{2e-6};
+  const DeviceKernel kernel{.name = "norm", .bytes = 1e6};
+  CHECK(time_of(cluster, kernel) == doctest::Approx(2e-6 + 1e-6));
+  CHECK(time_of(cluster, kernel, {.name = "eager", .memory_traffic = 1.5}) == doctest::Approx(2e-6 + 1.5e-6));
+}
+
+TEST_CASE("fused attention runs at its own rate on that device, which grows with the sequence") {
+  ClusterSpec cluster = round_cluster(1);  // 100 TFLOP/s
+  cluster.device.attention["flash2"] = {.forward = 0.5, .backward = 0.4, .half_sequence = 1000};
+  DeviceKernel kernel{
+      .name = "attention", .kind = DeviceKernel::Kind::kAttentionForward, .flops = 1e12, .sequence = 1000};
+  const StackSpec stack{.name = "fused", .attention = AttentionKernel::kFlash2};
+  CHECK(time_of(cluster, kernel, stack) == doctest::Approx(1e12 / (100e12 * 0.25)));
+  kernel.sequence = 3000;
+  CHECK(time_of(cluster, kernel, stack) == doctest::Approx(1e12 / (100e12 * 0.375)));
+  kernel.kind = DeviceKernel::Kind::kAttentionBackward;
+  CHECK(time_of(cluster, kernel, stack) == doctest::Approx(1e12 / (100e12 * 0.3)));
+  cluster.device.attention_efficiency = 0.8;  // a kernel that the device does not name
+  CHECK(time_of(cluster, kernel, {.name = "other", .attention = AttentionKernel::kCudnn}) ==
+        doctest::Approx(1e12 / 80e12));
+}
+
+TEST_CASE("fp8 speeds up the products of weights, not those of activations") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.peak_flops_per_second[Precision::kFp8] = 200e12;
+  DeviceKernel kernel = product(4096, 4096, 4096);
+  const double narrow = time_of(cluster, kernel, {.name = "any"}, Precision::kFp8);
+  CHECK(time_of(cluster, kernel) == doctest::Approx(2 * narrow));
+  kernel.batched = true;
+  CHECK(time_of(cluster, kernel, {.name = "any"}, Precision::kFp8) == doctest::Approx(time_of(cluster, kernel)));
+}
+
+TEST_CASE("products with misaligned rows take the device's factors longer") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.misaligned_rows = 2;
+  cluster.device.misaligned_by_4 = 9;
+  cluster.device.misaligned_by_2 = 13;
+  DeviceKernel kernel = product(4096, 4096, 4096);
+  const double aligned = time_of(cluster, kernel);
+  kernel.alignment = 50257;
+  CHECK(time_of(cluster, kernel) == doctest::Approx(2 * aligned));
+  kernel.alignment = 50304;
+  CHECK(time_of(cluster, kernel) == doctest::Approx(aligned));
+  kernel.batched = true;
+  for (const auto& [head, factor] : {std::pair(128, 1.0), std::pair(108, 9.0), std::pair(150, 13.0)}) {
+    kernel.alignment = head;
+    CHECK(time_of(cluster, kernel) == doctest::Approx(factor * aligned));
+  }
+}
+
+TEST_CASE("a measured shape overrides the model of a product") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.samples.push_back({.kernel = "gemm", .shape = {512, 512, 512, 1, 0}, .median = Seconds{1e-3}});
+  DeviceKernel kernel = product(512, 512, 512);
+  kernel.bytes = 3 * 512 * 512 * 2;
+  CHECK(time_of(cluster, kernel) == doctest::Approx(1e-3));
+}
+
+}  // namespace plumb
