@@ -225,6 +225,17 @@ void add_score(CLI::App& app, Chosen& chosen) {
                    "a figure in the place of the presets', as in cluster.device.gemm_efficiency=0.8 or "
                    "stack.kernel_launch_us=20")
       ->take_all();
+  CLI::Option* fit = verb->add_option("--fit", score->fit,
+                                      "fit a figure between two values on half of the rows, and judge it on the "
+                                      "others, as in cluster.device.gemm_efficiency=0.6,0.9; five at most")
+                         ->take_all();
+  verb->add_option("--holdout", score->holdout, "which rows the fit does not see: other models, other layouts, or half")
+      ->check(CLI::IsMember({"model", "layout", "half"}))
+      ->needs(fit);
+  verb->add_option("--table", score->tables, "measured products of the machines, which bend the model of theirs")
+      ->take_all();
+  verb->add_option("-o,--output", score->output, "write a report in Markdown");
+  verb->add_option("--svg", score->svg, "draw predictions against measurements");
   verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")
       ->check(CLI::NonNegativeNumber);
   add_json(verb, score->json);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/score/kernel_tables.h"
 #include "planner/search/whatif.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
@@ -48,9 +49,18 @@ Override parse_override(const std::string& text) {
   return {one.key, one.values.front()};
 }
 
+void add_tables(ScoreLibrary& library, const std::vector<json>& rows) {
+  for (const SourceMapping& mapping : library.mappings) {
+    for (const ClusterRule& rule : mapping.clusters) {
+      if (!rule.table.empty()) library.samples[rule.table] = kernel_samples_of(rows, rule.table);
+    }
+  }
+}
+
 }  // namespace
 
-ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set) {
+ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set,
+                       const std::vector<std::string>& tables) {
   ScoreInput input{.library = embedded_library()};
   input.library.dims = json::object();
   for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));
@@ -63,6 +73,12 @@ ScoreInput score_input(const std::vector<std::string>& files, const std::vector<
       input.files.push_back(published_rows(document, name));
     }
   }
+  std::vector<json> measured;
+  for (const std::string& path : tables) {
+    PublishedRows table = published_rows(parse_json(read_text_file(path), path), path);
+    measured.insert(measured.end(), table.rows.begin(), table.rows.end());
+  }
+  if (!tables.empty()) add_tables(input.library, measured);
   return input;
 }
 

@@ -56,17 +56,17 @@ std::optional<double> step_seconds(const json& row, const json& measured) {
   return seconds_from_throughput(row, measured);
 }
 
-std::optional<double> peak_bytes(const json& measured) {
-  constexpr std::array<std::pair<std::string_view, double>, 9> kKeys = {{{"peak_mem_allocated_bytes", 1},
-                                                                         {"peak_alloc_gib", kGibibyte},
-                                                                         {"peak_mem_gib", kGibibyte},
-                                                                         {"peak_mem_mib", kMebibyte},
-                                                                         {"peak_mem_max_mb", kMebibyte},
-                                                                         {"peak_mem_mb", kMebibyte},
-                                                                         {"peak_mem_gb", 1e9},
-                                                                         {"peak_mem_gb_reported", 1e9},
-                                                                         {"peak_mem_bytes", 1}}};
-  for (const auto& [key, unit] : kKeys) {
+std::optional<double> peak_bytes(const json& measured, double gigabyte) {
+  const std::array<std::pair<std::string_view, double>, 9> keys = {{{"peak_mem_allocated_bytes", 1},
+                                                                    {"peak_alloc_gib", kGibibyte},
+                                                                    {"peak_mem_gib", kGibibyte},
+                                                                    {"peak_mem_mib", kMebibyte},
+                                                                    {"peak_mem_max_mb", kMebibyte},
+                                                                    {"peak_mem_mb", kMebibyte},
+                                                                    {"peak_mem_gb", gigabyte},
+                                                                    {"peak_mem_gb_reported", gigabyte},
+                                                                    {"peak_mem_bytes", 1}}};
+  for (const auto& [key, unit] : keys) {
     if (const auto value = number(measured, key)) return *value * unit;
   }
   return std::nullopt;
@@ -96,12 +96,18 @@ MeasuredQuantities measured_quantities(const json& row) {
   MeasuredQuantities result{.step_time = seconds(step_seconds(row, measured), 1),
                             .layer_forward = seconds(number(measured, "fwd_ms"), 1e-3),
                             .layer_backward = seconds(number(measured, "bwd_ms"), 1e-3),
-                            .peak_memory_bytes = peak_bytes(measured),
+                            .peak_memory_bytes = peak_bytes(measured, number(row, "memory_gb_bytes").value_or(1e9)),
                             .memory_by_rank_bytes = bytes_by_rank(measured)};
   if (const auto least = number(measured, "peak_mem_min_mb")) result.least_memory_bytes = *least * kMebibyte;
   if (!result.memory_by_rank_bytes.empty() && !result.peak_memory_bytes) {
     result.peak_memory_bytes = *std::ranges::max_element(result.memory_by_rank_bytes);
   }
+  const auto counted = row.find("flops_count");
+  if (counted != row.end() && *counted == "model") {
+    if (const auto rate = number(measured, "tflops_per_gpu")) result.model_flops_per_device_second = *rate * 1e12;
+  }
+  const auto memory_of = row.find("memory_of");
+  result.memory_of_device = memory_of != row.end() && *memory_of == "device";
   const auto oom = measured.find("oom");
   result.out_of_memory = oom != measured.end() && oom->is_boolean() && oom->get<bool>();
   return result;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -39,15 +40,16 @@ void put_if_missing(json& model, std::string_view key, const json& value) {
 }
 
 /// What the schema calls otherwise than the model's form.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kAliases = {{{"seq", "sequence"},
-                                                                                    {"tied", "tied_embeddings"},
-                                                                                    {"topk", "experts_per_token"},
-                                                                                    {"moe_ffn", "expert_ffn"},
-                                                                                    {"q_lora", "query_rank"},
-                                                                                    {"kv_lora", "kv_rank"},
-                                                                                    {"v_dim", "value_size"},
-                                                                                    {"head_dim", "head_size"},
-                                                                                    {"rotary", "rotary_size"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAliases = {{{"seq", "sequence"},
+                                                                                     {"layers_used", "layers"},
+                                                                                     {"tied", "tied_embeddings"},
+                                                                                     {"topk", "experts_per_token"},
+                                                                                     {"moe_ffn", "expert_ffn"},
+                                                                                     {"q_lora", "query_rank"},
+                                                                                     {"kv_lora", "kv_rank"},
+                                                                                     {"v_dim", "value_size"},
+                                                                                     {"head_dim", "head_size"},
+                                                                                     {"rotary", "rotary_size"}}};
 
 constexpr std::array<std::string_view, 28> kModelKeys = {"layers",
                                                          "hidden",
@@ -106,11 +108,11 @@ const json* preset_named(const std::map<std::string, json>& models, std::string_
 std::optional<std::int64_t> integer_at(const json& row, std::string_view path) {
   const json& value = value_at(row, path);
   if (value.is_number_integer()) return value.get<std::int64_t>();
-  if (value.is_number_float() &&
-      value.get<double>() == static_cast<double>(static_cast<std::int64_t>(value.get<double>()))) {
-    return static_cast<std::int64_t>(value.get<double>());
-  }
-  return std::nullopt;
+  if (!value.is_number_float()) return std::nullopt;
+  constexpr double kLargest = 9e15;  // whole numbers up to here are exact
+  const double number = value.get<double>();
+  if (!(std::abs(number) < kLargest) || number != std::floor(number)) return std::nullopt;
+  return static_cast<std::int64_t>(number);
 }
 
 std::string text_at(const json& row, std::string_view path) {

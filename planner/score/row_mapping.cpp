@@ -68,10 +68,14 @@ ClusterSpec cluster_of(Reader& reader) {
   cluster.erase("devices");
   const auto gpus = reader.integer("gpus");
   if (!gpus) throw Unmapped{"the number of GPUs is not printed"};
-  const ClusterSpec spec =
-      cluster_from_json(overridden(reader.library, std::move(cluster), "cluster"), "cluster " + preset);
+  ClusterSpec spec = cluster_from_json(overridden(reader.library, std::move(cluster), "cluster"), "cluster " + preset);
+  if (rule) {
+    if (const auto table = reader.library.samples.find(rule->table); table != reader.library.samples.end()) {
+      spec.samples = table->second;
+    }
+  }
   try {
-    return resize(spec, static_cast<int>(*gpus));
+    return resize(std::move(spec), static_cast<int>(*gpus));
   } catch (const SpecError& error) {
     throw Unmapped{error.what()};
   }
@@ -111,6 +115,43 @@ TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& l
   return training;
 }
 
+/// Layers that a pipeline would have with as many on its first and last stage as on the others.
+std::optional<std::int64_t> rounded_layers(const Reader& reader) {
+  const auto layers = reader.integer("model.layers");
+  if (!layers || reader.text("first_last_stage").find("one layer fewer") == std::string::npos) return std::nullopt;
+  return *layers + 2;
+}
+
+int chunks_of(const Reader& reader, int pipeline) {
+  const std::string chunks = reader.text("vpp");
+  if (chunks.empty()) return reader.degree("vpp");
+  const auto layers = rounded_layers(reader);
+  if (chunks.starts_with("one layer per chunk") && layers && *layers % pipeline == 0) {
+    return static_cast<int>(*layers / pipeline);
+  }
+  throw Unmapped{fmt::format("the chunks a rank are \"{}\"", chunks)};
+}
+
+std::vector<int> split_of(const Reader& reader, const Layout& layout) {
+  const json& printed = value_at(reader.row, "split");
+  if (printed.is_array()) {
+    std::vector<int> split;
+    for (const json& layers : printed) split.push_back(layers.is_number_integer() ? layers.get<int>() : 0);
+    return split;
+  }
+  const auto layers = rounded_layers(reader);
+  const int parts = layout.pipeline * layout.chunks;
+  if (!layers || parts == 1) return {};
+  if (*layers % parts != 0) {
+    throw Unmapped{fmt::format("{} stages with one layer fewer on the first and the last have no even share of {}",
+                               parts, *layers - 2)};
+  }
+  std::vector<int> split(static_cast<std::size_t>(parts), static_cast<int>(*layers / parts));
+  --split.front();
+  --split.back();
+  return split;
+}
+
 Layout layout_of_row(Reader& reader) {
   Layout layout{.tensor = reader.degree("tp"),
                 .pipeline = reader.degree("pp"),
@@ -140,47 +181,84 @@ Layout layout_of_row(Reader& reader) {
   layout.recompute = kind.value_or(Recompute::kNone);
 
   if (layout.pipeline > 1) {
-    const json& chunks = value_at(reader.row, "vpp");
-    if (chunks.is_string()) throw Unmapped{fmt::format("the chunks a rank are \"{}\"", chunks.get<std::string>())};
-    layout.chunks = reader.degree("vpp");
+    layout.chunks = chunks_of(reader, layout.pipeline);
     const std::string schedule = reader.text("schedule");
     layout.schedule = schedule_in(schedule, layout.chunks);
     if (layout.schedule.empty()) throw Unmapped{fmt::format("the schedule \"{}\" is not known", schedule)};
     if (layout.schedule == "interleaved" && layout.chunks == 1) {
-      throw Unmapped{"interleaved, but the chunks a rank are not printed"};
+      if (value_at(reader.row, "vpp").is_null()) throw Unmapped{"interleaved, but the chunks a rank are not printed"};
+      layout.schedule = "1f1b";  // what interleaving one chunk is
     }
   }
-  const json& split = value_at(reader.row, "split");
-  if (split.is_array()) layout.split = split.get<std::vector<int>>();
+  layout.split = split_of(reader, layout);
   if (const auto group = reader.integer("group")) layout.group = static_cast<int>(*group);
   return layout;
+}
+
+/// Throws Unmapped.
+RowQuestion question_of(Reader& reader) {
+  ModelSpec model;
+  try {
+    model = model_from_json(model_fields(reader.row, reader.library.dims, reader.library.models), "model");
+  } catch (const SpecError& error) {
+    throw Unmapped{error.what()};
+  }
+  const Layout layout = layout_of_row(reader);
+  const ClusterSpec cluster = cluster_of(reader);
+  const TrainingSpec training = training_of(reader, model, layout);
+  if (!cluster.device.peak_flops_per_second.contains(training.precision)) {
+    throw Unmapped{fmt::format("{} has no rate in {}", cluster.device.name, precision_name(training.precision))};
+  }
+  if (const auto conflict = layout_conflict(model, training, cluster.devices, layout)) throw Unmapped{*conflict};
+  return {.model = model, .cluster = cluster, .training = training, .layout = layout};
+}
+
+/// The row once for each combination of what its `search` leaves open.
+std::vector<json> candidates_of(const json& row) {
+  std::vector<json> candidates = {row};
+  const json& search = value_at(row, "search");
+  if (!search.is_object()) return candidates;
+  for (const auto& [field, values] : search.items()) {
+    if (!value_at(row, field).is_null() || !values.is_array()) continue;
+    std::vector<json> more;
+    for (const json& candidate : candidates) {
+      for (const json& value : values) {
+        more.push_back(candidate);
+        set_at(more.back(), field, value);
+      }
+    }
+    candidates = std::move(more);
+  }
+  return candidates;
+}
+
+/// Frameworks refuse chunks of unlike lengths.
+bool chunks_are_alike(const RowQuestion& question) {
+  const std::int64_t parts = std::int64_t{question.layout.pipeline} * question.layout.chunks;
+  return question.layout.chunks == 1 || question.model.layers % parts == 0;
 }
 
 }  // namespace
 
 MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapping* mapping) {
-  Reader reader{.library = library, .row = row, .mapping = mapping};
   MappedRow mapped;
-  try {
-    json model_json = model_fields(row, library.dims, library.models);
-    ModelSpec model;
+  const std::vector<json> candidates = candidates_of(row);
+  for (const json& candidate : candidates) {
+    Reader reader{.library = library, .row = candidate, .mapping = mapping};
     try {
-      model = model_from_json(model_json, "model");
-    } catch (const SpecError& error) {
-      throw Unmapped{error.what()};
+      RowQuestion question = question_of(reader);
+      if (candidates.size() > 1 && !chunks_are_alike(question)) continue;
+      mapped.questions.push_back(std::move(question));
+    } catch (const Unmapped& unmapped) {
+      if (mapped.reason.empty()) mapped.reason = unmapped.reason;
     }
-    const Layout layout = layout_of_row(reader);
-    const ClusterSpec cluster = cluster_of(reader);
-    const TrainingSpec training = training_of(reader, model, layout);
-    if (!cluster.device.peak_flops_per_second.contains(training.precision)) {
-      throw Unmapped{fmt::format("{} has no rate in {}", cluster.device.name, precision_name(training.precision))};
-    }
-    if (const auto conflict = layout_conflict(model, training, cluster.devices, layout)) throw Unmapped{*conflict};
-    mapped.question = RowQuestion{.model = model, .cluster = cluster, .training = training, .layout = layout};
-  } catch (const Unmapped& unmapped) {
-    mapped.reason = unmapped.reason;
+    mapped.assumptions = std::move(reader.assumptions);
   }
-  mapped.assumptions = std::move(reader.assumptions);
+  if (!mapped.questions.empty()) mapped.reason.clear();
+  if (mapped.questions.size() > 1) {
+    mapped.assumptions.push_back(
+        fmt::format("not printed, the fastest predicted is meant: {}", value_at(row, "search").dump()));
+  }
   return mapped;
 }
 

@@ -3,10 +3,11 @@
 //
 //   ScoreLibrary library{.mappings = ..., .clusters = {{"a100", json}}, .stacks = {{"megatron-lm-2021", json}}};
 //   MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
-//   if (mapped.question) predict(...)
+//   if (mapped.questions.size() == 1) predict(...)
 //
 // The fields are those of the published row schema; a mapping (score/source_mapping.h) may add these, which no source
-// prints: stack, gradient_precision, optimizer, split, group and under `model` any key of spec/model_spec.h.
+// prints: stack, gradient_precision, optimizer, split, group, under `model` any key of spec/model_spec.h, and `search`:
+// {"mbs": [1, 2, 4]} for fields that are not printed, where the fastest predicted is meant.
 
 #include <map>
 #include <optional>
@@ -33,8 +34,9 @@ struct ScoreLibrary {
   std::map<std::string, nlohmann::json> models;
   std::map<std::string, nlohmann::json> clusters;
   std::map<std::string, nlohmann::json> stacks;
-  nlohmann::json dims;              ///< sizes by the `dims_key` of rows; null: none were given
-  std::vector<Override> overrides;  ///< of every cluster and stack
+  nlohmann::json dims;                                       ///< sizes by the `dims_key` of rows; null: none were given
+  std::map<std::string, std::vector<KernelSample>> samples;  ///< measured products by ClusterRule::table
+  std::vector<Override> overrides;                           ///< of every cluster and stack
 };
 
 struct RowQuestion {
@@ -45,7 +47,7 @@ struct RowQuestion {
 };
 
 struct MappedRow {
-  std::optional<RowQuestion> question;
+  std::vector<RowQuestion> questions;    ///< one, or those among which `search` chooses; empty: it cannot be asked
   std::string reason;                    ///< why there is no question
   std::vector<std::string> assumptions;  ///< what the row does not print and no mapping fills
 };

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/model_flops.h"
 #include "planner/score/row_fields.h"
 #include "schedules/error.h"
 
@@ -13,78 +14,6 @@ namespace plumb {
 namespace {
 
 using nlohmann::json;
-
-/// What is predicted of one row, as far as it is asked for.
-struct RowPrediction {
-  std::optional<double> step_seconds;
-  std::optional<double> peak_bytes;
-  std::optional<double> least_bytes;
-  std::vector<std::int64_t> bytes_by_pipeline_rank;
-  std::optional<double> layer_forward_seconds;
-  std::optional<double> layer_backward_seconds;
-  std::string failure;
-};
-
-/// A transformer layer of the middle of the model, on a rank of the first stage.
-RowPrediction predict_layer(const RowQuestion& question) {
-  Pricing pricing(question.model, question.cluster, question.training);
-  const auto& groups = pricing.placements(question.layout).inner.front();
-  const auto kind = static_cast<std::size_t>(pricing.kind_of_layer()[pricing.kind_of_layer().size() / 2]);
-  const LayerPrice& price = pricing.layer_prices(question.layout, groups)[kind];
-  PassPrice backward = price.input_grad;
-  backward += price.weight_grad;
-  if (question.layout.recompute == Recompute::kSelective) backward += price.rebuild_selective;
-  if (question.layout.recompute == Recompute::kFull) backward += price.rebuild_full;
-  return {.layer_forward_seconds = total(price.forward).count(), .layer_backward_seconds = total(backward).count()};
-}
-
-RowPrediction predict_step(const RowQuestion& question) {
-  Pricing pricing(question.model, question.cluster, question.training);
-  const Prediction prediction = predict(pricing, question.layout).prediction;
-  const auto [least, most] = std::ranges::minmax(prediction.peak_memory_bytes);
-  return {.step_seconds = prediction.step_time.count(),
-          .peak_bytes = static_cast<double>(most),
-          .least_bytes = static_cast<double>(least),
-          .bytes_by_pipeline_rank = prediction.peak_memory_bytes};
-}
-
-RowPrediction predict_row(const RowQuestion& question, const MeasuredQuantities& measured) {
-  try {
-    return measured.layer_forward || measured.layer_backward ? predict_layer(question) : predict_step(question);
-  } catch (const SpecError& error) {
-    return {.failure = error.what()};
-  } catch (const ScheduleError& error) {
-    return {.failure = error.what()};
-  }
-}
-
-std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction& predicted,
-                                     const MeasuredQuantities& measured) {
-  std::vector<ScoredQuantity> result;
-  const auto compare = [&](Quantity quantity, std::optional<double> prediction, std::optional<double> measurement) {
-    if (prediction && measurement) {
-      result.push_back({.id = id, .quantity = quantity, .predicted = *prediction, .measured = *measurement});
-    }
-  };
-  const auto count = [](std::optional<Seconds> seconds) {
-    return seconds ? std::optional(seconds->count()) : std::nullopt;
-  };
-  compare(Quantity::kStepTime, predicted.step_seconds, count(measured.step_time));
-  compare(Quantity::kLayerForward, predicted.layer_forward_seconds, count(measured.layer_forward));
-  compare(Quantity::kLayerBackward, predicted.layer_backward_seconds, count(measured.layer_backward));
-  const std::size_t ranks = measured.memory_by_rank_bytes.size();
-  const std::size_t stages = predicted.bytes_by_pipeline_rank.size();
-  if (ranks > 0 && stages > 0 && ranks % stages == 0) {
-    for (std::size_t rank = 0; rank < ranks; ++rank) {
-      compare(Quantity::kMemory, static_cast<double>(predicted.bytes_by_pipeline_rank[rank / (ranks / stages)]),
-              measured.memory_by_rank_bytes[rank]);
-    }
-  } else {
-    compare(Quantity::kMemory, predicted.peak_bytes, measured.peak_memory_bytes);
-    compare(Quantity::kMemory, predicted.least_bytes, measured.least_memory_bytes);
-  }
-  return result;
-}
 
 void add_new(std::vector<std::string>& known, const std::vector<std::string>& more) {
   for (const std::string& text : more) {
@@ -105,6 +34,35 @@ struct Competition {
   std::vector<double> predicted;
   std::vector<double> measured;
 };
+
+/// The step's time that the model's FLOPs and a rate in FLOP/s stand for.
+void add_step_time(MeasuredQuantities& measured, const RowQuestion& question) {
+  if (measured.step_time || !measured.model_flops_per_device_second) return;
+  measured.step_time = Seconds{model_flops_per_step(question.model, question.training) /
+                               (*measured.model_flops_per_device_second * question.cluster.devices)};
+}
+
+void judge_fit(FitJudgement& judgement, const ReadyRow& row, bool fits) {
+  if (row.measured.out_of_memory) {
+    ++judgement.out_of_memory_rows;
+    if (fits) judgement.accepted_out_of_memory.push_back(row.id);
+  } else {
+    ++judgement.running_rows;
+    if (!fits) judgement.refused_running.push_back(row.id);
+  }
+}
+
+/// Adds what each quantity is predicted as without the corrections of the mapping.
+void add_uncorrected(const ScoreLibrary& library, const ReadyRow& row, std::vector<ScoredQuantity>& quantities) {
+  if (row.read.corrections.empty()) return;
+  const MappedRow printed = map_row(library, read_by(*row.mapping, row.printed, false).row, row.mapping);
+  if (printed.questions.empty()) return;
+  const std::vector<ScoredQuantity> others =
+      compared(row.id, fastest_prediction(printed.questions, row.measured).prediction, row.measured);
+  for (std::size_t i = 0; i < quantities.size() && i < others.size(); ++i) {
+    quantities[i].predicted_uncorrected = others[i].predicted;
+  }
+}
 
 void judge_order(SourceScore& score, const std::map<std::string, Competition>& competitions) {
   constexpr std::size_t kSmallest = 3;
@@ -175,55 +133,95 @@ std::string row_id(const PublishedRows& published, std::size_t index) {
   return id.empty() ? fmt::format("{}#{}", published.file, index) : id;
 }
 
-SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published) {
-  SourceScore score{.file = published.file, .rows = static_cast<int>(published.rows.size())};
-  std::map<std::string, Competition> competitions;
+ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published) {
+  ReadyRows ready;
   for (std::size_t i = 0; i < published.rows.size(); ++i) {
-    const std::string id = row_id(published, i);
-    const auto skip = [&](const std::string& reason) { score.skipped.push_back({.id = id, .reason = reason}); };
-    const SourceMapping* mapping = mapping_for(library.mappings, published.rows[i]);
-    if (mapping && score.source.empty()) score.source = mapping->name;
-    const ReadRow read = mapping ? read_by(*mapping, published.rows[i]) : ReadRow{.row = published.rows[i]};
-    if (!read.skip.empty()) {
-      skip(read.skip);
+    const json& printed = published.rows[i];
+    const SourceMapping* mapping = mapping_for(library.mappings, printed);
+    ReadyRow row{.id = row_id(published, i),
+                 .mapping = mapping,
+                 .printed = printed,
+                 .read = mapping ? read_by(*mapping, printed) : ReadRow{.row = printed}};
+    row.measured = measured_quantities(row.read.row);
+    const MeasuredQuantities& measured = row.measured;
+    const bool compared = measured.step_time || measured.peak_memory_bytes || measured.layer_forward ||
+                          measured.layer_backward || measured.out_of_memory || measured.model_flops_per_device_second;
+    if (!row.read.skip.empty()) {
+      ready.skipped.push_back({.id = row.id, .reason = row.read.skip});
+    } else if (!compared) {
+      ready.skipped.push_back({.id = row.id, .reason = "neither a step's time nor memory was measured"});
+    } else {
+      ready.rows.push_back(std::move(row));
+    }
+  }
+  return ready;
+}
+
+std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction& predicted,
+                                     const MeasuredQuantities& measured) {
+  std::vector<ScoredQuantity> result;
+  const auto compare = [&](Quantity quantity, std::optional<double> prediction, std::optional<double> measurement) {
+    if (prediction && measurement) {
+      result.push_back({.id = id, .quantity = quantity, .predicted = *prediction, .measured = *measurement});
+    }
+  };
+  const auto count = [](std::optional<Seconds> seconds) {
+    return seconds ? std::optional(seconds->count()) : std::nullopt;
+  };
+  compare(Quantity::kStepTime, predicted.step_seconds, count(measured.step_time));
+  if (!result.empty()) result.front().components = predicted.components;
+  compare(Quantity::kLayerForward, predicted.layer_forward_seconds, count(measured.layer_forward));
+  compare(Quantity::kLayerBackward, predicted.layer_backward_seconds, count(measured.layer_backward));
+  const std::vector<std::int64_t>& by_stage = predicted.bytes_by_pipeline_rank;
+  if (by_stage.empty()) return result;
+  const std::size_t ranks = measured.memory_by_rank_bytes.size();
+  if (ranks > 0 && ranks % by_stage.size() == 0) {
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      compare(Quantity::kMemory, static_cast<double>(by_stage[rank / (ranks / by_stage.size())]),
+              measured.memory_by_rank_bytes[rank]);
+    }
+  } else {
+    compare(Quantity::kMemory, static_cast<double>(std::ranges::max(by_stage)), measured.peak_memory_bytes);
+    compare(Quantity::kMemory, static_cast<double>(std::ranges::min(by_stage)), measured.least_memory_bytes);
+  }
+  return result;
+}
+
+SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published) {
+  ReadyRows ready = ready_rows(library, published);
+  SourceScore score{
+      .file = published.file, .rows = static_cast<int>(published.rows.size()), .skipped = std::move(ready.skipped)};
+  std::map<std::string, Competition> competitions;
+  for (ReadyRow& row : ready.rows) {
+    if (row.mapping && score.source.empty()) {
+      score.source = row.mapping->name;
+      score.published = row.mapping->published;
+    }
+    const MappedRow mapped = map_row(library, row.read.row, row.mapping);
+    if (mapped.questions.empty()) {
+      score.skipped.push_back({.id = row.id, .reason = mapped.reason});
       continue;
     }
-    const MeasuredQuantities measured = measured_quantities(read.row);
-    const bool layer = measured.layer_forward || measured.layer_backward;
-    if (!measured.step_time && !measured.peak_memory_bytes && !layer) {
-      skip("neither a step's time nor memory was measured");
+    add_step_time(row.measured, mapped.questions.front());
+    const ChosenPrediction chosen = fastest_prediction(mapped.questions, row.measured, true);
+    if (!chosen.prediction.failure.empty()) {
+      score.skipped.push_back({.id = row.id, .reason = chosen.prediction.failure});
       continue;
-    }
-    const MappedRow mapped = map_row(library, read.row, mapping);
-    if (!mapped.question) {
-      skip(mapped.reason);
-      continue;
-    }
-    const RowPrediction predicted = predict_row(*mapped.question, measured);
-    if (!predicted.failure.empty()) {
-      skip(predicted.failure);
-      continue;
-    }
-    std::vector<ScoredQuantity> quantities = compared(id, predicted, measured);
-    if (!read.corrections.empty()) {
-      const MappedRow printed = map_row(library, read_by(*mapping, published.rows[i], false).row, mapping);
-      if (printed.question) {
-        const std::vector<ScoredQuantity> others = compared(id, predict_row(*printed.question, measured), measured);
-        for (std::size_t q = 0; q < quantities.size() && q < others.size(); ++q) {
-          quantities[q].predicted_uncorrected = others[q].predicted;
-        }
-      }
-    }
-    add_new(score.corrections, read.corrections);
-    add_new(score.assumptions, mapped.assumptions);
-    if (measured.step_time && predicted.step_seconds) {
-      Competition& competition =
-          competitions[fmt::format("{}|{}|{}", to_json(mapped.question->model).dump(), mapped.question->cluster.devices,
-                                   mapped.question->training.global_batch)];
-      competition.predicted.push_back(*predicted.step_seconds);
-      competition.measured.push_back(measured.step_time->count());
     }
     ++score.scored;
+    add_new(score.corrections, row.read.corrections);
+    add_new(score.assumptions, mapped.assumptions);
+    if (chosen.prediction.step_seconds) judge_fit(score.fits, row, chosen.prediction.fits);
+    if (row.measured.out_of_memory) continue;
+    std::vector<ScoredQuantity> quantities = compared(row.id, chosen.prediction, row.measured);
+    add_uncorrected(library, row, quantities);
+    if (row.measured.step_time && chosen.prediction.step_seconds) {
+      const RowQuestion& question = mapped.questions[chosen.index];
+      Competition& competition = competitions[fmt::format("{}|{}|{}", to_json(question.model).dump(),
+                                                          question.cluster.devices, question.training.global_batch)];
+      competition.predicted.push_back(*chosen.prediction.step_seconds);
+      competition.measured.push_back(row.measured.step_time->count());
+    }
     score.quantities.insert(score.quantities.end(), quantities.begin(), quantities.end());
   }
   summarise(score);

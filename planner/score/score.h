@@ -17,7 +17,7 @@
 #include "planner/score/error_statistics.h"
 #include "planner/score/measured_quantities.h"
 #include "planner/score/row_mapping.h"
-#include "planner/search/predict.h"
+#include "planner/score/row_prediction.h"
 
 namespace plumb {
 
@@ -42,8 +42,7 @@ struct ScoredQuantity {
   double predicted = 0;
   double measured = 0;
   std::optional<double> predicted_uncorrected;  ///< as the row prints it, where a correction changed something
-
-  friend bool operator==(const ScoredQuantity&, const ScoredQuantity&) = default;
+  std::optional<TimeComponents> components;     ///< of step times
 };
 
 double error_pct(const ScoredQuantity& scored);
@@ -53,25 +52,56 @@ struct SkippedRow {
   std::string reason;
 };
 
+/// Whether what ran is predicted to fit, and what did not is predicted not to.
+struct FitJudgement {
+  int running_rows = 0;
+  std::vector<std::string> refused_running;  ///< ids
+  int out_of_memory_rows = 0;
+  std::vector<std::string> accepted_out_of_memory;  ///< ids
+};
+
 struct SourceScore {
   std::string file;
   std::string source;  ///< the mapping's name; empty: there is none
   int rows = 0;
-  int scored = 0;  ///< of these, rows with at least one quantity compared
+  int scored = 0;  ///< of these, rows of which something was compared
   std::vector<SkippedRow> skipped;
   std::vector<ScoredQuantity> quantities;
   ErrorStatistics step_time;
   ErrorStatistics memory;
   ErrorStatistics layer_time;
   std::optional<ErrorStatistics> step_time_uncorrected;  ///< of all rows, where any was corrected
+  std::vector<PublishedError> published;                 ///< other predictors' errors on the source
   std::vector<std::string> corrections;                  ///< each with its evidence, in the order met
   std::vector<std::string> assumptions;                  ///< the same
-  std::optional<double> rank_correlation;                ///< mean over groups of rows that differ in layout only
-  std::optional<double> top1_regret_pct;                 ///< the same
+  FitJudgement fits;
+  std::optional<double> rank_correlation;  ///< mean over groups of three rows or more that differ in layout only
+  std::optional<double> top1_regret_pct;   ///< the same
+};
+
+/// A row that can be predicted, as its mapping reads it.
+struct ReadyRow {
+  std::string id;
+  const SourceMapping* mapping = nullptr;
+  nlohmann::json printed;
+  ReadRow read;
+  MeasuredQuantities measured;
+};
+
+struct ReadyRows {
+  std::vector<ReadyRow> rows;
+  std::vector<SkippedRow> skipped;
 };
 
 /// The row's id, or FILE#INDEX (from 0).
 std::string row_id(const PublishedRows& published, std::size_t index);
+
+/// Those that measure something that is predicted, and why the others are left out. The library must outlive them.
+ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published);
+
+/// What a prediction says of what was measured.
+std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction& predicted,
+                                     const MeasuredQuantities& measured);
 
 /// Throws SpecError if the library is at fault (score/row_mapping.h); faults of a row skip it with their reason.
 SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published);

@@ -52,8 +52,18 @@ bool holds(const std::pair<std::string, json>& condition, const json& row) {
   return value == condition.second;
 }
 
+std::vector<std::pair<std::string, std::string>> copies(StrictObject& object) {
+  std::vector<std::pair<std::string, std::string>> result;
+  for (const auto& [field, from] : fields(object, "copy")) {
+    if (!from.is_string()) object.fail("copy", "name the field that is copied: {\"FIELD\": \"OTHER\"}");
+    result.emplace_back(field, from.get<std::string>());
+  }
+  return result;
+}
+
 MappingRule rule_from(StrictObject& object) {
   MappingRule rule{.where = fields(object, "where"),
+                   .copy = copies(object),
                    .fill = fields(object, "fill"),
                    .correct = fields(object, "correct"),
                    .skip = object.text_or("skip", ""),
@@ -89,7 +99,9 @@ SourceMapping parse_source_mapping(std::string_view text, const std::string& fil
   for (StrictObject& rule : object.objects("clusters")) {
     ClusterRule& cluster = mapping.clusters.emplace_back(
         ClusterRule{.hardware = rule.text("hardware"), .cluster = rule.text("cluster"), .set = fields(rule, "set")});
+    cluster.table = rule.text_or("table", "");
     check_expression(rule, "hardware", cluster.hardware);
+    check_expression(rule, "table", cluster.table);
     rule.finish();
   }
   if (object.has("rules")) {
@@ -126,6 +138,10 @@ ReadRow read_by(const SourceMapping& mapping, const json& row, bool corrected) {
   for (const MappingRule& rule : mapping.rules) {
     if (!std::ranges::all_of(rule.where, [&](const auto& condition) { return holds(condition, read.row); })) continue;
     if (!rule.skip.empty() && read.skip.empty()) read.skip = rule.skip;
+    for (const auto& [field, from] : rule.copy) {
+      const json value = value_at(read.row, from);
+      if (value_at(read.row, field).is_null() && !value.is_null()) set_at(read.row, field, value);
+    }
     for (const auto& [field, value] : rule.fill) {
       if (value_at(read.row, field).is_null()) set_at(read.row, field, value);
     }

@@ -26,6 +26,7 @@ namespace plumb {
 
 struct MappingRule {
   std::vector<std::pair<std::string, nlohmann::json>> where;
+  std::vector<std::pair<std::string, std::string>> copy;
   std::vector<std::pair<std::string, nlohmann::json>> fill;
   std::vector<std::pair<std::string, nlohmann::json>> correct;
   std::string skip;
@@ -33,8 +34,9 @@ struct MappingRule {
 };
 
 struct ClusterRule {
-  std::string hardware;                                     ///< regular expression
-  std::string cluster;                                      ///< a preset's name
+  std::string hardware;  ///< regular expression
+  std::string cluster;   ///< a preset's name
+  std::string table;     ///< regular expression: measured products of such hardware bend the model; empty: none
   std::vector<std::pair<std::string, nlohmann::json>> set;  ///< figures of this machine that the preset has otherwise
 };
 

@@ -28,7 +28,6 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("fused_norm", stack.fused_norm);
   visit.flag("fused_cross_entropy", stack.fused_cross_entropy);
   visit.flag("fused_accumulation", stack.fused_accumulation);
-  visit.flag("compiled", stack.compiled);
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
@@ -47,7 +46,6 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("logit_bytes", stack.logit_bytes);
   visit.number("embedding_gradient_bytes", stack.embedding_gradient_bytes);
   visit.number("context_gib", stack.context_gib);
-  visit.share("fragmentation", stack.fragmentation);
 }
 
 struct Reader {

@@ -34,10 +34,9 @@ struct StackSpec {
   int fused_softmax_rows = 0;       ///< that kernel needs b a / t to be a multiple of this; 0: takes any
   bool fused_bias_dropout = true;   ///< bias, dropout and residual in one kernel
   bool fused_activation = true;     ///< bias and activation in one kernel
-  bool fused_norm = true;           ///< the residual's sum is part of the norm's kernel (forward and backward)
+  bool fused_norm = true;           ///< the residual's gradient is added in the norm's backward kernel
   bool fused_cross_entropy = true;  ///< one pass over the logits forward, one backward; otherwise fp32 passes
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
-  bool compiled = false;            ///< a compiler fuses neighbouring memory-bound kernels
   std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
   bool early_stop = false;          ///< recomputation ends with the last tensor that the backward needs
   double memory_traffic = 1;        ///< bytes of memory-bound kernels over those that must cross memory
@@ -63,7 +62,6 @@ struct StackSpec {
   double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits
   double embedding_gradient_bytes = 0;  ///< held for each element of the embedding's table besides its gradient buffer
   double context_gib = 0;               ///< of driver, libraries and communicators, besides the device's own
-  double fragmentation = 0;             ///< of the tensors, reserved by the allocator without use
 
   std::map<std::string, std::string> sources;  ///< [key]
 

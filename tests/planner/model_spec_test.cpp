@@ -50,6 +50,12 @@ TEST_CASE("every preset has the published number of parameters") {
   CHECK(model_parameter_count(preset_model("llama-3-8b")) == 8'030'261'248);
 }
 
+TEST_CASE("DeepSeek-V2 has the 236 and active 21 billion parameters to which its paper rounds") {
+  const ModelSpec model = preset_model("deepseek-v2");
+  CHECK(std::llround(static_cast<double>(model_parameter_count(model)) / 1e9) == 236);
+  CHECK(std::llround(static_cast<double>(active_parameter_count(model)) / 1e9) == 21);
+}
+
 TEST_CASE("presets name their source, and small ones take bytes") {
   for (const Published& row : kPublished) CHECK(!preset_model(row.preset).source.empty());
   for (const char* name : {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano"}) {

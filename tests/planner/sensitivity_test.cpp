@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/search/plan.h"
+#include "planner/spec/stack_spec.h"
 #include "tests/planner/fixtures.h"
 
 namespace plumb {
@@ -38,6 +39,11 @@ json example() {
 
 void set_precision(json& plan, const char* precision) {
   plan["training"]["precision"] = precision;
+}
+
+/// A framework that runs attention in that kernel.
+std::function<void(json&)> stack_with(const char* attention) {
+  return [attention](json& plan) { plan["training"]["stack"] = {{"name", "any"}, {"attention", attention}}; };
 }
 
 /// NCCL's model prices the collectives; the node's efficiency and latency are those of messages inside it.
@@ -73,6 +79,18 @@ const std::map<std::string, Row> kRows = {
     {"cluster.device.memory_bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 8000}},
     {"cluster.device.gemm_efficiency", {.moves = Moves::kDown, .value = 0.9}},
     {"cluster.device.attention_efficiency", {.moves = Moves::kDown, .value = 0.9}},
+    {"cluster.device.attention.cudnn.forward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("cudnn")}},
+    {"cluster.device.attention.cudnn.backward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("cudnn")}},
+    {"cluster.device.attention.cudnn.half_sequence", {.value = 500, .before = stack_with("cudnn")}},
+    {"cluster.device.attention.flash2.forward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("flash2")}},
+    {"cluster.device.attention.flash2.backward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("flash2")}},
+    {"cluster.device.attention.flash2.half_sequence", {.value = 500, .before = stack_with("flash2")}},
+    {"cluster.device.attention.flash3.forward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("flash3")}},
+    {"cluster.device.attention.flash3.backward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("flash3")}},
+    {"cluster.device.attention.flash3.half_sequence", {.value = 500, .before = stack_with("flash3")}},
+    {"cluster.device.attention.triton.forward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("triton")}},
+    {"cluster.device.attention.triton.backward", {.moves = Moves::kDown, .value = 0.9, .before = stack_with("triton")}},
+    {"cluster.device.attention.triton.half_sequence", {.value = 500, .before = stack_with("triton")}},
     {"cluster.device.memory_efficiency", {.moves = Moves::kDown, .value = 0.9}},
     {"cluster.device.kernel_fixed_us", {.value = 20}},
     {"cluster.device.gemm_fixed_us", {.value = 20}},
@@ -169,6 +187,54 @@ TEST_CASE("every number of the JSON forms has a row in the table, and every row 
     CHECK(kRows.contains(path));
   }
   CHECK(numbers.size() == kRows.size());
+}
+
+TEST_CASE("every number of a stack moves the answer the way physics says") {
+  const json base = {{"name", "any"}, {"attention", "unfused"}, {"kernel_launch_us", 1}};
+  const std::map<std::string, Row> rows = {
+      {"fused_softmax_rows", {.value = 3}},  // 8 heads a rank are no multiple of 3
+      {"vocab_multiple", {.value = 4096}},
+      {"memory_traffic", {.value = 2}},
+      {"tensor_hidden", {.moves = Moves::kDown, .value = 0.5}},
+      {"expert_hidden", {.moves = Moves::kNot, .value = 0.5}},  // there are no experts
+      {"data_hidden", {.moves = Moves::kDown, .value = 1}},
+      {"gather_hidden", {.moves = Moves::kDown, .value = 1, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
+      {"tensor_collective_us", {.value = 500}},
+      {"gradient_bytes", {.moves = Moves::kDown, .value = 2}},
+      {"kernel_launch_us", {.value = 10000}},
+      {"host_sharpness", {.value = 4}},
+      {"layer_launches_forward", {.value = 100000}},
+      {"layer_launches_backward", {.value = 100000}},
+      {"action_overhead_us", {.value = 1000}},
+      {"logit_bytes",
+       {.watch = Watch::kMemory,
+        .value = 10,
+        .before =
+            [](json& plan) {
+              plan["layout"]["pp"] = 1;
+              plan["layout"]["dp"] = 4;
+            }}},
+      {"embedding_gradient_bytes", {.watch = Watch::kMemory, .value = 2}},
+      {"context_gib", {.watch = Watch::kMemory, .value = 1}},
+  };
+  for (const auto& [key, row] : rows) {
+    CAPTURE(key);
+    json before = example();
+    before["training"]["stack"] = base;
+    if (row.before) row.before(before);
+    json after = before;
+    after["training"]["stack"][key] = row.value;
+    const double was = measure(before, row.watch);
+    const double is = measure(after, row.watch);
+    if (row.moves == Moves::kUp) CHECK(is > was);
+    if (row.moves == Moves::kDown) CHECK(is < was);
+    if (row.moves == Moves::kNot) CHECK(is == was);
+  }
+  const nlohmann::ordered_json defaults = to_json(StackSpec{});
+  for (const auto& [key, value] : defaults.items()) {
+    CAPTURE(key);
+    if (value.is_number()) CHECK(rows.contains(key));
+  }
 }
 
 }  // namespace plumb

@@ -2,18 +2,49 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/score/fit.h"
 #include "tools/console.h"
+#include "tools/files.h"
 #include "tools/score_input.h"
+#include "tools/score_page.h"
 #include "tools/score_report.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {
+namespace {
+
+/// The command that was given, as the report repeats it.
+std::string command_of(const ScoreArguments& arguments) {
+  std::string command = "plumb score";
+  for (const std::string& file : arguments.files) command += " " + file;
+  for (const std::string& table : arguments.tables) command += " --table " + table;
+  for (const std::string& set : arguments.set) command += " --set " + set;
+  for (const std::string& fit : arguments.fit) command += " --fit " + fit;
+  if (!arguments.fit.empty()) command += " --holdout " + arguments.holdout;
+  if (!arguments.output.empty()) command += " -o " + arguments.output;
+  return command;
+}
+
+std::optional<FitResult> fit_of(const ScoreArguments& arguments, const ScoreInput& input) {
+  if (arguments.fit.empty()) return std::nullopt;
+  std::vector<FitConstant> constants;
+  for (const std::string& text : arguments.fit) constants.push_back(parse_fit_constant(text));
+  return fit_constants(input.library, input.files, constants, parse_holdout(arguments.holdout));
+}
+
+}  // namespace
 
 int score_verb(const ScoreArguments& arguments) {
-  const ScoreInput input = score_input(arguments.files, arguments.set);
+  for (const std::string& path : {arguments.output, arguments.svg}) {
+    if (!path.empty()) require_writable(path);
+  }
+  const ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables);
   std::vector<SourceScore> scores;
   for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));
-  print_answer(arguments.json ? score_json(scores).dump(2) + "\n" : score_text(scores, arguments.worst));
+  const std::optional<FitResult> fit = fit_of(arguments, input);
+  if (!arguments.output.empty()) write_file(arguments.output, score_page(scores, fit, command_of(arguments)));
+  if (!arguments.svg.empty()) write_file(arguments.svg, score_scatter(scores));
+  print_answer(arguments.json ? score_json(scores, fit).dump(2) + "\n" : score_text(scores, fit, arguments.worst));
   return kDone;
 }
 

@@ -120,7 +120,12 @@ int whatif_verb(const WhatifArguments& arguments);
 struct ScoreArguments {
   std::vector<std::string> files;
   std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
-  int worst = 0;                 ///< rows to list, those that are furthest off first
+  std::vector<std::string> fit;  ///< PATH=LOW,HIGH
+  std::string holdout = "model";
+  std::vector<std::string> tables;  ///< files of measured products
+  int worst = 0;                    ///< rows to list, those that are furthest off first
+  std::string output;               ///< a report in Markdown
+  std::string svg;
   bool json = false;
 };
 int score_verb(const ScoreArguments& arguments);

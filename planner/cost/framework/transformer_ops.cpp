@@ -37,6 +37,10 @@ void norm_forward(const AttentionContext& c, const PassBuilder& pass) {
 }
 
 void norm_input_grad(const AttentionContext& c, const PassBuilder& pass) {
+  if (c.stack.fused_norm) {  // the sum is neither written apart nor read again
+    pass.traffic("norm, residual", 6 * residual_bytes(c));
+    return;
+  }
   pass.traffic("norm", 5 * residual_bytes(c));
   pass.traffic("residual", 3 * residual_bytes(c));
 }

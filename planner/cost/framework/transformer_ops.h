@@ -7,8 +7,9 @@
 //             norm 2 Es; up; activation 2 (gated 3) times its output; down; bias, dropout and residual again
 //   unfused   scores [s,s,d], softmax 2 A, dropout 2.5 A, context [s,d,s], copy 2 E / t
 //   backward  for each matrix two products with their own shapes; dropout 2.5 Es and bias gradient Es for each branch;
-//             activation 3 (gated 5) times; norm 5 Es and residual 3 Es, twice; attention: four products, dropout 2.5
-//             A, softmax 3 A, or one fused kernel of 2.5 times the forward's FLOPs; QKV gradients joined 9 E / t
+//             activation 3 (gated 5) times; norm 5 Es and residual 3 Es (6 Es in one kernel), twice; attention: four
+//             products, dropout 2.5 A, softmax 3 A, or one fused kernel of 2.5 times the forward's FLOPs; QKV gradients
+//             joined 9 E / t
 //   tensor    Shoeybi et al. 2019: all-reduces of E, two forward and two backward; with sequence parallelism
 //   (Korthikanti et
 //             al. 2022) an all-gather and a reduce-scatter for each, and two more all-gathers before the weight

@@ -1,0 +1,186 @@
+#include "planner/score/fit.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "planner/search/whatif.h"
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMostConstants = 5;
+constexpr double kNoEfficiency = 0.999;  // the best of a box that ends at 1 is at its edge
+
+bool is_efficiency(const std::string& path) {
+  return path.ends_with("efficiency");
+}
+
+/// What stays together when the rows are divided.
+std::string group_of(const RowQuestion& question, Holdout holdout, std::size_t index, std::size_t rows) {
+  if (holdout == Holdout::kHalf) return index < rows / 2 ? "first" : "second";
+  if (holdout == Holdout::kLayout) return fmt::format("{} on {}", to_text(question.layout), question.cluster.devices);
+  json model = to_json(question.model);
+  for (const char* key : {"name", "sequence", "positions"}) model.erase(key);
+  return model.dump();
+}
+
+struct Halves {
+  std::vector<ReadyRow> seen;
+  std::vector<ReadyRow> unseen;
+  int seen_groups = 0;
+  int unseen_groups = 0;
+};
+
+/// Groups go, the largest first, to the half that has fewer rows.
+Halves divided(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, Holdout holdout) {
+  std::vector<std::pair<const ReadyRow*, RowQuestion>> asked;
+  for (const ReadyRow& row : rows) {
+    MappedRow mapped = map_row(library, row.read.row, row.mapping);
+    if (!mapped.questions.empty() && !row.measured.out_of_memory) asked.emplace_back(&row, mapped.questions.front());
+  }
+  if (asked.empty()) throw SpecError("fit: no row of these files can be predicted: `plumb score` says why");
+  std::vector<std::pair<std::string, std::vector<const ReadyRow*>>> groups;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::string name = group_of(asked[i].second, holdout, i, asked.size());
+    auto group = std::ranges::find(groups, name, &std::pair<std::string, std::vector<const ReadyRow*>>::first);
+    if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
+    group->second.push_back(asked[i].first);
+  }
+  if (groups.size() < 2) {
+    throw SpecError("fit: all rows are one group, and nothing is left to judge on: hold out something else");
+  }
+  if (holdout != Holdout::kHalf) {
+    std::ranges::stable_sort(groups, std::ranges::greater{}, [](const auto& group) { return group.second.size(); });
+  }
+  Halves halves;
+  for (const auto& [name, members] : groups) {
+    const bool seen = halves.seen.size() <= halves.unseen.size();
+    ++(seen ? halves.seen_groups : halves.unseen_groups);
+    for (const ReadyRow* row : members) (seen ? halves.seen : halves.unseen).push_back(*row);
+  }
+  return halves;
+}
+
+/// Signed errors in per cent of all times of the rows.
+std::vector<double> time_errors(const ScoreLibrary& library, const std::vector<ReadyRow>& rows) {
+  std::vector<double> errors;
+  for (const ReadyRow& row : rows) {
+    const MappedRow mapped = map_row(library, row.read.row, row.mapping);
+    if (mapped.questions.empty()) continue;
+    for (const ScoredQuantity& scored :
+         compared(row.id, fastest_prediction(mapped.questions, row.measured).prediction, row.measured)) {
+      if (scored.quantity != Quantity::kMemory) errors.push_back(error_pct(scored));
+    }
+  }
+  return errors;
+}
+
+double mean_log_error(const std::vector<double>& errors_pct) {
+  if (errors_pct.empty()) return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (const double error : errors_pct) sum += std::abs(std::log1p(error / 100));
+  return sum / static_cast<double>(errors_pct.size());
+}
+
+void set_constants(ScoreLibrary& library, std::size_t own_overrides, const std::vector<FitConstant>& constants,
+                   const std::vector<double>& values) {
+  library.overrides.resize(own_overrides);
+  for (std::size_t i = 0; i < constants.size(); ++i) library.overrides.emplace_back(constants[i].path, values[i]);
+}
+
+/// The figure as the presets of the row have it.
+double preset_value(const RowQuestion& question, const std::string& path) {
+  const bool of_cluster = path.starts_with("cluster.");
+  const json spec = of_cluster ? json(to_json(question.cluster)) : json(to_json(*question.training.stack));
+  const json* value = &value_at(spec, std::string_view(path).substr(path.find('.') + 1));
+  if (value->is_object()) value = &value_at(*value, "value");
+  if (!value->is_number()) throw SpecError(fmt::format("fit {}: there is no such figure", path));
+  return value->get<double>();
+}
+
+std::vector<double> preset_values(const ScoreLibrary& library, const ReadyRow& row,
+                                  const std::vector<FitConstant>& constants) {
+  const RowQuestion question = map_row(library, row.read.row, row.mapping).questions.front();
+  std::vector<double> values;
+  for (const FitConstant& constant : constants) values.push_back(preset_value(question, constant.path));
+  return values;
+}
+
+}  // namespace
+
+FitConstant parse_fit_constant(std::string_view text) {
+  const Variation bounds = parse_variation(text);
+  const bool known = bounds.key.starts_with("cluster.") || bounds.key.starts_with("stack.");
+  if (!known || bounds.values.size() != 2 || !bounds.values[0].is_number() || !bounds.values[1].is_number() ||
+      !(bounds.values[0].get<double>() < bounds.values[1].get<double>())) {
+    throw SpecError(
+        fmt::format("fit \"{}\": write cluster.PATH=LOW,HIGH or stack.PATH=LOW,HIGH, such as "
+                    "cluster.device.gemm_efficiency=0.6,0.9",
+                    text));
+  }
+  return {.path = bounds.key,
+          .interval = {.low = bounds.values[0].get<double>(), .high = bounds.values[1].get<double>()}};
+}
+
+Holdout parse_holdout(std::string_view text) {
+  if (text == "model") return Holdout::kModel;
+  if (text == "layout") return Holdout::kLayout;
+  if (text == "half") return Holdout::kHalf;
+  throw SpecError(fmt::format("holdout \"{}\": give model, layout or half", text));
+}
+
+FitResult fit_constants(const ScoreLibrary& library, const std::vector<PublishedRows>& files,
+                        const std::vector<FitConstant>& constants, Holdout holdout) {
+  if (constants.empty() || constants.size() > kMostConstants) {
+    throw SpecError(fmt::format("fit: {} constants: give 1 to {}, or the rows say nothing about them", constants.size(),
+                                kMostConstants));
+  }
+  std::vector<ReadyRow> rows;
+  for (const PublishedRows& published : files) {
+    for (ReadyRow& row : ready_rows(library, published).rows) rows.push_back(std::move(row));
+  }
+  const Halves halves = divided(library, rows, holdout);
+  FitResult result{.constants = constants,
+                   .preset = preset_values(library, halves.seen.front(), constants),
+                   .zero_seen = error_statistics(time_errors(library, halves.seen)),
+                   .zero_unseen = error_statistics(time_errors(library, halves.unseen)),
+                   .seen_groups = halves.seen_groups,
+                   .unseen_groups = halves.unseen_groups};
+  ScoreLibrary varied = library;
+  const std::size_t own = library.overrides.size();
+  std::vector<Interval> box;
+  std::vector<double> start;
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    Interval interval = constants[i].interval;
+    if (is_efficiency(constants[i].path)) interval.high = std::min(interval.high, 1.0);
+    box.push_back(interval);
+    start.push_back(std::clamp(result.preset[i], interval.low, interval.high));
+  }
+  const auto objective = [&](const std::vector<double>& values) {
+    set_constants(varied, own, constants, values);
+    return mean_log_error(time_errors(varied, halves.seen));
+  };
+  result.fitted = minimise(objective, box, start);
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    if (is_efficiency(constants[i].path) && constants[i].interval.high >= 1 && result.fitted[i] > kNoEfficiency) {
+      throw SpecError(
+          fmt::format("fit {}: the rows want an efficiency of 1 or above, so the mapping is wrong: what these runs "
+                      "computed is less "
+                      "than what their rows are read as (recomputation, sizes, degrees)",
+                      constants[i].path));
+    }
+  }
+  set_constants(varied, own, constants, result.fitted);
+  result.fitted_seen = error_statistics(time_errors(varied, halves.seen));
+  result.fitted_unseen = error_statistics(time_errors(varied, halves.unseen));
+  return result;
+}
+
+}  // namespace plumb

@@ -1,0 +1,19 @@
+#pragma once
+// Measured products of a published table as kernel samples, which bend a cluster's model (cost/shape_correction.h).
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "traces/measurement.h"
+
+namespace plumb {
+
+/// Rows with "op" matmul (m, n, k, b, layout TN forward, NN input gradient, NT weight gradient) or group_matmul ("key"
+/// with ng, M, N, K and stage; M rows an expert, N outputs, K inputs of the forward), a rate `measured.tflops`, and a
+/// hardware in which the regular expression is found. Where a shape was measured with fp32 and 16-bit results, the fp32
+/// one counts: it is what accumulating weight gradients do. Other rows are left out.
+std::vector<KernelSample> kernel_samples_of(const std::vector<nlohmann::json>& rows, const std::string& hardware);
+
+}  // namespace plumb

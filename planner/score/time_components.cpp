@@ -1,0 +1,110 @@
+#include "planner/score/time_components.h"
+
+#include <variant>
+
+#include "planner/cost/framework/kernel_time.h"
+#include "planner/cost/framework/transformer_ops.h"
+#include "planner/cost/framework/vocabulary_ops.h"
+#include "planner/cost/stage_memory.h"
+
+namespace plumb {
+namespace {
+
+Seconds& of(TimeComponents& components, TimeComponent component) {
+  return components[static_cast<std::size_t>(component)];
+}
+
+LayerOps ops_of(const Pricing& pricing, const Layer& layer, const LayerWork& work) {
+  const StackSpec& stack = *pricing.training().stack;
+  const ElementBytes bytes{.activation = static_cast<double>(pricing.kernels().element_bytes),
+                           .gradient = static_cast<double>(pricing.kernels().gradient_bytes)};
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
+  return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
+}
+
+TimeComponent component_of(const DeviceKernel& kernel) {
+  if (kernel.kind == DeviceKernel::Kind::kTraffic) return TimeComponent::kMemoryBound;
+  return kernel.kind == DeviceKernel::Kind::kGemm && !kernel.batched ? TimeComponent::kGemm : TimeComponent::kAttention;
+}
+
+void add_pass(TimeComponents& components, const Pricing& pricing, const PassOps& pass) {
+  for (const DeviceKernel& kernel : pass.kernels) {
+    of(components, component_of(kernel)) += device_kernel_time(pricing.kernels(), *pricing.training().stack, kernel);
+  }
+}
+
+/// Kernels of one micro-batch of one layer.
+TimeComponents layer_components(const Pricing& pricing, const Layout& layout, const Layer& layer,
+                                const LayerWork& work) {
+  TimeComponents components{};
+  const LayerOps ops = ops_of(pricing, layer, work);
+  for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad}) add_pass(components, pricing, *pass);
+  if (layout.recompute == Recompute::kSelective) add_pass(components, pricing, ops.rebuild_selective);
+  if (layout.recompute == Recompute::kFull) add_pass(components, pricing, ops.rebuild_full);
+  return components;
+}
+
+TimeComponent component_of(Group group) {
+  if (group == Group::kTensor) return TimeComponent::kTensorParallel;
+  return group == Group::kData || group == Group::kPipeline ? TimeComponent::kDataParallel
+                                                            : TimeComponent::kContextAndExpert;
+}
+
+/// Adds the operation's segments `times` over; compute goes to `compute`.
+void add_segments(TimeComponents& components, const StageCosts& costs, Op op, TimeComponent compute, double times) {
+  for (const std::vector<Segment>& part : costs.segments[static_cast<std::size_t>(op)]) {
+    for (const Segment& segment : part) {
+      const bool computes = segment.kind == Segment::Kind::kCompute;
+      of(components, computes ? compute : component_of(segment.group)) += times * segment.seconds;
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view component_name(TimeComponent component) {
+  constexpr std::array<std::string_view, kTimeComponentCount> kNames = {
+      "compute GEMM", "attention", "memory-bound", "host", "TP", "CP and EP", "DP", "optimizer", "PP bubble"};
+  return kNames[static_cast<std::size_t>(component)];
+}
+
+TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
+                               Seconds step_time) {
+  TimeComponents sum{};
+  const auto microbatches = static_cast<double>(microbatches_of(pricing.training(), layout));
+  const bool told_apart = pricing.training().stack.has_value();
+  const LayerWork work = work_of(pricing.training(), layout);
+  for (std::size_t part = 0; part < priced.layers.size(); ++part) {
+    const StageCosts& costs = priced.costs.stages[part];
+    const TimeComponent compute = told_apart ? TimeComponent::kHost : TimeComponent::kGemm;
+    add_segments(sum, costs, Op::kForward, compute, microbatches);
+    add_segments(sum, costs, Op::kBackward, compute, microbatches);
+    add_segments(sum, costs, Op::kReduceGrad, compute, 1);
+    add_segments(sum, costs, Op::kUnshard, compute, 1);
+    add_segments(sum, costs, Op::kOptimizerStep, TimeComponent::kOptimizer, 1);
+    if (!told_apart) continue;
+    std::vector<std::pair<Layer, TimeComponents>> known;
+    for (const Layer& layer : priced.layers[part]) {
+      auto found = known.begin();
+      while (found != known.end() && !(found->first == layer)) ++found;
+      if (found == known.end()) {
+        known.emplace_back(layer, layer_components(pricing, layout, layer, work));
+        found = known.end() - 1;
+      }
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        sum[i] += microbatches * found->second[i];
+        of(sum, TimeComponent::kHost) -= microbatches * found->second[i];  // the rest of the compute segments
+      }
+    }
+  }
+  Seconds rest = step_time;
+  for (Seconds& component : sum) {
+    component /= static_cast<double>(layout.pipeline);
+    rest -= component;
+  }
+  of(sum, TimeComponent::kBubble) += rest;
+  return sum;
+}
+
+}  // namespace plumb

@@ -1,0 +1,72 @@
+#include "planner/score/fit.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/refusal.h"
+#include "tests/planner/score/score_fixtures.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+/// Rows that were "measured" with another figure than the library has.
+std::vector<PublishedRows> rows_with(const Override& figure) {
+  ScoreLibrary other = small_library();
+  other.overrides = {figure};
+  return {{.file = "f", .rows = predicted_rows(other, {1, 2, 4, 8}, 1)}};
+}
+
+}  // namespace
+
+TEST_CASE("a figure with which rows were made is found again, and judged on layouts that the fit did not see") {
+  const FitResult fit = fit_constants(small_library(), rows_with({"cluster.device.gemm_efficiency", 0.6}),
+                                      {parse_fit_constant("cluster.device.gemm_efficiency=0.3,0.9")}, Holdout::kLayout);
+  CHECK(fit.preset == std::vector<double>{1});
+  CHECK(fit.fitted.front() == doctest::Approx(0.6).epsilon(0.01));
+  CHECK(fit.seen_groups == 2);
+  CHECK(fit.unseen_groups == 2);
+  CHECK(fit.zero_unseen.mean_pct > 10);
+  CHECK(fit.fitted_unseen.mean_pct < 1);
+}
+
+TEST_CASE("an efficiency that comes out at 1 says that the mapping is wrong") {
+  // The rows were measured in a fifth of the time that any efficiency up to 1 allows.
+  const ScoreLibrary library = small_library();
+  const std::vector<PublishedRows> fast = {{.file = "f", .rows = predicted_rows(library, {1, 2, 4}, 0.2)}};
+  check_refused<SpecError>(
+      [&] {
+        fit_constants(library, fast, {parse_fit_constant("cluster.device.gemm_efficiency=0.3,1.2")}, Holdout::kLayout);
+      },
+      "cluster.device.gemm_efficiency", "the mapping is wrong");
+}
+
+TEST_CASE("a fit refuses what it could not judge") {
+  const ScoreLibrary library = small_library();
+  const std::vector<PublishedRows> rows = {{.file = "f", .rows = predicted_rows(library, {1, 2}, 1)}};
+  const FitConstant efficiency = parse_fit_constant("cluster.device.gemm_efficiency=0.3,0.9");
+  check_refused<SpecError>([&] { fit_constants(library, rows, {efficiency}, Holdout::kModel); }, "fit", "one group");
+  check_refused<SpecError>([&] { fit_constants(library, rows, {}, Holdout::kHalf); }, "0 constants", "give 1 to 5");
+  check_refused<SpecError>(
+      [&] { fit_constants(library, rows, std::vector<FitConstant>(6, efficiency), Holdout::kHalf); }, "6 constants",
+      "give 1 to 5");
+  check_refused<SpecError>([&] { fit_constants(library, {}, {efficiency}, Holdout::kHalf); }, "fit", "no row");
+  check_refused<SpecError>(
+      [&] { fit_constants(library, rows, {{.path = "stack.kernel_lunch_us", .interval = {}}}, Holdout::kHalf); },
+      "stack.kernel_lunch_us", "no such figure");
+}
+
+TEST_CASE("bounds are two numbers behind a path of a cluster or a stack") {
+  const FitConstant constant = parse_fit_constant("stack.kernel_launch_us=5,40");
+  CHECK(constant.path == "stack.kernel_launch_us");
+  CHECK(constant.interval.low == 5);
+  CHECK(constant.interval.high == 40);
+  for (const char* text :
+       {"stack.kernel_launch_us=5", "model.vocab=1,2", "stack.kernel_launch_us=40,5", "stack.x=a,b"}) {
+    check_refused<SpecError>([text] { parse_fit_constant(text); }, text, "LOW,HIGH");
+  }
+  check_refused<SpecError>([] { parse_holdout("rows"); }, "rows", "model, layout or half");
+}
+
+}  // namespace plumb

@@ -1,0 +1,79 @@
+#include "planner/score/row_fields.h"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+namespace plumb {
+
+TEST_CASE("precisions are found in free text, and fp4 is none of them") {
+  CHECK(precision_in("mixed fp16 (paper: \"mixed precision\")") == Precision::kFp16);
+  CHECK(precision_in("amp_bf16") == Precision::kBf16);
+  CHECK(precision_in("float8 linear") == Precision::kFp8);
+  CHECK(precision_in("MXFP8") == Precision::kFp8);
+  CHECK(!precision_in("NVFP4"));
+  CHECK(!precision_in(""));
+}
+
+TEST_CASE("recomputation is found in free text") {
+  CHECK(recompute_in("none (not stated; Megatron default)") == Recompute::kNone);
+  CHECK(recompute_in("selective(attention core)") == Recompute::kSelective);
+  CHECK(recompute_in("per-op SAC") == Recompute::kSelective);
+  CHECK(recompute_in("Full") == Recompute::kFull);
+  CHECK(!recompute_in("block"));
+}
+
+TEST_CASE("schedules are found by their names in print and in the catalogue") {
+  CHECK(schedule_in("1F1B", 1) == "1f1b");
+  CHECK(schedule_in("1F1B", 3) == "interleaved");
+  CHECK(schedule_in("", 1) == "1f1b");
+  CHECK(schedule_in("interleaved 1F1B (6 chunks)", 6) == "interleaved");
+  CHECK(schedule_in("1F1B-I", 2) == "interleaved");
+  CHECK(schedule_in("ZB-1p", 1) == "zb-h1");
+  CHECK(schedule_in("ZB-2p + all-reduce sync before optimizer", 1) == "zb-h2");
+  CHECK(schedule_in("GPipe", 1) == "gpipe");
+  CHECK(schedule_in("by hand", 1).empty());
+}
+
+TEST_CASE("ZeRO stages are read from any of their spellings") {
+  const auto stage = [](const char* row) { return zero_stage_in(nlohmann::json::parse(row)); };
+  CHECK(stage(R"({"zero": 2})") == 2);
+  CHECK(stage(R"({"zero_equiv": 3, "sharding": "FULL_SHARD"})") == 3);
+  CHECK(stage(R"({"sharding": "FSDP2 8"})") == 3);
+  CHECK(stage(R"({"zero": "FSDP: optimizer+gradient sharded, params not resharded after fwd"})") == 2);
+  CHECK(stage(R"({"zero": "distributed optimizer"})") == 1);
+  CHECK(stage(R"({"dist_optimizer": true})") == 1);
+  CHECK(stage(R"({"fsdp": 64})") == 3);
+  CHECK(stage(R"({"fsdp": 0})") == 0);
+  CHECK(stage("{}") == 0);
+}
+
+TEST_CASE("devices are found in free text, superchips being others") {
+  CHECK(device_preset_in("DGX-H100") == "h100");
+  CHECK(device_preset_in("a100_80gb") == "a100");
+  CHECK(device_preset_in("B200-SXM 1 node x8") == "b200");
+  CHECK(device_preset_in("DGX-GB200").empty());
+  CHECK(device_preset_in("abacus").empty());
+}
+
+TEST_CASE("numbers are whole, or they are none") {
+  const auto row = nlohmann::json::parse(R"({"a": {"b": 4, "c": 4.0, "d": 4.5, "e": "4", "f": 1e300}})");
+  CHECK(integer_at(row, "a.b") == 4);
+  CHECK(integer_at(row, "a.c") == 4);
+  for (const char* path : {"a.d", "a.e", "a.f", "a.g", "b"}) CHECK(!integer_at(row, path));
+}
+
+TEST_CASE("a gated model is taken for a Llama, another for a GPT, unless the row says otherwise") {
+  const auto fields = [](const char* row) { return model_fields(nlohmann::json::parse(row), nullptr, {}); };
+  const auto llama = fields(R"({"model": {"layers": 2, "hidden": 8, "seq": 16, "gated_mlp": true}})");
+  CHECK(llama["norm"] == "rms");
+  CHECK(llama["qkv_bias"] == false);
+  CHECK(!llama.contains("positions"));
+  const auto gpt = fields(R"({"model": {"layers": 2, "hidden": 8, "seq": 16, "gated_mlp": false, "tied": false}})");
+  CHECK(gpt["norm"] == "layer");
+  CHECK(gpt["linear_bias"] == true);
+  CHECK(gpt["positions"] == 16);
+  CHECK(gpt["ffn"] == 32);
+  CHECK(gpt["tied_embeddings"] == false);
+}
+
+}  // namespace plumb

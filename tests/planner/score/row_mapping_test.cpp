@@ -1,0 +1,139 @@
+#include "planner/score/row_mapping.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+#include "tests/planner/score/score_fixtures.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+/// What a row of the fixture's source is mapped to, with `field` set to `value`.
+MappedRow mapped_with(const std::string& field, const json& value) {
+  const ScoreLibrary library = small_library();
+  json row = small_row();
+  set_at(row, field, value);
+  return map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+}
+
+}  // namespace
+
+TEST_CASE("a row becomes model, cluster, training and layout") {
+  const MappedRow mapped = mapped_with("id", "one");
+  REQUIRE(mapped.questions.size() == 1);
+  const RowQuestion& question = mapped.questions.front();
+  CHECK(question.model.layers == 8);
+  CHECK(question.model.mlp == MlpKind::kGelu);
+  CHECK(question.model.positions == 512);
+  CHECK(question.cluster.devices == 8);
+  CHECK(question.cluster.devices_per_node == 4);
+  CHECK(question.training.global_batch == 32);
+  CHECK(question.training.precision == Precision::kBf16);
+  CHECK(question.training.stack->name == "plain");
+  CHECK(to_text(question.layout) == "dp=2,tp=2,pp=2,v=1,zero=1,sp=0,mbs=2,recompute=full,schedule=1f1b");
+}
+
+TEST_CASE("degrees that are not printed count as one, and dp follows from the devices") {
+  const MappedRow mapped = mapped_with("dp", nullptr);
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.questions.front().layout.data == 2);
+}
+
+TEST_CASE("contradictory degrees are a reason that names them") {
+  const MappedRow mapped = mapped_with("dp", 4);
+  CHECK(mapped.questions.empty());
+  CHECK(mapped.reason == "contradictory degrees: tp=2 x pp=2 x cp=1 x dp=4 is 16, not the 8 GPUs");
+}
+
+TEST_CASE("what a prediction cannot do without is a reason") {
+  CHECK(mapped_with("mbs", nullptr).reason == "the micro-batch is not printed");
+  CHECK(mapped_with("gpus", nullptr).reason == "the number of GPUs is not printed");
+  CHECK(mapped_with("gbs", nullptr).reason == "the global batch is not printed");
+  CHECK(mapped_with("hardware", "abacus").reason == "no cluster for the hardware \"abacus\"");
+  CHECK(mapped_with("hardware", nullptr).reason == "the row does not name its hardware");
+  CHECK(mapped_with("precision", "NVFP4").reason == "precision \"NVFP4\" cannot be predicted");
+  CHECK(mapped_with("precision", "fp8").reason == "round device has no rate in fp8");
+  CHECK(mapped_with("recompute", "uniform, 3 layers").reason == "recomputation \"uniform, 3 layers\" is not known");
+  CHECK(mapped_with("schedule", "by hand").reason == "the schedule \"by hand\" is not known");
+  CHECK(mapped_with("schedule", "interleaved 1F1B").reason == "interleaved, but the chunks a rank are not printed");
+  CHECK(mapped_with("model.layers", nullptr).reason.find("layers") != std::string::npos);
+  CHECK(mapped_with("tp", 3).questions.empty());
+}
+
+TEST_CASE("a batch of accumulated micro-batches is a batch") {
+  json row = small_row();
+  row.erase("gbs");
+  row["ga"] = 8;
+  const ScoreLibrary library = small_library();
+  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.questions.front().training.global_batch == 8 * 2 * 2);
+}
+
+TEST_CASE("chunks make 1F1B interleaved, and one layer fewer at both ends is a split") {
+  const MappedRow chunks = mapped_with("vpp", 2);
+  REQUIRE(chunks.questions.size() == 1);
+  CHECK(chunks.questions.front().layout.schedule == "interleaved");
+  const MappedRow ends = mapped_with("first_last_stage", "one layer fewer than the others");
+  REQUIRE(ends.questions.size() == 1);
+  CHECK(ends.questions.front().layout.split == std::vector<int>{4, 4});
+}
+
+TEST_CASE("fields that are not printed can be left open, and chunks of unlike lengths are not tried") {
+  json row = small_row();
+  row.erase("mbs");
+  row["search"] = {{"mbs", {1, 2, 16}}, {"vpp", {1, 2, 3}}};
+  const ScoreLibrary library = small_library();
+  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  CHECK(mapped.questions.size() == 6);  // three micro-batches, one or two chunks of 8 layers on 2 ranks
+  CHECK(mapped.assumptions.back().find("the fastest predicted is meant") != std::string::npos);
+}
+
+TEST_CASE("sizes come from the row, from the given sizes by name, or from a model preset") {
+  ScoreLibrary library = small_library();
+  json row = small_row();
+  row["model"] = {{"name", "Tiny Model 1"}, {"seq", 512}, {"dims_key", "tiny"}};
+  const auto map = [&] {
+    return map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  };
+  CHECK(map().questions.empty());
+  library.dims = {{"tiny", small_row()["model"]}};
+  CHECK(map().questions.size() == 1);
+  library.dims = json::object();
+  library.models["tiny-model-1"] = to_json(small_gpt());
+  REQUIRE(map().questions.size() == 1);
+  CHECK(map().questions.front().model.hidden == 1024);
+}
+
+TEST_CASE("overrides replace figures of every cluster and stack, and a figure that none has is refused") {
+  ScoreLibrary library = small_library();
+  library.overrides = {{"cluster.device.gemm_efficiency", 0.5}, {"stack.kernel_launch_us", 7}};
+  const json row = read_by(library.mappings.front(), small_row()).row;
+  const MappedRow mapped = map_row(library, row, &library.mappings.front());
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.questions.front().cluster.device.gemm_efficiency == 0.5);
+  CHECK(mapped.questions.front().training.stack->kernel_launch.count() == doctest::Approx(7e-6));
+  library.overrides = {{"cluster.device.gem_efficiency", 0.5}};
+  check_refused<SpecError>([&] { map_row(library, row, &library.mappings.front()); }, "cluster round",
+                           "gem_efficiency");
+}
+
+TEST_CASE("a row whose source has no mapping is read by itself, and what is guessed is said") {
+  ScoreLibrary library = small_library();
+  library.clusters["h100"] = library.clusters["round"];
+  json row = small_row();
+  row["hardware"] = "8 x H100 SXM";
+  row["model"]["vocab"] = 8192;
+  row.erase("precision");
+  CHECK(map_row(library, row, nullptr).reason.find("the framework is not known") != std::string::npos);
+  row["stack"] = "plain";
+  const MappedRow mapped = map_row(library, row, nullptr);
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.assumptions == std::vector<std::string>{"the cluster is the preset h100", "the precision is bf16"});
+}
+
+}  // namespace plumb

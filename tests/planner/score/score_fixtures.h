@@ -1,0 +1,21 @@
+#pragma once
+// What the tests of scores share: one small source, its row, and the library that maps it.
+
+#include <nlohmann/json.hpp>
+
+#include "planner/score/score.h"
+
+namespace plumb {
+
+/// A GPT of 8 layers in sequences of 512 tokens on 8 devices: tp=2, pp=2, dp=2, micro-batches of 2 sequences of 32,
+/// ZeRO 1, full recomputation, bf16. It cites "owner/small" and measured a step of one second.
+nlohmann::json small_row();
+
+/// The mapping of "owner/small", the cluster preset "round" (tests/planner/fixtures.h) and the stack preset "plain".
+ScoreLibrary small_library();
+
+/// Rows "a", "b", ... of that source, each with its own micro-batch and, as measured, `factor` times what is predicted.
+std::vector<nlohmann::json> predicted_rows(const ScoreLibrary& library, const std::vector<std::int64_t>& microbatches,
+                                           double factor);
+
+}  // namespace plumb

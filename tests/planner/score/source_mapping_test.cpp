@@ -1,0 +1,87 @@
+#include "planner/score/source_mapping.h"
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kMapping = R"({
+  "name": "one", "cites": ["owner/one"],
+  "clusters": [{"hardware": "A100.*one node", "cluster": "small"}, {"hardware": "a100", "cluster": "large"}],
+  "rules": [{"fill": {"model.vocab": 100}, "because": "not printed"},
+            {"where": {"recompute": "^full", "gpus": 8}, "correct": {"recompute": "selective"}, "because": "seen"},
+            {"copy": {"model.ffn": "arguments.ffn"}},
+            {"where": {"kind": "analytic"}, "skip": "computed, not measured"}]})";
+
+json row(const char* text) {
+  return json::parse(text);
+}
+
+}  // namespace
+
+TEST_CASE("fill sets what is not printed and leaves what is") {
+  const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
+  CHECK(value_at(read_by(mapping, row(R"({"model": {"vocab": null}})")).row, "model.vocab") == 100);
+  CHECK(value_at(read_by(mapping, row(R"({"model": {"vocab": 7}})")).row, "model.vocab") == 7);
+}
+
+TEST_CASE("a correction replaces what is printed, tells its evidence, and can be left out") {
+  const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
+  const json full = row(R"({"recompute": "full", "gpus": 8})");
+  const ReadRow corrected = read_by(mapping, full);
+  CHECK(value_at(corrected.row, "recompute") == "selective");
+  CHECK(corrected.corrections == std::vector<std::string>{"seen"});
+  CHECK(value_at(read_by(mapping, full, false).row, "recompute") == "full");
+  CHECK(read_by(mapping, row(R"({"recompute": "full", "gpus": 16})")).corrections.empty());
+  CHECK(read_by(mapping, row(R"({"gpus": 8})")).corrections.empty());
+}
+
+TEST_CASE("copy takes another field of the row") {
+  const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
+  CHECK(value_at(read_by(mapping, row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);
+  CHECK(value_at(read_by(mapping, row(R"({"model": {"ffn": 32}, "arguments": {"ffn": 64}})")).row, "model.ffn") == 32);
+  CHECK(value_at(read_by(mapping, row("{}")).row, "model.ffn").is_null());
+}
+
+TEST_CASE("a rule can say why rows are left out") {
+  const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
+  CHECK(read_by(mapping, row(R"({"kind": "ANALYTIC, not measured"})")).skip == "computed, not measured");
+  CHECK(read_by(mapping, row(R"({"kind": null})")).skip.empty());
+}
+
+TEST_CASE("a row finds its mapping by what it cites, the longest beginning first") {
+  const std::vector<SourceMapping> mappings = {
+      parse_source_mapping(R"({"name": "a", "cites": ["owner/"], "clusters": []})", "a"),
+      parse_source_mapping(R"({"name": "b", "cites": ["owner/one"], "clusters": []})", "b")};
+  CHECK(mapping_for(mappings, row(R"({"source": {"repo": "owner/one"}})"))->name == "b");
+  CHECK(mapping_for(mappings, row(R"({"source": {"repo": "owner/two"}})"))->name == "a");
+  CHECK(mapping_for(mappings, row(R"({"source": {"paper": "A paper"}})")) == nullptr);
+  CHECK(mapping_for(mappings, row(R"({"id": "no source"})")) == nullptr);
+}
+
+TEST_CASE("the first cluster whose expression is found in the hardware counts, whatever the case") {
+  const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
+  CHECK(cluster_rule_for(mapping, "A100 SXM, one node")->cluster == "small");
+  CHECK(cluster_rule_for(mapping, "a100-80GB")->cluster == "large");
+  CHECK(cluster_rule_for(mapping, "H100") == nullptr);
+}
+
+TEST_CASE("a mapping's faults are named with their place") {
+  const auto refused = [](const char* text, const char* place, const char* part) {
+    check_refused<SpecError>([text] { parse_source_mapping(text, "m.json"); }, place, part);
+  };
+  refused(R"({"cites": ["a"], "clusters": []})", "m.json", "name");
+  refused(R"({"name": "m", "cites": [], "clusters": []})", "m.json", "cites");
+  refused(R"({"name": "m", "cites": ["a"], "clusters": [{"hardware": "(", "cluster": "x"}]})", "hardware",
+          "no regular expression");
+  refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"correct": {"tp": 2}}]})", "because", "evidence");
+  refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"fil": {"tp": 2}}]})", "fil", "fill");
+  refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"copy": {"tp": 2}}]})", "copy", "name the field");
+}
+
+}  // namespace plumb
