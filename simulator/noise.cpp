@@ -97,6 +97,7 @@ class Run {
     const Step& step = compiled_.steps[i];
     const StepKind& kind = compiled_.kinds[step.kind];
     const StepCost& cost = costs_[step.kind];
+    if (kind.starts_inside) return reduce_inside(i, step, kind, cost);
     if (joins_replicas(kind)) {
       SimTime start{0};
       for (const auto& registers : registers_) start = std::max(start, start_of(registers.data(), step, cost));
@@ -110,6 +111,23 @@ class Run {
       const StepCost drawn = kind.actions.empty() && !kind.sends ? cost : drawn_cost(i, kind, cost, replica);
       run_step(registers, step, drawn, start_of(registers, step, drawn));
       if (kind.occupies_rank) busy_[replica * compiled_.ranks + kind.rank] += drawn.duration;
+    }
+  }
+
+  /// A bucket is complete at its share of its host's time, which was drawn for the host; the sum departs when it is so
+  /// on every replica.
+  void reduce_inside(std::size_t i, const Step& step, const StepKind& kind, const StepCost& cost) {
+    SimTime departure{0};
+    for (int replica = 0; replica < noise_.replicas; ++replica) {
+      const SimTime* registers = registers_[replica].data();
+      const double own = factor(shapes_.action, action_bases_[replica], compiled_.send_ids[i]);
+      const SimTime offset = times_factor(cost.duration, own * rank_factors_[replica * compiled_.ranks + kind.rank]);
+      departure = std::max({departure, start_of(registers, step, cost) + offset, registers[cost.channel]});
+    }
+    const double common = factor(shapes_.communication, collective_base_, compiled_.action_ids[i]);
+    for (auto& registers : registers_) {
+      registers[cost.channel] = departure + times_factor(cost.occupied, common);
+      registers[step.output] = departure + times_factor(cost.delivered, common);
     }
   }
 

@@ -47,6 +47,9 @@ Seconds path_length(const Schedule& lowered, const CostTable& costs, const std::
     if (is_send(op)) {
       const bool frees_channel = i + 1 < path.size() && path[i + 1].reason == Reason::kChannel;
       length += message_of(lowered, neighbors, costs, step, frees_channel);
+    } else if (i + 1 < path.size() && path[i + 1].action.op == Op::kReduceGrad && path[i + 1].start < step.end) {
+      const Action& inside = path[i + 1].action;  // of a bucket that is complete before its host has ended
+      length += costs.stages[inside.stage].bucket_offsets.at(static_cast<std::size_t>(inside.part));
     } else if (op == Op::kReduceGrad) {
       length += reduction_of(lowered, costs, step.action);
     } else {

@@ -12,7 +12,8 @@
 
 namespace plumb {
 
-/// Sum of what each step of the path makes the next one wait for: an action's duration, a message's hold on its link,
+/// Sum of what each step of the path makes the next one wait for: an action's duration (a bucket's offset, where a
+/// REDUCE_GRAD starts inside it), a message's hold on its link,
 /// and its latency where the next step waits for its delivery. Without the rounding to picoseconds, so that small
 /// differences are smooth. `path` is of a simulation of `lowered` without shared links. Throws SpecError if a stage's
 /// cost lacks a part that the path runs.

@@ -167,6 +167,18 @@ TEST_SUITE("property") {
     CHECK(noisy.mean_idle[0].count() == doctest::Approx(kCv / std::sqrt(std::numbers::pi)).epsilon(0.05));
   }
 
+  TEST_CASE("buckets that start inside the backward do so in every run, and meet those of the other replicas") {
+    const Schedule schedule = parse_schedule("0F0 0REDUCE_GRAD 0REDUCE_GRAD/1 0B0 0OPTIMIZER_STEP\n");
+    CostTable costs = whole_costs(1, 1, 4);
+    costs.stages[0].segments[static_cast<std::size_t>(Op::kReduceGrad)] = {{Segment{.seconds = Seconds{2}}}};
+    costs.stages[0].bucket_offsets = {Seconds{1}, Seconds{4}};
+    const Simulation quiet = simulate(schedule, costs, {.validate = false});
+    const NoisySteps same = noisy_steps(schedule, costs, {.runs = 2, .replicas = 3});
+    CHECK(same.makespans == std::vector<SimTime>(2, quiet.makespan));
+    const NoisySteps noisy = noisy_steps(schedule, costs, {.cv = 0.1, .runs = 500, .replicas = 4});
+    CHECK(slowdown_ratio(noisy) > 1);
+  }
+
   TEST_CASE("noise of communication alone leaves a schedule over free links as it is") {
     const Schedule schedule = lowered("1f1b", 4, 8);
     const NoiseSpec noise{.communication_cv = 0.5, .runs = 3};

@@ -31,6 +31,17 @@ TEST_SUITE("unit") {
   }
 }
 
+TEST_CASE("a backward counts up to the bucket that starts inside it") {
+  // F0 [0,1] B0 [1,5]; buckets complete at 2 and 5, each reduced for 6 s: [2,8] and [8,14]
+  const Schedule schedule = parse_schedule("0F0 0REDUCE_GRAD 0REDUCE_GRAD/1 0B0 0OPTIMIZER_STEP\n");
+  CostTable costs = whole_costs(1, 1, 4);
+  costs.stages[0].segments[static_cast<std::size_t>(Op::kReduceGrad)] = {{Segment{.seconds = Seconds{6}}}};
+  costs.stages[0].bucket_offsets = {Seconds{1}, Seconds{4}};
+  const Simulation result = simulate(schedule, costs, {.validate = false});
+  CHECK(to_seconds(result.makespan) == Seconds{14});
+  CHECK(path_length(schedule, costs, result.critical_path) == Seconds{14});
+}
+
 TEST_SUITE("property") {
   TEST_CASE("the critical path is as long as the step, whatever the schedule, the costs and the sends") {
     std::vector<Schedule> schedules;
