@@ -86,6 +86,7 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
       .device = cluster.device,
       .peak_flops_per_second = peak->second,
       .wide_flops_per_second = wide != cluster.device.peak_flops_per_second.end() ? wide->second : peak->second,
+      .fp8 = precision == Precision::kFp8,
       .element_bytes = bytes_per_element(precision),
       .gradient_bytes = bytes_per_element(training.gradient_precision),
       .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};

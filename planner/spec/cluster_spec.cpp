@@ -84,6 +84,7 @@ DeviceSpec read_device(StrictObject object) {
   }
   device.memory_bytes_per_second = object.positive_number("memory_bandwidth_gb_per_s") * kGiga;
   device.gemm_efficiency = object.fraction("gemm_efficiency");
+  if (object.has("fp8_gemm_efficiency")) device.fp8_gemm_efficiency = object.fraction("fp8_gemm_efficiency");
   device.attention_efficiency = object.fraction("attention_efficiency");
   if (object.has("attention")) device.attention = read_attention(object.object("attention"));
   device.memory_efficiency = object.fraction("memory_efficiency");
@@ -166,6 +167,7 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("reserved_gib", static_cast<double>(device.reserved_bytes) / kGibibyte);
   put("memory_bandwidth_gb_per_s", device.memory_bytes_per_second / kGiga);
   put("gemm_efficiency", device.gemm_efficiency);
+  if (device.fp8_gemm_efficiency > 0) put("fp8_gemm_efficiency", device.fp8_gemm_efficiency);
   put("attention_efficiency", device.attention_efficiency);
   for (const auto& [kernel, rate] : device.attention) {
     const auto figure = [&](const std::string& key, double value) {

@@ -37,10 +37,11 @@ struct DeviceSpec {
   std::string name;
   std::map<Precision, double> peak_flops_per_second;  ///< dense; a precision that is not there cannot be trained in
   std::int64_t memory_bytes = 0;
-  std::int64_t reserved_bytes = 0;                 ///< what driver and runtime take before the first tensor
-  double memory_bytes_per_second = 0;              ///< read and written together
-  double gemm_efficiency = 1;                      ///< of the peak, in a GEMM that fills the device
-  double attention_efficiency = 1;                 ///< of the peak, in fused attention (computed half counted)
+  std::int64_t reserved_bytes = 0;     ///< what driver and runtime take before the first tensor
+  double memory_bytes_per_second = 0;  ///< read and written together
+  double gemm_efficiency = 1;          ///< of the peak, in a GEMM that fills the device
+  double fp8_gemm_efficiency = 0;      ///< the same of fp8 products, their casts included; 0: as gemm_efficiency
+  double attention_efficiency = 1;     ///< of the peak, in fused attention (computed half counted)
   std::map<std::string, AttentionRate> attention;  ///< by kernel (spec/stack_spec.h); others: attention_efficiency
   double memory_efficiency = 1;                    ///< of the memory bandwidth, in a memory-bound kernel
   Seconds kernel_fixed{0};                         ///< of every kernel, whatever its size
@@ -111,12 +112,12 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 
 /// JSON form, units in the keys:
 ///   {"name", "note", "devices", "device": {"name", "peak_tflops": {"bf16": ...}, "memory_gib", "reserved_gib",
-///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "attention_efficiency", "attention": {"flash2": {"forward",
-///    "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us", "wave_fixed_us",
-///    "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile", "collective_slowdown"},
-///    "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch" or "pcie"},
-///    "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node",
-///    "nodes_per_leaf", "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h),
+///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "fp8_gemm_efficiency", "attention_efficiency", "attention":
+///    {"flash2": {"forward", "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us",
+///    "wave_fixed_us", "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile",
+///    "collective_slowdown"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch"
+///    or "pcie"}, "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or
+///    "node", "nodes_per_leaf", "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h),
 ///    "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
