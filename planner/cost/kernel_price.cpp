@@ -17,7 +17,7 @@ double flops_seconds(const KernelPrices& prices, const KernelCall& call) {
   switch (call.kind) {
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
-      return call.flops / (prices.peak_flops_per_second * device.attention_efficiency);
+      return call.flops / (prices.wide_flops_per_second * device.attention_efficiency);
     default:
       return 0;  // memory-bound on every device that trains
   }
@@ -82,11 +82,12 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
                     cluster.device.name, precision_name(precision), known));
   }
   const auto wide = precision == Precision::kFp8 ? cluster.device.peak_flops_per_second.find(Precision::kBf16) : peak;
+  const DeviceSpec& device = cluster.device;
+  const bool own_rate = precision == Precision::kFp8 && device.fp8_gemm_efficiency > 0;
   KernelPrices prices{
       .device = cluster.device,
-      .peak_flops_per_second = peak->second,
+      .peak_flops_per_second = peak->second * (own_rate ? device.fp8_gemm_efficiency / device.gemm_efficiency : 1),
       .wide_flops_per_second = wide != cluster.device.peak_flops_per_second.end() ? wide->second : peak->second,
-      .fp8 = precision == Precision::kFp8,
       .element_bytes = bytes_per_element(precision),
       .gradient_bytes = bytes_per_element(training.gradient_precision),
       .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};

@@ -19,11 +19,7 @@ double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
 }
 
 Seconds gemm_kernel_time(const KernelPrices& prices, const DeviceKernel& kernel) {
-  const DeviceSpec& device = prices.device;
-  double peak = kernel.batched ? prices.wide_flops_per_second : prices.peak_flops_per_second;
-  if (prices.fp8 && !kernel.batched && device.fp8_gemm_efficiency > 0) {
-    peak *= device.fp8_gemm_efficiency / device.gemm_efficiency;  // gemm_time() applies the other
-  }
+  const double peak = kernel.batched ? prices.wide_flops_per_second : prices.peak_flops_per_second;
   const Seconds modelled =
       gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);
   const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
