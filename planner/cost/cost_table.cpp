@@ -49,7 +49,7 @@ Seconds steady_cost(const LayerPrice& price, Recompute recompute) {
 }
 
 int part_count(const Schedule& schedule) {
-  int parts = 0;
+  int parts = 1;
   for (const StagePlace& stage : schedule.stages) parts = std::max(parts, stage.model_part + 1);
   return parts;
 }

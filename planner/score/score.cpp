@@ -148,6 +148,8 @@ ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published
                           measured.layer_backward || measured.out_of_memory || measured.model_flops_per_device_second;
     if (!row.read.skip.empty()) {
       ready.skipped.push_back({.id = row.id, .reason = row.read.skip});
+    } else if (!compared && row.read.row.contains("collective")) {
+      ready.skipped.push_back({.id = row.id, .reason = "a collective, which stands apart"});
     } else if (!compared) {
       ready.skipped.push_back({.id = row.id, .reason = "neither a step's time nor memory was measured"});
     } else {

@@ -2,7 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "planner/score/collective_rows.h"
 #include "planner/score/fit.h"
+#include "tools/collective_report.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/score_input.h"
@@ -32,6 +34,19 @@ std::optional<FitResult> fit_of(const ScoreArguments& arguments, const ScoreInpu
   return fit_constants(input.library, input.files, constants, parse_holdout(arguments.holdout));
 }
 
+/// Rows of collectives against NCCL's model of the cluster presets; nothing where there are none.
+std::optional<CollectiveScore> collectives_of(const ScoreInput& input) {
+  std::vector<CollectiveRows> files;
+  for (const PublishedRows& published : input.files) {
+    CollectiveRows read = read_collective_rows(published);
+    if (!read.rows.empty()) files.push_back(std::move(read));
+  }
+  if (files.empty()) return std::nullopt;
+  std::map<std::string, ClusterSpec> clusters;
+  for (const auto& [name, json] : input.library.clusters) clusters[name] = cluster_from_json(json, name);
+  return score_collectives(files, clusters);
+}
+
 }  // namespace
 
 int score_verb(const ScoreArguments& arguments) {
@@ -42,9 +57,19 @@ int score_verb(const ScoreArguments& arguments) {
   std::vector<SourceScore> scores;
   for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));
   const std::optional<FitResult> fit = fit_of(arguments, input);
-  if (!arguments.output.empty()) write_file(arguments.output, score_page(scores, fit, command_of(arguments)));
+  const std::optional<CollectiveScore> collectives = collectives_of(input);
+  if (!arguments.output.empty()) {
+    write_file(arguments.output,
+               score_page(scores, fit, command_of(arguments)) + (collectives ? collective_page(*collectives) : ""));
+  }
   if (!arguments.svg.empty()) write_file(arguments.svg, score_scatter(scores));
-  print_answer(arguments.json ? score_json(scores, fit).dump(2) + "\n" : score_text(scores, fit, arguments.worst));
+  if (arguments.json) {
+    nlohmann::ordered_json answer = score_json(scores, fit);
+    answer["collectives"] = collectives ? to_json(*collectives) : nlohmann::ordered_json();
+    print_answer(answer.dump(2) + "\n");
+  } else {
+    print_answer(score_text(scores, fit, arguments.worst) + (collectives ? collective_text(*collectives) : ""));
+  }
   return kDone;
 }
 
