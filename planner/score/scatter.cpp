@@ -14,7 +14,7 @@ namespace {
 constexpr double kSide = 520;
 constexpr double kLeft = 70;
 constexpr double kTop = 40;
-constexpr double kLegendWidth = 260;
+constexpr double kLegendWidth = 300;
 constexpr double kRowHeight = 18;
 constexpr double kBand = 0.1;
 constexpr double kRadius = 2.6;

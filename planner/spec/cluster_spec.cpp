@@ -169,13 +169,14 @@ nlohmann::ordered_json device_json(const ClusterSpec& cluster) {
   put("gemm_efficiency", device.gemm_efficiency);
   if (device.fp8_gemm_efficiency > 0) put("fp8_gemm_efficiency", device.fp8_gemm_efficiency);
   put("attention_efficiency", device.attention_efficiency);
-  for (const auto& [kernel, rate] : device.attention) {
+  for (const auto& entry : device.attention) {
     const auto figure = [&](const std::string& key, double value) {
-      json["attention"][kernel][key] = number(cluster, "device.attention." + kernel + "." + key, value);
+      const std::string path = fmt::format("device.attention.{}.{}", entry.first, key);
+      json["attention"][entry.first][key] = number(cluster, path, value);
     };
-    figure("forward", rate.forward);
-    figure("backward", rate.backward);
-    figure("half_sequence", rate.half_sequence);
+    figure("forward", entry.second.forward);
+    figure("backward", entry.second.backward);
+    figure("half_sequence", entry.second.half_sequence);
   }
   put("memory_efficiency", device.memory_efficiency);
   put("kernel_fixed_us", device.kernel_fixed.count() / kMicro);

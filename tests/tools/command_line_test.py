@@ -529,6 +529,21 @@ class Scores(CommandLineTest):
         self.assertAlmostEqual(source["step_time"]["mape_pct"], sum(errors) / 2, places=6)
         self.assertAlmostEqual(source["step_time"]["max_pct"], max(errors), places=6)
 
+    def test_collectives_and_timed_operations_stand_beside_whole_runs(self):
+        collectives = [{"id": f"{op}-{size}", "collective": op, "gpus": 8, "nodes": 1, "bytes": size << 20,
+                        "hardware": "8xH100-SXM", "measured": {"busbw_GBps": busbw}, "source": {"repo": "x/y"}}
+                       for op, size, busbw in [("all_reduce", 64, 300), ("all_reduce", 256, 350),
+                                               ("all_gather", 64, 250), ("all_gather", 256, 300)]]
+        timed = [{"id": f"timed-{m}", "pp": 2, "n_microbatches": m, "schedule": "1F1B",
+                  "profiled_ms": {"TF": 10, "TB": 10, "TW": 10, "Tcomm": 0},
+                  "measured": {"step_time_ms": 31 * (m + 1)}} for m in (4, 6, 8, 12)]
+        file = self.rows(*collectives, *timed)
+        text = self.done("score", file)
+        self.assertRegex(text, r"timed operations of +runs")
+        self.assertRegex(text, r"rows.json +4 +3.2 %")  # 30 (m + 1) against 31 (m + 1)
+        self.assertRegex(text, r"h100\S* +4 ")
+        self.assertEqual(len(self.json("score", file)["collectives"]["clusters"]), 1)
+
     def test_a_faulty_row_is_skipped_with_its_reason(self):
         broken = dict(self.ROW, id=None, dp=3)
         source = self.json("score", self.rows(self.ROW, broken, {"measured": None}))["sources"][0]

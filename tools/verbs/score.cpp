@@ -10,6 +10,7 @@
 #include "tools/score_input.h"
 #include "tools/score_page.h"
 #include "tools/score_report.h"
+#include "tools/timed_report.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {
@@ -58,9 +59,10 @@ int score_verb(const ScoreArguments& arguments) {
   for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));
   const std::optional<FitResult> fit = fit_of(arguments, input);
   const std::optional<CollectiveScore> collectives = collectives_of(input);
+  const std::vector<TimedScore> timed = timed_scores(input.files);
   if (!arguments.output.empty()) {
-    write_file(arguments.output,
-               score_page(scores, fit, command_of(arguments)) + (collectives ? collective_page(*collectives) : ""));
+    write_file(arguments.output, score_page(scores, fit, command_of(arguments)) + timed_page(timed) +
+                                     (collectives ? collective_page(*collectives) : ""));
   }
   if (!arguments.svg.empty()) write_file(arguments.svg, score_scatter(scores));
   if (arguments.json) {
@@ -68,7 +70,8 @@ int score_verb(const ScoreArguments& arguments) {
     answer["collectives"] = collectives ? to_json(*collectives) : nlohmann::ordered_json();
     print_answer(answer.dump(2) + "\n");
   } else {
-    print_answer(score_text(scores, fit, arguments.worst) + (collectives ? collective_text(*collectives) : ""));
+    print_answer(score_text(scores, fit, arguments.worst) + timed_text(timed) +
+                 (collectives ? collective_text(*collectives) : ""));
   }
   return kDone;
 }
