@@ -4,8 +4,10 @@
 //   ImportedModel imported = model_from_huggingface(text, "config.json");
 //   imported.model.layers; imported.ignored_keys;   // the verb prints the keys once
 //
-// Families by model_type: llama, mistral, qwen2 (RMS norm, SwiGLU, RoPE), gpt2 and gpt_neox (layer norm, GELU, biases).
-// What a file leaves out takes the default of the family's configuration class in the transformers library.
+// Families by model_type: llama, mistral, qwen2, qwen3 (RMS norm, SwiGLU, RoPE), mixtral, qwen3_moe (with experts),
+// deepseek_v3 (with experts and latent attention), gpt2 and gpt_neox (layer norm, GELU, biases). Left out: Qwen3's
+// norms of queries and keys, DeepSeek-V3's multi-token prediction module and its routers' bias. What a file leaves out
+// takes the default of the family's configuration class in the transformers library.
 
 #include <string>
 #include <string_view>
@@ -22,7 +24,7 @@ struct ImportedModel {
 
 /// Throws SpecError if the text is no JSON object, the model_type is missing or none of the families (they are named),
 /// a required key is missing or no positive number, or a value asks for what Plumb does not price (an activation other
-/// than the family's, biases on the attention alone).
+/// than the family's, biases on the attention alone, experts in some of the layers only).
 ImportedModel model_from_huggingface(std::string_view text, const std::string& file);
 
 }  // namespace plumb

@@ -27,6 +27,29 @@ const char* const kQwen2 = R"({"model_type": "qwen2", "hidden_act": "silu", "hid
   "intermediate_size": 18944, "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4,
   "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 131072, "use_sliding_window": false,
   "tie_word_embeddings": false, "vocab_size": 152064})";
+const char* const kMixtral = R"({"model_type": "mixtral", "hidden_act": "silu", "hidden_size": 4096,
+  "intermediate_size": 14336, "max_position_embeddings": 32768, "num_attention_heads": 32, "num_experts_per_tok": 2,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "num_local_experts": 8, "rms_norm_eps": 1e-05,
+  "rope_theta": 1000000.0, "router_aux_loss_coef": 0.02, "sliding_window": null, "tie_word_embeddings": false,
+  "vocab_size": 32000})";
+const char* const kQwen3 = R"({"model_type": "qwen3", "attention_bias": false, "head_dim": 128, "hidden_act": "silu",
+  "hidden_size": 5120, "intermediate_size": 25600, "max_position_embeddings": 40960, "max_window_layers": 64,
+  "num_attention_heads": 64, "num_hidden_layers": 64, "num_key_value_heads": 8, "rms_norm_eps": 1e-06,
+  "rope_scaling": null, "rope_theta": 1000000, "sliding_window": null, "tie_word_embeddings": false,
+  "use_sliding_window": false, "vocab_size": 151936})";
+const char* const kQwen3Moe = R"({"model_type": "qwen3_moe", "attention_bias": false, "decoder_sparse_step": 1,
+  "head_dim": 128, "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 6144,
+  "max_position_embeddings": 40960, "mlp_only_layers": [], "moe_intermediate_size": 768, "norm_topk_prob": true,
+  "num_attention_heads": 32, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 48,
+  "num_key_value_heads": 4, "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": null,
+  "tie_word_embeddings": false, "use_sliding_window": false, "vocab_size": 151936})";
+const char* const kDeepSeekV3 = R"({"model_type": "deepseek_v3", "attention_bias": false, "first_k_dense_replace": 3,
+  "hidden_act": "silu", "hidden_size": 7168, "intermediate_size": 18432, "kv_lora_rank": 512,
+  "max_position_embeddings": 163840, "moe_intermediate_size": 2048, "moe_layer_freq": 1, "n_routed_experts": 256,
+  "n_shared_experts": 1, "num_attention_heads": 128, "num_experts_per_tok": 8, "num_hidden_layers": 61,
+  "num_key_value_heads": 128, "num_nextn_predict_layers": 1, "q_lora_rank": 1536, "qk_nope_head_dim": 128,
+  "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_theta": 10000, "tie_word_embeddings": false,
+  "v_head_dim": 128, "vocab_size": 129280})";
 const char* const kGpt2 = R"({"model_type": "gpt2", "activation_function": "gelu_new", "layer_norm_epsilon": 1e-05,
   "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024, "vocab_size": 50257})";
 const char* const kPythia = R"({"model_type": "gpt_neox", "hidden_act": "gelu", "hidden_size": 4096,
@@ -51,6 +74,10 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
   check_same_sizes(kLlama3, "llama-3-8b");
   check_same_sizes(kMistral, "mistral-7b");
   check_same_sizes(kQwen2, "qwen2-7b");
+  check_same_sizes(kMixtral, "mixtral-8x7b");
+  check_same_sizes(kQwen3, "qwen3-32b");
+  check_same_sizes(kQwen3Moe, "qwen3-30b-a3b");
+  check_same_sizes(kDeepSeekV3, "deepseek-v3");
   check_same_sizes(kGpt2, "gpt2");
   check_same_sizes(kPythia, "pythia-6.9b");
 }
@@ -81,6 +108,18 @@ TEST_CASE("defaults are the family's") {
   CHECK(edited(kMistral, [](auto& j) { j.erase("sliding_window"); }).window == 4096);
   CHECK(edited(kQwen2, [](auto& j) { j["use_sliding_window"] = true; }).window == 131072);
   CHECK(edited(kQwen2, [](auto&) {}).qkv_bias);
+  CHECK(edited(kMixtral, [](auto& j) { j["sliding_window"] = 4096; }).window == 4096);
+  CHECK(edited(kMixtral, [](auto& j) { j.erase("num_local_experts"); }).experts == 8);
+  CHECK(edited(kMixtral, [](auto& j) { j.erase("rope_theta"); }).rope_theta == 1e6);
+  CHECK(edited(kMixtral, [](auto& j) { j.erase("num_key_value_heads"); }).kv_heads == 8);
+  CHECK(edited(kQwen3, [](auto& j) { j.erase("head_dim"); }).head_size == 128);
+  CHECK(edited(kQwen3Moe, [](auto& j) { j.erase("head_dim"); }).head_size == 64);
+  CHECK(edited(kQwen3Moe, [](auto& j) { j["mlp_only_layers"] = nullptr; }).experts == 128);
+  CHECK(edited(kDeepSeekV3, [](auto& j) { j["q_lora_rank"] = nullptr; }).query_rank == 0);
+  CHECK(edited(kDeepSeekV3, [](auto& j) { j.erase("q_lora_rank"); }).query_rank == 1536);
+  CHECK(edited(kDeepSeekV3, [](auto& j) { j["n_shared_experts"] = 2; }).shared_ffn == 4096);
+  CHECK(edited(kDeepSeekV3, [](auto& j) { j["first_k_dense_replace"] = 0; }).dense_layers == 0);
+  CHECK(edited(kDeepSeekV3, [](auto& j) { j["head_dim"] = 64; }).head_size == 192);
   CHECK(!edited(kPythia, [](auto& j) { j["use_parallel_residual"] = false; }).parallel_residual);
   CHECK(edited(kPythia, [](auto& j) { j["rotary_pct"] = 1.0; }).rotary_size == 128);
   CHECK(edited(kPythia, [](auto& j) { j["hidden_act"] = "gelu_fast"; }).exact_gelu == false);
@@ -112,6 +151,14 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   refused(kLlama3, "hidden_act", "relu", "silu");
   refused(kGpt2, "activation_function", "relu", "gelu");
   refused(kLlama3, "attention_bias", true, "mlp_bias");
+  refused(kQwen3, "attention_bias", true, "attention_bias");
+  refused(kDeepSeekV3, "attention_bias", true, "attention_bias");
+  refused(kDeepSeekV3, "moe_layer_freq", 2, "moe_layer_freq");
+  refused(kDeepSeekV3, "first_k_dense_replace", 61, "dense_layers");
+  refused(kDeepSeekV3, "first_k_dense_replace", -1, "first_k_dense_replace");
+  refused(kQwen3Moe, "decoder_sparse_step", 2, "decoder_sparse_step");
+  refused(kQwen3Moe, "mlp_only_layers", {0, 1}, "mlp_only_layers");
+  refused(kMixtral, "num_experts_per_tok", 9, "experts_per_token");
   refused(kLlama3, "num_key_value_heads", 5, "num_key_value_heads");
   check_refused<SpecError>([] { model_from_huggingface("{\"model_type\": ", "config.json"); }, "config.json", "line 1");
 }

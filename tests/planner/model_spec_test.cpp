@@ -36,6 +36,43 @@ constexpr Published kPublished[] = {
     {"qwen2-72b", 72'706'203'648, "Qwen/Qwen2-72B, model page"},
     {"gpt-neox-20b", 20'554'567'680, "EleutherAI/gpt-neox-20b, model card"},
     {"pythia-6.9b", 6'857'302'016, "Biderman et al. 2023, table 1"},
+    {"bloom-176b", 176'247'271'424, "bigscience/bloom, model card"},
+    {"nemotron-4-340b", 341.0e9, "NVIDIA 2024, arXiv 2406.11704, section 2: 9.4 B of embeddings and 331.6 B"},
+    {"mixtral-8x7b", 46'702'792'704, "mistralai/Mixtral-8x7B-v0.1, model page"},
+    {"mixtral-8x22b", 140'620'634'112, "mistralai/Mixtral-8x22B-v0.1, model page"},
+    {"qwen2.5-7b", 7'615'616'512, "Qwen/Qwen2.5-7B, model page"},
+    {"qwen2.5-72b", 72'706'203'648, "Qwen/Qwen2.5-72B, model page"},
+    {"qwen3-8b", 8'190'735'360, "Qwen/Qwen3-8B, model page"},
+    {"qwen3-32b", 32'762'123'264, "Qwen/Qwen3-32B, model page"},
+    {"qwen3-30b-a3b", 30'532'122'624, "Qwen/Qwen3-30B-A3B, model page"},
+    {"qwen3-235b-a22b", 235'093'634'560, "Qwen/Qwen3-235B-A22B, model page"},
+    {"deepseek-v3", 671e9, "deepseek-ai/DeepSeek-V3, README_WEIGHTS.md, main model"},
+    {"llama-3.2-1b", 1'235'814'400, "meta-llama/Llama-3.2-1B, model page"},
+    {"llama-3.2-3b", 3'212'749'824, "meta-llama/Llama-3.2-3B, model page"},
+};
+
+/// A count of which only leading digits are published: `parameters` is a multiple of `unit`.
+struct Rounded {
+  const char* preset;
+  double parameters;
+  double unit;
+  const char* source;
+};
+
+constexpr Rounded kRounded[] = {
+    {"gpt3-5b", 5e9, 1e9, "NVIDIA/NeMo, GPTConfig5B"},
+    {"gpt3-20b", 20e9, 1e9, "NVIDIA/NeMo, GPTConfig20B"},
+    {"deepseek-v2", 236e9, 1e9, "DeepSeek-AI 2024, arXiv 2405.04434, abstract"},
+};
+
+// Of a token: authors round or cut off, so a count is held to less than one unit of the last digit.
+constexpr Rounded kActive[] = {
+    {"mixtral-8x7b", 12.9e9, 0.1e9, "Mistral AI, Mixtral of experts, 2023: 12.9 of 46.7 B"},
+    {"mixtral-8x22b", 39e9, 1e9, "Mistral AI, Cheaper, better, faster, stronger, 2024: 39 of 141 B"},
+    {"qwen3-30b-a3b", 3.3e9, 0.1e9, "Qwen/Qwen3-30B-A3B, model card: 3.3 of 30.5 B"},
+    {"qwen3-235b-a22b", 22e9, 1e9, "Qwen/Qwen3-235B-A22B, model card: 22 of 235 B"},
+    {"deepseek-v2", 21e9, 1e9, "DeepSeek-AI 2024, arXiv 2405.04434, abstract"},
+    {"deepseek-v3", 37e9, 1e9, "DeepSeek-AI 2024, arXiv 2412.19437, abstract: 37 of 671 B"},
 };
 
 }  // namespace
@@ -50,14 +87,60 @@ TEST_CASE("every preset has the published number of parameters") {
   CHECK(model_parameter_count(preset_model("llama-3-8b")) == 8'030'261'248);
 }
 
-TEST_CASE("DeepSeek-V2 has the 236 and active 21 billion parameters to which its paper rounds") {
-  const ModelSpec model = preset_model("deepseek-v2");
-  CHECK(std::llround(static_cast<double>(model_parameter_count(model)) / 1e9) == 236);
-  CHECK(std::llround(static_cast<double>(active_parameter_count(model)) / 1e9) == 21);
+TEST_CASE("a preset has the number of parameters to which its source rounds") {
+  for (const Rounded& row : kRounded) {
+    CAPTURE(row.preset);
+    CAPTURE(row.source);
+    const auto counted = static_cast<double>(model_parameter_count(preset_model(row.preset)));
+    CHECK(std::llround(counted / row.unit) == std::llround(row.parameters / row.unit));
+  }
+}
+
+TEST_CASE("a token of a mixture of experts meets the published number of parameters") {
+  for (const Rounded& row : kActive) {
+    CAPTURE(row.preset);
+    CAPTURE(row.source);
+    const auto counted = static_cast<double>(active_parameter_count(preset_model(row.preset)));
+    CHECK(std::abs(counted - row.parameters) < row.unit);
+  }
+}
+
+TEST_CASE("Nemotron-4 15B has 12.5 billion parameters beside its embeddings") {
+  // Parmar et al. 2024, section 2. Its 3.2 billion of embeddings are two tables of 256000 x 6144, which are 3.1.
+  const ModelSpec model = preset_model("nemotron-4-15b");
+  const std::int64_t embeddings = 2 * model.vocab * model.hidden;
+  CHECK(std::llround(static_cast<double>(model_parameter_count(model) - embeddings) / 1e8) == 125);
+}
+
+TEST_CASE("MPT with the positions, biases and vocabulary of its benchmarks has exactly their parameters") {
+  // mosaicml/llm-foundry, scripts/train/benchmarking, prints the counts for learned positions of 2048 tokens, biases
+  // and 50368 tokens; the released models have ALiBi, no biases and 50432 tokens.
+  const auto benchmarked = [](const char* preset) {
+    ModelSpec model = preset_model(preset);
+    model.positions = 2048;
+    model.qkv_bias = model.linear_bias = true;
+    model.vocab = 50368;
+    return model_parameter_count(model);
+  };
+  CHECK(benchmarked("mpt-7b") == 6'658'859'008);
+  CHECK(benchmarked("mpt-30b") == 29'975'214'080);
+}
+
+TEST_CASE("what the form leaves out of a model is as small as it is known to be") {
+  // Two norms of 128 channels a layer on the queries and keys of Qwen3, one of 2 x 14336 behind BLOOM's embedding.
+  CHECK(model_parameter_count(preset_model("qwen3-8b")) == 8'190'735'360 - 36 * 256);
+  CHECK(model_parameter_count(preset_model("qwen3-32b")) == 32'762'123'264 - 64 * 256);
+  CHECK(model_parameter_count(preset_model("qwen3-30b-a3b")) == 30'532'122'624 - 48 * 256);
+  CHECK(model_parameter_count(preset_model("qwen3-235b-a22b")) == 235'093'634'560 - 94 * 256);
+  CHECK(model_parameter_count(preset_model("bloom-176b")) == 176'247'271'424 - 28'672);
+  CHECK(model_parameter_count(preset_model("mixtral-8x7b")) == 46'702'792'704);
+  CHECK(model_parameter_count(preset_model("mixtral-8x22b")) == 140'620'634'112);
 }
 
 TEST_CASE("presets name their source, and small ones take bytes") {
   for (const Published& row : kPublished) CHECK(!preset_model(row.preset).source.empty());
+  for (const Rounded& row : kRounded) CHECK(!preset_model(row.preset).source.empty());
+  for (const char* name : {"mpt-7b", "mpt-30b", "nemotron-4-15b"}) CHECK(!preset_model(name).source.empty());
   for (const char* name : {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano"}) {
     CHECK(preset_model(name).vocab == 256);
     CHECK(!preset_model(name).source.empty());
