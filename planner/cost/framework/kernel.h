@@ -18,7 +18,7 @@ struct DeviceKernel {
   enum class Kind : std::uint8_t { kGemm, kAttentionForward, kAttentionBackward, kTraffic };
   std::string_view name;
   Kind kind = Kind::kTraffic;
-  GemmShape shape;                     ///< GEMMs only; of one kernel
+  GemmShape shape{};                   ///< GEMMs only; of one kernel
   GemmForm form = GemmForm::kForward;  ///< GEMMs only
   std::int64_t alignment = 0;          ///< GEMMs only: elements of a row in memory; 0: aligned
   bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
