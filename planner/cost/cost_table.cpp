@@ -9,6 +9,7 @@
 #include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/gradient_buckets.h"
 #include "planner/cost/partition.h"
+#include "planner/cost/pipeline_hops.h"
 #include "planner/cost/stage_memory.h"
 #include "schedules/error.h"
 
@@ -185,17 +186,9 @@ std::vector<Segment> tied_reduction(const Pricing& pricing, const ProcessGrid& g
 }
 
 void price_links(CostTable& costs, const Pricing& pricing, const ProcessGrid& grid, const Schedule& schedule) {
-  const StageNeighbors neighbors = stage_neighbors(schedule);
-  for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
-    const int next = neighbors.successor[stage];
-    if (next < 0) continue;
-    const int from = schedule.stages[stage].rank;
-    const int to = schedule.stages[next].rank;
-    if (from == to) continue;
-    for (const auto& [source, destination] : {std::pair(from, to), std::pair(to, from)}) {
-      costs.links[{source, destination}] =
-          pipeline_link(pricing.collectives(), grid, source, destination, pricing.cluster().devices_per_node);
-    }
+  for (const auto& [source, destination] : pipeline_hops(schedule)) {
+    costs.links[{source, destination}] =
+        pipeline_link(pricing.collectives(), grid, source, destination, pricing.cluster().devices_per_node);
   }
 }
 

@@ -14,8 +14,6 @@ bool rebuilt_selectively(KernelKind kind) {
   return kind == KernelKind::kNormForward || kind == KernelKind::kActivationForward;
 }
 
-constexpr double kMicro = 1e-6;
-
 const GroupPlacement& placement_in(const InnerGroups& groups, Group group) {
   if (group == Group::kContext) return groups.context;
   return group == Group::kExpert ? groups.expert : groups.tensor;
@@ -118,10 +116,9 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
     price.host += kernel.launches * stack.kernel_launch;
     if (kernel.kind != DeviceKernel::Kind::kTraffic && kernel.kind != DeviceKernel::Kind::kGemm) attention += time;
   }
-  const Seconds fixed{stack.tensor_collective_us * kMicro};
   for (const Exchange& exchange : pass.exchanges) {
     const bool tensor = exchange.group == Group::kTensor;
-    groups.add(price, exchange, shown_share(stack, exchange.group), tensor ? fixed : Seconds{0});
+    groups.add(price, exchange, shown_share(stack, exchange.group), tensor ? stack.tensor_collective : Seconds{0});
     price.host += exchange.count * stack.kernel_launch;
   }
   if (stack.context == ContextKind::kRing) {  // blocks of keys and values travel beside the attention of the last ones

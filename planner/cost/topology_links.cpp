@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/pipeline_hops.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -38,15 +39,8 @@ CostTable with_topology_links(CostTable costs, const Topology& topology, const P
                     "devices",
                     ranks, topology.devices.size(), topology.devices.size()));
   }
-  const StageNeighbors neighbors = stage_neighbors(schedule);
-  for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
-    const int next = neighbors.successor[stage];
-    if (next < 0) continue;
-    const int from = schedule.stages[stage].rank;
-    const int to = schedule.stages[next].rank;
-    if (from == to) continue;
-    costs.links[{from, to}] = link_of_replicas(topology, ranks / grid.pipeline, from, to);
-    costs.links[{to, from}] = link_of_replicas(topology, ranks / grid.pipeline, to, from);
+  for (const auto& [source, destination] : pipeline_hops(schedule)) {
+    costs.links[{source, destination}] = link_of_replicas(topology, ranks / grid.pipeline, source, destination);
   }
   return costs;
 }

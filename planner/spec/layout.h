@@ -21,7 +21,7 @@ namespace plumb {
 /// What F does not keep for the backward (without R actions the backward rebuilds it at its head).
 enum class Recompute : std::uint8_t {
   kNone,
-  kSelective,  ///< what memory-bound kernels rebuild: the outputs of norms and of the MLP's activation
+  kSelective,  ///< what memory-bound kernels rebuild: norm and activation outputs; with a stack attention's core
   kFull,       ///< everything but each layer's input
 };
 

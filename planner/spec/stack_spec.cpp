@@ -36,7 +36,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.share("data_hidden", stack.data_hidden);
   visit.share("gather_hidden", stack.gather_hidden);
   visit.flag("scattered_messages", stack.scattered_messages);
-  visit.number("tensor_collective_us", stack.tensor_collective_us);
+  visit.microseconds("tensor_collective_us", stack.tensor_collective);
   visit.count("gradient_bytes", stack.gradient_bytes);
   visit.microseconds("kernel_launch_us", stack.kernel_launch);
   visit.number("host_sharpness", stack.host_sharpness);
@@ -45,7 +45,6 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.microseconds("action_overhead_us", stack.action_overhead);
   visit.number("logit_bytes", stack.logit_bytes);
   visit.number("embedding_gradient_bytes", stack.embedding_gradient_bytes);
-  visit.number("context_gib", stack.context_gib);
 }
 
 struct Reader {

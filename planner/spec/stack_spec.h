@@ -48,7 +48,7 @@ struct StackSpec {
   double data_hidden = 0;           ///< share of the last backward beside which gradients may be reduced
   double gather_hidden = 0;         ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
   bool scattered_messages = true;   ///< between stages each tensor rank sends 1/t of the activation
-  double tensor_collective_us = 0;  ///< fixed device time of a collective of the tensor group besides the model's
+  Seconds tensor_collective{0};     ///< fixed device time of a collective of the tensor group besides the model's
   std::int64_t gradient_bytes = 0;  ///< an element that is reduced; 0: as the gradient buffer
 
   // Host.
@@ -61,7 +61,6 @@ struct StackSpec {
   // Memory, in bytes.
   double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits
   double embedding_gradient_bytes = 0;  ///< held for each element of the embedding's table besides its gradient buffer
-  double context_gib = 0;               ///< of driver, libraries and communicators, besides the device's own
 
   std::map<std::string, std::string> sources;  ///< [key]
 
@@ -75,9 +74,9 @@ inline constexpr int kAttentionKernelCount = 5;
 /// The vocabulary's rows with which that stack trains.
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
-/// JSON form: every member by its name here, times in microseconds ("kernel_launch_us", "action_overhead_us"), and
-/// "sources": {KEY: where its figure stands}. What is left out has the default above. Reading throws SpecError with the
-/// place: an unknown key, a wrong type, a share outside 0 to 1, a negative figure.
+/// JSON form: every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us",
+/// "action_overhead_us"), and "sources": {KEY: where its figure stands}. What is left out has the default above.
+/// Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

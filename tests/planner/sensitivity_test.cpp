@@ -221,7 +221,6 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
               plan["layout"]["dp"] = 4;
             }}},
       {"embedding_gradient_bytes", {.watch = Watch::kMemory, .value = 2}},
-      {"context_gib", {.watch = Watch::kMemory, .value = 1}},
   };
   for (const auto& [key, row] : rows) {
     CAPTURE(key);

@@ -498,6 +498,14 @@ class BadInput(CommandLineTest):
         self.refused(1, *calibrate, "--from", log, says=["--base"])
         self.refused(1, *calibrate, "--base", "h100", says=["--from"])
 
+    def test_a_plan_for_another_framework_is_not_run(self):
+        plan = self.folder / "plan.json"
+        self.done("plan", "gpt-nano", "h100:1", "--global-batch", "4", "--precision", "fp32", "--stack", "megatron-core",
+                  "-o", plan)
+        self.refused(1, "run", plan, "--backend", "cpu", "--steps", "1", says=["megatron-core", "--stack"])
+        self.refused(1, "plan", "gpt-nano", "h100:1", "--global-batch", "4", "--stack", "megatron-cor",
+                     says=["megatron-core"])
+
     def test_version_names_the_optional_parts(self):
         text = self.done("--version")
         for part in ("plumb", "CUDA", "NCCL", "MPI"):
@@ -542,7 +550,13 @@ class Scores(CommandLineTest):
         self.assertRegex(text, r"timed operations of +runs")
         self.assertRegex(text, r"rows.json +4 +3.2 %")  # 30 (m + 1) against 31 (m + 1)
         self.assertRegex(text, r"h100\S* +4 ")
-        self.assertEqual(len(self.json("score", file)["collectives"]["clusters"]), 1)
+        answer = self.json("score", file)
+        self.assertEqual(len(answer["collectives"]["clusters"]), 1)
+        timed = answer["timed_operations"][0]
+        self.assertEqual((timed["file"], timed["runs"]), ("rows.json", 4))
+        self.assertAlmostEqual(timed["no_constant"]["max_pct"], 100 / 31, places=3)
+        for half in timed["halves"]:  # one overhead makes all of them exact: 31 for 30
+            self.assertAlmostEqual(half["mape_pct"], 0, places=6)
 
     def test_a_faulty_row_is_skipped_with_its_reason(self):
         broken = dict(self.ROW, id=None, dp=3)

@@ -4,6 +4,7 @@
 
 #include "planner/score/collective_rows.h"
 #include "planner/score/fit.h"
+#include "planner/score/timed_score.h"
 #include "tools/collective_report.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -59,7 +60,7 @@ int score_verb(const ScoreArguments& arguments) {
   for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));
   const std::optional<FitResult> fit = fit_of(arguments, input);
   const std::optional<CollectiveScore> collectives = collectives_of(input);
-  const std::vector<TimedScore> timed = timed_scores(input.files);
+  const std::vector<TimedScore> timed = timed_scores(input.library.mappings, input.files);
   if (!arguments.output.empty()) {
     write_file(arguments.output, score_page(scores, fit, command_of(arguments)) + timed_page(timed) +
                                      (collectives ? collective_page(*collectives) : ""));
@@ -68,6 +69,7 @@ int score_verb(const ScoreArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json answer = score_json(scores, fit);
     answer["collectives"] = collectives ? to_json(*collectives) : nlohmann::ordered_json();
+    answer["timed_operations"] = to_json(timed);
     print_answer(answer.dump(2) + "\n");
   } else {
     print_answer(score_text(scores, fit, arguments.worst) + timed_text(timed) +

@@ -5,7 +5,7 @@ namespace {
 
 using enum GemmForm;
 
-double score_bytes(const AttentionContext& c) {
+double score_bytes(const LayerContext& c) {
   return static_cast<double>(c.work.microbatch) * c.sizes.heads * static_cast<double>(c.work.sequence) *
          static_cast<double>(c.work.sequence) / c.work.context_parallel * c.bytes.activation;
 }
@@ -14,35 +14,40 @@ double score_bytes(const AttentionContext& c) {
 constexpr int kUnfusedLaunches = 10;
 
 /// The fused softmax's kernel works on blocks of rows of batch times heads.
-bool softmax_is_fused(const AttentionContext& c) {
+bool softmax_is_fused(const LayerContext& c) {
   if (!c.stack.fused_softmax) return false;
   const auto rows = static_cast<std::int64_t>(static_cast<double>(c.work.microbatch) * c.sizes.heads + .5);
   return c.stack.fused_softmax_rows == 0 || rows % c.stack.fused_softmax_rows == 0;
 }
 
-double rotary_bytes(const AttentionContext& c) {
+double rotary_bytes(const LayerContext& c) {
   if (c.layer.rotary_size == 0) return 0;
   const double heads = c.layer.kv_rank > 0 ? c.sizes.heads + 1 : c.sizes.heads + c.sizes.kv_heads;
   return 2 * c.sizes.tokens * heads * static_cast<double>(c.layer.rotary_size) * c.bytes.activation;
 }
 
-double core_flops(const AttentionContext& c) {
+/// Latent attention: what the compressed keys and values become, without the turned channels that all heads share.
+double kv_up_channels(const LayerContext& c) {
+  return c.sizes.heads * static_cast<double>(c.layer.head_size - c.layer.rotary_size) + c.sizes.value;
+}
+
+double core_flops(const LayerContext& c) {
   const auto head = static_cast<double>(c.layer.head_size);
   const double value = c.sizes.value / c.sizes.heads;
   return 2 * static_cast<double>(c.work.microbatch) * c.sizes.heads *
          attention_pairs(c.layer, c.work, c.stack.causal_skipped) * (head + value);
 }
 
-double core_bytes(const AttentionContext& c) {
+double core_bytes(const LayerContext& c) {
   return (c.sizes.qkv + c.sizes.value) * c.sizes.tokens * c.bytes.activation;
 }
 
-double kv_bytes(const AttentionContext& c) {
+double kv_bytes(const LayerContext& c) {
   return (c.sizes.qkv - c.sizes.query) * c.sizes.tokens * c.bytes.activation;
 }
 
 /// What a context-parallel group exchanges for one pass over the core. A ring moves what an all-gather does.
-void exchange_context(const AttentionContext& c, const PassBuilder& pass, bool backward) {
+void exchange_context(const LayerContext& c, const PassBuilder& pass, bool backward) {
   if (c.work.context_parallel == 1) return;
   if (c.stack.context == ContextKind::kUlysses) {
     pass.exchange(Group::kContext, CollectiveKind::kAllToAll,
@@ -56,7 +61,7 @@ void exchange_context(const AttentionContext& c, const PassBuilder& pass, bool b
 
 }  // namespace
 
-void attention_inputs_forward(const AttentionContext& c, const PassBuilder& pass) {
+void attention_inputs_forward(const LayerContext& c, const PassBuilder& pass) {
   const double tokens = c.sizes.tokens;
   const auto h = static_cast<double>(c.layer.hidden);
   if (c.layer.kv_rank == 0) {
@@ -74,14 +79,13 @@ void attention_inputs_forward(const AttentionContext& c, const PassBuilder& pass
     }
     pass.gemm("kv down", tokens, kv + rotary, h);
     pass.traffic("kv norm", 2 * tokens * kv * c.bytes.activation);
-    pass.gemm("kv up", tokens,
-              c.sizes.heads * static_cast<double>(c.layer.head_size - c.layer.rotary_size) + c.sizes.value, kv);
+    pass.gemm("kv up", tokens, kv_up_channels(c), kv);
     pass.traffic("keys joined", 2 * tokens * c.sizes.query * c.bytes.activation);
   }
   pass.traffic("rope", rotary_bytes(c));
 }
 
-void attention_inputs_input_grad(const AttentionContext& c, const PassBuilder& pass) {
+void attention_inputs_input_grad(const LayerContext& c, const PassBuilder& pass) {
   const double tokens = c.sizes.tokens;
   const auto h = static_cast<double>(c.layer.hidden);
   pass.traffic("rope", rotary_bytes(c));
@@ -93,8 +97,7 @@ void attention_inputs_input_grad(const AttentionContext& c, const PassBuilder& p
   const auto kv = static_cast<double>(c.layer.kv_rank);
   const auto rotary = static_cast<double>(c.layer.rotary_size);
   pass.traffic("keys joined", 2 * tokens * c.sizes.query * c.bytes.activation);
-  pass.gemm("kv up", tokens, kv,
-            c.sizes.heads * static_cast<double>(c.layer.head_size - c.layer.rotary_size) + c.sizes.value, kInputGrad);
+  pass.gemm("kv up", tokens, kv, kv_up_channels(c), kInputGrad);
   pass.traffic("kv norm", 4 * tokens * kv * c.bytes.activation);
   pass.gemm("kv down", tokens, h, kv + rotary, kInputGrad);
   if (c.layer.query_rank > 0) {
@@ -108,7 +111,7 @@ void attention_inputs_input_grad(const AttentionContext& c, const PassBuilder& p
   pass.traffic("gradients of both summed", 3 * tokens * h * c.bytes.activation);
 }
 
-void attention_inputs_weight_grad(const AttentionContext& c, const PassBuilder& pass) {
+void attention_inputs_weight_grad(const LayerContext& c, const PassBuilder& pass) {
   const double tokens = c.sizes.tokens;
   const auto h = static_cast<double>(c.layer.hidden);
   const bool fused = c.stack.fused_accumulation;
@@ -117,9 +120,7 @@ void attention_inputs_weight_grad(const AttentionContext& c, const PassBuilder& 
     return;
   }
   const auto kv = static_cast<double>(c.layer.kv_rank);
-  pass.weight_gradient("kv up",
-                       c.sizes.heads * static_cast<double>(c.layer.head_size - c.layer.rotary_size) + c.sizes.value, kv,
-                       tokens, fused);
+  pass.weight_gradient("kv up", kv_up_channels(c), kv, tokens, fused);
   pass.weight_gradient("kv down", kv + static_cast<double>(c.layer.rotary_size), h, tokens, fused);
   if (c.layer.query_rank > 0) {
     const auto rank = static_cast<double>(c.layer.query_rank);
@@ -130,7 +131,7 @@ void attention_inputs_weight_grad(const AttentionContext& c, const PassBuilder& 
   }
 }
 
-void attention_core_forward(const AttentionContext& c, const PassBuilder& pass) {
+void attention_core_forward(const LayerContext& c, const PassBuilder& pass) {
   exchange_context(c, pass, false);
   if (c.stack.attention != AttentionKernel::kUnfused) {
     pass.attention("attention", DeviceKernel::Kind::kAttentionForward, core_flops(c),
@@ -149,7 +150,7 @@ void attention_core_forward(const AttentionContext& c, const PassBuilder& pass) 
   pass.traffic("context copied", 2 * c.sizes.value * c.sizes.tokens * c.bytes.activation);
 }
 
-void attention_core_backward(const AttentionContext& c, const PassBuilder& pass) {
+void attention_core_backward(const LayerContext& c, const PassBuilder& pass) {
   exchange_context(c, pass, true);
   if (c.stack.attention != AttentionKernel::kUnfused) {
     pass.attention("attention", DeviceKernel::Kind::kAttentionBackward, 2.5 * core_flops(c),

@@ -4,26 +4,17 @@
 
 #include "planner/cost/framework/pass_builder.h"
 #include "planner/cost/framework/sizes.h"
-#include "planner/spec/stack_spec.h"
 
 namespace plumb {
 
-struct AttentionContext {
-  const TransformerLayer& layer;
-  const LayerWork& work;
-  const StackSpec& stack;
-  ElementBytes bytes;
-  RankSizes sizes;
-};
-
 /// Queries, keys and values from the norm's output, turned by RoPE.
-void attention_inputs_forward(const AttentionContext& context, const PassBuilder& pass);
+void attention_inputs_forward(const LayerContext& context, const PassBuilder& pass);
 
 /// Softmax(Q K^T) V and what context parallelism exchanges for it.
-void attention_core_forward(const AttentionContext& context, const PassBuilder& pass);
-void attention_core_backward(const AttentionContext& context, const PassBuilder& pass);
+void attention_core_forward(const LayerContext& context, const PassBuilder& pass);
+void attention_core_backward(const LayerContext& context, const PassBuilder& pass);
 
-void attention_inputs_input_grad(const AttentionContext& context, const PassBuilder& pass);
-void attention_inputs_weight_grad(const AttentionContext& context, const PassBuilder& pass);
+void attention_inputs_input_grad(const LayerContext& context, const PassBuilder& pass);
+void attention_inputs_weight_grad(const LayerContext& context, const PassBuilder& pass);
 
 }  // namespace plumb

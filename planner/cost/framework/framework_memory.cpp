@@ -49,7 +49,6 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
     core = scores * (layer.dropout > 0 ? 2 * element + 1 : element);
   } else {
     constexpr double kSingle = 4;
-    core = 0;
     if (recompute != Recompute::kSelective) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
   }
   const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
@@ -72,71 +71,110 @@ std::int64_t share(std::int64_t total, int parts) {
   return (total + parts - 1) / parts;
 }
 
+/// What the layers of a stage add up to, in the order in which they come.
+struct StageSum {
+  std::int64_t parameters = 0;  ///< besides those of routed experts
+  std::int64_t expert_parameters = 0;
+  std::int64_t last_layer = 0;
+  std::int64_t largest_layer = 0;
+  std::int64_t largest_pair = 0;  ///< of neighbours
+  double kept = 0;                ///< bytes of a micro-batch
+  double rebuilt = 0;
+  double largest_rebuilt = 0;
+  double at_loss = 0;
+  double table_gradient = 0;
+};
+
+struct MemoryContext {
+  const StackSpec& stack;
+  const Layout& layout;
+  LayerWork work;
+  double element = 0;
+
+  /// Elements of a residual stream of that width.
+  double stream(std::int64_t hidden) const {
+    const double tokens = static_cast<double>(work.microbatch * work.sequence) / work.context_parallel;
+    return tokens * static_cast<double>(hidden) / (work.sequence_parallel ? work.tensor_parallel : 1);
+  }
+
+  /// Rows of a table on one rank, padded as the stack does.
+  std::int64_t rows(std::int64_t vocab) const { return padded_vocab(stack, vocab, layout.tensor) / layout.tensor; }
+};
+
+void add_state(StageSum& sum, std::int64_t parameters, std::int64_t experts) {
+  const std::int64_t layer = parameters + experts;
+  sum.parameters += parameters;
+  sum.expert_parameters += experts;
+  sum.largest_layer = std::max(sum.largest_layer, layer);
+  sum.largest_pair = std::max(sum.largest_pair, sum.last_layer + layer);
+  sum.last_layer = layer;
+}
+
+void add_layer(StageSum& sum, const EmbeddingLayer& layer, const MemoryContext& context) {
+  const std::int64_t rows = context.rows(layer.vocab);
+  const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
+  add_state(sum, parameter_count(layer, context.layout.tensor) + padding * layer.hidden, 0);
+  sum.table_gradient = context.stack.embedding_gradient_bytes * static_cast<double>(rows * layer.hidden);
+  if (layer.dropout > 0) sum.kept += context.stream(layer.hidden);  // a mask of one byte
+}
+
+void add_layer(StageSum& sum, const HeadLayer& layer, const MemoryContext& context, bool shares_table) {
+  const std::int64_t rows = context.rows(layer.vocab);
+  const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
+  const std::int64_t shared = shares_table ? rows * layer.hidden : 0;
+  add_state(sum, parameter_count(layer, context.layout.tensor) + padding * layer.hidden - shared, 0);
+  const double logits = static_cast<double>(context.work.microbatch * context.work.sequence) /
+                        context.work.context_parallel * static_cast<double>(rows);
+  sum.at_loss = context.stack.logit_bytes * logits + 2 * context.stream(layer.hidden) * context.element;
+}
+
+void add_layer(StageSum& sum, const TransformerLayer& layer, const MemoryContext& context) {
+  const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
+  add_state(sum, parameter_count(layer, context.layout.tensor, context.work.experts) - experts, experts);
+  const Activations held =
+      transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element);
+  sum.kept += held.kept;
+  sum.rebuilt += held.rebuilt;
+  sum.largest_rebuilt = std::max(sum.largest_rebuilt, held.rebuilt);
+}
+
 }  // namespace
 
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
                              const Layout& layout, BackwardForm backward) {
-  const LayerWork work = work_of(training, layout);
-  const auto element = static_cast<double>(bytes_per_element(training.precision));
-  const double tokens = static_cast<double>(work.microbatch * work.sequence) / work.context_parallel;
+  const std::int64_t element = bytes_per_element(training.precision);
+  const MemoryContext context{stack, layout, work_of(training, layout), static_cast<double>(element)};
+  StageSum sum;
+  for (const Layer& layer : layers) {
+    if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
+      add_layer(sum, *embedding, context);
+    } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
+      // One table serves both ends of a stage.
+      add_layer(sum, *head, context, head->tied && std::holds_alternative<EmbeddingLayer>(layers.front()));
+    } else {
+      add_layer(sum, std::get<TransformerLayer>(layer), context);
+    }
+  }
+
   const int replicas = layout.data * layout.context;
   const int expert_replicas = expert_grid_of(layout).data;
-
-  StageMemory memory;
-  std::int64_t parameters = 0, expert_parameters = 0, largest = 0, before = 0, largest_pair = 0;
-  double rebuilt_all = 0, rebuilt_largest = 0, at_loss = 0, table_gradient = 0, kept = 0;
-  for (const Layer& layer : layers) {
-    const std::int64_t experts = expert_parameter_count(layer, work.experts);
-    std::int64_t count = parameter_count(layer, layout.tensor, work.experts) - experts;
-    if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
-      const std::int64_t rows = padded_vocab(stack, embedding->vocab, layout.tensor) / layout.tensor;
-      count += (rows - share(embedding->vocab, layout.tensor)) * embedding->hidden;
-      table_gradient = stack.embedding_gradient_bytes * static_cast<double>(rows * embedding->hidden);
-      const double stream =
-          tokens * static_cast<double>(embedding->hidden) / (work.sequence_parallel ? work.tensor_parallel : 1);
-      if (embedding->dropout > 0) kept += stream;  // a mask of one byte
-    } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
-      const std::int64_t rows = padded_vocab(stack, head->vocab, layout.tensor) / layout.tensor;
-      count += (rows - share(head->vocab, layout.tensor)) * head->hidden;
-      if (head->tied && layers.size() > 1 && std::holds_alternative<EmbeddingLayer>(layers.front())) {
-        count -= rows * head->hidden;  // one table serves both ends of a stage
-      }
-      const double stream =
-          tokens * static_cast<double>(head->hidden) / (work.sequence_parallel ? work.tensor_parallel : 1);
-      at_loss = stack.logit_bytes * tokens * static_cast<double>(rows) + 2 * stream * element;
-    } else {
-      const Activations held =
-          transformer_activations(std::get<TransformerLayer>(layer), work, stack, layout.recompute, element);
-      kept += held.kept;
-      rebuilt_all += held.rebuilt;
-      rebuilt_largest = std::max(rebuilt_largest, held.rebuilt);
-    }
-    parameters += count;
-    expert_parameters += experts;
-    largest = std::max(largest, count + experts);
-    largest_pair = std::max(largest_pair, before + count + experts);
-    before = count + experts;
-  }
-  memory.forward_bytes = whole(kept);
-  memory.recompute_bytes = whole(backward.split || backward.recompute_actions ? rebuilt_all : rebuilt_largest);
-  if (backward.split) memory.released_at_input_grad_bytes = 0;  // frameworks release a layer's tensors at W
-  memory.forward_workspace_bytes = memory.backward_workspace_bytes = whole(at_loss);
-
   const auto state = [&](int from_stage, std::int64_t bytes) {
     const bool sharded = layout.zero >= from_stage;
-    return (share(parameters, sharded ? replicas : 1) + share(expert_parameters, sharded ? expert_replicas : 1)) *
+    return (share(sum.parameters, sharded ? replicas : 1) +
+            share(sum.expert_parameters, sharded ? expert_replicas : 1)) *
            bytes;
   };
   const std::int64_t gradient = bytes_per_element(training.gradient_precision);
-  memory.parameter_bytes = state(3, static_cast<std::int64_t>(element));
-  memory.gradient_bytes = state(2, gradient);
+  const bool all_rebuilt = backward.split || backward.recompute_actions;
+  StageMemory memory;
+  memory.parameter_bytes = state(3, element);
+  memory.gradient_bytes = state(2, gradient) + (layout.pipeline > 1 ? whole(sum.table_gradient) : 0);
   memory.optimizer_bytes = state(1, optimizer_bytes_per_parameter(training));
-  const bool pipelined = layout.pipeline > 1;
-  if (pipelined) memory.gradient_bytes += whole(table_gradient);
-  if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += largest * gradient;
-  if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = largest_pair * static_cast<std::int64_t>(element);
-  constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
-  memory.parameter_bytes += whole(stack.context_gib * kGibibyte);
+  memory.forward_bytes = whole(sum.kept);
+  memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
+  memory.forward_workspace_bytes = memory.backward_workspace_bytes = whole(sum.at_loss);
+  if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += sum.largest_layer * gradient;
+  if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = sum.largest_pair * element;
   return memory;
 }
 

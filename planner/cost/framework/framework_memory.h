@@ -9,7 +9,8 @@
 // Mixtures of experts keep the copies of tokens that their experts compute, up to the down projection's input, and what
 // the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities.
 // Model state: weights, gradients, optimizer (spec/training_spec.h), routed experts over their own replicas.
-// At the loss the stack's `logit_bytes` stand for each logit.
+// Where the backward is split a layer's tensors stay until W. At the loss the stack's `logit_bytes` stand for each
+// logit.
 
 #include <vector>
 

@@ -13,36 +13,36 @@ struct Block {
   double count = 1;
 };
 
-double gates(const AttentionContext& c) {
+double gates(const LayerContext& c) {
   return c.layer.mlp == MlpKind::kSwiglu ? 2 : 1;
 }
 
-Block dense_block(const AttentionContext& c) {
+Block dense_block(const LayerContext& c) {
   return {.rows = c.sizes.tokens, .up = c.sizes.up, .ffn = c.sizes.ffn};
 }
 
-Block shared_block(const AttentionContext& c) {
+Block shared_block(const LayerContext& c) {
   const double ffn = static_cast<double>(c.layer.shared_ffn) / c.work.tensor_parallel;
   return {.rows = c.sizes.tokens, .up = gates(c) * ffn, .ffn = ffn};
 }
 
 /// Tokens that this rank sends through the router: its share of the sequence where experts are not divided themselves.
-double routed_tokens(const AttentionContext& c) {
+double routed_tokens(const LayerContext& c) {
   return c.work.sequence_parallel ? c.sizes.tokens / c.work.tensor_parallel : c.sizes.tokens;
 }
 
 /// Copies of tokens that one rank's experts compute.
-double expert_rows(const AttentionContext& c) {
+double expert_rows(const LayerContext& c) {
   return routed_tokens(c) * static_cast<double>(c.layer.experts_per_token) * c.work.experts.tensor;
 }
 
-Block expert_block(const AttentionContext& c) {
+Block expert_block(const LayerContext& c) {
   const double local = static_cast<double>(c.layer.experts) / c.work.experts.parallel;
   const double ffn = static_cast<double>(c.layer.expert_ffn) / c.work.experts.tensor;
   return {.rows = expert_rows(c) / local, .up = gates(c) * ffn, .ffn = ffn, .count = local};
 }
 
-void block_forward(const AttentionContext& c, const PassBuilder& pass, const Block& block, bool without_down) {
+void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& block, bool without_down) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   pass.gemm("up", block.rows, block.up, h, kForward, block.count);
@@ -51,7 +51,7 @@ void block_forward(const AttentionContext& c, const PassBuilder& pass, const Blo
   if (!without_down) pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
 }
 
-void block_input_grad(const AttentionContext& c, const PassBuilder& pass, const Block& block) {
+void block_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   pass.gemm("down", block.rows, block.ffn, h, kInputGrad, block.count);
@@ -60,14 +60,14 @@ void block_input_grad(const AttentionContext& c, const PassBuilder& pass, const 
   pass.gemm("up", block.rows, h, block.up, kInputGrad, block.count);
 }
 
-void block_weight_grad(const AttentionContext& c, const PassBuilder& pass, const Block& block) {
+void block_weight_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   pass.weight_gradient("down", h, block.ffn, block.rows, c.stack.fused_accumulation, block.count);
   pass.weight_gradient("up", block.up, h, block.rows, c.stack.fused_accumulation, block.count);
 }
 
 /// Router, permutation and the exchange of tokens, one way.
-void route(const AttentionContext& c, const PassBuilder& pass, bool to_experts) {
+void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
   const double copies = expert_rows(c) * static_cast<double>(c.layer.hidden) * c.bytes.activation;
   if (to_experts) {
     constexpr double kRouterPasses = 6;  // softmax, top-k, sums by expert, in fp32
@@ -85,7 +85,7 @@ void route(const AttentionContext& c, const PassBuilder& pass, bool to_experts) 
 
 }  // namespace
 
-void mlp_forward(const AttentionContext& c, const PassBuilder& pass, bool without_down) {
+void mlp_forward(const LayerContext& c, const PassBuilder& pass, bool without_down) {
   if (c.layer.experts == 0) {
     block_forward(c, pass, dense_block(c), without_down);
     return;
@@ -96,7 +96,7 @@ void mlp_forward(const AttentionContext& c, const PassBuilder& pass, bool withou
   if (c.layer.shared_ffn > 0) block_forward(c, pass, shared_block(c), false);
 }
 
-void mlp_input_grad(const AttentionContext& c, const PassBuilder& pass) {
+void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
   if (c.layer.experts == 0) {
     block_input_grad(c, pass, dense_block(c));
     return;
@@ -107,7 +107,7 @@ void mlp_input_grad(const AttentionContext& c, const PassBuilder& pass) {
   route(c, pass, true);
 }
 
-void mlp_weight_grad(const AttentionContext& c, const PassBuilder& pass) {
+void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
   if (c.layer.experts == 0) {
     block_weight_grad(c, pass, dense_block(c));
     return;

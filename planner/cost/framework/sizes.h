@@ -6,6 +6,7 @@
 
 #include "kernels/layer.h"
 #include "planner/cost/framework/kernel.h"
+#include "planner/spec/stack_spec.h"
 
 namespace plumb {
 
@@ -20,6 +21,15 @@ struct RankSizes {
   double qkv = 0;       ///< channels of queries, keys and values
   double ffn = 0;       ///< f / t
   double up = 0;        ///< 2 f / t if gated, else f / t
+};
+
+/// What the lists of a layer's parts are made from.
+struct LayerContext {
+  const TransformerLayer& layer;
+  const LayerWork& work;
+  const StackSpec& stack;
+  ElementBytes bytes;
+  RankSizes sizes;
 };
 
 inline RankSizes rank_sizes(const TransformerLayer& layer, const LayerWork& work) {

@@ -7,15 +7,15 @@ namespace plumb {
 namespace {
 
 /// Residual streams in bytes.
-double stream_bytes(const AttentionContext& c) {
+double stream_bytes(const LayerContext& c) {
   return c.sizes.stream * c.bytes.activation;
 }
-double residual_bytes(const AttentionContext& c) {
+double residual_bytes(const LayerContext& c) {
   return c.sizes.residual * c.bytes.activation;
 }
 
 /// One branch's end: bias, dropout and residual.
-void branch_end_forward(const AttentionContext& c, const PassBuilder& pass) {
+void branch_end_forward(const LayerContext& c, const PassBuilder& pass) {
   const double es = residual_bytes(c);
   if (c.stack.fused_bias_dropout || (c.layer.dropout == 0 && !c.layer.linear_bias)) {
     pass.traffic("bias, dropout, residual", (c.layer.dropout > 0 ? 3.5 : 3) * es);
@@ -26,17 +26,17 @@ void branch_end_forward(const AttentionContext& c, const PassBuilder& pass) {
   pass.traffic("residual", 3 * es);
 }
 
-void branch_end_input_grad(const AttentionContext& c, const PassBuilder& pass) {
+void branch_end_input_grad(const LayerContext& c, const PassBuilder& pass) {
   const double es = residual_bytes(c);
   if (c.layer.dropout > 0) pass.traffic("dropout", 2.5 * es);
   if (c.layer.linear_bias) pass.traffic("bias gradient", es);
 }
 
-void norm_forward(const AttentionContext& c, const PassBuilder& pass) {
+void norm_forward(const LayerContext& c, const PassBuilder& pass) {
   pass.traffic("norm", 2 * residual_bytes(c));
 }
 
-void norm_input_grad(const AttentionContext& c, const PassBuilder& pass) {
+void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
   if (c.stack.fused_norm) {  // the sum is neither written apart nor read again
     pass.traffic("norm, residual", 6 * residual_bytes(c));
     return;
@@ -45,25 +45,25 @@ void norm_input_grad(const AttentionContext& c, const PassBuilder& pass) {
   pass.traffic("residual", 3 * residual_bytes(c));
 }
 
-/// One pass over a column- and a row-parallel product.
-void exchange_tensor(const AttentionContext& c, const PassBuilder& pass, int branches) {
+/// Column- and row-parallel products: `branches` begin, and `ends` of them are summed.
+void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branches, int ends) {
   if (c.work.tensor_parallel == 1) return;
   const double e = stream_bytes(c);
   if (c.work.sequence_parallel) {
     pass.exchange(Group::kTensor, CollectiveKind::kAllGather, e, branches);
-    pass.exchange(Group::kTensor, CollectiveKind::kReduceScatter, e, branches);
-  } else {
-    pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, e, branches);
+    if (ends > 0) pass.exchange(Group::kTensor, CollectiveKind::kReduceScatter, e, ends);
+  } else if (ends > 0) {
+    pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, e, ends);
   }
 }
 
 /// Attention, and the MLP unless experts that are not divided exchange their tokens themselves.
-int tensor_branches(const AttentionContext& c) {
+int tensor_branches(const LayerContext& c) {
   return c.layer.experts > 0 && c.layer.shared_ffn == 0 && c.work.sequence_parallel && c.work.experts.tensor == 1 ? 1
                                                                                                                   : 2;
 }
 
-void forward(const AttentionContext& c, const PassBuilder& pass, bool early_stop) {
+void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
   const auto h = static_cast<double>(c.layer.hidden);
   norm_forward(c, pass);
   attention_inputs_forward(c, pass);
@@ -73,10 +73,11 @@ void forward(const AttentionContext& c, const PassBuilder& pass, bool early_stop
   norm_forward(c, pass);
   mlp_forward(c, pass, early_stop);
   if (!early_stop) branch_end_forward(c, pass);
-  exchange_tensor(c, pass, tensor_branches(c));
+  const bool unfinished = early_stop && c.layer.experts == 0;
+  exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
 }
 
-void input_grad(const AttentionContext& c, const PassBuilder& pass) {
+void input_grad(const LayerContext& c, const PassBuilder& pass) {
   const auto h = static_cast<double>(c.layer.hidden);
   branch_end_input_grad(c, pass);
   mlp_input_grad(c, pass);
@@ -86,10 +87,10 @@ void input_grad(const AttentionContext& c, const PassBuilder& pass) {
   attention_core_backward(c, pass);
   attention_inputs_input_grad(c, pass);
   norm_input_grad(c, pass);
-  exchange_tensor(c, pass, tensor_branches(c));
+  exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c));
 }
 
-void weight_grad(const AttentionContext& c, const PassBuilder& pass) {
+void weight_grad(const LayerContext& c, const PassBuilder& pass) {
   const auto h = static_cast<double>(c.layer.hidden);
   mlp_weight_grad(c, pass);
   pass.weight_gradient("projection", h, c.sizes.value, c.sizes.tokens, c.stack.fused_accumulation);
@@ -103,7 +104,7 @@ void weight_grad(const AttentionContext& c, const PassBuilder& pass) {
 
 LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                          ElementBytes bytes) {
-  const AttentionContext context{layer, work, stack, bytes, rank_sizes(layer, work)};
+  const LayerContext context{layer, work, stack, bytes, rank_sizes(layer, work)};
   LayerOps ops;
   forward(context, {ops.forward, bytes}, false);
   input_grad(context, {ops.input_grad, bytes});

@@ -2,26 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/planner/framework/gpt_layer.h"
+
 namespace plumb {
 namespace {
 
 constexpr double kS = 2048, kB = 4, kH = 1024, kA = 16;
 
-const TransformerLayer kGpt{.hidden = 1024,
-                            .heads = 16,
-                            .kv_heads = 16,
-                            .head_size = 64,
-                            .ffn = 4096,
-                            .norm = NormKind::kLayerNorm,
-                            .mlp = MlpKind::kGelu,
-                            .qkv_bias = true,
-                            .linear_bias = true,
-                            .dropout = 0.1};
 const TrainingSpec kTraining{.global_batch = 4, .sequence = 2048};
-
-StackSpec unfused() {
-  return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};
-}
 
 StageMemory memory_of(Layout layout, const StackSpec& stack, int layers = 1) {
   layout.microbatch = 4;

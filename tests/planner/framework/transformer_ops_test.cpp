@@ -2,26 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/planner/framework/gpt_layer.h"
+
 namespace plumb {
 namespace {
 
-const TransformerLayer kGpt{.hidden = 1024,
-                            .heads = 16,
-                            .kv_heads = 16,
-                            .head_size = 64,
-                            .ffn = 4096,
-                            .norm = NormKind::kLayerNorm,
-                            .mlp = MlpKind::kGelu,
-                            .qkv_bias = true,
-                            .linear_bias = true,
-                            .dropout = 0.1};
 const LayerWork kWork{.microbatch = 2, .sequence = 512};
 constexpr double kTokens = 1024;
 const ElementBytes kBytes{.activation = 2, .gradient = 4};
-
-StackSpec unfused() {
-  return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};
-}
 
 double flops(const PassOps& pass) {
   double sum = 0;
@@ -153,6 +141,13 @@ TEST_CASE("recomputation that stops early leaves out the last product") {
   stack.early_stop = true;
   CHECK(flops(transformer_ops(kGpt, kWork, stack, kBytes).rebuild_full) ==
         doctest::Approx(whole - 2 * kTokens * 4096 * 1024));
+  LayerWork work = kWork;
+  work.tensor_parallel = 2;
+  const LayerOps ops = transformer_ops(kGpt, work, stack, kBytes);
+  const double e = kTokens * 1024 * 2;
+  CHECK(exchanged(ops.forward, Group::kTensor, CollectiveKind::kAllReduce) == 2 * e);
+  CHECK(exchanged(ops.rebuild_full, Group::kTensor, CollectiveKind::kAllReduce) ==
+        e);  // the down product's is not there
 }
 
 }  // namespace plumb

@@ -1,0 +1,15 @@
+#pragma once
+// Between which pipeline ranks a schedule's messages go.
+
+#include <utility>
+#include <vector>
+
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// (source rank, destination rank), both directions of each boundary between stages on different ranks, in the order of
+/// the stages; a pair of ranks with several boundaries comes several times.
+std::vector<std::pair<int, int>> pipeline_hops(const Schedule& schedule);
+
+}  // namespace plumb

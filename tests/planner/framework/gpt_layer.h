@@ -1,0 +1,26 @@
+#pragma once
+// The layer and the stack that the tests of frameworks start from.
+
+#include "kernels/layer.h"
+#include "planner/spec/stack_spec.h"
+
+namespace plumb {
+
+/// A GPT layer of hidden size 1024, with biases and dropout.
+inline const TransformerLayer kGpt{.hidden = 1024,
+                                   .heads = 16,
+                                   .kv_heads = 16,
+                                   .head_size = 64,
+                                   .ffn = 4096,
+                                   .norm = NormKind::kLayerNorm,
+                                   .mlp = MlpKind::kGelu,
+                                   .qkv_bias = true,
+                                   .linear_bias = true,
+                                   .dropout = 0.1};
+
+/// Attention in batched products, the whole square of scores.
+inline StackSpec unfused() {
+  return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};
+}
+
+}  // namespace plumb
