@@ -5,8 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "executor/cpu/initial_weights.h"
-
 namespace plumb {
 namespace {
 
@@ -73,26 +71,18 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       pool_(pool),
       scratch_(static_cast<std::size_t>(scratch_elements(options_.layers, options_.microbatch, options_.sequence))),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
+      parameters_({.layers = options_.layers,
+                   .first_layer = options_.first_layer,
+                   .optimizer = options_.optimizer,
+                   .seed = options_.seed},
+                  pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
-  std::int64_t parameters = 0;
   for (const Layer& layer : options_.layers) {
-    first_element_.push_back(parameters);
-    parameters += parameter_count(layer);
-    std::ranges::move(layer_parameters(layer), std::back_inserter(parameters_));
     if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) layers_.emplace_back(CpuEmbedding(*embedding));
     if (const auto* block = std::get_if<TransformerLayer>(&layer))
       layers_.emplace_back(CpuTransformer(*block, options_.sequence));
     if (const auto* head = std::get_if<HeadLayer>(&layer)) layers_.emplace_back(CpuHead(*head));
   }
-  versions_.push_back({0, pool_.take(parameters)});
-  for (std::size_t i = 0; i < options_.layers.size(); ++i)
-    fill_initial_weights(
-        versions_[0].weights.values().subspan(static_cast<std::size_t>(first_element_[i]),
-                                              static_cast<std::size_t>(parameter_count(options_.layers[i]))),
-        options_.layers[i], options_.first_layer + static_cast<int>(i), options_.seed);
-  gradients_ = pool_.take_zeros(parameters);
-  first_moments_ = pool_.take_zeros(parameters);
-  second_moments_ = pool_.take_zeros(parameters);
   for (State& state : states_)
     for (const CpuLayer& layer : layers_)
       std::visit([&](const auto& kind) { state.saved.emplace_back(typename std::decay_t<decltype(kind)>::Saved{}); },
@@ -103,14 +93,13 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
 
 void CpuStage::begin(std::int64_t step) {
   step_ = step;
-  versions_.erase(versions_.begin(), versions_.end() - 1);
-  versions_.back().number = 0;
-  users_.clear();
+  std::vector<int> uses;  // [version]
   for (const int version : options_.weight_versions) {
     if (version < 0) continue;
-    users_.resize(std::max(users_.size(), static_cast<std::size_t>(version) + 1));
-    users_[static_cast<std::size_t>(version)] += options_.slices;
+    uses.resize(std::max(uses.size(), static_cast<std::size_t>(version) + 1));
+    uses[static_cast<std::size_t>(version)] += options_.slices;
   }
+  parameters_.begin(std::move(uses));
   for (State& state : states_) {  // without a backward, what F kept is still there
     for (SavedLayer& saved : state.saved) std::visit([](auto& kind) { kind = {}; }, saved);
     state.input = {};
@@ -151,13 +140,6 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(activations[i]);
 }
 
-const float* CpuStage::weights_of(MicrobatchSlice of) const {
-  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
-  const auto version = std::ranges::find(versions_, number, &Version::number);
-  assert(version != versions_.end());  // weight_versions() refuses schedules in which it is not there
-  return version->weights.data();
-}
-
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
   return {.seed = options_.seed,
           .step = step_,
@@ -169,7 +151,7 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
 
 Tensor CpuStage::layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input) {
   State& state = at(of);
-  const float* weights = weights_of(of) + first_element_[layer];
+  const float* weights = parameters_.weights(version_of(of), layer);
   const CpuContext& context = context_of(of);
   const std::int64_t tokens = options_.microbatch * context.work.sequence;
   if (const auto* embedding = std::get_if<CpuEmbedding>(&layers_[layer])) {
@@ -223,8 +205,8 @@ void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
   SavedLayer& saved = at(of).saved[layer];
-  const float* weights = weights_of(of) + first_element_[layer];
-  float* gradients = gradients_.data() + first_element_[layer];
+  const float* weights = parameters_.weights(version_of(of), layer);
+  float* gradients = parameters_.gradients(layer);
   if (std::holds_alternative<CpuEmbedding>(layers_[layer])) {
     std::get<EmbeddingSaved>(saved).output_gradient = std::move(output_gradient);
     return {};
@@ -236,7 +218,7 @@ Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor 
 }
 
 void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
-  float* gradients = gradients_.data() + first_element_[layer];
+  float* gradients = parameters_.gradients(layer);
   std::visit(
       [&](const auto& kind) {
         auto& saved = std::get<typename std::decay_t<decltype(kind)>::Saved>(at(of).saved[layer]);
@@ -270,33 +252,17 @@ void CpuStage::weight_grad(MicrobatchSlice of) {
 
 /// The micro-batch has gone through: its version of the weights may go too.
 void CpuStage::finish(MicrobatchSlice of) {
-  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
-  if (--users_[static_cast<std::size_t>(number)] > 0 || number == versions_.back().number) return;
-  std::erase_if(versions_, [&](const Version& version) { return version.number == number; });
+  parameters_.release(version_of(of));
 }
 
 void CpuStage::optimizer_step() {
   if (options_.before_update) options_.before_update();
-  const auto newest = static_cast<std::size_t>(versions_.back().number);
-  if (newest < users_.size() && users_[newest] > 0)
-    versions_.push_back({static_cast<int>(newest), pool_.take_copy(versions_.back().weights)});
-  versions_.back().number += 1;
-  ++updates_;
-  std::int64_t element = 0;
-  for (const ParameterTensor& tensor : parameters_) {
-    AdamW optimizer = options_.optimizer;
-    if (tensor.shape.size() == 1) optimizer.weight_decay = 0;
-    const std::int64_t count = element_count(tensor);
-    contexts_.front().kernels.adamw_update(versions_.back().weights.data() + element, gradients_.data() + element,
-                                           first_moments_.data() + element, second_moments_.data() + element, count,
-                                           optimizer, updates_);
-    element += count;
-  }
+  parameters_.step(contexts_.front().kernels);
 }
 
 std::span<float> CpuStage::tied_gradients(ModelEnd end) {
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    float* block = gradients_.data() + first_element_[i];
+    float* block = parameters_.gradients(i);
     const auto table = [&](std::int64_t offset, std::int64_t vocab, std::int64_t hidden) {
       return std::span(block + offset, static_cast<std::size_t>(vocab * hidden));
     };
@@ -318,27 +284,6 @@ std::int64_t CpuStage::input_elements(int slice) const {
 
 std::int64_t CpuStage::output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
-}
-
-CpuStage::LayerValues CpuStage::split_by_parameter(const Tensor& block) const {
-  LayerValues values;
-  std::int64_t element = 0;
-  for (const Layer& layer : options_.layers) {
-    values.emplace_back();
-    for (const ParameterTensor& tensor : layer_parameters(layer)) {
-      const float* first = block.data() + element;
-      values.back().emplace_back(first, first + element_count(tensor));
-      element += element_count(tensor);
-    }
-  }
-  return values;
-}
-
-CpuStage::LayerValues CpuStage::gradient_values() const {
-  return split_by_parameter(gradients_);
-}
-CpuStage::LayerValues CpuStage::weight_values() const {
-  return split_by_parameter(versions_.back().weights);
 }
 
 }  // namespace plumb
