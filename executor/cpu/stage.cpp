@@ -8,17 +8,18 @@
 namespace plumb {
 namespace {
 
-std::int64_t scratch_elements(const std::vector<Layer>& layers, std::int64_t microbatch, std::int64_t sequence) {
+std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
+  std::vector<std::unique_ptr<CpuLayer>> layers;
+  for (const Layer& layer : options.layers) layers.push_back(make_cpu_layer(layer, options.sequence));
+  return layers;
+}
+
+std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options) {
   std::int64_t elements = 0;
-  for (const Layer& layer : layers)
-    if (const auto* block = std::get_if<TransformerLayer>(&layer))
-      elements = std::max(elements, attention_scratch_elements({.batch = microbatch,
-                                                                .sequence = sequence,
-                                                                .heads = block->heads,
-                                                                .kv_heads = block->kv_heads,
-                                                                .head_size = block->head_size,
-                                                                .window = block->window}));
-  return elements;
+  for (const auto& layer : layers)
+    elements =
+        std::max(elements, layer->scratch_elements({.microbatch = options.microbatch, .sequence = options.sequence}));
+  return static_cast<std::size_t>(elements);
 }
 
 std::int64_t hidden_of(const Layer& layer) {
@@ -34,34 +35,10 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
                         .work = {.microbatch = options.microbatch, .sequence = tokens.count},
                         .scratch = scratch,
                         .first_token = tokens.first,
-                        .whole_sequence = options.slices > 1 ? options.sequence : 0});
+                        .whole_sequence = options.slices > 1 ? options.sequence : 0,
+                        .text = options.text});
   }
   return contexts;
-}
-
-/// All that a layer saved, in one order.
-std::vector<Tensor*> tensors_of(EmbeddingSaved& saved) {
-  return {&saved.tokens, &saved.output_gradient};
-}
-std::vector<Tensor*> tensors_of(TransformerSaved& saved) {
-  return {&saved.input,    &saved.norm1_statistics, &saved.norm1_output,
-          &saved.qkv,      &saved.log_sum_exp,      &saved.attention_output,
-          &saved.residual, &saved.norm2_statistics, &saved.norm2_output,
-          &saved.up,       &saved.activation,       &saved.output_gradient};
-}
-std::vector<Tensor*> tensors_of(HeadSaved& saved) {
-  return {&saved.input, &saved.norm_statistics, &saved.norm_output, &saved.logits};
-}
-
-/// Takes the input back out of what a layer saved.
-Tensor take_input(EmbeddingSaved&) {
-  return {};
-}
-Tensor take_input(TransformerSaved& saved) {
-  return std::move(saved.input);
-}
-Tensor take_input(HeadSaved& saved) {
-  return std::move(saved.input);
 }
 
 }  // namespace
@@ -69,7 +46,8 @@ Tensor take_input(HeadSaved& saved) {
 CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
     : options_(std::move(options)),
       pool_(pool),
-      scratch_(static_cast<std::size_t>(scratch_elements(options_.layers, options_.microbatch, options_.sequence))),
+      layers_(make_layers(options_)),
+      scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
       parameters_({.layers = options_.layers,
                    .first_layer = options_.first_layer,
@@ -77,16 +55,8 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
                    .seed = options_.seed},
                   pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
-  for (const Layer& layer : options_.layers) {
-    if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) layers_.emplace_back(CpuEmbedding(*embedding));
-    if (const auto* block = std::get_if<TransformerLayer>(&layer))
-      layers_.emplace_back(CpuTransformer(*block, options_.sequence));
-    if (const auto* head = std::get_if<HeadLayer>(&layer)) layers_.emplace_back(CpuHead(*head));
-  }
   for (State& state : states_)
-    for (const CpuLayer& layer : layers_)
-      std::visit([&](const auto& kind) { state.saved.emplace_back(typename std::decay_t<decltype(kind)>::Saved{}); },
-                 layer);
+    for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
   if (options_.slices > 1) sequences_.resize(options_.weight_versions.size());
   for (std::vector<SequenceSaved>& layers : sequences_) layers.resize(layers_.size());
 }
@@ -101,9 +71,11 @@ void CpuStage::begin(std::int64_t step) {
   }
   parameters_.begin(std::move(uses));
   for (State& state : states_) {  // without a backward, what F kept is still there
-    for (SavedLayer& saved : state.saved) std::visit([](auto& kind) { kind = {}; }, saved);
+    for (const auto& saved : state.saved) {
+      drop_tensors(*saved);
+      saved->loss = 0;
+    }
     state.input = {};
-    state.loss = 0;
     state.is_rebuilt = false;
   }
   for (std::vector<SequenceSaved>& layers : sequences_)
@@ -117,14 +89,13 @@ SequenceSaved* CpuStage::sequence_of(std::size_t layer, MicrobatchSlice of) {
 double CpuStage::loss(int microbatch) const {
   double sum = 0;
   for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
-    sum += states_[index_of({microbatch, static_cast<int>(slice)})].loss;
+    sum += states_[index_of({microbatch, static_cast<int>(slice)})].saved.back()->loss;
   return sum;
 }
 
 std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
   std::vector<Tensor*> tensors{&at(of).input};
-  for (SavedLayer& layer : at(of).saved)
-    std::visit([&](auto& saved) { std::ranges::copy(tensors_of(saved), std::back_inserter(tensors)); }, layer);
+  for (const auto& saved : at(of).saved) std::ranges::copy(saved->tensors(), std::back_inserter(tensors));
   return tensors;
 }
 
@@ -149,40 +120,23 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
           .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
 }
 
-Tensor CpuStage::layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input) {
-  State& state = at(of);
-  const float* weights = parameters_.weights(version_of(of), layer);
-  const CpuContext& context = context_of(of);
-  const std::int64_t tokens = options_.microbatch * context.work.sequence;
-  if (const auto* embedding = std::get_if<CpuEmbedding>(&layers_[layer])) {
-    EmbeddingSaved& saved = std::get<EmbeddingSaved>(state.saved[layer]);
-    saved.tokens = pool_.take(tokens);
-    fill_inputs({saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
-    return embedding->forward(context, weights, saved);
-  }
-  if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->forward(context, weights, std::move(input), std::get<TransformerSaved>(state.saved[layer]),
-                          sequence_of(layer, of));
-  Tensor targets = pool_.take(tokens);
-  fill_targets({targets.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
-  state.loss = std::get<CpuHead>(layers_[layer])
-                   .forward(context, weights, std::move(input), targets,
-                            options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
-                            std::get<HeadSaved>(state.saved[layer]));
-  return {};
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of) {
+  return {.context = context_of(of),
+          .place = place_of(of),
+          .weights = parameters_.weights(version_of(of), layer),
+          .gradients = parameters_.gradients(layer),
+          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .sequence = sequence_of(layer, of)};
 }
 
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
   State& state = at(of);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    input = layer_forward(layer, of, std::move(input));
+    LayerSaved& saved = *state.saved[layer];
+    input = layers_[layer]->forward(call_of(layer, of), std::move(input), saved);
     if (keep) continue;
-    std::visit(
-        [&](auto& saved) {
-          if (layer == 0) state.input = take_input(saved);
-          saved = {};
-        },
-        state.saved[layer]);
+    if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
+    drop_tensors(saved);
   }
   return input;
 }
@@ -193,9 +147,7 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
 
 void CpuStage::recompute(MicrobatchSlice of) {
   State& state = at(of);
-  const double loss = state.loss;
   run_forward(of, std::move(state.input), true);
-  state.loss = loss;
   state.is_rebuilt = true;
 }
 
@@ -204,28 +156,13 @@ void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  SavedLayer& saved = at(of).saved[layer];
-  const float* weights = parameters_.weights(version_of(of), layer);
-  float* gradients = parameters_.gradients(layer);
-  if (std::holds_alternative<CpuEmbedding>(layers_[layer])) {
-    std::get<EmbeddingSaved>(saved).output_gradient = std::move(output_gradient);
-    return {};
-  }
-  if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->input_grad(context_of(of), weights, gradients, std::move(output_gradient),
-                             std::get<TransformerSaved>(saved), sequence_of(layer, of));
-  return std::get<CpuHead>(layers_[layer]).input_grad(context_of(of), weights, gradients, std::get<HeadSaved>(saved));
+  return layers_[layer]->input_grad(call_of(layer, of), std::move(output_gradient), *at(of).saved[layer]);
 }
 
 void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
-  float* gradients = parameters_.gradients(layer);
-  std::visit(
-      [&](const auto& kind) {
-        auto& saved = std::get<typename std::decay_t<decltype(kind)>::Saved>(at(of).saved[layer]);
-        kind.weight_grad(context_of(of), gradients, saved);
-        saved = {};
-      },
-      layers_[layer]);
+  LayerSaved& saved = *at(of).saved[layer];
+  layers_[layer]->weight_grad(call_of(layer, of), saved);
+  drop_tensors(saved);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
@@ -261,17 +198,9 @@ void CpuStage::optimizer_step() {
 }
 
 std::span<float> CpuStage::tied_gradients(ModelEnd end) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    float* block = parameters_.gradients(i);
-    const auto table = [&](std::int64_t offset, std::int64_t vocab, std::int64_t hidden) {
-      return std::span(block + offset, static_cast<std::size_t>(vocab * hidden));
-    };
-    const auto* embedding = std::get_if<CpuEmbedding>(&layers_[i]);
-    if (end == ModelEnd::kEmbedding && embedding != nullptr)
-      return table(embedding->at.tokens, embedding->layer.vocab, embedding->layer.hidden);
-    const auto* head = std::get_if<CpuHead>(&layers_[i]);
-    if (end == ModelEnd::kHead && head != nullptr && head->layer.tied)
-      return table(head->at.projection, head->layer.vocab, head->layer.hidden);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    const ElementRange table = layers_[layer]->tied_table(end);
+    if (table.count > 0) return {parameters_.gradients(layer) + table.first, static_cast<std::size_t>(table.count)};
   }
   return {};
 }

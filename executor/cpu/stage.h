@@ -2,10 +2,10 @@
 // A stage of real layers in fp32 on the CPU.
 
 #include <functional>
-#include <variant>
+#include <memory>
 #include <vector>
 
-#include "executor/cpu/layers.h"
+#include "executor/cpu/layer.h"
 #include "executor/cpu/parameters.h"
 #include "executor/run_spec.h"
 #include "executor/stage.h"
@@ -56,13 +56,10 @@ class CpuStage : public Stage {
   CpuParameters& parameters() { return parameters_; }
 
  private:
-  using CpuLayer = std::variant<CpuEmbedding, CpuTransformer, CpuHead>;
-  using SavedLayer = std::variant<EmbeddingSaved, TransformerSaved, HeadSaved>;
-  struct State {                    // of a micro-batch (slice)
-    std::vector<SavedLayer> saved;  // [layer]
-    Tensor input;                   // with recomputation: all that F keeps
-    bool is_rebuilt = false;        // R has run
-    double loss = 0;
+  struct State {                                     // of a micro-batch (slice)
+    std::vector<std::unique_ptr<LayerSaved>> saved;  // [layer]
+    Tensor input;                                    // with recomputation: all that F keeps
+    bool is_rebuilt = false;                         // R has run
   };
 
   std::size_t index_of(MicrobatchSlice of) const {
@@ -75,7 +72,7 @@ class CpuStage : public Stage {
   int version_of(MicrobatchSlice of) const { return options_.weight_versions[static_cast<std::size_t>(of.microbatch)]; }
   BatchPlace place_of(MicrobatchSlice of) const;
   Tensor run_forward(MicrobatchSlice of, Tensor input, bool keep);
-  Tensor layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input);
+  LayerCall call_of(std::size_t layer, MicrobatchSlice of);
   Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
   void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
   void rebuild_if_needed(MicrobatchSlice of);
@@ -83,9 +80,9 @@ class CpuStage : public Stage {
 
   const CpuStageOptions options_;
   TensorPool& pool_;
+  std::vector<std::unique_ptr<CpuLayer>> layers_;
   std::vector<float> scratch_;
   std::vector<CpuContext> contexts_;  // [slice]
-  std::vector<CpuLayer> layers_;
   CpuParameters parameters_;
   std::int64_t step_ = 0;
   std::vector<State> states_;                          // [micro-batch, slice]
