@@ -129,7 +129,7 @@ class Rank {
     if (place_.data != 0) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
     session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
-    if (session_.options.capture_weights) capture(session_.result.weights, &CpuStage::weight_values);
+    if (session_.options.capture_weights) capture_weights();
   }
 
  private:
@@ -152,7 +152,7 @@ class Rank {
     if (session_.options.capture_gradients && place_.data == 0 && speaks_for_copies(session_, static_cast<int>(stage)))
       options.before_update = [this, stage] {
         ModelValues& gradients = session_.result.gradients[updates_[stage]++];
-        store(gradients, stage, stages_[stage]->gradient_values());
+        store(gradients, stage, stages_[stage]->parameters().gradient_values());
       };
     return options;
   }
@@ -175,13 +175,13 @@ class Rank {
     }
   }
 
-  void capture(ModelValues& values, CpuStage::LayerValues (CpuStage::*read)() const) {
+  void capture_weights() {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
       if (stages_[stage] != nullptr && speaks_for_copies(session_, static_cast<int>(stage)))
-        store(values, stage, (stages_[stage].get()->*read)());
+        store(session_.result.weights, stage, stages_[stage]->parameters().weight_values());
   }
 
-  void store(ModelValues& model, std::size_t stage, CpuStage::LayerValues layers) {
+  void store(ModelValues& model, std::size_t stage, LayerValues layers) {
     for (std::size_t i = 0; i < layers.size(); ++i)
       model[static_cast<std::size_t>(session_.first_layer[stage]) + i] = std::move(layers[i]);
   }
