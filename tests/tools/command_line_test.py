@@ -73,6 +73,17 @@ class Presets(CommandLineTest):
                     path = self.write("again.json", shown)
                     self.assertEqual(self.done(verb, path), shown)
 
+    def test_a_model_is_planned_on_every_cluster_preset(self):
+        for cluster in self.json("clusters")["clusters"]:
+            with self.subTest(cluster["name"]):
+                answer = self.json("simulate", "gpt2", cluster["name"], "--global-batch", "144", "--layout", "tp=1,pp=1,mbs=1,v=1,zero=1")
+                self.assertGreater(answer["step_time_s"], 0)
+                self.assertTrue(0 < answer["mfu"] < 1)
+
+    def test_a_device_without_bf16_trains_in_fp16(self):
+        self.done("plan", "gpt2", "v100", "--global-batch", "8", "-o", self.folder / "plan.json")
+        self.assertEqual(json.loads((self.folder / "plan.json").read_text())["training"]["precision"], "fp16")
+
     def test_llama_3_8b_has_8_03e9_parameters(self):
         self.assertEqual(json.loads(self.done("models", "llama-3-8b"))["parameters"], 8_030_261_248)
 
