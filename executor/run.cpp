@@ -96,6 +96,11 @@ class Rank {
         world_rank_(world_rank_of(session.spec.grid, place)),
         everyone_(*session.transport, {"all ranks", all_ranks(session.spec.grid)}, world_rank_, session.clock) {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
+    if (session.spec.grid.tensor > 1)
+      tensor_ = std::make_unique<Communicator>(
+          *session.transport,
+          CommunicatorGroup{"tensor group", group_ranks(session.spec.grid, Group::kTensor, world_rank_)}, world_rank_,
+          session.clock);
     groups_ = connect_groups(session.plan, *session.transport, place, session.clock);
     seat_ = {.place = place,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
@@ -129,19 +134,17 @@ class Rank {
       RankTimeline timeline = replay(session_.plan, seat_, start);
       session_.ends[static_cast<std::size_t>(world_rank_)].push_back(session_.clock() - start);
       for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
-      if (place_.data == 0)
+      if (is_first_of_its_rank())
         session_.result.timelines[static_cast<std::size_t>(step)].ranks[static_cast<std::size_t>(place_.pipeline)] =
             std::move(timeline);
       report_losses(step);
     }
+    ParameterBytes& bytes = session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)];
     for (const auto& stage : stages_)
-      if (stage != nullptr) {
-        ParameterBytes& bytes = session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)];
-        bytes = bytes + stage->parameters().held_bytes();
-      }
+      if (stage != nullptr) bytes = bytes + stage->parameters().held_bytes();
     session_.result.allocations[static_cast<std::size_t>(world_rank_)] = seat_.pool->allocations();
     if (session_.options.capture_weights) capture_weights();
-    if (place_.data != 0) return;
+    if (!is_first_of_its_rank()) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
     session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
   }
@@ -151,6 +154,8 @@ class Rank {
     const RunSpec& spec = session_.spec;
     const int copies = groups_.copies[stage] == nullptr ? 1 : groups_.copies[stage]->members();
     CpuStageOptions options{.layers = spec.stage_layers[stage],
+                            .groups = {.tensor = tensor_.get()},
+                            .sequence_parallel = spec.sequence_parallel,
                             .first_layer = session_.first_layer[stage],
                             .microbatch = spec.microbatch,
                             .sequence = spec.sequence,
@@ -186,7 +191,11 @@ class Rank {
     return SimTime(std::bit_cast<std::int64_t>(bits));
   }
 
+  /// Tensor rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.
+  bool is_first_of_its_rank() const { return place_.data == 0 && place_.tensor == 0; }
+
   void report_losses(int step) {
+    if (place_.tensor != 0) return;
     std::vector<double>& losses =
         session_.microbatch_loss[static_cast<std::size_t>(step)][static_cast<std::size_t>(place_.data)];
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
@@ -221,6 +230,7 @@ class Rank {
   GridCoordinates place_;
   int world_rank_;
   Communicator everyone_;
+  std::unique_ptr<Communicator> tensor_;  // null in a group of one
   ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
@@ -244,19 +254,17 @@ void run_rank(Session& session, int world_rank) {
   }
 }
 
-/// Room for a value of each parameter of the model.
+/// Zeros in the shape of the model's parameters.
 ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_layer) {
   ModelValues values;
-  for (std::size_t stage = 0; stage < first_layer.size(); ++stage) {
-    const auto first = static_cast<std::size_t>(first_layer[stage]);
-    const std::vector<Layer>& layers = spec.stage_layers[stage];
-    values.resize(std::max(values.size(), first + layers.size()));
-    for (std::size_t i = 0; i < layers.size(); ++i) {
-      values[first + i].clear();
-      for (const ParameterTensor& tensor : layer_parameters(layers[i]))
-        values[first + i].emplace_back(static_cast<std::size_t>(element_count(tensor)));
+  for (std::size_t stage = 0; stage < first_layer.size(); ++stage)
+    for (std::size_t i = 0; i < spec.stage_layers[stage].size(); ++i) {
+      const std::size_t number = static_cast<std::size_t>(first_layer[stage]) + i;
+      values.resize(std::max(values.size(), number + 1));
+      values[number].clear();
+      for (const ParameterTensor& parameter : layer_parameters(spec.stage_layers[stage][i]))
+        values[number].emplace_back(static_cast<std::size_t>(element_count(parameter)));
     }
-  }
   return values;
 }
 

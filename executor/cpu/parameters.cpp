@@ -33,7 +33,7 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
     : options_(options),
       pool_(pool),
       state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
-      places_(parameter_places(options.layers)),
+      places_(parameter_places(divide_layers(options.layers, options.tensor.ranks))),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)),
       buckets_(options.buckets) {
@@ -67,7 +67,7 @@ void CpuParameters::set_initial_weights() {
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
     const std::int64_t first = places_.first_element[i];
     fill_initial_weights(part(whole, {first, places_.first_element[i + 1] - first}), options_.layers[i],
-                         options_.first_layer + static_cast<int>(i), options_.seed);
+                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
   }
   const std::span<float> own = part(whole, own_);
   if (options_.half) std::ranges::copy(own, master_.data());
@@ -116,13 +116,18 @@ const float* CpuParameters::own_gradients() const {
 
 GradientMeasure CpuParameters::measure(ElementRange excluded) const {
   const ElementRange range = options_.shares.bounds.empty() ? own_ : options_.shares.own();
-  const float* gradients = own_gradients();
+  const float* gradients = own_gradients() + (range.first - own_.first);
   GradientMeasure measure;
-  for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-    const auto value = static_cast<double>(gradients[i - own_.first]);
-    if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
-      measure.overflows = true;
-    if (i < excluded.first || i >= excluded.first + excluded.count) measure.square_sum += value * value;
+  for (const ParameterPiece& piece : pieces_in(places_, range)) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    const bool counts = options_.tensor.rank == 0 || parameter.tensor.split_dimension >= 0;
+    const std::int64_t excluded_first = excluded.first - range.first;
+    for (std::int64_t i = piece.first_in_range; i < piece.first_in_range + piece.count; ++i) {
+      const auto value = static_cast<double>(gradients[i]);
+      if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
+        measure.overflows = true;
+      if (counts && (i < excluded_first || i >= excluded_first + excluded.count)) measure.square_sum += value * value;
+    }
   }
   return measure;
 }
@@ -271,35 +276,45 @@ ParameterBytes CpuParameters::held_bytes() const {
   return bytes;
 }
 
-LayerValues CpuParameters::room_for_values() const {
-  LayerValues values(options_.layers.size());
-  for (const PlacedParameter& parameter : places_.parameters)
-    values[parameter.layer].emplace_back(static_cast<std::size_t>(parameter.count));
-  return values;
+/// Calls `visit` for each run of own elements that is one of the whole model's parameters: but for padding, and for
+/// what another tensor rank has too and writes.
+template <class Visit>
+void CpuParameters::for_each_run(Visit visit) const {
+  for (const ParameterPiece& piece : pieces_) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    if (options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0) continue;
+    for (const ElementRun& run : element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor)) {
+      const std::int64_t first = std::max(run.local, piece.first_in_tensor);
+      const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
+      if (first < end)
+        visit(WholeRun{.layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
+                       .index = parameter.index,
+                       .whole = run.whole + (first - run.local),
+                       .first_in_own = piece.first_in_range + (first - piece.first_in_tensor),
+                       .count = end - first});
+    }
+  }
 }
 
 const float* CpuParameters::own_weights() const {
   return options_.half ? master_.data() : own_block().data() + first_in_own_block();
 }
 
-void CpuParameters::copy_own(LayerValues& values, int first_layer, const float* own) const {
+void CpuParameters::copy_own(LayerValues& model, const float* own) const {
+  for_each_run([&](const WholeRun& run) {
+    std::copy_n(own + run.first_in_own, run.count, model[run.layer][run.index].data() + run.whole);
+  });
+}
+
+LayerValues CpuParameters::values_of_share(const float* own) const {
+  LayerValues values(options_.layers.size());
+  for (const PlacedParameter& parameter : places_.parameters)
+    values[parameter.layer].emplace_back(static_cast<std::size_t>(parameter.count));
   for (const ParameterPiece& piece : pieces_) {
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     std::copy_n(own + piece.first_in_range, piece.count,
-                values[static_cast<std::size_t>(first_layer) + parameter.layer][parameter.index].data() +
-                    piece.first_in_tensor);
+                values[parameter.layer][parameter.index].data() + piece.first_in_tensor);
   }
-}
-
-LayerValues CpuParameters::gradient_values() const {
-  LayerValues values = room_for_values();
-  copy_own(values, 0, own_gradients());
-  return values;
-}
-
-LayerValues CpuParameters::weight_values() const {
-  LayerValues values = room_for_values();
-  copy_own(values, 0, own_weights());
   return values;
 }
 

@@ -26,12 +26,13 @@
 
 namespace plumb {
 
-/// [layer in the stage][parameter][element]
+/// [layer][parameter][element]
 using LayerValues = std::vector<std::vector<std::vector<float>>>;
 
 struct CpuParameterOptions {
-  std::vector<Layer> layers;
-  int first_layer = 0;  ///< its number in the model
+  std::vector<Layer> layers;  ///< as a whole
+  TensorSeat tensor;          ///< whose share of them this is
+  int first_layer = 0;        ///< its number in the model
   OptimizerSettings optimizer;
   std::uint64_t seed = 1;
   std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
@@ -99,12 +100,13 @@ class CpuParameters {
 
   /// Writes the own elements of the gradients, or of the newest weights (the fp32 ones, in 16 bits the master copy),
   /// into the model's values: [layer of the model][parameter][element].
-  void copy_gradients(LayerValues& model) const { copy_own(model, options_.first_layer, own_gradients()); }
-  void copy_weights(LayerValues& model) const { copy_own(model, options_.first_layer, own_weights()); }
+  void copy_gradients(LayerValues& model) const { copy_own(model, own_gradients()); }
+  void copy_weights(LayerValues& model) const { copy_own(model, own_weights()); }
 
-  /// The same by themselves; elements that others own are 0.
-  LayerValues gradient_values() const;
-  LayerValues weight_values() const;
+  /// The same of the tensor rank's share of the stage: [layer in the stage][parameter][element]; elements that others
+  /// own are 0.
+  LayerValues gradient_values() const { return values_of_share(own_gradients()); }
+  LayerValues weight_values() const { return values_of_share(own_weights()); }
 
  private:
   struct Version {
@@ -132,9 +134,19 @@ class CpuParameters {
   ElementRange own_in(ElementRange range) const;
   std::vector<Collective> reductions(std::span<float> values, const std::vector<std::int64_t>& bounds) const;
   std::vector<Collective> gathers(std::span<float> values, const std::vector<std::int64_t>& bounds) const;
-  LayerValues room_for_values() const;
+  struct WholeRun {          // of elements
+    std::size_t layer = 0;   // of the model
+    std::size_t index = 0;   // of the layer's parameters
+    std::int64_t whole = 0;  // first element of the whole parameter
+    std::int64_t first_in_own = 0;
+    std::int64_t count = 0;
+  };
+
+  template <class Visit>
+  void for_each_run(Visit visit) const;
   const float* own_weights() const;
-  void copy_own(LayerValues& values, int first_layer, const float* own) const;
+  void copy_own(LayerValues& model, const float* own) const;
+  LayerValues values_of_share(const float* own) const;
 
   const CpuParameterOptions options_;
   TensorPool& pool_;

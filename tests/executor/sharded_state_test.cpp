@@ -203,6 +203,26 @@ TEST_CASE("a clipped gradient is one rank's, whatever is sharded, and its norm i
   }
 }
 
+TEST_CASE("sharding and clipping go with tensor parallelism") {
+  RunSpec reference = one_rank(gpt_model(2), 4);
+  reference.clip_norm = 0.05;
+  reference.sequence = 8;
+  const ModelValues expected = gradients_of(reference);
+  const std::vector<double> losses = losses_after(reference, 20);
+  for (const Sharded& sharded : kAllShardings)
+    for (const bool sequence_parallel : {false, true}) {
+      CAPTURE(sharded.zero);
+      CAPTURE(int(sharded.by));
+      RunSpec spec = sharded_spec(gpt_model(2), make_schedule("1f1b", {.ranks = 2, .microbatches = 2}), 2, sharded);
+      spec.grid.tensor = 2;
+      spec.sequence_parallel = sequence_parallel;
+      spec.clip_norm = 0.05;
+      spec.sequence = 8;
+      CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+      check_losses(losses_after(spec, 20), losses);
+    }
+}
+
 TEST_CASE("every optimizer trains, and gives one rank's losses on two ranks of two replicas") {
   const std::vector<OptimizerSettings> optimizers = {AdamW{.learning_rate = 1e-2F}, AdamW8Bit{{.learning_rate = 1e-2F}},
                                                      Sgd{.learning_rate = 0.1F}, Lion{.learning_rate = 2e-3F},
@@ -268,8 +288,8 @@ TEST_CASE("16-bit weights train under every sharding like those of one rank, and
 }
 
 TEST_CASE("an overflow in fp16 skips the step on all ranks and halves the loss scale, until it fits") {
-  // With one token the head's gradient is 31/32 of the normed activations, whose root mean square is 1, so that some are
-  // above 32/31: 2^16 times that is beyond 65504.
+  // With one token the head's gradient is 31/32 of the normed activations, whose root mean square is 1, so that some
+  // are above 32/31: 2^16 times that is beyond 65504.
   RunSpec spec = spec_of(llama_model(2), make_schedule("1f1b", {.ranks = 3, .microbatches = 1}));
   spec.half = HalfFormat::kFp16;
   spec.microbatch = spec.sequence = 1;
