@@ -52,7 +52,10 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       parameters_({.layers = options_.layers,
                    .first_layer = options_.first_layer,
                    .optimizer = options_.optimizer,
-                   .seed = options_.seed},
+                   .seed = options_.seed,
+                   .half = options_.half,
+                   .shares = options_.shares,
+                   .state_pool = options_.state_pool},
                   pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
   for (State& state : states_)
@@ -120,10 +123,10 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
           .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
 }
 
-LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of) {
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
   return {.context = context_of(of),
           .place = place_of(of),
-          .weights = parameters_.weights(version_of(of), layer),
+          .weights = weights.data,
           .gradients = parameters_.gradients(layer),
           .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
           .sequence = sequence_of(layer, of)};
@@ -133,7 +136,8 @@ Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
   State& state = at(of);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     LayerSaved& saved = *state.saved[layer];
-    input = layers_[layer]->forward(call_of(layer, of), std::move(input), saved);
+    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    input = layers_[layer]->forward(call_of(layer, of, weights), std::move(input), saved);
     if (keep) continue;
     if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
     drop_tensors(saved);
@@ -156,12 +160,14 @@ void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  return layers_[layer]->input_grad(call_of(layer, of), std::move(output_gradient), *at(of).saved[layer]);
+  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
 }
 
 void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
   LayerSaved& saved = *at(of).saved[layer];
-  layers_[layer]->weight_grad(call_of(layer, of), saved);
+  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
   drop_tensors(saved);
 }
 

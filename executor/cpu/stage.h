@@ -20,7 +20,10 @@ struct CpuStageOptions {
   std::int64_t sequence = 1;    ///< tokens
   int slices = 1;               ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
-  AdamW optimizer;
+  OptimizerSettings optimizer;
+  std::optional<HalfFormat> half;    ///< of the weights' storage; none: fp32
+  ParameterShares shares;            ///< which of the block's elements this copy of the stage speaks for
+  TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage
   std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
@@ -72,7 +75,7 @@ class CpuStage : public Stage {
   int version_of(MicrobatchSlice of) const { return options_.weight_versions[static_cast<std::size_t>(of.microbatch)]; }
   BatchPlace place_of(MicrobatchSlice of) const;
   Tensor run_forward(MicrobatchSlice of, Tensor input, bool keep);
-  LayerCall call_of(std::size_t layer, MicrobatchSlice of);
+  LayerCall call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights);
   Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
   void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
   void rebuild_if_needed(MicrobatchSlice of);

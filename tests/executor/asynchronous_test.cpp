@@ -88,7 +88,7 @@ struct Reference {
     for (std::size_t i = 0; i < model.size(); ++i) {
       std::int64_t element = 0;
       for (const ParameterTensor& tensor : layer_parameters(model[i])) {
-        AdamW optimizer = spec.optimizer;
+        AdamW optimizer = std::get<AdamW>(spec.optimizer);
         if (tensor.shape.size() == 1) optimizer.weight_decay = 0;
         adamw_update(next[i].data() + element, gradients[i].data() + element, first_moments[i].data() + element,
                      second_moments[i].data() + element, element_count(tensor), optimizer,
@@ -190,7 +190,7 @@ TEST_CASE(
 
 TEST_CASE("the loss of PipeDream falls") {
   RunSpec spec = pipedream_spec(3, 60, WeightPolicy::kStashed);
-  spec.optimizer.learning_rate = 5e-3F;
+  spec.optimizer = AdamW{.learning_rate = 5e-3F};
   const std::vector<double> losses = run(spec).losses;
   CHECK(losses.back() < 0.8 * losses.front());
 }
