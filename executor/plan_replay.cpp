@@ -56,8 +56,9 @@ void require_lowered(const Schedule& schedule, const StageNeighbors& neighbors) 
 std::vector<std::vector<std::int64_t>> places_of_sums(const Schedule& schedule, const ProcessGrid& grid) {
   std::vector<int> copies(schedule.stages.size(), 0);
   for (std::size_t stage = 0; stage < copies.size(); ++stage)
-    copies[stage] = grid.data * static_cast<int>(std::ranges::count(schedule.stages, schedule.stages[stage].model_part,
-                                                                    &StagePlace::model_part));
+    copies[stage] = grid.data * grid.context *
+                    static_cast<int>(std::ranges::count(schedule.stages, schedule.stages[stage].model_part,
+                                                        &StagePlace::model_part));
   std::vector<std::vector<std::int64_t>> sums;
   for (const std::vector<Action>& actions : schedule.ranks) {
     sums.emplace_back(actions.size(), -1);

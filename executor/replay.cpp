@@ -16,10 +16,14 @@ struct Inbox {
   std::size_t span = 0;  // of the RECV
 };
 
-/// A span whose times are known only when its transfer is over.
+/// Spans whose times are known only when the transfer, or the collective, is over.
 struct OpenSpan {
   std::size_t span = 0;
   TicketPtr ticket;
+};
+struct OpenSum {
+  std::size_t span = 0;
+  CollectiveTicket ticket;
 };
 
 /// One replay of one rank's list.
@@ -29,7 +33,7 @@ class Replay {
       : plan_(plan),
         seat_(seat),
         origin_(origin),
-        actions_(plan.schedule.ranks[static_cast<std::size_t>(seat.pipeline_rank)]),
+        actions_(plan.schedule.ranks[static_cast<std::size_t>(seat.place.pipeline)]),
         slices_(static_cast<std::size_t>(plan.slices)),
         per_stage_(static_cast<std::size_t>(plan.schedule.microbatches) * slices_),
         arrived_activations_(plan.schedule.stages.size() * per_stage_),
@@ -45,7 +49,7 @@ class Replay {
     for (std::size_t position = 0; position < actions_.size(); ++position) {
       at_place(position, [&] {
         perform(position);
-        const std::int64_t drawn = plan_.sums_gradients[static_cast<std::size_t>(seat_.pipeline_rank)][position];
+        const std::int64_t drawn = plan_.sums_gradients[static_cast<std::size_t>(seat_.place.pipeline)][position];
         if (drawn >= 0) join_sum(actions_[position].stage, static_cast<std::size_t>(drawn));
       });
     }
@@ -65,10 +69,21 @@ class Replay {
     } catch (const RunAborted&) {
       throw;
     } catch (const std::exception& error) {
-      throw RunError(fmt::format("rank {}{}, action {} ({}): {}", seat_.pipeline_rank,
-                                 plan_.grid.data > 1 ? fmt::format(" of replica {}", seat_.replica) : "", position,
+      throw RunError(fmt::format("rank {}{}, action {} ({}): {}", seat_.place.pipeline, other_coordinates(), position,
                                  to_text(actions_[position]), error.what()));
     }
+  }
+
+  /// " of replica 1, tensor rank 0"; only what there is more than one of.
+  std::string other_coordinates() const {
+    std::string text;
+    const auto add = [&](const char* name, int coordinate, int count) {
+      if (count > 1) text += fmt::format("{} {} {}", text.empty() ? " of" : ",", name, coordinate);
+    };
+    add("replica", seat_.place.data, plan_.grid.data);
+    add("context rank", seat_.place.context, plan_.grid.context);
+    add("tensor rank", seat_.place.tensor, plan_.grid.tensor);
+    return text;
   }
 
   void perform(std::size_t position) {
@@ -130,7 +145,7 @@ class Replay {
   void take_away(const Action& action) {
     std::vector<Tensor>& away = away_[slot(action)];
     away = stage(action.stage).take_activations(slice_of(action));
-    const int partner = plan_.grid.pipeline - 1 - seat_.pipeline_rank;
+    const int partner = plan_.grid.pipeline - 1 - seat_.place.pipeline;
     for (Tensor& tensor : away)
       tensor = action.op == Op::kOffload ? seat_.host_pool->take_copy(tensor)
                                          : seat_.transport->copy_to(world_rank(partner), tensor);
@@ -140,7 +155,7 @@ class Replay {
     std::vector<Tensor> away = std::move(away_[slot(action)]);
     for (Tensor& tensor : away)
       tensor = action.op == Op::kReload ? seat_.pool->take_copy(tensor)
-                                        : seat_.transport->copy_to(world_rank(seat_.pipeline_rank), tensor);
+                                        : seat_.transport->copy_to(world_rank(seat_.place.pipeline), tensor);
     stage(action.stage).put_activations(slice_of(action), std::move(away));
   }
 
@@ -163,7 +178,7 @@ class Replay {
                  Slots& leaving) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
     if (neighbor < 0) return;
-    if (rank_of(neighbor) == seat_.pipeline_rank)
+    if (rank_of(neighbor) == seat_.place.pipeline)
       arrived[slot(neighbor, slice_of(action))].tensor = std::move(tensor);
     else
       leaving[slot(action)] = std::move(tensor);
@@ -180,7 +195,7 @@ class Replay {
 
   void send(const Action& action, Slots& leaving, const std::vector<int>& neighbors) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
-    const Channel channel{world_rank(seat_.pipeline_rank), world_rank(rank_of(neighbor)), kind_of(action.op)};
+    const Channel channel{world_rank(seat_.place.pipeline), world_rank(rank_of(neighbor)), kind_of(action.op)};
     sends_.push_back(
         {timeline_.spans.size() - 1, seat_.transport->send(channel, {action.stage, action.microbatch, action.part},
                                                            std::move(leaving[slot(action)]))});
@@ -189,7 +204,7 @@ class Replay {
   void receive(const Action& action, std::vector<Inbox>& arrived, const std::vector<int>& neighbors,
                std::int64_t elements) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
-    const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.pipeline_rank), kind_of(action.op)};
+    const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.place.pipeline), kind_of(action.op)};
     Inbox& inbox = arrived[slot(action)];
     inbox.span = timeline_.spans.size() - 1;
     inbox.receive =
@@ -198,20 +213,15 @@ class Replay {
 
   /// Joins the sum of a stage's gradients over its copies and replicas; `span` is drawn as the collective.
   void join_sum(int stage_number, std::size_t span) {
-    SumGroup group{.id = plan_.schedule.stages[static_cast<std::size_t>(stage_number)].model_part};
-    for (int replica = 0; replica < plan_.grid.data; ++replica)
-      for (const StagePlace& place : plan_.schedule.stages)
-        if (place.model_part == group.id) group.ranks.push_back(world_rank(place.rank, replica));
-    sums_[static_cast<std::size_t>(stage_number)] = {
-        span, seat_.transport->sum(group, world_rank(seat_.pipeline_rank), stage(stage_number).gradients())};
+    const auto stage_index = static_cast<std::size_t>(stage_number);
+    sums_[stage_index] = {span, seat_.groups->copies[stage_index]->start(all_reduce(stage(stage_number).gradients()))};
   }
 
   void finish_sum(int stage_number) {
-    OpenSpan& open = sums_[static_cast<std::size_t>(stage_number)];
-    if (open.ticket == nullptr) return;
-    const TransferTimes times = seat_.transport->wait_sum(open.ticket);
-    close(open.span, times);
-    open.ticket = nullptr;
+    OpenSum& open = sums_[static_cast<std::size_t>(stage_number)];
+    if (!open.ticket.is_open()) return;
+    close(open.span, seat_.groups->copies[static_cast<std::size_t>(stage_number)]->wait(open.ticket));
+    open.ticket = {};
   }
 
   void optimizer_step(int stage_number) {
@@ -235,15 +245,10 @@ class Replay {
       for (std::size_t i = 0; i < first.size(); ++i) last[i] = first[i] = first[i] + last[i];
       return;
     }
-    const bool is_first = embedding_rank == seat_.pipeline_rank;
-    // Ids of gradient sums are model parts; those of tied pairs follow them, apart for each replica.
-    const std::int64_t id =
-        static_cast<std::int64_t>(plan_.schedule.stages.size() + pair * static_cast<std::size_t>(plan_.grid.data)) +
-        seat_.replica;
-    const SumGroup group{.id = id, .ranks = {world_rank(embedding_rank), world_rank(head_rank)}};
+    const bool is_first = embedding_rank == seat_.place.pipeline;
     const std::span<float> values = is_first ? stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding)
                                              : stage(tied.head).tied_gradients(ModelEnd::kHead);
-    seat_.transport->wait_sum(seat_.transport->sum(group, world_rank(seat_.pipeline_rank), values));
+    seat_.groups->tied[pair]->run(all_reduce(values));
   }
 
   void close(std::size_t span, const TransferTimes& times) {
@@ -257,9 +262,10 @@ class Replay {
   SimTime now() const { return seat_.clock() - origin_; }
   Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
   int rank_of(int stage_number) const { return plan_.schedule.stages[static_cast<std::size_t>(stage_number)].rank; }
-  int world_rank(int pipeline_rank) const { return world_rank(pipeline_rank, seat_.replica); }
-  int world_rank(int pipeline_rank, int replica) const {
-    return world_rank_of(plan_.grid, {.data = replica, .pipeline = pipeline_rank});
+  int world_rank(int pipeline_rank) const {
+    GridCoordinates place = seat_.place;
+    place.pipeline = pipeline_rank;
+    return world_rank_of(plan_.grid, place);
   }
   static MicrobatchSlice slice_of(const Action& action) { return {action.microbatch, action.part}; }
   std::size_t slot(int stage_number, MicrobatchSlice of) const {
@@ -279,13 +285,49 @@ class Replay {
   Slots leaving_activations_;  // [stage, micro-batch, slice], of the producer
   Slots leaving_gradients_;
   std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] what OFFLOAD or EVICT has taken
-  std::vector<OpenSpan> sums_;             // [stage]
+  std::vector<OpenSum> sums_;              // [stage]
   std::vector<OpenSpan> sends_;
   std::set<std::size_t> summed_tied_;
   RankTimeline timeline_;
 };
 
 }  // namespace
+
+ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
+                            const Clock& clock) {
+  const ProcessGrid& grid = plan.grid;
+  const std::vector<StagePlace>& stages = plan.schedule.stages;
+  const int rank = world_rank_of(grid, place);
+  const auto connect = [&](std::string name, std::vector<int> ranks) {
+    return std::make_unique<Communicator>(transport, CommunicatorGroup{std::move(name), std::move(ranks)}, rank, clock);
+  };
+  ReplayGroups groups{.copies = std::vector<std::unique_ptr<Communicator>>(stages.size()),
+                      .tied = std::vector<std::unique_ptr<Communicator>>(plan.tied.size())};
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    if (stages[stage].rank != place.pipeline) continue;
+    std::vector<int> ranks;
+    GridCoordinates member = place;
+    for (member.data = 0; member.data < grid.data; ++member.data)
+      for (member.context = 0; member.context < grid.context; ++member.context)
+        for (const StagePlace& copy : stages) {
+          if (copy.model_part != stages[stage].model_part) continue;
+          member.pipeline = copy.rank;
+          ranks.push_back(world_rank_of(grid, member));
+        }
+    if (ranks.size() > 1)
+      groups.copies[stage] =
+          connect(fmt::format("gradients of model part {}", stages[stage].model_part), std::move(ranks));
+  }
+  for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
+    GridCoordinates first = place, last = place;
+    first.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
+    last.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].head)].rank;
+    if (first == last || (first != place && last != place)) continue;
+    groups.tied[pair] =
+        connect(fmt::format("tied tables {}", pair), {world_rank_of(grid, first), world_rank_of(grid, last)});
+  }
+  return groups;
+}
 
 RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin) {
   return Replay(plan, seat, origin).run();

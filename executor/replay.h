@@ -12,10 +12,12 @@
 // OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in the other memory when they end.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "executor/clock.h"
+#include "executor/communicator.h"
 #include "executor/stage.h"
 #include "executor/transport.h"
 #include "schedules/process_grid.h"
@@ -48,12 +50,23 @@ struct ReplayPlan {
 /// gradients are not complete when the first of its stages takes its step on the same rank.
 ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied = {});
 
-/// Who replays: a pipeline rank of a data-parallel replica, with what it has.
+/// The groups in which a rank sums gradients.
+struct ReplayGroups {
+  std::vector<std::unique_ptr<Communicator>> copies;  ///< [stage] the stage's copies over lanes, replicas and parts of
+                                                      ///< the context; null where there is one, and for other ranks
+  std::vector<std::unique_ptr<Communicator>> tied;    ///< [pair of ReplayPlan::tied] its two ends; null if on one rank
+};
+
+/// `transport` outlives them.
+ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
+                            const Clock& clock);
+
+/// Who replays: a rank of the grid, with what it has.
 struct ReplaySeat {
-  int replica = 0;
-  int pipeline_rank = 0;
+  GridCoordinates place;
   std::vector<Stage*> stages;  ///< [stage]; null for those of other ranks
   Transport* transport = nullptr;
+  ReplayGroups* groups = nullptr;
   TensorPool* pool = nullptr;       ///< of messages; its live bytes are the timeline's memory
   TensorPool* host_pool = nullptr;  ///< where OFFLOAD takes activations
   Clock clock;                      ///< the transport's

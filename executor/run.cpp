@@ -1,6 +1,8 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -78,16 +80,26 @@ bool speaks_for_copies(const Session& session, int stage) {
   return std::ranges::find(stages, part, &StagePlace::model_part) - stages.begin() == stage;
 }
 
+std::vector<int> all_ranks(const ProcessGrid& grid) {
+  std::vector<int> ranks(static_cast<std::size_t>(world_size(grid)));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 /// Stages of one rank of one replica.
 class Rank {
  public:
   Rank(Session& session, const GridCoordinates& place)
-      : session_(session), place_(place), world_rank_(world_rank_of(session.spec.grid, place)) {
+      : session_(session),
+        place_(place),
+        world_rank_(world_rank_of(session.spec.grid, place)),
+        everyone_(*session.transport, {"all ranks", all_ranks(session.spec.grid)}, world_rank_, session.clock) {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
-    seat_ = {.replica = place.data,
-             .pipeline_rank = place.pipeline,
+    groups_ = connect_groups(session.plan, *session.transport, place, session.clock);
+    seat_ = {.place = place,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
              .transport = session.transport.get(),
+             .groups = &groups_,
              .pool = session.pools[static_cast<std::size_t>(world_rank_)].get(),
              .host_pool = session.host_pools[static_cast<std::size_t>(world_rank_)].get(),
              .clock = session.clock};
@@ -117,7 +129,7 @@ class Rank {
     if (place_.data != 0) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
     session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
-    if (session_.options.capture_weights) capture(session_.result.weights, &CpuStage::weight_values);
+    if (session_.options.capture_weights) capture_weights();
   }
 
  private:
@@ -140,16 +152,17 @@ class Rank {
     if (session_.options.capture_gradients && place_.data == 0 && speaks_for_copies(session_, static_cast<int>(stage)))
       options.before_update = [this, stage] {
         ModelValues& gradients = session_.result.gradients[updates_[stage]++];
-        store(gradients, stage, stages_[stage]->gradient_values());
+        store(gradients, stage, stages_[stage]->parameters().gradient_values());
       };
     return options;
   }
 
-  /// Waits for all ranks; returns the moment at which the last one came, the same for all.
+  /// Waits for all ranks; returns a moment after the last one came, the same for all.
   SimTime meet() {
-    SumGroup everyone{.id = -1, .ranks = std::vector<int>(static_cast<std::size_t>(world_size(session_.spec.grid)))};
-    std::iota(everyone.ranks.begin(), everyone.ranks.end(), 0);
-    return session_.transport->wait_sum(session_.transport->sum(everyone, world_rank_, {})).end;
+    everyone_.run(all_reduce({}));
+    std::array<float, 2> bits = std::bit_cast<std::array<float, 2>>(session_.clock().count());
+    everyone_.run(broadcast(bits, 0));
+    return SimTime(std::bit_cast<std::int64_t>(bits));
   }
 
   void report_losses(int step) {
@@ -162,13 +175,13 @@ class Rank {
     }
   }
 
-  void capture(ModelValues& values, CpuStage::LayerValues (CpuStage::*read)() const) {
+  void capture_weights() {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
       if (stages_[stage] != nullptr && speaks_for_copies(session_, static_cast<int>(stage)))
-        store(values, stage, (stages_[stage].get()->*read)());
+        store(session_.result.weights, stage, stages_[stage]->parameters().weight_values());
   }
 
-  void store(ModelValues& model, std::size_t stage, CpuStage::LayerValues layers) {
+  void store(ModelValues& model, std::size_t stage, LayerValues layers) {
     for (std::size_t i = 0; i < layers.size(); ++i)
       model[static_cast<std::size_t>(session_.first_layer[stage]) + i] = std::move(layers[i]);
   }
@@ -176,14 +189,18 @@ class Rank {
   Session& session_;
   GridCoordinates place_;
   int world_rank_;
+  Communicator everyone_;
+  ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
   std::vector<std::size_t> updates_;               // [stage]
 };
 
 void run_rank(Session& session, int world_rank) {
+  std::unique_ptr<Rank> rank;  // it goes after the abort, which ends its collectives under way
   try {
-    Rank(session, coordinates_of(session.spec.grid, world_rank)).run();
+    rank = std::make_unique<Rank>(session, coordinates_of(session.spec.grid, world_rank));
+    rank->run();
   } catch (const RunAborted&) {
     // The rank that failed first has said why.
   } catch (const std::exception& error) {

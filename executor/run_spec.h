@@ -27,7 +27,7 @@ struct RunSpec {
   Rebuild rebuild = Rebuild::kNothing;
   std::int64_t microbatch = 1;  ///< sequences of a micro-batch
   std::int64_t sequence = 0;    ///< tokens of a sequence
-  AdamW optimizer;
+  OptimizerSettings optimizer;
   std::uint64_t seed = 1;              ///< of the initial weights and of the order of the data
   std::vector<std::uint8_t> text;      ///< trained on byte by byte: a token is a byte
   std::string text_name = "the text";  ///< what messages call it: its file

@@ -5,22 +5,21 @@
 #include <iterator>
 #include <utility>
 
-#include "executor/cpu/initial_weights.h"
-
 namespace plumb {
 namespace {
 
-std::int64_t scratch_elements(const std::vector<Layer>& layers, std::int64_t microbatch, std::int64_t sequence) {
+std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
+  std::vector<std::unique_ptr<CpuLayer>> layers;
+  for (const Layer& layer : options.layers) layers.push_back(make_cpu_layer(layer, options.sequence));
+  return layers;
+}
+
+std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options) {
   std::int64_t elements = 0;
-  for (const Layer& layer : layers)
-    if (const auto* block = std::get_if<TransformerLayer>(&layer))
-      elements = std::max(elements, attention_scratch_elements({.batch = microbatch,
-                                                                .sequence = sequence,
-                                                                .heads = block->heads,
-                                                                .kv_heads = block->kv_heads,
-                                                                .head_size = block->head_size,
-                                                                .window = block->window}));
-  return elements;
+  for (const auto& layer : layers)
+    elements =
+        std::max(elements, layer->scratch_elements({.microbatch = options.microbatch, .sequence = options.sequence}));
+  return static_cast<std::size_t>(elements);
 }
 
 std::int64_t hidden_of(const Layer& layer) {
@@ -36,34 +35,10 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
                         .work = {.microbatch = options.microbatch, .sequence = tokens.count},
                         .scratch = scratch,
                         .first_token = tokens.first,
-                        .whole_sequence = options.slices > 1 ? options.sequence : 0});
+                        .whole_sequence = options.slices > 1 ? options.sequence : 0,
+                        .text = options.text});
   }
   return contexts;
-}
-
-/// All that a layer saved, in one order.
-std::vector<Tensor*> tensors_of(EmbeddingSaved& saved) {
-  return {&saved.tokens, &saved.output_gradient};
-}
-std::vector<Tensor*> tensors_of(TransformerSaved& saved) {
-  return {&saved.input,    &saved.norm1_statistics, &saved.norm1_output,
-          &saved.qkv,      &saved.log_sum_exp,      &saved.attention_output,
-          &saved.residual, &saved.norm2_statistics, &saved.norm2_output,
-          &saved.up,       &saved.activation,       &saved.output_gradient};
-}
-std::vector<Tensor*> tensors_of(HeadSaved& saved) {
-  return {&saved.input, &saved.norm_statistics, &saved.norm_output, &saved.logits};
-}
-
-/// Takes the input back out of what a layer saved.
-Tensor take_input(EmbeddingSaved&) {
-  return {};
-}
-Tensor take_input(TransformerSaved& saved) {
-  return std::move(saved.input);
-}
-Tensor take_input(HeadSaved& saved) {
-  return std::move(saved.input);
 }
 
 }  // namespace
@@ -71,50 +46,39 @@ Tensor take_input(HeadSaved& saved) {
 CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
     : options_(std::move(options)),
       pool_(pool),
-      scratch_(static_cast<std::size_t>(scratch_elements(options_.layers, options_.microbatch, options_.sequence))),
+      layers_(make_layers(options_)),
+      scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
+      parameters_({.layers = options_.layers,
+                   .first_layer = options_.first_layer,
+                   .optimizer = options_.optimizer,
+                   .seed = options_.seed,
+                   .half = options_.half,
+                   .shares = options_.shares,
+                   .state_pool = options_.state_pool},
+                  pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
-  std::int64_t parameters = 0;
-  for (const Layer& layer : options_.layers) {
-    first_element_.push_back(parameters);
-    parameters += parameter_count(layer);
-    std::ranges::move(layer_parameters(layer), std::back_inserter(parameters_));
-    if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) layers_.emplace_back(CpuEmbedding(*embedding));
-    if (const auto* block = std::get_if<TransformerLayer>(&layer))
-      layers_.emplace_back(CpuTransformer(*block, options_.sequence));
-    if (const auto* head = std::get_if<HeadLayer>(&layer)) layers_.emplace_back(CpuHead(*head));
-  }
-  versions_.push_back({0, pool_.take(parameters)});
-  for (std::size_t i = 0; i < options_.layers.size(); ++i)
-    fill_initial_weights(
-        versions_[0].weights.values().subspan(static_cast<std::size_t>(first_element_[i]),
-                                              static_cast<std::size_t>(parameter_count(options_.layers[i]))),
-        options_.layers[i], options_.first_layer + static_cast<int>(i), options_.seed);
-  gradients_ = pool_.take_zeros(parameters);
-  first_moments_ = pool_.take_zeros(parameters);
-  second_moments_ = pool_.take_zeros(parameters);
   for (State& state : states_)
-    for (const CpuLayer& layer : layers_)
-      std::visit([&](const auto& kind) { state.saved.emplace_back(typename std::decay_t<decltype(kind)>::Saved{}); },
-                 layer);
+    for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
   if (options_.slices > 1) sequences_.resize(options_.weight_versions.size());
   for (std::vector<SequenceSaved>& layers : sequences_) layers.resize(layers_.size());
 }
 
 void CpuStage::begin(std::int64_t step) {
   step_ = step;
-  versions_.erase(versions_.begin(), versions_.end() - 1);
-  versions_.back().number = 0;
-  users_.clear();
+  std::vector<int> uses;  // [version]
   for (const int version : options_.weight_versions) {
     if (version < 0) continue;
-    users_.resize(std::max(users_.size(), static_cast<std::size_t>(version) + 1));
-    users_[static_cast<std::size_t>(version)] += options_.slices;
+    uses.resize(std::max(uses.size(), static_cast<std::size_t>(version) + 1));
+    uses[static_cast<std::size_t>(version)] += options_.slices;
   }
+  parameters_.begin(std::move(uses));
   for (State& state : states_) {  // without a backward, what F kept is still there
-    for (SavedLayer& saved : state.saved) std::visit([](auto& kind) { kind = {}; }, saved);
+    for (const auto& saved : state.saved) {
+      drop_tensors(*saved);
+      saved->loss = 0;
+    }
     state.input = {};
-    state.loss = 0;
     state.is_rebuilt = false;
   }
   for (std::vector<SequenceSaved>& layers : sequences_)
@@ -128,14 +92,13 @@ SequenceSaved* CpuStage::sequence_of(std::size_t layer, MicrobatchSlice of) {
 double CpuStage::loss(int microbatch) const {
   double sum = 0;
   for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
-    sum += states_[index_of({microbatch, static_cast<int>(slice)})].loss;
+    sum += states_[index_of({microbatch, static_cast<int>(slice)})].saved.back()->loss;
   return sum;
 }
 
 std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
   std::vector<Tensor*> tensors{&at(of).input};
-  for (SavedLayer& layer : at(of).saved)
-    std::visit([&](auto& saved) { std::ranges::copy(tensors_of(saved), std::back_inserter(tensors)); }, layer);
+  for (const auto& saved : at(of).saved) std::ranges::copy(saved->tensors(), std::back_inserter(tensors));
   return tensors;
 }
 
@@ -151,13 +114,6 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(activations[i]);
 }
 
-const float* CpuStage::weights_of(MicrobatchSlice of) const {
-  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
-  const auto version = std::ranges::find(versions_, number, &Version::number);
-  assert(version != versions_.end());  // weight_versions() refuses schedules in which it is not there
-  return version->weights.data();
-}
-
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
   return {.seed = options_.seed,
           .step = step_,
@@ -167,40 +123,24 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
           .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
 }
 
-Tensor CpuStage::layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input) {
-  State& state = at(of);
-  const float* weights = weights_of(of) + first_element_[layer];
-  const CpuContext& context = context_of(of);
-  const std::int64_t tokens = options_.microbatch * context.work.sequence;
-  if (const auto* embedding = std::get_if<CpuEmbedding>(&layers_[layer])) {
-    EmbeddingSaved& saved = std::get<EmbeddingSaved>(state.saved[layer]);
-    saved.tokens = pool_.take(tokens);
-    fill_inputs({saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
-    return embedding->forward(context, weights, saved);
-  }
-  if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->forward(context, weights, std::move(input), std::get<TransformerSaved>(state.saved[layer]),
-                          sequence_of(layer, of));
-  Tensor targets = pool_.take(tokens);
-  fill_targets({targets.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
-  state.loss = std::get<CpuHead>(layers_[layer])
-                   .forward(context, weights, std::move(input), targets,
-                            options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
-                            std::get<HeadSaved>(state.saved[layer]));
-  return {};
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
+  return {.context = context_of(of),
+          .place = place_of(of),
+          .weights = weights.data,
+          .gradients = parameters_.gradients(layer),
+          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .sequence = sequence_of(layer, of)};
 }
 
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
   State& state = at(of);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    input = layer_forward(layer, of, std::move(input));
+    LayerSaved& saved = *state.saved[layer];
+    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    input = layers_[layer]->forward(call_of(layer, of, weights), std::move(input), saved);
     if (keep) continue;
-    std::visit(
-        [&](auto& saved) {
-          if (layer == 0) state.input = take_input(saved);
-          saved = {};
-        },
-        state.saved[layer]);
+    if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
+    drop_tensors(saved);
   }
   return input;
 }
@@ -211,9 +151,7 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
 
 void CpuStage::recompute(MicrobatchSlice of) {
   State& state = at(of);
-  const double loss = state.loss;
   run_forward(of, std::move(state.input), true);
-  state.loss = loss;
   state.is_rebuilt = true;
 }
 
@@ -222,28 +160,15 @@ void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  SavedLayer& saved = at(of).saved[layer];
-  const float* weights = weights_of(of) + first_element_[layer];
-  float* gradients = gradients_.data() + first_element_[layer];
-  if (std::holds_alternative<CpuEmbedding>(layers_[layer])) {
-    std::get<EmbeddingSaved>(saved).output_gradient = std::move(output_gradient);
-    return {};
-  }
-  if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->input_grad(context_of(of), weights, gradients, std::move(output_gradient),
-                             std::get<TransformerSaved>(saved), sequence_of(layer, of));
-  return std::get<CpuHead>(layers_[layer]).input_grad(context_of(of), weights, gradients, std::get<HeadSaved>(saved));
+  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
 }
 
 void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
-  float* gradients = gradients_.data() + first_element_[layer];
-  std::visit(
-      [&](const auto& kind) {
-        auto& saved = std::get<typename std::decay_t<decltype(kind)>::Saved>(at(of).saved[layer]);
-        kind.weight_grad(context_of(of), gradients, saved);
-        saved = {};
-      },
-      layers_[layer]);
+  LayerSaved& saved = *at(of).saved[layer];
+  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
+  drop_tensors(saved);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
@@ -270,42 +195,18 @@ void CpuStage::weight_grad(MicrobatchSlice of) {
 
 /// The micro-batch has gone through: its version of the weights may go too.
 void CpuStage::finish(MicrobatchSlice of) {
-  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
-  if (--users_[static_cast<std::size_t>(number)] > 0 || number == versions_.back().number) return;
-  std::erase_if(versions_, [&](const Version& version) { return version.number == number; });
+  parameters_.release(version_of(of));
 }
 
 void CpuStage::optimizer_step() {
   if (options_.before_update) options_.before_update();
-  const auto newest = static_cast<std::size_t>(versions_.back().number);
-  if (newest < users_.size() && users_[newest] > 0)
-    versions_.push_back({static_cast<int>(newest), pool_.take_copy(versions_.back().weights)});
-  versions_.back().number += 1;
-  ++updates_;
-  std::int64_t element = 0;
-  for (const ParameterTensor& tensor : parameters_) {
-    AdamW optimizer = options_.optimizer;
-    if (tensor.shape.size() == 1) optimizer.weight_decay = 0;
-    const std::int64_t count = element_count(tensor);
-    contexts_.front().kernels.adamw_update(versions_.back().weights.data() + element, gradients_.data() + element,
-                                           first_moments_.data() + element, second_moments_.data() + element, count,
-                                           optimizer, updates_);
-    element += count;
-  }
+  parameters_.step(contexts_.front().kernels);
 }
 
 std::span<float> CpuStage::tied_gradients(ModelEnd end) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    float* block = gradients_.data() + first_element_[i];
-    const auto table = [&](std::int64_t offset, std::int64_t vocab, std::int64_t hidden) {
-      return std::span(block + offset, static_cast<std::size_t>(vocab * hidden));
-    };
-    const auto* embedding = std::get_if<CpuEmbedding>(&layers_[i]);
-    if (end == ModelEnd::kEmbedding && embedding != nullptr)
-      return table(embedding->at.tokens, embedding->layer.vocab, embedding->layer.hidden);
-    const auto* head = std::get_if<CpuHead>(&layers_[i]);
-    if (end == ModelEnd::kHead && head != nullptr && head->layer.tied)
-      return table(head->at.projection, head->layer.vocab, head->layer.hidden);
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    const ElementRange table = layers_[layer]->tied_table(end);
+    if (table.count > 0) return {parameters_.gradients(layer) + table.first, static_cast<std::size_t>(table.count)};
   }
   return {};
 }
@@ -318,27 +219,6 @@ std::int64_t CpuStage::input_elements(int slice) const {
 
 std::int64_t CpuStage::output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
-}
-
-CpuStage::LayerValues CpuStage::split_by_parameter(const Tensor& block) const {
-  LayerValues values;
-  std::int64_t element = 0;
-  for (const Layer& layer : options_.layers) {
-    values.emplace_back();
-    for (const ParameterTensor& tensor : layer_parameters(layer)) {
-      const float* first = block.data() + element;
-      values.back().emplace_back(first, first + element_count(tensor));
-      element += element_count(tensor);
-    }
-  }
-  return values;
-}
-
-CpuStage::LayerValues CpuStage::gradient_values() const {
-  return split_by_parameter(gradients_);
-}
-CpuStage::LayerValues CpuStage::weight_values() const {
-  return split_by_parameter(versions_.back().weights);
 }
 
 }  // namespace plumb

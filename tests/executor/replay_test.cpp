@@ -127,9 +127,10 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const GridCoordinates place = coordinates_of(grid, rank);
-      ReplaySeat seat{.replica = place.data,
-                      .pipeline_rank = place.pipeline,
+      ReplayGroups groups = connect_groups(plan, transport, place, clock);
+      ReplaySeat seat{.place = place,
                       .transport = &transport,
+                      .groups = &groups,
                       .pool = &pools[rank],
                       .host_pool = &host_pools[rank],
                       .clock = clock};

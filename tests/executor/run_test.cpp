@@ -128,7 +128,7 @@ TEST_CASE("after 20 steps every synchronous schedule has the loss of one rank") 
 TEST_CASE("the first loss is the logarithm of the vocabulary and 30 steps take a third off") {
   for (const auto& model : {llama_model(2), gpt_model(2)}) {
     RunSpec spec = spec_of(model, make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
-    spec.optimizer.learning_rate = 1e-2F;
+    spec.optimizer = AdamW{.learning_rate = 1e-2F};
     spec.steps = 30;
     const std::vector<double> losses = run(spec).losses;
     CHECK(losses.front() == doctest::Approx(std::log(double(kVocab))).epsilon(0.02));

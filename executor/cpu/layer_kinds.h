@@ -1,0 +1,17 @@
+#pragma once
+// The kinds of layer on the CPU, one function and one file each (cpu/embedding.cpp, ...). Stages use make_cpu_layer().
+// `sequence`: tokens of a whole sequence.
+
+#include <cstdint>
+#include <memory>
+
+#include "executor/cpu/layer.h"
+#include "kernels/layer.h"
+
+namespace plumb {
+
+std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence);
+std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer);
+
+}  // namespace plumb
