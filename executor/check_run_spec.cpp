@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/sequence_slice.h"
+#include "executor/tensor_division.h"
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 
@@ -24,12 +26,12 @@ const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
 
 void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
-  require(
-      grid.tensor == 1 && grid.context == 1 && grid.expert == 1,
-      fmt::format("tensor {}, context {}, expert {}: the cpu backend has pipeline and data parallelism only; set the "
-                  "others to 1",
-                  grid.tensor, grid.context, grid.expert));
-  require(grid.data >= 1 && grid.pipeline >= 1, "a grid has at least one replica and one pipeline rank");
+  require(grid.context == 1 && grid.expert == 1,
+          fmt::format("context {}, expert {}: the cpu backend has pipeline, data and tensor parallelism only; set the "
+                      "others to 1",
+                      grid.context, grid.expert));
+  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1,
+          "a grid has at least one replica, one pipeline rank and one tensor rank");
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -100,6 +102,25 @@ void check_model(const RunSpec& spec) {
                       spec.sequence, embedding.positions));
 }
 
+/// Sequence parallelism divides the tokens of each slice of a micro-batch.
+void check_division(const RunSpec& spec) {
+  const int ranks = spec.grid.tensor;
+  const std::vector<Layer> model = model_layers(spec);
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const std::string why = why_not_divisible(model[i], ranks);
+    require(why.empty(), fmt::format("layer {}: {}", i, why));
+  }
+  if (!spec.sequence_parallel || ranks == 1) return;
+  const int slices = ActionTable(spec.schedule).parts();
+  for (int slice = 0; slice < slices; ++slice) {
+    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count;
+    require(tokens % ranks == 0,
+            fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
+                        "choose another length or micro-batch, or go without",
+                        slices > 1 ? fmt::format("'s slice {}", slice) : "", tokens, ranks));
+  }
+}
+
 void check_text(const RunSpec& spec) {
   if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
     throw InputError(
@@ -121,6 +142,7 @@ void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
   check_stages(spec);
   check_model(spec);
+  check_division(spec);
   check_text(spec);
 }
 

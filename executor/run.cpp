@@ -95,6 +95,11 @@ class Rank {
         world_rank_(world_rank_of(session.spec.grid, place)),
         everyone_(*session.transport, {"all ranks", all_ranks(session.spec.grid)}, world_rank_, session.clock) {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
+    if (session.spec.grid.tensor > 1)
+      tensor_ = std::make_unique<Communicator>(
+          *session.transport,
+          CommunicatorGroup{"tensor group", group_ranks(session.spec.grid, Group::kTensor, world_rank_)}, world_rank_,
+          session.clock);
     groups_ = connect_groups(session.plan, *session.transport, place, session.clock);
     seat_ = {.place = place,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
@@ -121,21 +126,24 @@ class Rank {
       RankTimeline timeline = replay(session_.plan, seat_, start);
       session_.ends[static_cast<std::size_t>(world_rank_)].push_back(session_.clock() - start);
       for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
-      if (place_.data == 0)
+      if (is_first_of_its_rank())
         session_.result.timelines[static_cast<std::size_t>(step)].ranks[static_cast<std::size_t>(place_.pipeline)] =
             std::move(timeline);
       report_losses(step);
     }
-    if (place_.data != 0) return;
+    session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)] = parameter_bytes();
+    if (session_.options.capture_weights && place_.data == 0) capture_weights();
+    if (!is_first_of_its_rank()) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
     session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
-    if (session_.options.capture_weights) capture_weights();
   }
 
  private:
   CpuStageOptions stage_options(std::size_t stage) {
     const RunSpec& spec = session_.spec;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
+                            .groups = {.tensor = tensor_.get()},
+                            .sequence_parallel = spec.sequence_parallel,
                             .first_layer = session_.first_layer[stage],
                             .microbatch = spec.microbatch,
                             .sequence = spec.sequence,
@@ -165,7 +173,18 @@ class Rank {
     return SimTime(std::bit_cast<std::int64_t>(bits));
   }
 
+  /// Tensor rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.
+  bool is_first_of_its_rank() const { return place_.data == 0 && place_.tensor == 0; }
+
+  std::int64_t parameter_bytes() const {
+    std::int64_t bytes = 0;
+    for (const auto& stage : stages_)
+      if (stage != nullptr) bytes += stage->parameters().held_bytes().weights;
+    return bytes;
+  }
+
   void report_losses(int step) {
+    if (place_.tensor != 0) return;
     std::vector<double>& losses =
         session_.microbatch_loss[static_cast<std::size_t>(step)][static_cast<std::size_t>(place_.data)];
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
@@ -181,15 +200,26 @@ class Rank {
         store(session_.result.weights, stage, stages_[stage]->parameters().weight_values());
   }
 
-  void store(ModelValues& model, std::size_t stage, LayerValues layers) {
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      model[static_cast<std::size_t>(session_.first_layer[stage]) + i] = std::move(layers[i]);
+  /// Writes this tensor rank's share of a stage's values; what every tensor rank has is the first one's to write.
+  void store(ModelValues& model, std::size_t stage, const LayerValues& layers) {
+    const TensorSeat seat{.ranks = session_.spec.grid.tensor, .rank = place_.tensor};
+    for (std::size_t i = 0; i < layers.size(); ++i) {
+      const Layer& layer = session_.spec.stage_layers[stage][i];
+      auto& whole = model[static_cast<std::size_t>(session_.first_layer[stage]) + i];
+      const std::vector<ParameterTensor> parameters = layer_parameters(layer);
+      for (std::size_t parameter = 0; parameter < layers[i].size(); ++parameter) {
+        if (parameters[parameter].split_dimension < 0 && seat.rank > 0) continue;
+        for (const ElementRun& run : element_runs(layer, parameter, seat))
+          std::copy_n(layers[i][parameter].begin() + run.local, run.count, whole[parameter].begin() + run.whole);
+      }
+    }
   }
 
   Session& session_;
   GridCoordinates place_;
   int world_rank_;
   Communicator everyone_;
+  std::unique_ptr<Communicator> tensor_;  // null in a group of one
   ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
@@ -212,11 +242,18 @@ void run_rank(Session& session, int world_rank) {
   }
 }
 
-std::size_t model_layer_count(const RunSpec& spec, const std::vector<int>& first_layer) {
-  std::size_t count = 0;
+/// Zeros in the shape of the model's parameters.
+ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_layer) {
+  ModelValues values;
   for (std::size_t stage = 0; stage < first_layer.size(); ++stage)
-    count = std::max(count, static_cast<std::size_t>(first_layer[stage]) + spec.stage_layers[stage].size());
-  return count;
+    for (std::size_t i = 0; i < spec.stage_layers[stage].size(); ++i) {
+      const std::size_t number = static_cast<std::size_t>(first_layer[stage]) + i;
+      values.resize(std::max(values.size(), number + 1));
+      values[number].clear();
+      for (const ParameterTensor& parameter : layer_parameters(spec.stage_layers[stage][i]))
+        values[number].emplace_back(static_cast<std::size_t>(element_count(parameter)));
+    }
+  return values;
 }
 
 void prepare_result(Session& session) {
@@ -233,7 +270,8 @@ void prepare_result(Session& session) {
   session.ends.resize(static_cast<std::size_t>(world_size(session.spec.grid)));
   session.microbatch_loss.assign(steps, std::vector(static_cast<std::size_t>(session.spec.grid.data),
                                                     std::vector<double>(session.batches.batch_of.size())));
-  const ModelValues no_values(model_layer_count(session.spec, session.first_layer));
+  session.result.parameter_bytes.assign(session.ends.size(), 0);
+  const ModelValues no_values = room_for_values(session.spec, session.first_layer);
   if (session.options.capture_gradients)
     session.result.gradients.assign(steps * session.batches.sizes.size(), no_values);
   if (session.options.capture_weights) session.result.weights = no_values;

@@ -21,8 +21,9 @@ enum class Rebuild : std::uint8_t {
 
 struct RunSpec {
   std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
-  ProcessGrid grid;   ///< pipeline and data degrees; the cpu backend of this issue: no others
-  Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
+  ProcessGrid grid;                              ///< the cpu backend: pipeline, data, tensor
+  bool sequence_parallel = false;  ///< norms and residuals on 1/t of the tokens, in a tensor group of t > 1
+  Schedule schedule;               ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
   Rebuild rebuild = Rebuild::kNothing;
   std::int64_t microbatch = 1;  ///< sequences of a micro-batch

@@ -271,6 +271,12 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     if (validates) {
       verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
+      verb->add_option("--lanes", arguments->lanes, "write both as one Chrome trace, prediction above measurement");
+      verb->add_option("--repeat", arguments->repeat, "run so often from the beginning, and take all steps together")
+          ->check(CLI::PositiveNumber);
+      verb->add_option("--tolerance", arguments->tolerance_pct,
+                       "exit 1 if the step time is off by more than so many percent")
+          ->check(CLI::NonNegativeNumber);
     }
     add_json(verb, arguments->json);
   }

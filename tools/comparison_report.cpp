@@ -20,6 +20,12 @@ ordered_json time_json(const ComparedTime& time) {
           {"error_ratio", error_ratio(time)}};
 }
 
+ordered_json interval_json(const MedianInterval& interval) {
+  return {{"low_s", seconds(interval.low)},
+          {"high_s", seconds(interval.high)},
+          {"confidence_ratio", interval.confidence_ratio}};
+}
+
 std::string_view cause_name(ErrorCause::Kind kind) {
   switch (kind) {
     case ErrorCause::Kind::kOperation:
@@ -43,6 +49,7 @@ ordered_json comparison_json(const Comparison& c, const std::vector<double>& los
   for (const OpComparison& op : c.ops) {
     ordered_json entry = {{"op", op_name(op.op)}, {"stage", op.stage}, {"count", op.count}};
     entry.update(time_json(op.mean));
+    entry["measured_interval"] = interval_json(op.interval);
     ops.push_back(std::move(entry));
   }
   ordered_json ranks = ordered_json::array();
@@ -65,6 +72,7 @@ ordered_json comparison_json(const Comparison& c, const std::vector<double>& los
   return {
       {"steps", c.steps},
       {"step_time", time_json(c.step)},
+      {"step_time_interval", interval_json(c.step_interval)},
       {"fastest_step_s", seconds(c.fastest_step)},
       {"slowest_step_s", seconds(c.slowest_step)},
       {"bubble_ratio", {{"predicted", c.predicted_bubble_ratio}, {"measured", c.measured_bubble_ratio}}},
@@ -82,6 +90,11 @@ std::string summary_text(const Comparison& c, const std::vector<double>& losses)
   TextTable table{.head = {"", "predicted", "measured", "error"}};
   table.rows.push_back({fmt::format("step time (median of {})", c.steps), duration_text(seconds(c.step.predicted)),
                         duration_text(seconds(c.step.measured)), fmt::format("{:+.1f} %", 100 * error_ratio(c.step))});
+  table.rows.push_back({fmt::format("  with {:.1f} % confidence", 100 * c.step_interval.confidence_ratio), "",
+                        fmt::format("{} to {}", duration_text(seconds(c.step_interval.low)),
+                                    duration_text(seconds(c.step_interval.high))),
+                        fmt::format("{:+.1f} to {:+.1f} %", 100 * error_ratio({c.step.predicted, c.step_interval.high}),
+                                    100 * error_ratio({c.step.predicted, c.step_interval.low}))});
   table.rows.push_back({"bubble (share of time that ranks idle)",
                         fmt::format("{:.1f} %", 100 * c.predicted_bubble_ratio),
                         fmt::format("{:.1f} %", 100 * c.measured_bubble_ratio),

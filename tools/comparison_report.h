@@ -10,7 +10,8 @@
 
 namespace plumb {
 
-/// {"steps", "step_time", "fastest_step_s", "slowest_step_s", "bubble_ratio", "span_bubble_ratio", "losses", "ops",
+/// {"steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s", "bubble_ratio",
+/// "span_bubble_ratio", "losses", "ops",
 ///  "ranks", "causes"}; losses is null where nothing was trained.
 nlohmann::ordered_json comparison_json(const Comparison& comparison, const std::vector<double>& losses);
 

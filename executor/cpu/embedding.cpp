@@ -1,15 +1,17 @@
-// Token and position embedding on the CPU. Symbols as in kernels/layer.h.
+// Token and position embedding on the CPU. Symbols as in kernels/layer.h. A tensor rank has V/t rows of the token table
+// and looks up the tokens among them; the first adds the positions, whose table every rank has.
 
 #include <utility>
 
 #include "executor/cpu/layer_kinds.h"
+#include "executor/cpu/tensor_parallel.h"
 
 namespace plumb {
 namespace {
 
 struct EmbeddingSaved : LayerSaved {
-  Tensor tokens;           // [T]
-  Tensor output_gradient;  // [T, h], between the input and the weight gradient
+  Tensor tokens;           // [T] as rows of this rank's table, negative if another has them
+  Tensor output_gradient;  // [own rows, h], between the input and the weight gradient
 
   std::vector<Tensor*> tensors() override { return {&tokens, &output_gradient}; }
   Tensor* kept_input() override { return nullptr; }
@@ -17,10 +19,11 @@ struct EmbeddingSaved : LayerSaved {
 
 class CpuEmbedding : public CpuLayer {
  public:
-  explicit CpuEmbedding(const EmbeddingLayer& layer)
-      : layer_(layer),
-        tokens_at_(parameter_offset(layer, "tokens.weight")),
-        positions_at_(parameter_offset(layer, "positions.weight")) {}
+  CpuEmbedding(const EmbeddingLayer& layer, const TensorSeat& seat)
+      : layer_(std::get<EmbeddingLayer>(divide_layer(layer, seat.ranks))),
+        seat_(seat),
+        tokens_at_(parameter_offset(layer_, "tokens.weight")),
+        positions_at_(parameter_offset(layer_, "positions.weight")) {}
 
   std::unique_ptr<LayerSaved> make_saved() const override { return std::make_unique<EmbeddingSaved>(); }
 
@@ -29,11 +32,15 @@ class CpuEmbedding : public CpuLayer {
     const CpuContext& context = call.context;
     const std::int64_t tokens = tokens_of(context.work);
     saved.tokens = context.pool->take(tokens);
-    fill_inputs({saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, context.text, call.place);
+    const std::span<std::int32_t> numbers(saved.tokens.tokens(), static_cast<std::size_t>(tokens));
+    fill_inputs(numbers, context.text, call.place);
+    if (seat_.ranks > 1)
+      for (std::int32_t& number : numbers) number = own_row(number);
     Tensor output = context.pool->take(tokens * layer_.hidden);
     context.kernels.embedding_forward(output.data(), saved.tokens.tokens(), call.weights + tokens_at_,
-                                      positions_from(call.weights, context), layer_, context.work);
-    return output;
+                                      seat_.rank == 0 ? positions_from(call.weights, context) : nullptr, layer_,
+                                      context.work);
+    return sum_rows(context, std::move(output), layer_.hidden);
   }
 
   Tensor input_grad(const LayerCall&, Tensor output_gradient, LayerSaved& kept) const override {
@@ -44,8 +51,9 @@ class CpuEmbedding : public CpuLayer {
   void weight_grad(const LayerCall& call, LayerSaved& kept) const override {
     auto& saved = static_cast<EmbeddingSaved&>(kept);
     const CpuContext& context = call.context;
+    const AllRows gradient = all_rows(context, saved.output_gradient, layer_.hidden);
     context.kernels.embedding_backward(call.gradients + tokens_at_, positions_from(call.gradients, context),
-                                       saved.output_gradient.data(), saved.tokens.tokens(), layer_, context.work);
+                                       gradient.rows, saved.tokens.tokens(), layer_, context.work);
   }
 
   ElementRange tied_table(ModelEnd end) const override {
@@ -54,20 +62,26 @@ class CpuEmbedding : public CpuLayer {
   }
 
  private:
+  std::int32_t own_row(std::int32_t token) const {
+    const std::int64_t row = token - seat_.rank * layer_.vocab;
+    return row >= 0 && row < layer_.vocab ? static_cast<std::int32_t>(row) : -1;
+  }
+
   /// The row of the position table that a slice begins with; null without positions.
   template <class T>
   T* positions_from(T* block, const CpuContext& context) const {
     return positions_at_ < 0 ? nullptr : block + positions_at_ + context.first_token * layer_.hidden;
   }
 
-  EmbeddingLayer layer_;
+  EmbeddingLayer layer_;  // of this rank
+  TensorSeat seat_;
   std::int64_t tokens_at_, positions_at_;
 };
 
 }  // namespace
 
-std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer) {
-  return std::make_unique<CpuEmbedding>(layer);
+std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, const TensorSeat& seat) {
+  return std::make_unique<CpuEmbedding>(layer, seat);
 }
 
 }  // namespace plumb

@@ -10,12 +10,13 @@ namespace {
 
 struct Maker {
   std::int64_t sequence;
+  TensorSeat seat;
 
-  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const { return make_cpu_embedding(layer); }
+  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const { return make_cpu_embedding(layer, seat); }
   std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
-    return make_cpu_transformer(layer, sequence);
+    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.ranks)), sequence);
   }
-  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer); }
+  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat); }
 };
 
 }  // namespace
@@ -32,9 +33,9 @@ ElementRange CpuLayer::tied_table(ModelEnd) const {
   return {};
 }
 
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence) {
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const TensorSeat& seat) {
   assert(has_kernels(layer));
-  return std::visit(Maker{sequence}, layer);
+  return std::visit(Maker{sequence, seat}, layer);
 }
 
 std::int64_t parameter_offset(const Layer& layer, const std::string& name) {

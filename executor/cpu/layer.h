@@ -11,13 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "executor/communicator.h"
 #include "executor/cpu/kernel_set.h"
 #include "executor/stage.h"
+#include "executor/tensor_division.h"
 #include "executor/tensor_pool.h"
 #include "executor/token_batch.h"
 #include "kernels/layer.h"
 
 namespace plumb {
+
+/// The ranks with which a stage's layers are divided; null: there are no others.
+struct LayerGroups {
+  Communicator* tensor = nullptr;
+};
 
 /// What the layers of a stage share.
 struct CpuContext {
@@ -28,6 +35,7 @@ struct CpuContext {
   std::int64_t first_token = 0;        ///< where in its sequence a slice begins
   std::int64_t whole_sequence = 0;     ///< tokens of the sequences that are sliced; 0: they are not
   std::span<const std::uint8_t> text;  ///< what is trained on
+  LayerGroups groups;
 };
 
 /// What the slices of a micro-batch share in one layer: from the first F to the last I. Attention's alone.
@@ -93,8 +101,9 @@ class CpuLayer {
   virtual ElementRange tied_table(ModelEnd end) const;
 };
 
-/// `sequence`: tokens of a whole sequence. Asserts has_kernels().
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence);
+/// The share of a tensor rank in `layer`; its parameters are those of divide_layer(). `sequence`: tokens of a whole
+/// sequence. Asserts has_kernels().
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const TensorSeat& seat = {});
 
 /// Element offset of the parameter of that name in the layer's block; -1 if there is none.
 std::int64_t parameter_offset(const Layer& layer, const std::string& name);

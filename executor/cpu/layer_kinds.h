@@ -1,6 +1,6 @@
 #pragma once
 // The kinds of layer on the CPU, one function and one file each (cpu/embedding.cpp, ...). Stages use make_cpu_layer().
-// `sequence`: tokens of a whole sequence.
+// `sequence`: tokens of a whole sequence. A transformer is given as the share of its rank, the ends as a whole.
 
 #include <cstdint>
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace plumb {
 
-std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, const TensorSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence);
-std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer, const TensorSeat& seat);
 
 }  // namespace plumb

@@ -24,7 +24,7 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
     : options_(options),
       pool_(pool),
       state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
-      places_(parameter_places(options.layers)),
+      places_(parameter_places(divide_layers(options.layers, options.tensor.ranks))),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)) {
   versions_.emplace_back();
@@ -53,7 +53,7 @@ void CpuParameters::set_initial_weights() {
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
     const std::int64_t first = places_.first_element[i];
     fill_initial_weights(part(whole, {first, places_.first_element[i + 1] - first}), options_.layers[i],
-                         options_.first_layer + static_cast<int>(i), options_.seed);
+                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
   }
   const std::span<float> own = part(whole, own_);
   if (options_.half) std::ranges::copy(own, master_.data());

@@ -27,8 +27,9 @@ namespace plumb {
 using LayerValues = std::vector<std::vector<std::vector<float>>>;
 
 struct CpuParameterOptions {
-  std::vector<Layer> layers;
-  int first_layer = 0;  ///< its number in the model
+  std::vector<Layer> layers;  ///< as a whole
+  TensorSeat tensor;          ///< whose share of them this is
+  int first_layer = 0;        ///< its number in the model
   OptimizerSettings optimizer;
   std::uint64_t seed = 1;
   std::optional<HalfFormat> half;    ///< of the weights' storage; none: fp32

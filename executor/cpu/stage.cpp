@@ -5,12 +5,19 @@
 #include <iterator>
 #include <utility>
 
+#include "executor/cpu/tensor_parallel.h"
+
 namespace plumb {
 namespace {
 
+TensorSeat tensor_seat(const LayerGroups& groups) {
+  return groups.tensor == nullptr ? TensorSeat{} : TensorSeat{groups.tensor->members(), groups.tensor->member()};
+}
+
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
   std::vector<std::unique_ptr<CpuLayer>> layers;
-  for (const Layer& layer : options.layers) layers.push_back(make_cpu_layer(layer, options.sequence));
+  for (const Layer& layer : options.layers)
+    layers.push_back(make_cpu_layer(layer, options.sequence, tensor_seat(options.groups)));
   return layers;
 }
 
@@ -32,11 +39,15 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
     const TokenRange tokens = slice_tokens(options.sequence, options.slices, slice);
     contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
                         .pool = &pool,
-                        .work = {.microbatch = options.microbatch, .sequence = tokens.count},
+                        .work = {.microbatch = options.microbatch,
+                                 .sequence = tokens.count,
+                                 .tensor_parallel = tensor_seat(options.groups).ranks,
+                                 .sequence_parallel = options.sequence_parallel},
                         .scratch = scratch,
                         .first_token = tokens.first,
                         .whole_sequence = options.slices > 1 ? options.sequence : 0,
-                        .text = options.text});
+                        .text = options.text,
+                        .groups = options.groups});
   }
   return contexts;
 }
@@ -50,6 +61,7 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
       parameters_({.layers = options_.layers,
+                   .tensor = tensor_seat(options_.groups),
                    .first_layer = options_.first_layer,
                    .optimizer = options_.optimizer,
                    .seed = options_.seed,
@@ -213,8 +225,7 @@ std::span<float> CpuStage::tied_gradients(ModelEnd end) {
 
 std::int64_t CpuStage::input_elements(int slice) const {
   if (std::holds_alternative<EmbeddingLayer>(options_.layers.front())) return 0;
-  return options_.microbatch * contexts_[static_cast<std::size_t>(slice)].work.sequence *
-         hidden_of(options_.layers.front());
+  return own_rows(contexts_[static_cast<std::size_t>(slice)]) * hidden_of(options_.layers.front());
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {

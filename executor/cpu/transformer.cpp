@@ -5,10 +5,14 @@
 //   input          the gradient of the layer's input, handed to the layer before (or sent)
 //   residual       the gradient between attention and MLP
 //   qkv, up        their own gradients
+//
+// A tensor rank has a/t heads and f/t channels of every row (a, k and f below are its own), and the rows between the
+// products that cpu/tensor_parallel.h says: R own rows.
 
 #include <utility>
 
 #include "executor/cpu/layer_kinds.h"
+#include "executor/cpu/tensor_parallel.h"
 
 namespace plumb {
 namespace {
@@ -20,18 +24,18 @@ struct TransformerOffsets {
 };
 
 struct TransformerSaved : LayerSaved {
-  Tensor input;             // [T, h]
-  Tensor norm1_statistics;  // [T] or [2T]
-  Tensor norm1_output;      // [T, h]
+  Tensor input;             // [R, h]
+  Tensor norm1_statistics;  // [R] or [2R]
+  Tensor norm1_output;      // [R, h]
   Tensor qkv;               // [T, w]
   Tensor log_sum_exp;       // [b, a, s]
   Tensor attention_output;  // [T, q]
-  Tensor residual;          // [T, h]; empty with a parallel residual
-  Tensor norm2_statistics;  // [T] or [2T]
-  Tensor norm2_output;      // [T, h]
+  Tensor residual;          // [R, h]; empty with a parallel residual
+  Tensor norm2_statistics;  // [R] or [2R]
+  Tensor norm2_output;      // [R, h]
   Tensor up;                // [T, u]
   Tensor activation;        // [T, f]
-  Tensor output_gradient;   // [T, h], between the input and the weight gradient
+  Tensor output_gradient;   // [R, h], between the input and the weight gradient
 
   std::vector<Tensor*> tensors() override {
     return {&input,    &norm1_statistics, &norm1_output, &qkv, &log_sum_exp, &attention_output,
@@ -43,19 +47,21 @@ struct TransformerSaved : LayerSaved {
 /// Sizes of a block's tensors.
 struct Sizes {
   std::int64_t rows;   // T
+  std::int64_t own;    // R
   std::int64_t query;  // q
   std::int64_t qkv;    // w
   std::int64_t up;     // u
   std::int64_t statistics;
 };
 
-Sizes sizes_of(const TransformerLayer& layer, const LayerWork& work) {
-  const std::int64_t rows = work.microbatch * work.sequence;
+Sizes sizes_of(const TransformerLayer& layer, const CpuContext& context) {
+  const std::int64_t rows = tokens_of(context.work), own = own_rows(context);
   return {.rows = rows,
+          .own = own,
           .query = layer.heads * layer.head_size,
           .qkv = (layer.heads + 2 * layer.kv_heads) * layer.head_size,
           .up = layer.mlp == MlpKind::kSwiglu ? 2 * layer.ffn : layer.ffn,
-          .statistics = layer.norm == NormKind::kLayerNorm ? 2 * rows : rows};
+          .statistics = layer.norm == NormKind::kLayerNorm ? 2 * own : own};
 }
 
 AttentionSize attention_size(const TransformerLayer& layer, const LayerWork& work) {
@@ -149,6 +155,15 @@ class CpuTransformer : public CpuLayer {
   }
 
  private:
+  /// Calls `backward` with where it adds the gradients of a norm's gain and bias, which lie one behind the other.
+  template <class Backward>
+  void add_norm_gradients(const LayerCall& call, std::int64_t gain, std::int64_t bias, Backward backward) const {
+    const std::int64_t h = layer_.hidden;
+    add_replicated(call.context, call.gradients + gain, bias < 0 ? h : 2 * h, [&](float* gradients) {
+      backward(NormGradients{gradients, bias < 0 ? nullptr : gradients + h});
+    });
+  }
+
   const float* rotary_from(std::int64_t token) const { return rotary_.data() + token * layer_.rotary_size; }
 
   TransformerLayer layer_;
@@ -162,16 +177,17 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
   const float* weights = call.weights;
   const CpuKernelSet& kernels = context.kernels;
   TensorPool& pool = *context.pool;
-  const Sizes size = sizes_of(layer_, context.work);
-  const std::int64_t rows = size.rows, h = layer_.hidden;
+  const Sizes size = sizes_of(layer_, context);
+  const std::int64_t rows = size.rows, own = size.own, h = layer_.hidden;
 
   saved.input = std::move(input);
   saved.norm1_statistics = pool.take(size.statistics);
-  saved.norm1_output = pool.take(rows * h);
+  saved.norm1_output = pool.take(own * h);
   kernels.norm_forward(layer_.norm, saved.norm1_output.data(), saved.norm1_statistics.data(), saved.input.data(),
-                       {weights + at_.norm1_gain, at_offset(weights, at_.norm1_bias)}, {rows, h}, layer_.norm_epsilon);
+                       {weights + at_.norm1_gain, at_offset(weights, at_.norm1_bias)}, {own, h}, layer_.norm_epsilon);
   saved.qkv = pool.take(rows * size.qkv);
-  kernels.linear_forward(saved.qkv.data(), saved.norm1_output.data(), weights + at_.qkv, {rows, size.qkv, h});
+  kernels.linear_forward(saved.qkv.data(), all_rows(context, saved.norm1_output, h).rows, weights + at_.qkv,
+                         {rows, size.qkv, h});
   if (layer_.qkv_bias) kernels.bias_forward(saved.qkv.data(), weights + at_.qkv_bias, rows, size.qkv);
   if (layer_.rotary_size > 0)
     kernels.rotary(saved.qkv.data(), rotary_from(context.first_token), rotary_size(layer_, context.work, size),
@@ -181,23 +197,26 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
   attend(layer_, context, saved, call.sequence);
   Tensor residual = pool.take(rows * h);
   kernels.linear_forward(residual.data(), saved.attention_output.data(), weights + at_.output, {rows, h, size.query});
-  if (layer_.linear_bias) kernels.bias_forward(residual.data(), weights + at_.output_bias, rows, h);
-  kernels.residual_add(residual.data(), saved.input.data(), residual.data(), rows, h);
+  residual = sum_rows(context, std::move(residual), h);
+  if (layer_.linear_bias) kernels.bias_forward(residual.data(), weights + at_.output_bias, own, h);
+  kernels.residual_add(residual.data(), saved.input.data(), residual.data(), own, h);
 
   const float* mlp_input = layer_.parallel_residual ? saved.input.data() : residual.data();
   saved.norm2_statistics = pool.take(size.statistics);
-  saved.norm2_output = pool.take(rows * h);
+  saved.norm2_output = pool.take(own * h);
   kernels.norm_forward(layer_.norm, saved.norm2_output.data(), saved.norm2_statistics.data(), mlp_input,
-                       {weights + at_.norm2_gain, at_offset(weights, at_.norm2_bias)}, {rows, h}, layer_.norm_epsilon);
+                       {weights + at_.norm2_gain, at_offset(weights, at_.norm2_bias)}, {own, h}, layer_.norm_epsilon);
   saved.up = pool.take(rows * size.up);
-  kernels.linear_forward(saved.up.data(), saved.norm2_output.data(), weights + at_.up, {rows, size.up, h});
+  kernels.linear_forward(saved.up.data(), all_rows(context, saved.norm2_output, h).rows, weights + at_.up,
+                         {rows, size.up, h});
   if (layer_.linear_bias) kernels.bias_forward(saved.up.data(), weights + at_.up_bias, rows, size.up);
   saved.activation = pool.take(rows * layer_.ffn);
   kernels.activation_forward(layer_, saved.activation.data(), saved.up.data(), rows);
   Tensor output = pool.take(rows * h);
   kernels.linear_forward(output.data(), saved.activation.data(), weights + at_.down, {rows, h, layer_.ffn});
-  if (layer_.linear_bias) kernels.bias_forward(output.data(), weights + at_.down_bias, rows, h);
-  kernels.residual_add(output.data(), residual.data(), output.data(), rows, h);
+  output = sum_rows(context, std::move(output), h);
+  if (layer_.linear_bias) kernels.bias_forward(output.data(), weights + at_.down_bias, own, h);
+  kernels.residual_add(output.data(), residual.data(), output.data(), own, h);
   if (!layer_.parallel_residual) saved.residual = std::move(residual);
   return output;
 }
@@ -206,34 +225,37 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
   auto& saved = static_cast<TransformerSaved&>(kept);
   const CpuContext& context = call.context;
   const float* weights = call.weights;
-  float* gradients = call.gradients;
   const CpuKernelSet& kernels = context.kernels;
   TensorPool& pool = *context.pool;
-  const Sizes size = sizes_of(layer_, context.work);
-  const std::int64_t rows = size.rows, h = layer_.hidden;
+  const Sizes size = sizes_of(layer_, context);
+  const std::int64_t rows = size.rows, own = size.own, h = layer_.hidden;
   saved.output_gradient = std::move(output_gradient);
 
   Tensor dactivation = pool.take(rows * layer_.ffn);
-  kernels.linear_input_grad(dactivation.data(), saved.output_gradient.data(), weights + at_.down,
+  kernels.linear_input_grad(dactivation.data(), all_rows(context, saved.output_gradient, h).rows, weights + at_.down,
                             {rows, layer_.ffn, h});
   kernels.activation_backward(layer_, saved.up.data(), dactivation.data(), rows);
   dactivation = {};
   Tensor dnorm = pool.take(rows * h);
   kernels.linear_input_grad(dnorm.data(), saved.up.data(), weights + at_.up, {rows, h, size.up});
+  dnorm = sum_rows(context, std::move(dnorm), h);
   // With a parallel residual the gradient so far belongs to the block's input, whose storage norm 1 still reads.
   Tensor partial;
-  if (layer_.parallel_residual) partial = pool.take(rows * h);
+  if (layer_.parallel_residual) partial = pool.take(own * h);
   float* dresidual = layer_.parallel_residual ? partial.data() : saved.residual.data();
   const float* mlp_input = layer_.parallel_residual ? saved.input.data() : saved.residual.data();
-  kernels.norm_backward(layer_.norm, dresidual, {gradients + at_.norm2_gain, at_offset(gradients, at_.norm2_bias)},
-                        dnorm.data(), saved.output_gradient.data(), mlp_input, saved.norm2_statistics.data(),
-                        {weights + at_.norm2_gain, at_offset(weights, at_.norm2_bias)}, {rows, h});
+  add_norm_gradients(call, at_.norm2_gain, at_.norm2_bias, [&](const NormGradients& norm) {
+    kernels.norm_backward(layer_.norm, dresidual, norm, dnorm.data(), saved.output_gradient.data(), mlp_input,
+                          saved.norm2_statistics.data(), {weights + at_.norm2_gain, at_offset(weights, at_.norm2_bias)},
+                          {own, h});
+  });
   saved.norm2_statistics = {};
   dnorm = {};
 
-  const float* attention_gradient = layer_.parallel_residual ? saved.output_gradient.data() : saved.residual.data();
+  const Tensor& attention_gradient = layer_.parallel_residual ? saved.output_gradient : saved.residual;
   Tensor dattention = pool.take(rows * size.query);
-  kernels.linear_input_grad(dattention.data(), attention_gradient, weights + at_.output, {rows, size.query, h});
+  kernels.linear_input_grad(dattention.data(), all_rows(context, attention_gradient, h).rows, weights + at_.output,
+                            {rows, size.query, h});
   Tensor dqkv = pool.take(rows * size.qkv);
   attend_backward(layer_, context, dqkv.data(), dattention.data(), saved, call.sequence);
   saved.qkv = std::move(dqkv);
@@ -244,10 +266,12 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
                    RotaryDirection::kBackward);
   dnorm = pool.take(rows * h);
   kernels.linear_input_grad(dnorm.data(), saved.qkv.data(), weights + at_.qkv, {rows, h, size.qkv});
-  kernels.norm_backward(layer_.norm, saved.input.data(),
-                        {gradients + at_.norm1_gain, at_offset(gradients, at_.norm1_bias)}, dnorm.data(), dresidual,
-                        saved.input.data(), saved.norm1_statistics.data(),
-                        {weights + at_.norm1_gain, at_offset(weights, at_.norm1_bias)}, {rows, h});
+  dnorm = sum_rows(context, std::move(dnorm), h);
+  add_norm_gradients(call, at_.norm1_gain, at_.norm1_bias, [&](const NormGradients& norm) {
+    kernels.norm_backward(layer_.norm, saved.input.data(), norm, dnorm.data(), dresidual, saved.input.data(),
+                          saved.norm1_statistics.data(), {weights + at_.norm1_gain, at_offset(weights, at_.norm1_bias)},
+                          {own, h});
+  });
   saved.norm1_statistics = {};
   return std::move(saved.input);
 }
@@ -257,19 +281,26 @@ void CpuTransformer::weight_grad(const LayerCall& call, LayerSaved& kept) const 
   const CpuContext& context = call.context;
   float* gradients = call.gradients;
   const CpuKernelSet& kernels = context.kernels;
-  const Sizes size = sizes_of(layer_, context.work);
-  const std::int64_t rows = size.rows, h = layer_.hidden;
+  const Sizes size = sizes_of(layer_, context);
+  const std::int64_t rows = size.rows, own = size.own, h = layer_.hidden;
   const Tensor& attention_gradient = layer_.parallel_residual ? saved.output_gradient : saved.residual;
 
-  kernels.linear_weight_grad(gradients + at_.down, saved.output_gradient.data(), saved.activation.data(),
-                             {h, layer_.ffn, rows});
-  if (layer_.linear_bias) kernels.bias_backward(gradients + at_.down_bias, saved.output_gradient.data(), rows, h);
-  kernels.linear_weight_grad(gradients + at_.up, saved.up.data(), saved.norm2_output.data(), {size.up, h, rows});
+  const auto add_bias = [&](std::int64_t offset, const Tensor& gradient) {
+    if (!layer_.linear_bias) return;
+    add_replicated(context, gradients + offset, h,
+                   [&](float* bias) { kernels.bias_backward(bias, gradient.data(), own, h); });
+  };
+  kernels.linear_weight_grad(gradients + at_.down, all_rows(context, saved.output_gradient, h).rows,
+                             saved.activation.data(), {h, layer_.ffn, rows});
+  add_bias(at_.down_bias, saved.output_gradient);
+  kernels.linear_weight_grad(gradients + at_.up, saved.up.data(), all_rows(context, saved.norm2_output, h).rows,
+                             {size.up, h, rows});
   if (layer_.linear_bias) kernels.bias_backward(gradients + at_.up_bias, saved.up.data(), rows, size.up);
-  kernels.linear_weight_grad(gradients + at_.output, attention_gradient.data(), saved.attention_output.data(),
-                             {h, size.query, rows});
-  if (layer_.linear_bias) kernels.bias_backward(gradients + at_.output_bias, attention_gradient.data(), rows, h);
-  kernels.linear_weight_grad(gradients + at_.qkv, saved.qkv.data(), saved.norm1_output.data(), {size.qkv, h, rows});
+  kernels.linear_weight_grad(gradients + at_.output, all_rows(context, attention_gradient, h).rows,
+                             saved.attention_output.data(), {h, size.query, rows});
+  add_bias(at_.output_bias, attention_gradient);
+  kernels.linear_weight_grad(gradients + at_.qkv, saved.qkv.data(), all_rows(context, saved.norm1_output, h).rows,
+                             {size.qkv, h, rows});
   if (layer_.qkv_bias) kernels.bias_backward(gradients + at_.qkv_bias, saved.qkv.data(), rows, size.qkv);
 }
 

@@ -192,6 +192,7 @@ std::vector<Segment> segments_for(const PassPrice& price) {
   }
   const Seconds compute = total(price) - exchanged;
   std::vector<Segment> segments;
+  segments.reserve(4);
   if (compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = compute});
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
     for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {

@@ -232,7 +232,7 @@ TEST_CASE("wrong specifications are refused with place and remedy") {
   std::get<TransformerLayer>(spec.stage_layers[0][1]).kv_heads = 3;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("kv heads must divide heads"), SpecError);
   spec = good;
-  spec.grid.tensor = 2;
+  spec.grid.expert = 2;
   CHECK_THROWS_AS(run(spec), SpecError);
   spec = good;
   spec.steps = 0;

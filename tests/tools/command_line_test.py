@@ -677,6 +677,16 @@ class Running(CommandLineTest):
         forwards = {op["stage"]: op["measured_s"] for op in compared["ops"] if op["op"] == "F"}
         self.assertGreaterEqual(forwards[1], 0.004)
         self.assertEqual(self.json("trace", "info", trace)["source"], "measured")
+        lanes = self.folder / "lanes.json"
+        twice = self.json("validate", "--backend", "timed", *costs, "--steps", 2, "--repeat", 2, "--lanes", lanes)
+        self.assertEqual(twice["steps"], 4)
+        self.assertAlmostEqual(twice["step_time_interval"]["confidence_ratio"], 1 - 2 / 16)
+        names = [e["args"]["name"] for e in json.loads(lanes.read_text())["traceEvents"] if e["name"] == "process_name"]
+        self.assertEqual([name.split(":")[0] for name in names[::3]], ["rank 0 predicted", "rank 0 measured"])
+        beyond = plumb("validate", "--backend", "timed", *costs, "--steps", 1, "--tolerance", 0)
+        self.assertEqual(beyond.returncode, 1)
+        self.assertIn("tolerance is 0 %", beyond.stderr)
+        self.assertIn("measured", beyond.stdout)  # the answer stands all the same
         self.refused(1, "run", says=["plan file"])
         self.refused(1, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, says=["--costs"])
         self.refused(1, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])

@@ -1,5 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
+#include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -56,12 +60,15 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
-  return {.title = fmt::format("{}, {}, {} ranks on {} of this machine", plan.model.name, to_text(plan.layout),
-                               world_size(spec.grid), plan.cluster.device.name),
-          .predicted = predicted.simulation.timeline,
-          .measured = {result.timelines.begin() + kWarmupSteps, result.timelines.end()},
-          .losses = result.losses};
+  Replayed replayed{.title = fmt::format("{}, {}, {} ranks on {} of this machine", plan.model.name,
+                                         to_text(plan.layout), world_size(spec.grid), plan.cluster.device.name),
+                    .predicted = predicted.simulation.timeline};
+  for (int i = 0; i < arguments.repeat; ++i) {
+    RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
+    std::move(result.timelines.begin() + kWarmupSteps, result.timelines.end(), std::back_inserter(replayed.measured));
+    replayed.losses = std::move(result.losses);  // the same each time
+  }
+  return replayed;
 }
 
 Replayed replay_by_the_clock(const RunArguments& arguments, int steps) {
@@ -71,19 +78,32 @@ Replayed replay_by_the_clock(const RunArguments& arguments, int steps) {
   input.spec.steps = kTimedWarmupSteps + steps;
   announce(input.predicted.makespan);
   const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
-  const TimedResult result = with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
-  return {.title = fmt::format("{}: replayed by the clock on {} threads", input.title, world_size(input.spec.grid)),
-          .predicted = input.predicted.timeline,
-          .measured = {result.timelines.begin() + kTimedWarmupSteps, result.timelines.end()}};
+  Replayed replayed{
+      .title = fmt::format("{}: replayed by the clock on {} threads", input.title, world_size(input.spec.grid)),
+      .predicted = input.predicted.timeline};
+  for (int i = 0; i < arguments.repeat; ++i) {
+    TimedResult result = with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
+    std::move(result.timelines.begin() + kTimedWarmupSteps, result.timelines.end(),
+              std::back_inserter(replayed.measured));
+  }
+  return replayed;
+}
+
+/// What else this machine was doing: its mean number of runnable threads in the last minute.
+std::string load_text() {
+  double load = 0;
+  return getloadavg(&load, 1) == 1 ? fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency())
+                                   : std::string("load unknown");
 }
 
 }  // namespace
 
 int validate_verb(const RunArguments& arguments) {
-  for (const std::string& path : {arguments.trace, arguments.output, arguments.svg}) {
+  for (const std::string& path : {arguments.trace, arguments.output, arguments.svg, arguments.lanes}) {
     if (!path.empty()) require_writable(path);
   }
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  const std::string load = load_text();
   const Replayed replayed =
       arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_on_cpu(arguments, steps);
   const Comparison comparison = compare(replayed.predicted, replayed.measured);
@@ -99,11 +119,23 @@ int validate_verb(const RunArguments& arguments) {
     write_file(arguments.svg, draw_svg({replayed.predicted, *nearest_to_median}));
     print_note(fmt::format("wrote {}", arguments.svg));
   }
+  if (!arguments.lanes.empty()) {
+    write_file(arguments.lanes, write_compared_trace(replayed.predicted, *nearest_to_median));
+    print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
+  }
   if (arguments.json) {
     print_answer(comparison_json(comparison, replayed.losses).dump(2) + "\n");
   } else {
-    print_answer(fmt::format("{}\n\n{}\n{}", replayed.title, to_text(comparison, replayed.predicted),
+    print_answer(fmt::format("{}; {}\n\n{}\n{}", replayed.title, load, to_text(comparison, replayed.predicted),
                              summary_text(comparison, replayed.losses)));
+  }
+  const double off_pct = 100 * std::abs(error_ratio(comparison.step));
+  if (arguments.tolerance_pct && off_pct > *arguments.tolerance_pct) {
+    print_note(
+        fmt::format("plumb: the predicted step time is off by {:.1f} %, and the tolerance is {:g} %; the table "
+                    "of causes says by what",
+                    off_pct, *arguments.tolerance_pct));
+    return kInputFault;
   }
   return kDone;
 }

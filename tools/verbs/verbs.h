@@ -142,8 +142,11 @@ struct RunArguments {
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
   std::string trace;
-  std::string svg;     ///< validate: prediction above measurement
-  std::string output;  ///< validate: the prediction, written before the first step
+  std::string svg;                      ///< validate: prediction above measurement
+  std::string output;                   ///< validate: the prediction, written before the first step
+  std::string lanes;                    ///< validate: a Chrome trace with both, rank by rank
+  int repeat = 1;                       ///< validate: runs, each from the beginning, whose steps are taken together
+  std::optional<double> tolerance_pct;  ///< validate: exit 1 if the step time is further off
   bool json = false;
 };
 int run_verb(const RunArguments& arguments);
