@@ -26,12 +26,10 @@ const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
 
 void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
-  require(grid.context == 1 && grid.expert == 1,
-          fmt::format("context {}, expert {}: the cpu backend has pipeline, data and tensor parallelism only; set the "
-                      "others to 1",
-                      grid.context, grid.expert));
-  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1,
-          "a grid has at least one replica, one pipeline rank and one tensor rank");
+  require(grid.expert == 1,
+          fmt::format("expert {}: the cpu backend has no expert parallelism; set it to 1", grid.expert));
+  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1,
+          "a grid has at least one replica, pipeline rank, tensor rank and context rank");
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -105,15 +103,20 @@ void check_model(const RunSpec& spec) {
 /// Sequence parallelism divides the tokens of each slice of a micro-batch.
 void check_division(const RunSpec& spec) {
   const int ranks = spec.grid.tensor;
+  const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
   const std::vector<Layer> model = model_layers(spec);
   for (std::size_t i = 0; i < model.size(); ++i) {
     const std::string why = why_not_divisible(model[i], ranks);
     require(why.empty(), fmt::format("layer {}: {}", i, why));
+    const std::string why_not_context = why_not_shared(model[i], spec.sequence, context, ranks);
+    require(why_not_context.empty(), fmt::format("layer {}: {}", i, why_not_context));
   }
-  if (!spec.sequence_parallel || ranks == 1) return;
   const int slices = ActionTable(spec.schedule).parts();
+  require(slices == 1 || context.ranks == 1,
+          "sequences are sliced and shared by context ranks; use a schedule without slices, or one context rank");
+  if (!spec.sequence_parallel || ranks == 1) return;
   for (int slice = 0; slice < slices; ++slice) {
-    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count;
+    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
     require(tokens % ranks == 0,
             fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
                         "choose another length or micro-batch, or go without",

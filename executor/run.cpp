@@ -63,7 +63,7 @@ struct Session {
   std::vector<std::unique_ptr<TensorPool>> host_pools;  // [world rank]
   std::unique_ptr<InProcessTransport> transport;
   std::vector<std::vector<SimTime>> ends;                         // [world rank][replay]
-  std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica][micro-batch]
+  std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica, context rank][micro-batch]
   RunResult result;
   std::mutex failure_mutex;
   std::exception_ptr failure;  // the first
@@ -95,11 +95,8 @@ class Rank {
         world_rank_(world_rank_of(session.spec.grid, place)),
         everyone_(*session.transport, {"all ranks", all_ranks(session.spec.grid)}, world_rank_, session.clock) {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
-    if (session.spec.grid.tensor > 1)
-      tensor_ = std::make_unique<Communicator>(
-          *session.transport,
-          CommunicatorGroup{"tensor group", group_ranks(session.spec.grid, Group::kTensor, world_rank_)}, world_rank_,
-          session.clock);
+    tensor_ = connect("tensor group", Group::kTensor);
+    context_ = connect("context group", Group::kContext);
     groups_ = connect_groups(session.plan, *session.transport, place, session.clock);
     seat_ = {.place = place,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
@@ -132,7 +129,7 @@ class Rank {
       report_losses(step);
     }
     session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)] = parameter_bytes();
-    if (session_.options.capture_weights && place_.data == 0) capture_weights();
+    if (session_.options.capture_weights && captures()) capture_weights();
     if (!is_first_of_its_rank()) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
     session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
@@ -142,8 +139,9 @@ class Rank {
   CpuStageOptions stage_options(std::size_t stage) {
     const RunSpec& spec = session_.spec;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
-                            .groups = {.tensor = tensor_.get()},
+                            .groups = {.tensor = tensor_.get(), .context = context_.get()},
                             .sequence_parallel = spec.sequence_parallel,
+                            .context_attention = spec.context_attention,
                             .first_layer = session_.first_layer[stage],
                             .microbatch = spec.microbatch,
                             .sequence = spec.sequence,
@@ -157,7 +155,7 @@ class Rank {
     for (const int batch : session_.batches.batch_of)
       options.gradient_scales.push_back(
           static_cast<float>(1.0 / static_cast<double>(batch_tokens(session_, static_cast<std::size_t>(batch)))));
-    if (session_.options.capture_gradients && place_.data == 0 && speaks_for_copies(session_, static_cast<int>(stage)))
+    if (session_.options.capture_gradients && captures() && speaks_for_copies(session_, static_cast<int>(stage)))
       options.before_update = [this, stage] {
         ModelValues& gradients = session_.result.gradients[updates_[stage]++];
         store(gradients, stage, stages_[stage]->parameters().gradient_values());
@@ -173,8 +171,19 @@ class Rank {
     return SimTime(std::bit_cast<std::int64_t>(bits));
   }
 
-  /// Tensor rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.
-  bool is_first_of_its_rank() const { return place_.data == 0 && place_.tensor == 0; }
+  /// The rank's group along one dimension of the grid; null if it is alone there.
+  std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
+    std::vector<int> ranks = group_ranks(session_.spec.grid, dimension, world_rank_);
+    if (ranks.size() == 1) return nullptr;
+    return std::make_unique<Communicator>(*session_.transport, CommunicatorGroup{name, std::move(ranks)}, world_rank_,
+                                          session_.clock);
+  }
+
+  /// Tensor rank 0 of context rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.
+  bool is_first_of_its_rank() const { return place_.data == 0 && place_.context == 0 && place_.tensor == 0; }
+
+  /// Replica 0, whose tensor ranks write down their shares.
+  bool captures() const { return place_.data == 0 && place_.context == 0; }
 
   std::int64_t parameter_bytes() const {
     std::int64_t bytes = 0;
@@ -186,7 +195,8 @@ class Rank {
   void report_losses(int step) {
     if (place_.tensor != 0) return;
     std::vector<double>& losses =
-        session_.microbatch_loss[static_cast<std::size_t>(step)][static_cast<std::size_t>(place_.data)];
+        session_.microbatch_loss[static_cast<std::size_t>(step)]
+                                [static_cast<std::size_t>(place_.data * session_.spec.grid.context + place_.context)];
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       if (stages_[stage] == nullptr || session_.plan.neighbors.successor[stage] >= 0) continue;
       for (std::size_t i = 0; i < losses.size(); ++i)
@@ -219,7 +229,7 @@ class Rank {
   GridCoordinates place_;
   int world_rank_;
   Communicator everyone_;
-  std::unique_ptr<Communicator> tensor_;  // null in a group of one
+  std::unique_ptr<Communicator> tensor_, context_;  // null in a group of one
   ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
@@ -268,8 +278,9 @@ void prepare_result(Session& session) {
   session.result.peak_memory_bytes.assign(schedule.ranks.size(), 0);
   session.result.peak_host_bytes.assign(schedule.ranks.size(), 0);
   session.ends.resize(static_cast<std::size_t>(world_size(session.spec.grid)));
-  session.microbatch_loss.assign(steps, std::vector(static_cast<std::size_t>(session.spec.grid.data),
-                                                    std::vector<double>(session.batches.batch_of.size())));
+  session.microbatch_loss.assign(
+      steps, std::vector(static_cast<std::size_t>(session.spec.grid.data * session.spec.grid.context),
+                         std::vector<double>(session.batches.batch_of.size())));
   session.result.parameter_bytes.assign(session.ends.size(), 0);
   const ModelValues no_values = room_for_values(session.spec, session.first_layer);
   if (session.options.capture_gradients)
@@ -277,11 +288,11 @@ void prepare_result(Session& session) {
   if (session.options.capture_weights) session.result.weights = no_values;
 }
 
-/// Losses by optimizer step, added by replica and micro-batch; step times by replay.
+/// Losses by optimizer step, added by replica, context rank and micro-batch; step times by replay.
 void finish_result(Session& session) {
-  for (const auto& replicas : session.microbatch_loss) {
+  for (const auto& ranks : session.microbatch_loss) {
     std::vector<double> sums(session.batches.sizes.size(), 0.0);
-    for (const std::vector<double>& losses : replicas)
+    for (const std::vector<double>& losses : ranks)
       for (std::size_t i = 0; i < losses.size(); ++i)
         sums[static_cast<std::size_t>(session.batches.batch_of[i])] += losses[i];
     for (std::size_t batch = 0; batch < sums.size(); ++batch)

@@ -23,7 +23,7 @@ using ModelValues = std::vector<std::vector<std::vector<float>>>;
 struct RunResult {
   std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
   std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
-  std::vector<Timeline> timelines;    ///< [replay] measured, of tensor rank 0 of replica 0
+  std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
   std::vector<std::int64_t> parameter_bytes;    ///< [world rank] of one version of the weights that it holds

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/context_division.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
 #include "schedules/process_grid.h"
@@ -21,9 +22,10 @@ enum class Rebuild : std::uint8_t {
 
 struct RunSpec {
   std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
-  ProcessGrid grid;                              ///< the cpu backend: pipeline, data, tensor
+  ProcessGrid grid;                              ///< the cpu backend: pipeline, data, tensor, context
   bool sequence_parallel = false;  ///< norms and residuals on 1/t of the tokens, in a tensor group of t > 1
-  Schedule schedule;               ///< lowered; one step (or, if asynchronous, one run between flushes)
+  ContextAttention context_attention = ContextAttention::kRing;
+  Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
   Rebuild rebuild = Rebuild::kNothing;
   std::int64_t microbatch = 1;  ///< sequences of a micro-batch

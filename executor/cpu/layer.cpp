@@ -10,13 +10,16 @@ namespace {
 
 struct Maker {
   std::int64_t sequence;
-  TensorSeat seat;
+  LayerSeat seat;
 
-  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const { return make_cpu_embedding(layer, seat); }
-  std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
-    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.ranks)), sequence);
+  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const {
+    return make_cpu_embedding(layer, sequence, seat);
   }
-  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat); }
+  std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
+    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence,
+                                seat.context);
+  }
+  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat.tensor); }
 };
 
 }  // namespace
@@ -33,7 +36,7 @@ ElementRange CpuLayer::tied_table(ModelEnd) const {
   return {};
 }
 
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const TensorSeat& seat) {
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat) {
   assert(has_kernels(layer));
   return std::visit(Maker{sequence, seat}, layer);
 }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "executor/communicator.h"
+#include "executor/context_division.h"
 #include "executor/cpu/kernel_set.h"
 #include "executor/stage.h"
 #include "executor/tensor_division.h"
@@ -24,16 +25,23 @@ namespace plumb {
 /// The ranks with which a stage's layers are divided; null: there are no others.
 struct LayerGroups {
   Communicator* tensor = nullptr;
+  Communicator* context = nullptr;
+};
+
+/// Where a rank sits in these groups.
+struct LayerSeat {
+  TensorSeat tensor;
+  ContextSeat context;
 };
 
 /// What the layers of a stage share.
 struct CpuContext {
   CpuKernelSet kernels;
   TensorPool* pool = nullptr;
-  LayerWork work;                      ///< of a slice: its sequences have the slice's tokens
+  LayerWork work;                      ///< of a slice, or of a context rank: its sequences have the tokens there
   float* scratch = nullptr;            ///< [largest scratch_elements of the stage]
   std::int64_t first_token = 0;        ///< where in its sequence a slice begins
-  std::int64_t whole_sequence = 0;     ///< tokens of the sequences that are sliced; 0: they are not
+  std::int64_t whole_sequence = 0;     ///< tokens of the sequences that are sliced or shared; 0: they are not
   std::span<const std::uint8_t> text;  ///< what is trained on
   LayerGroups groups;
 };
@@ -101,9 +109,9 @@ class CpuLayer {
   virtual ElementRange tied_table(ModelEnd end) const;
 };
 
-/// The share of a tensor rank in `layer`; its parameters are those of divide_layer(). `sequence`: tokens of a whole
-/// sequence. Asserts has_kernels().
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const TensorSeat& seat = {});
+/// The share of a rank in `layer`; its parameters are those of divide_layer(). `sequence`: tokens of a whole sequence.
+/// Asserts has_kernels().
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat = {});
 
 /// Element offset of the parameter of that name in the layer's block; -1 if there is none.
 std::int64_t parameter_offset(const Layer& layer, const std::string& name);

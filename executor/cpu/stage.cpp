@@ -10,14 +10,24 @@
 namespace plumb {
 namespace {
 
-TensorSeat tensor_seat(const LayerGroups& groups) {
-  return groups.tensor == nullptr ? TensorSeat{} : TensorSeat{groups.tensor->members(), groups.tensor->member()};
+LayerSeat layer_seat(const CpuStageOptions& options) {
+  LayerSeat seat;
+  if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
+  if (const Communicator* context = options.groups.context)
+    seat.context = {context->members(), context->member(), options.context_attention};
+  return seat;
+}
+
+/// The tokens of every sequence that are worked on as a slice, or by this context rank.
+ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
+  if (options.groups.context != nullptr) return context_tokens(options.sequence, layer_seat(options).context);
+  return {.first = slice_tokens(options.sequence, options.slices, slice)};
 }
 
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
   std::vector<std::unique_ptr<CpuLayer>> layers;
   for (const Layer& layer : options.layers)
-    layers.push_back(make_cpu_layer(layer, options.sequence, tensor_seat(options.groups)));
+    layers.push_back(make_cpu_layer(layer, options.sequence, layer_seat(options)));
   return layers;
 }
 
@@ -36,16 +46,17 @@ std::int64_t hidden_of(const Layer& layer) {
 std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
   std::vector<CpuContext> contexts;
   for (int slice = 0; slice < options.slices; ++slice) {
-    const TokenRange tokens = slice_tokens(options.sequence, options.slices, slice);
+    const ContextTokens tokens = tokens_of_slice(options, slice);
+    const bool is_divided = options.slices > 1 || options.groups.context != nullptr;
     contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
                         .pool = &pool,
                         .work = {.microbatch = options.microbatch,
-                                 .sequence = tokens.count,
-                                 .tensor_parallel = tensor_seat(options.groups).ranks,
+                                 .sequence = tokens.count(),
+                                 .tensor_parallel = layer_seat(options).tensor.ranks,
                                  .sequence_parallel = options.sequence_parallel},
                         .scratch = scratch,
-                        .first_token = tokens.first,
-                        .whole_sequence = options.slices > 1 ? options.sequence : 0,
+                        .first_token = options.slices > 1 ? tokens.first.first : 0,
+                        .whole_sequence = is_divided ? options.sequence : 0,
                         .text = options.text,
                         .groups = options.groups});
   }
@@ -61,7 +72,7 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
       parameters_({.layers = options_.layers,
-                   .tensor = tensor_seat(options_.groups),
+                   .tensor = layer_seat(options_).tensor,
                    .first_layer = options_.first_layer,
                    .optimizer = options_.optimizer,
                    .seed = options_.seed,
@@ -127,12 +138,14 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
 }
 
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
+  const ContextTokens tokens = tokens_of_slice(options_, of.slice);
   return {.seed = options_.seed,
           .step = step_,
           .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
           .count = options_.microbatch,
           .sequence = options_.sequence,
-          .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
+          .slice = tokens.first,
+          .second_slice = tokens.second};
 }
 
 LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {

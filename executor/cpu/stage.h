@@ -17,10 +17,11 @@ struct CpuStageOptions {
   std::vector<Layer> layers;       ///< as a whole
   LayerGroups groups;              ///< that share them; they outlive the stage
   bool sequence_parallel = false;  ///< LayerWork's
-  int first_layer = 0;             ///< its number in the model
-  std::int64_t microbatch = 1;     ///< sequences
-  std::int64_t sequence = 1;       ///< tokens
-  int slices = 1;                  ///< that each sequence is cut into
+  ContextAttention context_attention = ContextAttention::kRing;
+  int first_layer = 0;          ///< its number in the model
+  std::int64_t microbatch = 1;  ///< sequences
+  std::int64_t sequence = 1;    ///< tokens
+  int slices = 1;               ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
   OptimizerSettings optimizer;
   std::optional<HalfFormat> half;    ///< of the weights' storage; none: fp32
