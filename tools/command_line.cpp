@@ -263,6 +263,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
+    verb->add_option("--context", arguments->context,
+                     "cp > 1: keys and values go round a ring, or heads by all-to-all (ulysses)")
+        ->check(CLI::IsMember({"ring", "ulysses"}));
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
     verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"

@@ -24,7 +24,7 @@ void require_cpu_layout(const Plan& plan) {
   if (plan.training.precision != Precision::kFp32) {
     refuse(fmt::format("{}", precision_name(plan.training.precision)), "plan with --precision fp32");
   }
-  if (layout.tensor > 1) refuse(fmt::format("tensor parallelism (tp={})", layout.tensor), "plan with --layout tp=1");
+  if (layout.expert > 1) refuse(fmt::format("expert parallelism (ep={})", layout.expert), "plan with --layout ep=1");
   if (layout.zero > 0 && layout.data > 1)
     refuse(fmt::format("ZeRO {} over replicas", layout.zero), "plan with --layout zero=0");
   if (layout.recompute == Recompute::kSelective)
@@ -33,9 +33,17 @@ void require_cpu_layout(const Plan& plan) {
 
 }  // namespace
 
+ContextAttention context_attention(const std::string& name) {
+  if (name == "ring") return ContextAttention::kRing;
+  if (name == "ulysses") return ContextAttention::kUlysses;
+  throw InputError(fmt::format("--context {}: give ring or ulysses", name));
+}
+
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings) {
   require_cpu_layout(plan);
   RunSpec spec{.grid = grid_of(plan.layout),
+               .sequence_parallel = plan.layout.sequence_parallel,
+               .context_attention = settings.context_attention,
                .schedule = predicted.lowered,
                .microbatch = plan.layout.microbatch,
                .sequence = plan.training.sequence,

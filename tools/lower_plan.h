@@ -9,15 +9,19 @@
 
 namespace plumb {
 
+/// "ring" or "ulysses". Throws InputError otherwise.
+ContextAttention context_attention(const std::string& name);
+
 struct RunSettings {
   int steps = 1;
   std::uint64_t seed = 1;
   std::string text;       ///< the bytes to train on
   std::string text_name;  ///< their file
+  ContextAttention context_attention = ContextAttention::kRing;
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).
-/// Throws SpecError naming what the cpu backend does not run: tensor parallelism, sharding over replicas, selective
+/// Throws SpecError naming what the cpu backend does not run: expert parallelism, sharding over replicas, selective
 /// recomputation, a precision other than fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
 

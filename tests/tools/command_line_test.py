@@ -616,12 +616,12 @@ class Scores(CommandLineTest):
 class Running(CommandLineTest):
     """The cpu backend, on a machine that is described by hand: nothing is measured here."""
 
-    def cpu_plan(self, layout, steps_batch=4):
-        cluster = {"name": "hand-made", "devices": 2,
+    def cpu_plan(self, layout, steps_batch=4, devices=2):
+        cluster = {"name": "hand-made", "devices": devices,
                    "device": {"name": "cpu", "peak_tflops": {"fp32": 0.05}, "memory_gib": 4, "reserved_gib": 0,
                               "memory_bandwidth_gb_per_s": 10, "gemm_efficiency": 0.5, "attention_efficiency": 0.5,
                               "memory_efficiency": 0.5, "kernel_fixed_us": 1, "compute_units": 1, "gemm_tile": 1},
-                   "node": {"devices": 2, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
+                   "node": {"devices": devices, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
         path = self.write("cpu.json", json.dumps(cluster))
         plan = self.folder / "cpu.plan.json"
         self.done("plan", "gpt-nano", path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, "-o", plan)
@@ -637,8 +637,14 @@ class Running(CommandLineTest):
     def test_layouts_agree_on_the_loss(self):
         losses = [self.json("run", self.cpu_plan(layout), "--steps", 5)["losses"][-1]
                   for layout in ("pp=2,mbs=1,schedule=gpipe", "pp=2,mbs=1,schedule=interleaved,v=2", "dp=2,zero=0,mbs=1")]
+        losses += [self.json("run", self.cpu_plan(layout, devices=4), "--steps", 5)["losses"][-1]
+                   for layout in ("tp=2,sp=0,pp=2,mbs=1", "tp=2,sp=1,dp=2,zero=0,mbs=1", "cp=2,tp=2,sp=1,zero=0,mbs=1", "cp=2,pp=2,zero=0,mbs=1")]
+        losses.append(self.json("run", self.cpu_plan("cp=2,pp=2,zero=0,mbs=1", devices=4), "--steps", 5,
+                                "--context", "ulysses")["losses"][-1])
         for loss in losses[1:]:
             self.assertAlmostEqual(loss, losses[0], delta=1e-4 * losses[0])
+        answer = self.json("validate", self.cpu_plan("tp=2,sp=1,pp=2,mbs=1", devices=4), "--steps", 2)
+        self.assertGreater(answer["step_time"]["measured_s"], 0)
 
     def test_validation_predicts_first_and_says_where_the_error_comes_from(self):
         prediction = self.folder / "prediction.json"
@@ -697,6 +703,8 @@ class Running(CommandLineTest):
         plan = self.cpu_plan("pp=2,mbs=1")
         self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt", "9 bytes", "longer text"])
         self.refused(2, "run", plan, "--backend", "abacus")
+        shared = self.cpu_plan("cp=2,tp=2,sp=1,zero=0,mbs=1", devices=4)  # 3 heads a tensor rank
+        self.refused(1, "run", shared, "--context", "ulysses", says=["3 heads", "2 context ranks"])
 
 
 if __name__ == "__main__":

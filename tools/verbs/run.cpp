@@ -32,7 +32,7 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   }
   if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
   if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
-  schedule.replicas = spec.grid.data > 1;
+  schedule.replicas = spec.grid.data * spec.grid.context > 1;
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
@@ -83,7 +83,8 @@ int run_verb(const RunArguments& arguments) {
                                             {.steps = steps,
                                              .seed = arguments.seed,
                                              .text = training_text(arguments.text),
-                                             .text_name = text_name(arguments.text)}),
+                                             .text_name = text_name(arguments.text),
+                                             .context_attention = context_attention(arguments.context)}),
                                  plan, arguments.schedule);
 
   const Seconds expected = steps * to_seconds(predicted.simulation.makespan);

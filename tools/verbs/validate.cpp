@@ -53,7 +53,8 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
                                   {.steps = kWarmupSteps + steps,
                                    .seed = arguments.seed,
                                    .text = training_text(arguments.text),
-                                   .text_name = text_name(arguments.text)});
+                                   .text_name = text_name(arguments.text),
+                                   .context_attention = context_attention(arguments.context)});
   announce(predicted.simulation.makespan);
   if (!arguments.output.empty()) {
     write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");

@@ -141,6 +141,7 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
+  std::string context = "ring";  ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
