@@ -150,6 +150,7 @@ class Rank {
                             .optimizer = spec.optimizer,
                             .seed = spec.seed,
                             .text = spec.text,
+                            .samples = &spec.samples,
                             .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
                             .weight_versions = session_.versions.version[stage]};
     for (const int batch : session_.batches.batch_of)
