@@ -84,11 +84,41 @@ void check_division(const RunSpec& spec) {
   }
 }
 
+void check_state(const RunSpec& spec) {
+  require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
+  require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
+  const bool quantised = std::holds_alternative<AdamW8Bit>(spec.optimizer);
+  const bool factored = std::holds_alternative<Adafactor>(spec.optimizer);
+  if (spec.zero > 0 && spec.grid.data * spec.grid.context > 1)
+    require(
+        !quantised && !factored,
+        fmt::format("{} and its state cannot be divided by ZeRO {}; use ZeRO stage 0, AdamW, SGD or Lion",
+                    quantised ? "8-bit AdamW quantises blocks of a whole tensor" : "Adafactor sums rows and columns",
+                    spec.zero));
+}
+
+void check_buckets(const RunSpec& spec) {
+  const std::vector<std::vector<int>> buckets = bucket_layers(spec);
+  for (std::size_t stage = 0; stage < buckets.size(); ++stage) {
+    int layers = 0;
+    for (const int count : buckets[stage]) {
+      require(count >= 1, fmt::format("stage {} has {} gradient buckets and {} layers: give each bucket a layer", stage,
+                                      buckets[stage].size(), layers_of(spec, stage).size()));
+      layers += count;
+    }
+    require(layers == static_cast<int>(layers_of(spec, stage).size()),
+            fmt::format("the gradient buckets of stage {} have {} layers, and the stage {}", stage, layers,
+                        layers_of(spec, stage).size()));
+  }
+}
+
 }  // namespace
 
 void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
   check_stages(spec);
+  check_state(spec);
+  check_buckets(spec);
   require_trainable(model_layers(spec), spec);
   check_division(spec);
 }
@@ -102,6 +132,29 @@ std::vector<int> first_layers(const RunSpec& spec) {
       first[stage] += static_cast<int>(layers_of(spec, static_cast<std::size_t>(earlier - stages.begin())).size());
     }
   return first;
+}
+
+std::vector<std::vector<int>> bucket_layers(const RunSpec& spec) {
+  if (!spec.bucket_layers.empty()) return spec.bucket_layers;
+  std::vector<int> buckets(spec.stage_layers.size(), 1);
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kReduceGrad) {
+        int& count = buckets[static_cast<std::size_t>(action.stage)];
+        count = std::max(count, action.part + 1);
+      }
+  std::vector<std::vector<int>> layers;
+  for (std::size_t stage = 0; stage < buckets.size(); ++stage) {
+    layers.emplace_back();
+    const int all = static_cast<int>(spec.stage_layers[stage].size()), count = buckets[stage];
+    for (int bucket = 0; bucket < count; ++bucket)
+      layers.back().push_back(all * (bucket + 1) / count - all * bucket / count);
+  }
+  return layers;
+}
+
+ReplayPolicy replay_policy(const RunSpec& spec) {
+  return {.zero = spec.zero, .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16};
 }
 
 std::vector<TiedStages> tied_stages(const RunSpec& spec) {

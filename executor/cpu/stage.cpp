@@ -60,6 +60,37 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
   return contexts;
 }
 
+/// The elements of each bucket, whose layers follow each other from the last on.
+std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
+  std::vector<ElementRange> ranges;
+  std::size_t layer = places.first_element.size() - 1;
+  for (const int layers : bucket_layers) {
+    const std::int64_t end = places.first_element[layer];
+    layer -= static_cast<std::size_t>(layers);
+    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
+  }
+  return ranges;
+}
+
+CpuParameterOptions parameter_options(const CpuStageOptions& options) {
+  const TensorSeat tensor = layer_seat(options).tensor;
+  const ParameterPlaces places = parameter_places(divide_layers(options.layers, tensor.ranks));
+  const bool by_element = options.shard_by == ShardBy::kElement;
+  return {.layers = options.layers,
+          .tensor = tensor,
+          .first_layer = options.first_layer,
+          .optimizer = options.optimizer,
+          .seed = options.seed,
+          .half = options.half,
+          .zero = options.zero,
+          .shares = {.bounds = by_element ? shares_by_element(places.first_element.back(), options.copies)
+                                          : shares_by_layer(places, options.copies),
+                     .member = options.copy},
+          .shard_by = options.shard_by,
+          .buckets = bucket_ranges(places, options.bucket_layers),
+          .state_pool = options.state_pool};
+}
+
 }  // namespace
 
 CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
@@ -68,15 +99,7 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       layers_(make_layers(options_)),
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
-      parameters_({.layers = options_.layers,
-                   .tensor = layer_seat(options_).tensor,
-                   .first_layer = options_.first_layer,
-                   .optimizer = options_.optimizer,
-                   .seed = options_.seed,
-                   .half = options_.half,
-                   .shares = options_.shares,
-                   .state_pool = options_.state_pool},
-                  pool),
+      parameters_(parameter_options(options_), pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
   for (State& state : states_)
     for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
@@ -150,7 +173,7 @@ LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWe
           .place = place_of(of),
           .weights = weights.data,
           .gradients = parameters_.gradients(layer),
-          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
           .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
 }
@@ -201,6 +224,7 @@ Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
     layer_weight_grad(layer, of);
+    complete_layer(layer);
   }
   finish(of);
   return output_gradient;
@@ -214,7 +238,10 @@ Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
 }
 
 void CpuStage::weight_grad(MicrobatchSlice of) {
-  for (std::size_t layer = layers_.size(); layer-- > 0;) layer_weight_grad(layer, of);
+  for (std::size_t layer = layers_.size(); layer-- > 0;) {
+    layer_weight_grad(layer, of);
+    complete_layer(layer);
+  }
   finish(of);
 }
 
@@ -223,15 +250,40 @@ void CpuStage::finish(MicrobatchSlice of) {
   parameters_.release(version_of(of));
 }
 
-void CpuStage::optimizer_step() {
-  if (options_.before_update) options_.before_update();
-  parameters_.step(contexts_.front().kernels);
+/// Tells of the bucket that ends with this layer, if anybody wants to know.
+void CpuStage::complete_layer(std::size_t layer) {
+  if (!bucket_hook_) return;
+  std::size_t first = layers_.size();
+  for (std::size_t bucket = 0; bucket < options_.bucket_layers.size(); ++bucket) {
+    first -= static_cast<std::size_t>(options_.bucket_layers[bucket]);
+    if (first == layer) bucket_hook_(static_cast<int>(bucket));
+  }
+  if (layer == 0) {
+    if (options_.bucket_layers.empty()) bucket_hook_(0);
+    bucket_hook_ = {};
+  }
 }
 
-std::span<float> CpuStage::tied_gradients(ModelEnd end) {
+/// A table that both ends hold counts at the embedding.
+GradientMeasure CpuStage::gradient_measure() const {
+  return parameters_.measure(tied_table(ModelEnd::kHead));
+}
+
+void CpuStage::optimizer_step(const StepScale& scale) {
+  if (!scale.skip) parameters_.scale_gradients(scale.factor);
+  if (options_.before_update) options_.before_update();
+  parameters_.step(contexts_.front().kernels, scale.skip);
+}
+
+std::vector<Collective> CpuStage::start_reduction(int bucket) {
+  return parameters_.start_reduction(static_cast<std::size_t>(bucket));
+}
+
+/// Of the stage's block; count 0 if the stage has it not.
+ElementRange CpuStage::tied_table(ModelEnd end) const {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const ElementRange table = layers_[layer]->tied_table(end);
-    if (table.count > 0) return {parameters_.gradients(layer) + table.first, static_cast<std::size_t>(table.count)};
+    if (table.count > 0) return {parameters_.places().first_element[layer] + table.first, table.count};
   }
   return {};
 }

@@ -50,13 +50,20 @@ struct Session {
   std::exception_ptr failure;  // the first
 };
 
-/// What REDUCE_GRAD of a stage sums, all buckets together.
-std::int64_t gradient_bytes(const StageCosts& costs) {
-  std::int64_t bytes = 0;
-  for (const std::vector<Segment>& part : costs.segments[static_cast<std::size_t>(Op::kReduceGrad)])
+/// What REDUCE_GRAD of a stage sums. [part]
+std::vector<std::int64_t> bucket_bytes(const StageCosts& costs) {
+  std::vector<std::int64_t> bytes;
+  for (const std::vector<Segment>& part : costs.segments[static_cast<std::size_t>(Op::kReduceGrad)]) {
+    bytes.push_back(0);
     for (const Segment& segment : part)
-      if (segment.kind == Segment::Kind::kCollective) bytes += segment.bytes;
+      if (segment.kind == Segment::Kind::kCollective) bytes.back() += segment.bytes;
+  }
   return bytes;
+}
+
+std::int64_t gradient_bytes(const StageCosts& costs) {
+  const std::vector<std::int64_t> buckets = bucket_bytes(costs);
+  return std::accumulate(buckets.begin(), buckets.end(), std::int64_t{0});
 }
 
 /// The link between replicas of a pipeline rank: as wide as lets a ring of them sum the rank's gradients in the time
@@ -77,7 +84,11 @@ LinkCost replica_link(const TimedSpec& spec, int pipeline_rank) {
 
 TimedStageBytes bytes_of(const Session& session, std::size_t stage) {
   const std::vector<StageCosts>& costs = session.spec.costs.stages;
-  TimedStageBytes bytes{.gradients = gradient_bytes(costs[stage])};
+  TimedStageBytes bytes{.buckets = bucket_bytes(costs[stage])};
+  for (const Action& action : session.plan.schedule.ranks[session.plan.schedule.stages[stage].rank])
+    if (action.op == Op::kReduceGrad && action.stage == static_cast<int>(stage))
+      bytes.buckets.resize(std::max(bytes.buckets.size(), static_cast<std::size_t>(action.part) + 1));
+
   if (const int before = session.plan.neighbors.predecessor[stage]; before >= 0) {
     bytes.input = costs[static_cast<std::size_t>(before)].activation_message_bytes;
     bytes.input_gradient = costs[stage].gradient_message_bytes;

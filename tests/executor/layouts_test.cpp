@@ -63,8 +63,11 @@ TEST_CASE("a tensor rank holds its share of the parameters") {
     spec.grid.tensor = ranks;
     const std::int64_t divided = 2 * kVocab * h + blocks * (4 * h * h + 2 * h * f + 3 * h + f);
     const std::int64_t replicated = 16 * h + blocks * (4 * h + 2 * h) + 2 * h;
-    CHECK(run(spec).parameter_bytes ==
-          std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 4 * (divided / ranks + replicated)));
+    const std::vector<ParameterBytes> held = run(spec).parameter_bytes;
+    REQUIRE(held.size() == static_cast<std::size_t>(ranks));
+    const std::int64_t own = divided / ranks + replicated;
+    for (const ParameterBytes& bytes : held)
+      CHECK(bytes == ParameterBytes{.weights = 4 * own, .gradients = 4 * own, .optimizer = 8 * own});
   }
 }
 
