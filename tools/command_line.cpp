@@ -300,7 +300,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                    "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
   verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  verb->add_option("-o,--output", calibrate->output, "file to write")->required();
+  verb->add_option("--only", calibrate->only, "print a table of these alone and write no cluster")
+      ->check(CLI::IsMember({"collectives"}));
+  verb->add_option("-o,--output", calibrate->output, "file to write");
   add_json(verb, calibrate->json);
 }
 

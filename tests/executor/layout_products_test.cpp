@@ -36,12 +36,19 @@ constexpr std::array kPipelines = {
 };
 
 // A product is a value of each of these.
-enum Factor : std::size_t { kPipeline, kData, kTensor, kContext, kRebuild, kSends, kFactors };
-constexpr std::array<int, kFactors> kValues = {static_cast<int>(kPipelines.size()), 2, 3, 3, 2, 2};
+enum Factor : std::size_t { kPipeline, kData, kTensor, kContext, kZero, kRebuild, kSends, kFactors };
+constexpr std::array<int, kFactors> kValues = {static_cast<int>(kPipelines.size()), 2, 3, 3, 4, 2, 2};
 using Product = std::array<int, kFactors>;
 
+/// Slices are not shared by context ranks, state is sharded over replicas or context ranks only, and stages that have
+/// copies in a pipeline shard no more than the optimizer's state.
 bool exists(const Product& product) {
-  return kPipelines[static_cast<std::size_t>(product[kPipeline])].slices == 1 || product[kContext] == 0;
+  const Pipeline& pipeline = kPipelines[static_cast<std::size_t>(product[kPipeline])];
+  const std::string name = pipeline.name;
+  const bool has_copies = name == "dualpipe" || name == "chimera";
+  const bool has_replicas = product[kData] > 0 || product[kContext] > 0;
+  return (pipeline.slices == 1 || product[kContext] == 0) && (product[kZero] == 0 || has_replicas) &&
+         (product[kZero] <= 1 || !has_copies);
 }
 
 std::vector<Product> all_products() {
@@ -97,7 +104,9 @@ RunSpec spec_of(const Product& product) {
   const Schedule order = make_schedule(
       pipeline.name,
       {.ranks = pipeline.ranks, .microbatches = kMicrobatches, .chunks = pipeline.chunks, .slices = pipeline.slices});
-  RunSpec spec = spec_of_lowered(model(), lower(order, {.data = {.enabled = data * context > 1}}), data);
+  RunSpec spec =
+      spec_of_lowered(model(), lower(order, {.data = {.enabled = data * context > 1, .zero = product[kZero]}}), data);
+  spec.zero = product[kZero];
   spec.grid.tensor = product[kTensor] > 0 ? 2 : 1;
   spec.grid.context = context;
   spec.sequence_parallel = product[kTensor] == 2;
@@ -112,8 +121,9 @@ std::string to_text(const Product& product) {
   const Pipeline& pipeline = kPipelines[static_cast<std::size_t>(product[kPipeline])];
   return std::string(pipeline.name) + " pp " + std::to_string(pipeline.ranks) + " dp " +
          std::to_string(product[kData] + 1) + std::array{" tp 1", " tp 2", " tp 2 sp"}[product[kTensor]] +
-         std::array{" cp 1", " cp 2 ring", " cp 2 ulysses"}[product[kContext]] +
-         (product[kRebuild] == 1 ? " recomputed" : "") + (product[kSends] == 1 ? " rendezvous" : "");
+         std::array{" cp 1", " cp 2 ring", " cp 2 ulysses"}[product[kContext]] + " zero " +
+         std::to_string(product[kZero]) + (product[kRebuild] == 1 ? " recomputed" : "") +
+         (product[kSends] == 1 ? " rendezvous" : "");
 }
 
 }  // namespace

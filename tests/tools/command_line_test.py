@@ -698,6 +698,17 @@ class Running(CommandLineTest):
         self.refused(1, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])
         self.refused(1, "run", "--backend", "timed", *costs, "--shrink", 0, says=["1 or more"])
 
+    def test_collectives_are_measured_beside_the_model(self):
+        answer = self.json("calibrate", "--only", "collectives", "--ranks", 3, "--budget", 1)
+        rows = answer["collectives"]
+        self.assertEqual(len(rows), 16 * 4)  # seven by ring and tree, two with one algorithm; four sizes
+        self.assertTrue(all(row["time_s"] > 0 and row["ranks"] == 3 for row in rows))
+        for row in rows:
+            priced = row["collective"] in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
+            self.assertEqual(row["predicted_s"] is not None, priced and row["algorithm"] != "tree")
+        self.refused(1, "calibrate", "--only", "collectives", "-o", self.folder / "c.json", says=["--output"])
+        self.refused(1, "calibrate", says=["--output"])
+
     def test_what_the_backend_cannot_run_is_refused(self):
         self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])
         plan = self.cpu_plan("pp=2,mbs=1")

@@ -156,7 +156,8 @@ int validate_verb(const RunArguments& arguments);
 
 struct CalibrateArguments {
   std::string backend = "cpu";
-  int ranks = 0;  ///< that work at once; 0: one a core
+  std::string only;  ///< "collectives": these alone, as a table; empty: all that a cluster needs
+  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
   std::string base;               ///< with `from`: the cluster that they were measured on
