@@ -263,6 +263,10 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
+    verb->add_option("--clip-norm", arguments->clip_norm, "clip gradients to this global norm")
+        ->check(CLI::PositiveNumber);
+    verb->add_flag("--offload-optimizer", arguments->offload_optimizer,
+                   "keep the optimizer's state in the host's memory and update there");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
     verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"

@@ -83,7 +83,9 @@ int run_verb(const RunArguments& arguments) {
                                             {.steps = steps,
                                              .seed = arguments.seed,
                                              .text = training_text(arguments.text),
-                                             .text_name = text_name(arguments.text)}),
+                                             .text_name = text_name(arguments.text),
+                                             .clip_norm = arguments.clip_norm,
+                                             .offload_optimizer = arguments.offload_optimizer}),
                                  plan, arguments.schedule);
 
   const Seconds expected = steps * to_seconds(predicted.simulation.makespan);

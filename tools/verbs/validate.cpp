@@ -53,7 +53,9 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
                                   {.steps = kWarmupSteps + steps,
                                    .seed = arguments.seed,
                                    .text = training_text(arguments.text),
-                                   .text_name = text_name(arguments.text)});
+                                   .text_name = text_name(arguments.text),
+                                   .clip_norm = arguments.clip_norm,
+                                   .offload_optimizer = arguments.offload_optimizer});
   announce(predicted.simulation.makespan);
   if (!arguments.output.empty()) {
     write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");

@@ -141,6 +141,8 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
+  double clip_norm = 0;            ///< 0: gradients are not clipped
+  bool offload_optimizer = false;  ///< its state in the host's memory
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
