@@ -278,6 +278,14 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
+    if (!validates) {
+      CLI::Option* folder =
+          verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
+      verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")
+          ->check(CLI::PositiveNumber)
+          ->needs(folder);
+      verb->add_flag("--resume", arguments->resume, "go on from the checkpoint, up to --steps in all")->needs(folder);
+    }
     if (validates) {
       verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");

@@ -45,7 +45,8 @@ std::string text_name(const std::string& path) {
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json times = nlohmann::ordered_json::array();
   for (const Seconds time : result.step_seconds) times.push_back(time.count());
-  nlohmann::ordered_json json = {{"losses", result.losses},
+  nlohmann::ordered_json json = {{"first_step", result.first_step},
+                                 {"losses", result.losses},
                                  {"step_times_s", times},
                                  {"peak_memory_bytes", result.peak_memory_bytes},
                                  {"peak_host_bytes", result.peak_host_bytes},

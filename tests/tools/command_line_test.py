@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PLUMB = str(pathlib.Path(sys.argv[1]).resolve())
@@ -656,6 +657,35 @@ class Running(CommandLineTest):
             self.assertLess(answer["losses"][-1], answer["losses"][0])
             self.assertGreater(answer["peak_host_bytes"][0], 0)
         self.refused(1, "run", self.cpu_plan("pp=1,dp=2,mbs=1,zero=1", 4, "--optimizer", "adafactor"), says=["Adafactor", "ZeRO"])
+
+    def test_a_run_killed_at_any_moment_goes_on_to_the_same_losses(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        steps = 14
+        whole = self.json("run", plan, "--steps", steps)["losses"]
+        folder = self.folder / "state"
+        arguments = ("run", plan, "--steps", steps, "--checkpoint-dir", folder, "--checkpoint-every", 1)
+        for moment in (0.02, 0.07, 0.11):  # s behind the first checkpoint, in the middle of steps and of writing
+            (folder / "checkpoint.plumb").unlink(missing_ok=True)
+            process = subprocess.Popen([PLUMB, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while not (folder / "checkpoint.plumb").exists() and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(moment)
+            process.kill()
+            process.wait()
+            if process.returncode == 0:
+                continue  # it was done already
+            answer = self.json(*arguments, "--resume")
+            self.assertGreaterEqual(answer["first_step"], 1)
+            self.assertEqual(answer["losses"], whole[answer["first_step"]:])
+        self.assertEqual([path.name for path in folder.iterdir()], ["checkpoint.plumb"])
+        other = self.cpu_plan("pp=1,dp=2,mbs=1,zero=1")
+        more = self.json("run", other, "--steps", steps + 2, "--checkpoint-dir", folder, "--resume")["losses"]
+        self.assertEqual(len(more), 2)
+        self.refused(1, *arguments, "--resume", says=["checkpoint.plumb has 16 steps", "ask for more"])
+        self.refused(1, "run", plan, "--steps", 30, "--checkpoint-dir", folder, "--resume", "--seed", 5, says=["seed"])
+        (folder / "checkpoint.plumb").write_bytes((folder / "checkpoint.plumb").read_bytes()[:5000])
+        self.refused(1, "run", plan, "--steps", 30, "--checkpoint-dir", folder, "--resume", says=["cut short", "5000 bytes"])
+        self.refused(2, "run", plan, "--resume", says=["--checkpoint-dir"])
 
     def test_validation_predicts_first_and_says_where_the_error_comes_from(self):
         prediction = self.folder / "prediction.json"

@@ -144,6 +144,9 @@ struct RunArguments {
   std::uint64_t seed = 1;
   double clip_norm = 0;            ///< 0: gradients are not clipped
   bool offload_optimizer = false;  ///< its state in the host's memory
+  std::string checkpoint;          ///< run: folder of the checkpoints
+  int checkpoint_every = 0;        ///< run: steps; 0: behind the last one
+  bool resume = false;             ///< run: from the checkpoint on
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
