@@ -3,6 +3,7 @@
 // schedule, precision, optimizer and data. tools/lower_plan.h makes one from a plan.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "schedules/schedule.h"
 
 namespace plumb {
+
+struct TrainingState;  // executor/training_state.h
 
 /// What of a stage R, or the head of the backward, computes again.
 enum class Rebuild : std::uint8_t {
@@ -51,8 +54,10 @@ struct RunSpec {
   std::vector<std::uint8_t> text;      ///< trained on byte by byte: a token is a byte
   std::string text_name = "the text";  ///< what messages call it: its file
   SampleData samples;                  ///< trained on where the model reads samples instead of text
-  int steps = 1;                       ///< how many times the schedule is replayed
-  Seconds watchdog{60};                ///< the run fails if nothing at all moves for that long
+  int steps = 1;                       ///< how many times the schedule is replayed, those before `resume` included
+  std::shared_ptr<const TrainingState> resume;  ///< from where to go on; null: from the beginning
+  std::string resume_name = "the checkpoint";   ///< what messages call it: its file
+  Seconds watchdog{60};                         ///< the run fails if nothing at all moves for that long
 };
 
 }  // namespace plumb

@@ -281,11 +281,23 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--context", arguments->context,
                      "cp > 1: keys and values go round a ring, or heads by all-to-all (ulysses)")
         ->check(CLI::IsMember({"ring", "ulysses"}));
+    verb->add_option("--clip-norm", arguments->clip_norm, "clip gradients to this global norm")
+        ->check(CLI::PositiveNumber);
+    verb->add_flag("--offload-optimizer", arguments->offload_optimizer,
+                   "keep the optimizer's state in the host's memory and update there");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
     verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
+    if (!validates) {
+      CLI::Option* folder =
+          verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
+      verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")
+          ->check(CLI::PositiveNumber)
+          ->needs(folder);
+      verb->add_flag("--resume", arguments->resume, "go on from the checkpoint, up to --steps in all")->needs(folder);
+    }
     if (validates) {
       verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");

@@ -9,6 +9,7 @@
 
 #include "executor/mpi/launched.h"
 #include "schedules/error.h"
+#include "tools/checkpoint_file.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/lower_plan.h"
@@ -88,12 +89,25 @@ int run_verb(const RunArguments& arguments) {
                                        .seed = arguments.seed,
                                        .text = training_text(arguments.text),
                                        .text_name = text_name(arguments.text),
-                                       .context_attention = context_attention(arguments.context)}),
+                                       .context_attention = context_attention(arguments.context),
+                                       .clip_norm = arguments.clip_norm,
+                                       .offload_optimizer = arguments.offload_optimizer}),
                            plan, arguments.schedule);
   spec.watchdog = Seconds{arguments.watchdog_s};
 
+  RunOptions options;
+  if (!arguments.checkpoint.empty()) {
+    prepare_checkpoints(arguments.checkpoint);
+    if (arguments.resume) {
+      spec.resume = std::make_shared<TrainingState>(read_checkpoint(arguments.checkpoint));
+      spec.resume_name = checkpoint_path(arguments.checkpoint);
+    }
+    options.checkpoint_every = arguments.checkpoint_every > 0 ? arguments.checkpoint_every : steps;
+    options.checkpoint = [&](const TrainingState& state) { write_checkpoint(arguments.checkpoint, state); };
+  }
+
   const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
-  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
+  const RunResult result = with_progress("running", expected, [&] { return run(spec, options); });
 
   write_trace(result.timelines.back(), arguments);
   if (arguments.json) {
@@ -103,10 +117,12 @@ int run_verb(const RunArguments& arguments) {
   print_answer(fmt::format("{}, {}{}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout),
                            arguments.schedule.name.empty() ? "" : ", replayed as " + spec.schedule.name,
                            result.losses.size()));
+  const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
+  const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
   TextTable table{.head = {"step", "loss", "step time"}};
   for (std::size_t i = 0; i < result.losses.size(); ++i) {
     const bool timed = result.step_seconds.size() == result.losses.size();
-    table.rows.push_back({std::to_string(i + 1), fmt::format("{:.4f}", result.losses[i]),
+    table.rows.push_back({std::to_string(first + i + 1), fmt::format("{:.4f}", result.losses[i]),
                           timed ? duration_text(result.step_seconds[i].count()) : "-"});
   }
   print_answer(to_text(table));

@@ -144,7 +144,12 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
-  std::string context = "ring";  ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
+  std::string context = "ring";    ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
+  double clip_norm = 0;            ///< 0: gradients are not clipped
+  bool offload_optimizer = false;  ///< its state in the host's memory
+  std::string checkpoint;          ///< run: folder of the checkpoints
+  int checkpoint_every = 0;        ///< run: steps; 0: behind the last one
+  bool resume = false;             ///< run: from the checkpoint on
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
