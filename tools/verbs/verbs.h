@@ -130,8 +130,17 @@ struct ScoreArguments {
 };
 int score_verb(const ScoreArguments& arguments);
 
+/// Of a network (networks.h) that is run without a plan.
+struct NetworkArguments {
+  std::string split = "uniform";  ///< executor/layer_split.h
+  std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
+  bool normalise = false;         ///< the images
+  std::int64_t microbatch = 1;    ///< samples
+  int replicas = 1;
+};
+
 struct RunArguments {
-  std::string plan;            ///< a plan file; backend timed: or
+  std::string plan;            ///< a plan file, or a network's name; backend timed: or
   ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
@@ -142,6 +151,8 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
+  NetworkArguments network;
+  bool baseline = false;  ///< run: train on one rank too
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
