@@ -27,8 +27,6 @@ void require_cpu_layout(const Plan& plan) {
   if (layout.tensor > 1) refuse(fmt::format("tensor parallelism (tp={})", layout.tensor), "plan with --layout tp=1");
   if (layout.zero > 0 && layout.data > 1)
     refuse(fmt::format("ZeRO {} over replicas", layout.zero), "plan with --layout zero=0");
-  if (layout.recompute == Recompute::kSelective)
-    refuse("selective recomputation", "plan with --layout recompute=none or full");
 }
 
 }  // namespace
@@ -45,7 +43,8 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages)
     spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
-  spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;
+  if (plan.layout.recompute == Recompute::kFull) spec.rebuild = Rebuild::kStage;
+  if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;
 }
 
@@ -66,7 +65,10 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
   for (const StagePlace& place : lowered.stages) spec.stage_layers.push_back(layers[place.model_part]);
   for (const auto& actions : lowered.ranks)
     for (const Action& action : actions)
-      if (action.op == Op::kRecompute) spec.rebuild = Rebuild::kStage;
+      if (action.op == Op::kRecompute) {
+        spec.rebuild = Rebuild::kStage;
+        spec.rebuild_which = RebuildWhich::kListed;
+      }
   spec.schedule = lowered;
   return spec;
 }

@@ -43,7 +43,10 @@ RunSpec network_run(const RunArguments& arguments) {
     spec.stage_layers.push_back(layers[static_cast<std::size_t>(place.model_part)]);
   for (const auto& actions : spec.schedule.ranks)
     for (const Action& action : actions)
-      if (action.op == Op::kRecompute) spec.rebuild = Rebuild::kStage;
+      if (action.op == Op::kRecompute) {
+        spec.rebuild = Rebuild::kStage;
+        spec.rebuild_which = RebuildWhich::kListed;
+      }
   return spec;
 }
 
