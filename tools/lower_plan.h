@@ -17,8 +17,8 @@ struct RunSettings {
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).
-/// Throws SpecError naming what the cpu backend does not run: tensor parallelism, sharding over replicas, selective
-/// recomputation, a precision other than fp32.
+/// Throws SpecError naming what the cpu backend does not run: tensor parallelism, sharding over replicas, a
+/// precision other than fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
 
 /// `spec` with another schedule (its compute order, and lowered) than its plan's: the model is cut anew where the

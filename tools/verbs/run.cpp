@@ -12,9 +12,9 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/layer_model_run.h"
+#include "tools/layer_models.h"
 #include "tools/lower_plan.h"
-#include "tools/network_run.h"
-#include "tools/networks.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
@@ -100,8 +100,8 @@ Training training_of_plan(const RunArguments& arguments, int steps) {
 }
 
 Training training_of(const RunArguments& arguments, int steps) {
-  if (!is_network(arguments.plan)) return training_of_plan(arguments, steps);
-  Training training{.spec = network_run(arguments)};
+  if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
+  Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
   training.title =
       fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name, world_size(training.spec.grid));

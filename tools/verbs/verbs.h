@@ -130,8 +130,8 @@ struct ScoreArguments {
 };
 int score_verb(const ScoreArguments& arguments);
 
-/// Of a network (networks.h) that is run without a plan.
-struct NetworkArguments {
+/// Of a network (layer_models.h) that is run without a plan.
+struct LayerModelArguments {
   std::string split = "uniform";  ///< executor/layer_split.h
   std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
   bool normalise = false;         ///< the images
@@ -151,7 +151,7 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
-  NetworkArguments network;
+  LayerModelArguments layer_model;
   bool baseline = false;  ///< run: train on one rank too
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement

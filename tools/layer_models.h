@@ -1,7 +1,7 @@
 #pragma once
 // Networks that are no transformers, as lists of layers by name.
 //
-//   network_layers("vgg-16", 10)   // on 224 x 224, with ten classes
+//   layer_model("vgg-16", 10)   // on 224 x 224, with ten classes
 
 #include <string>
 #include <string_view>
@@ -15,10 +15,10 @@ namespace plumb {
 /// its local response normalisation), vgg-11, vgg-16, vgg-19 (Simonyan & Zisserman 2015, columns A, D and E), all on
 /// images of 224 x 224; alexnet-32, the same shape of network made small for images of 32 x 32; mlp, four residual
 /// blocks with GELU and a squared error.
-const std::vector<std::string>& network_names();
-bool is_network(std::string_view name);
+const std::vector<std::string>& layer_model_names();
+bool is_layer_model(std::string_view name);
 
-/// The layers of a network that is_network, with so many classes (the MLP: numbers of a target).
-std::vector<Layer> network_layers(std::string_view name, std::int64_t outputs);
+/// The layers of a network that is_layer_model, with so many classes (the MLP: numbers of a target).
+std::vector<Layer> layer_model(std::string_view name, std::int64_t outputs);
 
 }  // namespace plumb

@@ -1,4 +1,4 @@
-#include "tools/networks.h"
+#include "tools/layer_models.h"
 
 #include <algorithm>
 #include <cassert>
@@ -119,17 +119,17 @@ std::vector<Layer> mlp(std::int64_t outputs) {
 
 }  // namespace
 
-const std::vector<std::string>& network_names() {
+const std::vector<std::string>& layer_model_names() {
   static const std::vector<std::string> kNames = {"alexnet", "alexnet-32", "mlp", "vgg-11", "vgg-16", "vgg-19"};
   return kNames;
 }
 
-bool is_network(std::string_view name) {
-  return std::ranges::find(network_names(), name) != network_names().end();
+bool is_layer_model(std::string_view name) {
+  return std::ranges::find(layer_model_names(), name) != layer_model_names().end();
 }
 
-std::vector<Layer> network_layers(std::string_view name, std::int64_t outputs) {
-  assert(is_network(name));
+std::vector<Layer> layer_model(std::string_view name, std::int64_t outputs) {
+  assert(is_layer_model(name));
   if (name == "alexnet") return alexnet(outputs);
   if (name == "alexnet-32") return small_alexnet(outputs);
   if (name == "vgg-11") return vgg({1, 1, 2, 2, 2}, outputs);
