@@ -88,6 +88,17 @@ std::vector<int> all_ranks(const ProcessGrid& grid) {
   return ranks;
 }
 
+/// [micro-batch] whether the stage computes it again; empty: all of them.
+std::vector<bool> rebuilt_microbatches(const RunSpec& spec, int stage) {
+  if (spec.rebuild_which == RebuildWhich::kAll) return {};
+  std::vector<bool> rebuilt(static_cast<std::size_t>(spec.schedule.microbatches), false);
+  for (const auto& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kRecompute && action.stage == stage)
+        rebuilt[static_cast<std::size_t>(action.microbatch)] = true;
+  return rebuilt;
+}
+
 /// Stages of one rank of one replica.
 class Rank {
  public:
@@ -163,6 +174,8 @@ class Rank {
                             .sequence = spec.sequence,
                             .slices = session_.plan.slices,
                             .rebuild = spec.rebuild,
+                            .rebuild_layers = spec.rebuild_layers,
+                            .rebuilds = rebuilt_microbatches(spec, static_cast<int>(stage)),
                             .optimizer = spec.optimizer,
                             .half = spec.half,
                             .zero = copies > 1 ? spec.zero : 0,

@@ -20,10 +20,18 @@ namespace plumb {
 
 struct TrainingState;  // executor/training_state.h
 
-/// What of a stage R, or the head of the backward, computes again.
+/// What of a stage R, or the backward itself, computes again.
 enum class Rebuild : std::uint8_t {
-  kNothing,  ///< F keeps saved_tensors
-  kStage,    ///< F keeps the stage's input only
+  kNothing,    ///< F keeps saved_tensors
+  kSelective,  ///< F keeps them but for norm outputs and activations, which are cheap to have again
+  kLayers,     ///< F keeps the input of every `rebuild_layers` layers only; a backward without R goes group by group
+  kStage,      ///< F keeps the stage's input only
+};
+
+/// Which micro-batches are computed again (Huang et al. 2019 leave out the last).
+enum class RebuildWhich : std::uint8_t {
+  kAll,
+  kListed,  ///< those whose R the schedule lists for the stage
 };
 
 /// How the copies of a stage divide its state: by element, moved by reduce-scatter and all-gather, or by whole layers,
@@ -38,6 +46,8 @@ struct RunSpec {
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
   Rebuild rebuild = Rebuild::kNothing;
+  RebuildWhich rebuild_which = RebuildWhich::kAll;
+  int rebuild_layers = 1;       ///< of Rebuild::kLayers
   std::int64_t microbatch = 1;  ///< sequences, or samples, of a micro-batch
   std::int64_t sequence = 0;    ///< tokens of a sequence; 1 where samples are no sequences
   OptimizerSettings optimizer;

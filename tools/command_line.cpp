@@ -253,6 +253,20 @@ void add_score(CLI::App& app, Chosen& chosen) {
   add_json(verb, score->json);
 }
 
+void add_layer_model(CLI::App* verb, RunArguments& arguments) {
+  LayerModelArguments& layer_model = arguments.layer_model;
+  verb->add_flag("--baseline", arguments.baseline, "train on one rank too, and print both losses");
+  verb->add_option("--split", layer_model.split,
+                   "a network's layers by stage: uniform, parameters, type:REGEX, or numbers as in 3,2,2");
+  verb->add_option("--microbatch-size", layer_model.microbatch, "a network's samples of a micro-batch")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--replicas", layer_model.replicas, "a network's data-parallel replicas")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--images", layer_model.images,
+                   "CIFAR-10 in its binary form, to train a network on (default: made-up samples)");
+  verb->add_flag("--normalise", layer_model.normalise, "take the images' mean off and divide by their deviation");
+}
+
 void add_hardware(CLI::App& app, Chosen& chosen) {
   for (const bool validates : {false, true}) {
     const auto arguments = std::make_shared<RunArguments>();
@@ -260,7 +274,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         app, chosen, validates ? "validate" : "run",
         validates ? "predict a plan, run it, and say how far off the prediction was" : "run a plan on hardware",
         arguments, validates ? validate_verb : run_verb);
-    verb->add_option("plan", arguments->plan, "a plan file");
+    verb->add_option("plan", arguments->plan,
+                     validates ? "a plan file" : "a plan file, or a network (alexnet, mlp, ...)");
+    if (!validates) add_layer_model(verb, *arguments);
     verb->add_option("--backend", arguments->backend,
                      "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes")
         ->check(CLI::IsMember({"cpu", "timed"}));

@@ -26,8 +26,6 @@ void require_cpu_layout(const Plan& plan) {
   if (bytes_per_element(plan.training.gradient_precision) != 4)
     refuse(fmt::format("gradients in {}", precision_name(plan.training.gradient_precision)),
            "plan with gradients in fp32");
-  if (layout.recompute == Recompute::kSelective)
-    refuse("selective recomputation", "plan with --layout recompute=none or full");
 }
 
 std::optional<HalfFormat> half_format(Precision precision) {
@@ -107,7 +105,8 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages)
     spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
-  spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;
+  if (plan.layout.recompute == Recompute::kFull) spec.rebuild = Rebuild::kStage;
+  if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;
 }
 
@@ -128,7 +127,10 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
   for (const StagePlace& place : lowered.stages) spec.stage_layers.push_back(layers[place.model_part]);
   for (const auto& actions : lowered.ranks)
     for (const Action& action : actions)
-      if (action.op == Op::kRecompute) spec.rebuild = Rebuild::kStage;
+      if (action.op == Op::kRecompute) {
+        spec.rebuild = Rebuild::kStage;
+        spec.rebuild_which = RebuildWhich::kListed;
+      }
   spec.schedule = lowered;
   spec.zero = zero_of(lowered, spec.zero);
   spec.bucket_layers.clear();

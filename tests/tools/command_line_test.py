@@ -718,6 +718,30 @@ class Running(CommandLineTest):
         self.refused(1, "run", plan, "--schedule", "1f1b", "-m", 5, says=["5 micro-batches", "4"])
         self.refused(1, "run", plan, "--offload", 1, says=["--schedule"])
 
+    def test_networks_train_by_name_beside_one_rank(self):
+        for network in ("mlp", "alexnet-32"):
+            for schedule in ("1f1b", "zb-h1", "dualpipe"):
+                answer = self.json("run", network, "--schedule", schedule, "-p", 2, "-m", 4, "--steps", 3, "--baseline",
+                                   "--split", "parameters", "--microbatch-size", 2)
+                self.assertEqual(len(answer["losses"]), 3)
+                for loss, alone in zip(answer["losses"], answer["baseline_losses"]):
+                    self.assertAlmostEqual(loss, alone, delta=1e-4 * alone)
+        images = self.folder / "data_batch_1.bin"
+        images.write_bytes(b"".join(bytes([label]) + bytes(3072) for label in range(10)))
+        on_images = ("run", "alexnet-32", "--schedule", "gpipe", "-p", 2, "-m", 2, "--steps", 1, "--images", images)
+        self.assertIn("on one rank", self.done(*on_images, "--normalise", "--baseline"))
+        images.write_bytes(bytes(5))
+        self.refused(1, *on_images, says=["data_batch_1.bin", "5 bytes", "3073"])
+
+    def test_a_network_that_cannot_be_split_so_is_refused(self):
+        run = ("run", "mlp", "-p", 2, "-m", 2, "--schedule", "1f1b", "--split")
+        self.refused(1, *run, "6,0", says=["stage 1 empty"])
+        self.refused(1, *run, "4,4", says=["places 8", "has 6"])
+        self.refused(1, *run, "type:convolution", says=["no layer of such a kind"])
+        self.refused(1, "run", "mlp", "-p", 7, "-m", 2, "--schedule", "gpipe", says=["7 stages", "6 layers"])
+        self.refused(1, "run", "mlp", says=["--schedule"])
+        self.refused(1, "run", "mlp", "-p", 2, "-m", 4, "--schedule", "pipedream", "--baseline", says=["asynchronous"])
+
     def test_schedules_are_replayed_by_the_clock(self):
         costs = ("--schedule", "1f1b", "-p", 3, "-m", 4, "--costs", "f=2,b=4,c=1,unit=ms")
         answer = self.json("run", "--backend", "timed", *costs, "--steps", 2)

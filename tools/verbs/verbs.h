@@ -131,8 +131,17 @@ struct ScoreArguments {
 };
 int score_verb(const ScoreArguments& arguments);
 
+/// Of a network (layer_models.h) that is run without a plan.
+struct LayerModelArguments {
+  std::string split = "uniform";  ///< executor/layer_split.h
+  std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
+  bool normalise = false;         ///< the images
+  std::int64_t microbatch = 1;    ///< samples
+  int replicas = 1;
+};
+
 struct RunArguments {
-  std::string plan;            ///< a plan file; backend timed: or
+  std::string plan;            ///< a plan file, or a network's name; backend timed: or
   ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
@@ -150,6 +159,8 @@ struct RunArguments {
   std::string checkpoint;          ///< run: folder of the checkpoints
   int checkpoint_every = 0;        ///< run: steps; 0: behind the last one
   bool resume = false;             ///< run: from the checkpoint on
+  LayerModelArguments layer_model;
+  bool baseline = false;  ///< run: train on one rank too
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
