@@ -125,7 +125,8 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
   verb->add_flag("--unfolded", network.unfolded, "simulate every replica, also where one stands for all");
   verb->add_option("--slow", network.slow, "a rank that computes at a share of its speed, as in rank=17:0.8");
   verb->add_option("--degrade", network.degrade,
-                   "links that have a share of their capacity left, as in nic:node3=0.5 or nvlink:rank17=0.5");
+                   "links that have a share of their capacity left, or failed, as in nic:node3=0.5, nvlink:rank17=0 or "
+                   "link:NAME=0.5");
   verb->add_option("--topology", network.topology,
                    "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
