@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/check_model.h"
 #include "executor/sequence_slice.h"
 #include "executor/tensor_division.h"
 #include "schedules/action_table.h"
@@ -16,22 +17,16 @@ void require(bool holds, const std::string& otherwise) {
   if (!holds) throw SpecError(otherwise);
 }
 
-std::int64_t hidden_of(const Layer& layer) {
-  return std::visit([](const auto& kind) { return kind.hidden; }, layer);
-}
-
 const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
   return spec.stage_layers[stage];
 }
 
 void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
-  require(grid.context == 1 && grid.expert == 1,
-          fmt::format("context {}, expert {}: the cpu backend has pipeline, data and tensor parallelism only; set the "
-                      "others to 1",
-                      grid.context, grid.expert));
-  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1,
-          "a grid has at least one replica, one pipeline rank and one tensor rank");
+  require(grid.expert == 1,
+          fmt::format("expert {}: the cpu backend has no expert parallelism; set it to 1", grid.expert));
+  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1,
+          "a grid has at least one replica, pipeline rank, tensor rank and context rank");
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -54,18 +49,6 @@ void check_stages(const RunSpec& spec) {
   }
 }
 
-void check_block(const TransformerLayer& block, int number) {
-  require(block.heads >= 1 && block.kv_heads >= 1 && block.heads % block.kv_heads == 0,
-          fmt::format("layer {}: {} heads and {} kv heads; kv heads must divide heads", number, block.heads,
-                      block.kv_heads));
-  require(block.head_size >= 1 && block.ffn >= 1,
-          fmt::format("layer {}: head size and ffn must be at least 1", number));
-  require(block.rotary_size >= 0 && block.rotary_size % 2 == 0 && block.rotary_size <= block.head_size,
-          fmt::format("layer {}: rotary size {} must be even and at most the head size {}", number, block.rotary_size,
-                      block.head_size));
-  require(block.window >= 0, fmt::format("layer {}: a window of {} tokens; give 0 for none", number, block.window));
-}
-
 std::vector<Layer> model_layers(const RunSpec& spec) {
   const std::vector<StagePlace>& stages = spec.schedule.stages;
   std::vector<Layer> model;
@@ -77,43 +60,23 @@ std::vector<Layer> model_layers(const RunSpec& spec) {
   }
 }
 
-void check_model(const RunSpec& spec) {
-  const std::vector<Layer> model = model_layers(spec);
-  require(!model.empty() && std::holds_alternative<EmbeddingLayer>(model.front()) &&
-              std::holds_alternative<HeadLayer>(model.back()),
-          "a model starts with an embedding and ends with a head");
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    const int number = static_cast<int>(i);
-    const bool is_end = i == 0 || i + 1 == model.size();
-    require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
-            fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
-                        hidden_of(model[0])));
-    require(is_end != std::holds_alternative<TransformerLayer>(model[i]),
-            fmt::format("layer {} is {}: between embedding and head there are transformer blocks", number,
-                        layer_kind_name(model[i])));
-    if (const auto* block = std::get_if<TransformerLayer>(&model[i])) check_block(*block, number);
-  }
-  const auto& embedding = std::get<EmbeddingLayer>(model.front());
-  const auto& head = std::get<HeadLayer>(model.back());
-  require(embedding.vocab == head.vocab,
-          fmt::format("the embedding has {} tokens and the head {}", embedding.vocab, head.vocab));
-  require(embedding.positions == 0 || embedding.positions >= spec.sequence,
-          fmt::format("sequences of {} tokens, and the embedding has {} positions; shorten the sequences",
-                      spec.sequence, embedding.positions));
-}
-
 /// Sequence parallelism divides the tokens of each slice of a micro-batch.
 void check_division(const RunSpec& spec) {
   const int ranks = spec.grid.tensor;
+  const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
   const std::vector<Layer> model = model_layers(spec);
   for (std::size_t i = 0; i < model.size(); ++i) {
     const std::string why = why_not_divisible(model[i], ranks);
     require(why.empty(), fmt::format("layer {}: {}", i, why));
+    const std::string why_not_context = why_not_shared(model[i], spec.sequence, context, ranks);
+    require(why_not_context.empty(), fmt::format("layer {}: {}", i, why_not_context));
   }
-  if (!spec.sequence_parallel || ranks == 1) return;
   const int slices = ActionTable(spec.schedule).parts();
+  require(slices == 1 || context.ranks == 1,
+          "sequences are sliced and shared by context ranks; use a schedule without slices, or one context rank");
+  if (!spec.sequence_parallel || ranks == 1) return;
   for (int slice = 0; slice < slices; ++slice) {
-    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count;
+    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
     require(tokens % ranks == 0,
             fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
                         "choose another length or micro-batch, or go without",
@@ -121,19 +84,32 @@ void check_division(const RunSpec& spec) {
   }
 }
 
-void check_text(const RunSpec& spec) {
-  if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
-    throw InputError(
-        fmt::format("{} has {} bytes, and a sequence of {} tokens needs {}: give a longer text or a "
-                    "shorter sequence",
-                    spec.text_name, spec.text.size(), spec.sequence, spec.sequence + 1));
-  const std::int64_t vocab = std::get<EmbeddingLayer>(model_layers(spec).front()).vocab;
-  for (std::size_t i = 0; i < spec.text.size(); ++i)
-    if (spec.text[i] >= vocab)
-      throw InputError(
-          fmt::format("byte {} of {} is {}, and the model's vocabulary has {} tokens: a token is a byte, so give the "
-                      "model 256",
-                      i, spec.text_name, spec.text[i], vocab));
+void check_state(const RunSpec& spec) {
+  require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
+  require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
+  const bool quantised = std::holds_alternative<AdamW8Bit>(spec.optimizer);
+  const bool factored = std::holds_alternative<Adafactor>(spec.optimizer);
+  if (spec.zero > 0 && spec.grid.data * spec.grid.context > 1)
+    require(
+        !quantised && !factored,
+        fmt::format("{} and its state cannot be divided by ZeRO {}; use ZeRO stage 0, AdamW, SGD or Lion",
+                    quantised ? "8-bit AdamW quantises blocks of a whole tensor" : "Adafactor sums rows and columns",
+                    spec.zero));
+}
+
+void check_buckets(const RunSpec& spec) {
+  const std::vector<std::vector<int>> buckets = bucket_layers(spec);
+  for (std::size_t stage = 0; stage < buckets.size(); ++stage) {
+    int layers = 0;
+    for (const int count : buckets[stage]) {
+      require(count >= 1, fmt::format("stage {} has {} gradient buckets and {} layers: give each bucket a layer", stage,
+                                      buckets[stage].size(), layers_of(spec, stage).size()));
+      layers += count;
+    }
+    require(layers == static_cast<int>(layers_of(spec, stage).size()),
+            fmt::format("the gradient buckets of stage {} have {} layers, and the stage {}", stage, layers,
+                        layers_of(spec, stage).size()));
+  }
 }
 
 }  // namespace
@@ -141,9 +117,10 @@ void check_text(const RunSpec& spec) {
 void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
   check_stages(spec);
-  check_model(spec);
+  check_state(spec);
+  check_buckets(spec);
+  require_trainable(model_layers(spec), spec);
   check_division(spec);
-  check_text(spec);
 }
 
 std::vector<int> first_layers(const RunSpec& spec) {
@@ -155,6 +132,29 @@ std::vector<int> first_layers(const RunSpec& spec) {
       first[stage] += static_cast<int>(layers_of(spec, static_cast<std::size_t>(earlier - stages.begin())).size());
     }
   return first;
+}
+
+std::vector<std::vector<int>> bucket_layers(const RunSpec& spec) {
+  if (!spec.bucket_layers.empty()) return spec.bucket_layers;
+  std::vector<int> buckets(spec.stage_layers.size(), 1);
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kReduceGrad) {
+        int& count = buckets[static_cast<std::size_t>(action.stage)];
+        count = std::max(count, action.part + 1);
+      }
+  std::vector<std::vector<int>> layers;
+  for (std::size_t stage = 0; stage < buckets.size(); ++stage) {
+    layers.emplace_back();
+    const int all = static_cast<int>(spec.stage_layers[stage].size()), count = buckets[stage];
+    for (int bucket = 0; bucket < count; ++bucket)
+      layers.back().push_back(all * (bucket + 1) / count - all * bucket / count);
+  }
+  return layers;
+}
+
+ReplayPolicy replay_policy(const RunSpec& spec) {
+  return {.zero = spec.zero, .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16};
 }
 
 std::vector<TiedStages> tied_stages(const RunSpec& spec) {

@@ -1,10 +1,11 @@
 #include "executor/replay.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "executor/copy_collectives.h"
 
 namespace plumb {
 namespace {
@@ -16,14 +17,10 @@ struct Inbox {
   std::size_t span = 0;  // of the RECV
 };
 
-/// Spans whose times are known only when the transfer, or the collective, is over.
+/// A span whose times are known only when its transfer is over.
 struct OpenSpan {
   std::size_t span = 0;
   TicketPtr ticket;
-};
-struct OpenSum {
-  std::size_t span = 0;
-  CollectiveTicket ticket;
 };
 
 /// One replay of one rank's list.
@@ -41,18 +38,21 @@ class Replay {
         leaving_activations_(arrived_activations_.size()),
         leaving_gradients_(arrived_activations_.size()),
         away_(arrived_activations_.size()),
-        sums_(plan.schedule.stages.size()) {}
+        copies_(plan, seat, [this](std::size_t span, const TransferTimes& times) { close(span, times); }) {}
 
   RankTimeline run() {
     timeline_.spans.reserve(actions_.size());
     timeline_.memory.push_back({now(), seat_.pool->live_bytes()});
     for (std::size_t position = 0; position < actions_.size(); ++position) {
       at_place(position, [&] {
+        const PlacedReductions& reductions = reductions_at(position);
+        if (!reductions.inside.empty())
+          stage(actions_[position].stage).watch_buckets([&](int bucket) { reduce_inside(reductions, bucket); });
         perform(position);
-        const std::int64_t drawn = plan_.sums_gradients[static_cast<std::size_t>(seat_.place.pipeline)][position];
-        if (drawn >= 0) join_sum(actions_[position].stage, static_cast<std::size_t>(drawn));
+        for (const std::size_t reduction : reductions.behind) reduce(reduction);
       });
     }
+    if (!actions_.empty()) at_place(actions_.size() - 1, [&] { copies_.finish(); });
     for (const OpenSpan& open : sends_)
       at_place(open.span, [&] { close(open.span, seat_.transport->wait_sent(open.ticket)); });
     return std::move(timeline_);
@@ -96,8 +96,10 @@ class Replay {
       case Op::kInputGrad:
         return backward(action);
       case Op::kWeightGrad:
+        copies_.require_weights(action.stage);
         return compute([&] { stage(action.stage).weight_grad(slice_of(action)); });
       case Op::kRecompute:
+        copies_.require_weights(action.stage);
         return compute([&] { stage(action.stage).recompute(slice_of(action)); });
       case Op::kSendActivation:
         return send(action, leaving_activations_, plan_.neighbors.successor);
@@ -111,10 +113,12 @@ class Replay {
                        stage(action.stage).output_elements(action.part));
       case Op::kOptimizerStep:
         return optimizer_step(action.stage);
-      case Op::kReduceGrad:  // joined where plan_.sums_gradients says; with one copy there is nothing to sum
-      case Op::kUnshard:     // groups of one: plan_replay refuses others
-      case Op::kReshard:
+      case Op::kReduceGrad:  // started where plan_.reductions says
         return;
+      case Op::kUnshard:
+        return copies_.gather(action.stage, position);
+      case Op::kReshard:
+        return copies_.drop(action.stage);
       case Op::kOffload:
       case Op::kEvict:
         return compute([&] { take_away(action); });
@@ -127,12 +131,14 @@ class Replay {
   void forward(const Action& action) {
     Tensor input = take(arrived_activations_[slot(action)]);
     Tensor output;
+    copies_.require_weights(action.stage);
     compute([&] { output = stage(action.stage).forward(slice_of(action), std::move(input)); });
     hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
   }
 
   void backward(const Action& action) {
     Tensor gradient = take(arrived_gradients_[slot(action)]);
+    copies_.require_weights(action.stage);
     compute([&] {
       Stage& own = stage(action.stage);
       gradient = action.op == Op::kBackward ? own.backward(slice_of(action), std::move(gradient))
@@ -211,44 +217,20 @@ class Replay {
         seat_.transport->receive(channel, {neighbor, action.microbatch, action.part}, seat_.pool->take(elements));
   }
 
-  /// Joins the sum of a stage's gradients over its copies and replicas; `span` is drawn as the collective.
-  void join_sum(int stage_number, std::size_t span) {
-    const auto stage_index = static_cast<std::size_t>(stage_number);
-    sums_[stage_index] = {span, seat_.groups->copies[stage_index]->start(all_reduce(stage(stage_number).gradients()))};
+  const PlacedReductions& reductions_at(std::size_t position) const {
+    return plan_.reductions[static_cast<std::size_t>(seat_.place.pipeline)][position];
   }
 
-  void finish_sum(int stage_number) {
-    OpenSum& open = sums_[static_cast<std::size_t>(stage_number)];
-    if (!open.ticket.is_open()) return;
-    close(open.span, seat_.groups->copies[static_cast<std::size_t>(stage_number)]->wait(open.ticket));
-    open.ticket = {};
+  void reduce(std::size_t reduction) { copies_.reduce(actions_[reduction].stage, actions_[reduction].part, reduction); }
+
+  void reduce_inside(const PlacedReductions& reductions, int bucket) {
+    for (const std::size_t reduction : reductions.inside)
+      if (actions_[reduction].part == bucket) reduce(reduction);
   }
 
   void optimizer_step(int stage_number) {
-    finish_sum(stage_number);
-    for (std::size_t i = 0; i < plan_.tied.size(); ++i)
-      if (plan_.tied[i].embedding == stage_number || plan_.tied[i].head == stage_number) sum_tied(i);
-    compute([&] { stage(stage_number).optimizer_step(); });
-  }
-
-  /// Both ends of a tied table get embedding's + head's gradient. On one rank the first step of either does it for
-  /// both.
-  void sum_tied(std::size_t pair) {
-    const TiedStages& tied = plan_.tied[pair];
-    const int embedding_rank = rank_of(tied.embedding), head_rank = rank_of(tied.head);
-    if (embedding_rank == head_rank) {
-      if (!summed_tied_.insert(pair).second) return;
-      finish_sum(tied.embedding);
-      finish_sum(tied.head);
-      const std::span<float> first = stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding);
-      const std::span<float> last = stage(tied.head).tied_gradients(ModelEnd::kHead);
-      for (std::size_t i = 0; i < first.size(); ++i) last[i] = first[i] = first[i] + last[i];
-      return;
-    }
-    const bool is_first = embedding_rank == seat_.place.pipeline;
-    const std::span<float> values = is_first ? stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding)
-                                             : stage(tied.head).tied_gradients(ModelEnd::kHead);
-    seat_.groups->tied[pair]->run(all_reduce(values));
+    const StepScale scale = copies_.before_step(stage_number);
+    compute([&] { stage(stage_number).optimizer_step(scale); });
   }
 
   void close(std::size_t span, const TransferTimes& times) {
@@ -285,49 +267,12 @@ class Replay {
   Slots leaving_activations_;  // [stage, micro-batch, slice], of the producer
   Slots leaving_gradients_;
   std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] what OFFLOAD or EVICT has taken
-  std::vector<OpenSum> sums_;              // [stage]
   std::vector<OpenSpan> sends_;
-  std::set<std::size_t> summed_tied_;
+  CopyCollectives copies_;
   RankTimeline timeline_;
 };
 
 }  // namespace
-
-ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
-                            const Clock& clock) {
-  const ProcessGrid& grid = plan.grid;
-  const std::vector<StagePlace>& stages = plan.schedule.stages;
-  const int rank = world_rank_of(grid, place);
-  const auto connect = [&](std::string name, std::vector<int> ranks) {
-    return std::make_unique<Communicator>(transport, CommunicatorGroup{std::move(name), std::move(ranks)}, rank, clock);
-  };
-  ReplayGroups groups{.copies = std::vector<std::unique_ptr<Communicator>>(stages.size()),
-                      .tied = std::vector<std::unique_ptr<Communicator>>(plan.tied.size())};
-  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
-    if (stages[stage].rank != place.pipeline) continue;
-    std::vector<int> ranks;
-    GridCoordinates member = place;
-    for (member.data = 0; member.data < grid.data; ++member.data)
-      for (member.context = 0; member.context < grid.context; ++member.context)
-        for (const StagePlace& copy : stages) {
-          if (copy.model_part != stages[stage].model_part) continue;
-          member.pipeline = copy.rank;
-          ranks.push_back(world_rank_of(grid, member));
-        }
-    if (ranks.size() > 1)
-      groups.copies[stage] =
-          connect(fmt::format("gradients of model part {}", stages[stage].model_part), std::move(ranks));
-  }
-  for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
-    GridCoordinates first = place, last = place;
-    first.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
-    last.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].head)].rank;
-    if (first == last || (first != place && last != place)) continue;
-    groups.tied[pair] =
-        connect(fmt::format("tied tables {}", pair), {world_rank_of(grid, first), world_rank_of(grid, last)});
-  }
-  return groups;
-}
 
 RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin) {
   return Replay(plan, seat, origin).run();

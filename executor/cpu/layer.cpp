@@ -10,13 +10,22 @@ namespace {
 
 struct Maker {
   std::int64_t sequence;
-  TensorSeat seat;
+  LayerSeat seat;
 
-  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const { return make_cpu_embedding(layer, seat); }
-  std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
-    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.ranks)), sequence);
+  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const {
+    return make_cpu_embedding(layer, sequence, seat);
   }
-  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat); }
+  std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
+    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence,
+                                seat.context);
+  }
+  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat.tensor); }
+  std::unique_ptr<CpuLayer> operator()(const InputLayer& layer) const { return make_cpu_input(layer); }
+  std::unique_ptr<CpuLayer> operator()(const ConvolutionLayer& layer) const { return make_cpu_convolution(layer); }
+  std::unique_ptr<CpuLayer> operator()(const PoolingLayer& layer) const { return make_cpu_pooling(layer); }
+  std::unique_ptr<CpuLayer> operator()(const LinearLayer& layer) const { return make_cpu_linear(layer); }
+  std::unique_ptr<CpuLayer> operator()(const MlpLayer& layer) const { return make_cpu_mlp(layer); }
+  std::unique_ptr<CpuLayer> operator()(const LossLayer& layer) const { return make_cpu_loss(layer); }
 };
 
 }  // namespace
@@ -33,7 +42,20 @@ ElementRange CpuLayer::tied_table(ModelEnd) const {
   return {};
 }
 
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const TensorSeat& seat) {
+DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64_t columns) {
+  const LayerWork& work = call.context.work;
+  return {.key = {.seed = call.place.seed,
+                  .step = static_cast<std::uint64_t>(call.place.step),
+                  .layer = static_cast<std::uint64_t>(call.layer_number),
+                  .place = number},
+          .rows = {.first_sample = call.place.first_sample,
+                   .count = work.microbatch,
+                   .first_token = call.context.first_token,
+                   .tokens = work.sequence,
+                   .columns = columns}};
+}
+
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat) {
   assert(has_kernels(layer));
   return std::visit(Maker{sequence, seat}, layer);
 }

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "executor/communicator.h"
+#include "executor/context_division.h"
 #include "executor/cpu/kernel_set.h"
+#include "executor/sample_data.h"
 #include "executor/stage.h"
 #include "executor/tensor_division.h"
 #include "executor/tensor_pool.h"
@@ -24,17 +26,25 @@ namespace plumb {
 /// The ranks with which a stage's layers are divided; null: there are no others.
 struct LayerGroups {
   Communicator* tensor = nullptr;
+  Communicator* context = nullptr;
+};
+
+/// Where a rank sits in these groups.
+struct LayerSeat {
+  TensorSeat tensor;
+  ContextSeat context;
 };
 
 /// What the layers of a stage share.
 struct CpuContext {
   CpuKernelSet kernels;
   TensorPool* pool = nullptr;
-  LayerWork work;                      ///< of a slice: its sequences have the slice's tokens
-  float* scratch = nullptr;            ///< [largest scratch_elements of the stage]
-  std::int64_t first_token = 0;        ///< where in its sequence a slice begins
-  std::int64_t whole_sequence = 0;     ///< tokens of the sequences that are sliced; 0: they are not
-  std::span<const std::uint8_t> text;  ///< what is trained on
+  LayerWork work;                       ///< of a slice, or of a context rank: its sequences have the tokens there
+  float* scratch = nullptr;             ///< [largest scratch_elements of the stage]
+  std::int64_t first_token = 0;         ///< where in its sequence a slice begins
+  std::int64_t whole_sequence = 0;      ///< tokens of the sequences that are sliced or shared; 0: they are not
+  std::span<const std::uint8_t> text;   ///< what is trained on: tokens,
+  const SampleData* samples = nullptr;  ///< or samples of real numbers
   LayerGroups groups;
 };
 
@@ -68,6 +78,8 @@ struct LayerCall {
   const float* weights = nullptr;     ///< [parameter_count(layer)], of the micro-batch's version
   float* gradients = nullptr;         ///< [parameter_count(layer)], added to
   float gradient_scale = 1;           ///< 1 / tokens of the batch; for a layer that ends the model
+  int layer_number = 0;               ///< in the model
+  bool keep_input = false;            ///< leave the input in kept_input() also where the backward does not read it
   SequenceSaved* sequence = nullptr;  ///< there where sequences are sliced
 };
 
@@ -101,9 +113,9 @@ class CpuLayer {
   virtual ElementRange tied_table(ModelEnd end) const;
 };
 
-/// The share of a tensor rank in `layer`; its parameters are those of divide_layer(). `sequence`: tokens of a whole
-/// sequence. Asserts has_kernels().
-std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const TensorSeat& seat = {});
+/// The share of a rank in `layer`; its parameters are those of divide_layer(). `sequence`: tokens of a whole sequence.
+/// Asserts has_kernels().
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat = {});
 
 /// Element offset of the parameter of that name in the layer's block; -1 if there is none.
 std::int64_t parameter_offset(const Layer& layer, const std::string& name);
@@ -113,6 +125,13 @@ template <class T>
 T* at_offset(T* block, std::int64_t offset) {
   return offset < 0 ? nullptr : block + offset;
 }
+
+/// Which of a layer's dropouts over rows of `columns` channels this is, counted from 0.
+struct DropoutSite {
+  DropoutKey key;
+  DropoutRows rows;
+};
+DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64_t columns);
 
 /// T = b*s.
 inline std::int64_t tokens_of(const LayerWork& work) {

@@ -6,12 +6,21 @@
 #include <utility>
 
 #include "executor/cpu/initial_weights.h"
+#include "kernels/cpu/half.h"
 
 namespace plumb {
 namespace {
 
 std::span<float> part(std::span<float> values, ElementRange range) {
   return values.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
+}
+
+/// The boundaries of shares within a range, from its start on.
+std::vector<std::int64_t> clipped(const std::vector<std::int64_t>& bounds, ElementRange range) {
+  std::vector<std::int64_t> inside;
+  for (const std::int64_t bound : bounds)
+    inside.push_back(std::clamp(bound, range.first, range.first + range.count) - range.first);
+  return inside;
 }
 
 std::int64_t bytes_in(const Tensor& tensor) {
@@ -26,7 +35,8 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
       state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
       places_(parameter_places(divide_layers(options.layers, options.tensor.ranks))),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
-      pieces_(pieces_in(places_, own_)) {
+      pieces_(pieces_in(places_, own_)),
+      buckets_(options.buckets) {
   versions_.emplace_back();
   if (is_held_whole())
     versions_.back().weights = take_weights(elements());
@@ -40,6 +50,10 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
   for (const ParameterPiece& piece : pieces_)
     state_.push_back(
         fresh_state(options_.optimizer, places_.parameters[piece.parameter].tensor, piece.count, state_pool_));
+  if (buckets_.empty()) buckets_.push_back({0, elements()});
+  for (const ElementRange& bucket : buckets_) bucket_bounds_.push_back(clipped(options_.shares.bounds, bucket));
+  for (const std::int64_t bound : options_.shares.bounds)
+    word_bounds_.push_back(options_.half ? (bound + 1) / 2 : bound);
   set_initial_weights();
 }
 
@@ -102,13 +116,18 @@ const float* CpuParameters::own_gradients() const {
 
 GradientMeasure CpuParameters::measure(ElementRange excluded) const {
   const ElementRange range = options_.shares.bounds.empty() ? own_ : options_.shares.own();
-  const float* gradients = own_gradients();
+  const float* gradients = own_gradients() + (range.first - own_.first);
   GradientMeasure measure;
-  for (std::int64_t i = range.first; i < range.first + range.count; ++i) {
-    const auto value = static_cast<double>(gradients[i - own_.first]);
-    if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
-      measure.overflows = true;
-    if (i < excluded.first || i >= excluded.first + excluded.count) measure.square_sum += value * value;
+  for (const ParameterPiece& piece : pieces_in(places_, range)) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    const bool counts = options_.tensor.rank == 0 || parameter.tensor.split_dimension >= 0;
+    const std::int64_t excluded_first = excluded.first - range.first;
+    for (std::int64_t i = piece.first_in_range; i < piece.first_in_range + piece.count; ++i) {
+      const auto value = static_cast<double>(gradients[i]);
+      if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
+        measure.overflows = true;
+      if (counts && (i < excluded_first || i >= excluded_first + excluded.count)) measure.square_sum += value * value;
+    }
   }
   return measure;
 }
@@ -159,6 +178,94 @@ void CpuParameters::update(const CpuKernelSet& kernels) {
     std::copy_n(weights, own_.count, block.data() + first);
 }
 
+std::vector<Collective> CpuParameters::reductions(std::span<float> values,
+                                                  const std::vector<std::int64_t>& bounds) const {
+  if (options_.shard_by == ShardBy::kElement) return {reduce_scatter(values, bounds)};
+  std::vector<Collective> collectives;
+  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
+    if (bounds[owner] < bounds[owner + 1])
+      collectives.push_back(
+          reduce(part(values, {bounds[owner], bounds[owner + 1] - bounds[owner]}), static_cast<int>(owner)));
+  return collectives;
+}
+
+std::vector<Collective> CpuParameters::gathers(std::span<float> values, const std::vector<std::int64_t>& bounds) const {
+  if (options_.shard_by == ShardBy::kElement) return {all_gather(values, bounds)};
+  std::vector<Collective> collectives;
+  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
+    if (bounds[owner] < bounds[owner + 1])
+      collectives.push_back(
+          broadcast(part(values, {bounds[owner], bounds[owner + 1] - bounds[owner]}), static_cast<int>(owner)));
+  return collectives;
+}
+
+std::vector<Collective> CpuParameters::start_reduction(std::size_t bucket) {
+  if (options_.zero < 2) {
+    const std::span<float> values = part(gradients_.values(), buckets_[bucket]);
+    if (options_.zero == 0) return {all_reduce(values)};
+    return reductions(values, bucket_bounds_[bucket]);
+  }
+  gradients(0);
+  reducing_ = std::move(gradients_);
+  return reductions(reducing_.values(), options_.shares.bounds);
+}
+
+void CpuParameters::finish_reduction() {
+  if (reducing_.empty()) return;
+  const float* sum = reducing_.data() + own_.first;
+  float* total = gradient_share_.data();
+  for (std::int64_t i = 0; i < own_.count; ++i) total[i] += sum[i];
+  reducing_ = {};
+}
+
+std::vector<Collective> CpuParameters::start_gather() {
+  Tensor& whole = versions_.back().weights;
+  if (!is_held_whole()) {
+    whole = take_weights(elements());
+    std::ranges::copy(weight_share_.values(),
+                      whole.data() + word_bounds_[static_cast<std::size_t>(options_.shares.member)]);
+  }
+  return gathers(whole.values(), word_bounds_);
+}
+
+void CpuParameters::drop_gathered() {
+  if (!is_held_whole()) versions_.back().weights = {};
+}
+
+std::vector<Collective> CpuParameters::start_range(std::size_t slot, ElementRange range) {
+  OpenRange& open = open_ranges_[slot];
+  open.range = range;
+  if (options_.zero < 2) {
+    open.values = part(gradients_.values(), range);
+    if (options_.zero == 0) return {};
+  } else {
+    open.copy = pool_.take(range.count);
+    open.values = open.copy.values();
+    const ElementRange own = own_in(range);
+    if (own.count > 0)
+      std::copy_n(gradient_share_.data() + (own.first - own_.first), own.count,
+                  open.values.data() + (own.first - range.first));
+  }
+  open.bounds = clipped(options_.shares.bounds, range);
+  return gathers(open.values, open.bounds);
+}
+
+void CpuParameters::finish_range(std::size_t slot) {
+  OpenRange& open = open_ranges_[slot];
+  const ElementRange own = own_in(open.range);
+  if (!open.copy.empty() && own.count > 0)
+    std::copy_n(open.values.data() + (own.first - open.range.first), own.count,
+                gradient_share_.data() + (own.first - own_.first));
+  open.copy = {};
+}
+
+/// The own elements in a range, of the block.
+ElementRange CpuParameters::own_in(ElementRange range) const {
+  const std::int64_t first = std::max(own_.first, range.first);
+  const std::int64_t end = std::min(own_.first + own_.count, range.first + range.count);
+  return {first, std::max<std::int64_t>(0, end - first)};
+}
+
 ParameterBytes CpuParameters::held_bytes() const {
   ParameterBytes bytes{.weights = bytes_in(weight_share_),
                        .gradients = bytes_in(gradients_) + bytes_in(gradient_share_),
@@ -169,38 +276,45 @@ ParameterBytes CpuParameters::held_bytes() const {
   return bytes;
 }
 
-LayerValues CpuParameters::room_for_values() const {
+/// Calls `visit` for each run of own elements that is one of the whole model's parameters: but for padding, and for
+/// what another tensor rank has too and writes.
+template <class Visit>
+void CpuParameters::for_each_run(Visit visit) const {
+  for (const ParameterPiece& piece : pieces_) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    if (options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0) continue;
+    for (const ElementRun& run : element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor)) {
+      const std::int64_t first = std::max(run.local, piece.first_in_tensor);
+      const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
+      if (first < end)
+        visit(WholeRun{.layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
+                       .index = parameter.index,
+                       .whole = run.whole + (first - run.local),
+                       .first_in_own = piece.first_in_range + (first - piece.first_in_tensor),
+                       .count = end - first});
+    }
+  }
+}
+
+const float* CpuParameters::own_weights() const {
+  return options_.half ? master_.data() : own_block().data() + first_in_own_block();
+}
+
+void CpuParameters::copy_own(LayerValues& model, const float* own) const {
+  for_each_run([&](const WholeRun& run) {
+    std::copy_n(own + run.first_in_own, run.count, model[run.layer][run.index].data() + run.whole);
+  });
+}
+
+LayerValues CpuParameters::values_of_share(const float* own) const {
   LayerValues values(options_.layers.size());
   for (const PlacedParameter& parameter : places_.parameters)
     values[parameter.layer].emplace_back(static_cast<std::size_t>(parameter.count));
-  return values;
-}
-
-void CpuParameters::copy_own(LayerValues& values, const float* own) const {
   for (const ParameterPiece& piece : pieces_) {
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     std::copy_n(own + piece.first_in_range, piece.count,
                 values[parameter.layer][parameter.index].data() + piece.first_in_tensor);
   }
-}
-
-void CpuParameters::copy_gradients(LayerValues& values) const {
-  copy_own(values, own_gradients());
-}
-
-void CpuParameters::copy_weights(LayerValues& values) const {
-  copy_own(values, options_.half ? master_.data() : own_block().data() + first_in_own_block());
-}
-
-LayerValues CpuParameters::gradient_values() const {
-  LayerValues values = room_for_values();
-  copy_gradients(values);
-  return values;
-}
-
-LayerValues CpuParameters::weight_values() const {
-  LayerValues values = room_for_values();
-  copy_weights(values);
   return values;
 }
 

@@ -10,14 +10,24 @@
 namespace plumb {
 namespace {
 
-TensorSeat tensor_seat(const LayerGroups& groups) {
-  return groups.tensor == nullptr ? TensorSeat{} : TensorSeat{groups.tensor->members(), groups.tensor->member()};
+LayerSeat layer_seat(const CpuStageOptions& options) {
+  LayerSeat seat;
+  if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
+  if (const Communicator* context = options.groups.context)
+    seat.context = {context->members(), context->member(), options.context_attention};
+  return seat;
+}
+
+/// The tokens of every sequence that are worked on as a slice, or by this context rank.
+ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
+  if (options.groups.context != nullptr) return context_tokens(options.sequence, layer_seat(options).context);
+  return {.first = slice_tokens(options.sequence, options.slices, slice)};
 }
 
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
   std::vector<std::unique_ptr<CpuLayer>> layers;
   for (const Layer& layer : options.layers)
-    layers.push_back(make_cpu_layer(layer, options.sequence, tensor_seat(options.groups)));
+    layers.push_back(make_cpu_layer(layer, options.sequence, layer_seat(options)));
   return layers;
 }
 
@@ -29,27 +39,56 @@ std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layer
   return static_cast<std::size_t>(elements);
 }
 
-std::int64_t hidden_of(const Layer& layer) {
-  return std::visit([](const auto& kind) { return kind.hidden; }, layer);
-}
-
 std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
   std::vector<CpuContext> contexts;
   for (int slice = 0; slice < options.slices; ++slice) {
-    const TokenRange tokens = slice_tokens(options.sequence, options.slices, slice);
+    const ContextTokens tokens = tokens_of_slice(options, slice);
+    const bool is_divided = options.slices > 1 || options.groups.context != nullptr;
     contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
                         .pool = &pool,
                         .work = {.microbatch = options.microbatch,
-                                 .sequence = tokens.count,
-                                 .tensor_parallel = tensor_seat(options.groups).ranks,
+                                 .sequence = tokens.count(),
+                                 .tensor_parallel = layer_seat(options).tensor.ranks,
                                  .sequence_parallel = options.sequence_parallel},
                         .scratch = scratch,
-                        .first_token = tokens.first,
-                        .whole_sequence = options.slices > 1 ? options.sequence : 0,
+                        .first_token = options.slices > 1 ? tokens.first.first : 0,
+                        .whole_sequence = is_divided ? options.sequence : 0,
                         .text = options.text,
+                        .samples = options.samples,
                         .groups = options.groups});
   }
   return contexts;
+}
+
+/// The elements of each bucket, whose layers follow each other from the last on.
+std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
+  std::vector<ElementRange> ranges;
+  std::size_t layer = places.first_element.size() - 1;
+  for (const int layers : bucket_layers) {
+    const std::int64_t end = places.first_element[layer];
+    layer -= static_cast<std::size_t>(layers);
+    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
+  }
+  return ranges;
+}
+
+CpuParameterOptions parameter_options(const CpuStageOptions& options) {
+  const TensorSeat tensor = layer_seat(options).tensor;
+  const ParameterPlaces places = parameter_places(divide_layers(options.layers, tensor.ranks));
+  const bool by_element = options.shard_by == ShardBy::kElement;
+  return {.layers = options.layers,
+          .tensor = tensor,
+          .first_layer = options.first_layer,
+          .optimizer = options.optimizer,
+          .seed = options.seed,
+          .half = options.half,
+          .zero = options.zero,
+          .shares = {.bounds = by_element ? shares_by_element(places.first_element.back(), options.copies)
+                                          : shares_by_layer(places, options.copies),
+                     .member = options.copy},
+          .shard_by = options.shard_by,
+          .buckets = bucket_ranges(places, options.bucket_layers),
+          .state_pool = options.state_pool};
 }
 
 }  // namespace
@@ -60,15 +99,7 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       layers_(make_layers(options_)),
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
-      parameters_({.layers = options_.layers,
-                   .tensor = tensor_seat(options_.groups),
-                   .first_layer = options_.first_layer,
-                   .optimizer = options_.optimizer,
-                   .seed = options_.seed,
-                   .half = options_.half,
-                   .shares = options_.shares,
-                   .state_pool = options_.state_pool},
-                  pool),
+      parameters_(parameter_options(options_), pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
   for (State& state : states_)
     for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
@@ -127,12 +158,14 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
 }
 
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
+  const ContextTokens tokens = tokens_of_slice(options_, of.slice);
   return {.seed = options_.seed,
           .step = step_,
           .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
           .count = options_.microbatch,
           .sequence = options_.sequence,
-          .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
+          .slice = tokens.first,
+          .second_slice = tokens.second};
 }
 
 LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
@@ -140,7 +173,8 @@ LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWe
           .place = place_of(of),
           .weights = weights.data,
           .gradients = parameters_.gradients(layer),
-          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
 }
 
@@ -149,7 +183,9 @@ Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     LayerSaved& saved = *state.saved[layer];
     const LayerWeights weights = parameters_.weights(version_of(of), layer);
-    input = layers_[layer]->forward(call_of(layer, of, weights), std::move(input), saved);
+    LayerCall call = call_of(layer, of, weights);
+    call.keep_input = !keep && layer == 0;
+    input = layers_[layer]->forward(call, std::move(input), saved);
     if (keep) continue;
     if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
     drop_tensors(saved);
@@ -188,6 +224,7 @@ Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
     layer_weight_grad(layer, of);
+    complete_layer(layer);
   }
   finish(of);
   return output_gradient;
@@ -201,7 +238,10 @@ Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
 }
 
 void CpuStage::weight_grad(MicrobatchSlice of) {
-  for (std::size_t layer = layers_.size(); layer-- > 0;) layer_weight_grad(layer, of);
+  for (std::size_t layer = layers_.size(); layer-- > 0;) {
+    layer_weight_grad(layer, of);
+    complete_layer(layer);
+  }
   finish(of);
 }
 
@@ -210,22 +250,46 @@ void CpuStage::finish(MicrobatchSlice of) {
   parameters_.release(version_of(of));
 }
 
-void CpuStage::optimizer_step() {
-  if (options_.before_update) options_.before_update();
-  parameters_.step(contexts_.front().kernels);
+/// Tells of the bucket that ends with this layer, if anybody wants to know.
+void CpuStage::complete_layer(std::size_t layer) {
+  if (!bucket_hook_) return;
+  std::size_t first = layers_.size();
+  for (std::size_t bucket = 0; bucket < options_.bucket_layers.size(); ++bucket) {
+    first -= static_cast<std::size_t>(options_.bucket_layers[bucket]);
+    if (first == layer) bucket_hook_(static_cast<int>(bucket));
+  }
+  if (layer == 0) {
+    if (options_.bucket_layers.empty()) bucket_hook_(0);
+    bucket_hook_ = {};
+  }
 }
 
-std::span<float> CpuStage::tied_gradients(ModelEnd end) {
+/// A table that both ends hold counts at the embedding.
+GradientMeasure CpuStage::gradient_measure() const {
+  return parameters_.measure(tied_table(ModelEnd::kHead));
+}
+
+void CpuStage::optimizer_step(const StepScale& scale) {
+  if (!scale.skip) parameters_.scale_gradients(scale.factor);
+  if (options_.before_update) options_.before_update();
+  parameters_.step(contexts_.front().kernels, scale.skip);
+}
+
+std::vector<Collective> CpuStage::start_reduction(int bucket) {
+  return parameters_.start_reduction(static_cast<std::size_t>(bucket));
+}
+
+/// Of the stage's block; count 0 if the stage has it not.
+ElementRange CpuStage::tied_table(ModelEnd end) const {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     const ElementRange table = layers_[layer]->tied_table(end);
-    if (table.count > 0) return {parameters_.gradients(layer) + table.first, static_cast<std::size_t>(table.count)};
+    if (table.count > 0) return {parameters_.places().first_element[layer] + table.first, table.count};
   }
   return {};
 }
 
 std::int64_t CpuStage::input_elements(int slice) const {
-  if (std::holds_alternative<EmbeddingLayer>(options_.layers.front())) return 0;
-  return own_rows(contexts_[static_cast<std::size_t>(slice)]) * hidden_of(options_.layers.front());
+  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {

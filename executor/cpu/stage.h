@@ -17,17 +17,23 @@ struct CpuStageOptions {
   std::vector<Layer> layers;       ///< as a whole
   LayerGroups groups;              ///< that share them; they outlive the stage
   bool sequence_parallel = false;  ///< LayerWork's
-  int first_layer = 0;             ///< its number in the model
-  std::int64_t microbatch = 1;     ///< sequences
-  std::int64_t sequence = 1;       ///< tokens
-  int slices = 1;                  ///< that each sequence is cut into
+  ContextAttention context_attention = ContextAttention::kRing;
+  int first_layer = 0;          ///< its number in the model
+  std::int64_t microbatch = 1;  ///< sequences
+  std::int64_t sequence = 1;    ///< tokens
+  int slices = 1;               ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
   OptimizerSettings optimizer;
-  std::optional<HalfFormat> half;    ///< of the weights' storage; none: fp32
-  ParameterShares shares;            ///< which of the block's elements this copy of the stage speaks for
+  std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
+  int zero = 0;                    ///< cpu/parameters.h
+  ShardBy shard_by = ShardBy::kElement;
+  int copies = 1;                    ///< of the stage, that share its state
+  int copy = 0;                      ///< which of them this is
+  std::vector<int> bucket_layers;    ///< [bucket] layers of it, from the last one on; none: one bucket
   TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage
+  const SampleData* samples = nullptr;            ///< outlives the stage; may be null for models that read text
   std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
   std::vector<int> weight_versions;               ///< [micro-batch] as weight_versions() says; -1: does not come by
   std::vector<float> gradient_scales;             ///< [micro-batch] 1 / tokens of its batch
@@ -48,11 +54,25 @@ class CpuStage : public Stage {
   void weight_grad(MicrobatchSlice of) override;
   std::vector<Tensor> take_activations(MicrobatchSlice of) override;
   void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override;
-  void optimizer_step() override;
-  std::span<float> gradients() override { return parameters_.all_gradients(); }
-  std::span<float> tied_gradients(ModelEnd end) override;
+  void watch_buckets(BucketHook complete) override { bucket_hook_ = std::move(complete); }
+  GradientMeasure gradient_measure() const override;
+  void optimizer_step(const StepScale& scale = {}) override;
+  std::vector<Collective> start_reduction(int bucket) override;
+  void finish_reduction() override { parameters_.finish_reduction(); }
+  std::vector<Collective> start_gather() override { return parameters_.start_gather(); }
+  void drop_gathered() override { parameters_.drop_gathered(); }
+  std::vector<Collective> start_tied(ModelEnd end) override {
+    return parameters_.start_range(static_cast<std::size_t>(end), tied_table(end));
+  }
+  std::span<float> tied_gradients(ModelEnd end) override {
+    return parameters_.range_gradients(static_cast<std::size_t>(end));
+  }
+  void finish_tied(ModelEnd end) override { parameters_.finish_range(static_cast<std::size_t>(end)); }
   std::int64_t input_elements(int slice) const override;
   std::int64_t output_elements(int slice) const override;
+
+  /// What losses are multiplied by in the next backward.
+  void set_loss_scale(float scale) { loss_scale_ = scale; }
 
   /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
   double loss(int microbatch) const;
@@ -82,6 +102,8 @@ class CpuStage : public Stage {
   void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
   void rebuild_if_needed(MicrobatchSlice of);
   void finish(MicrobatchSlice of);
+  void complete_layer(std::size_t layer);
+  ElementRange tied_table(ModelEnd end) const;
 
   const CpuStageOptions options_;
   TensorPool& pool_;
@@ -89,6 +111,8 @@ class CpuStage : public Stage {
   std::vector<float> scratch_;
   std::vector<CpuContext> contexts_;  // [slice]
   CpuParameters parameters_;
+  BucketHook bucket_hook_;
+  float loss_scale_ = 1;
   std::int64_t step_ = 0;
   std::vector<State> states_;                          // [micro-batch, slice]
   std::vector<std::vector<SequenceSaved>> sequences_;  // [micro-batch][layer]; empty where sequences are whole

@@ -9,8 +9,10 @@
 // A tensor rank has a/t heads and f/t channels of every row (a, k and f below are its own), and the rows between the
 // products that cpu/tensor_parallel.h says: R own rows.
 
+#include <algorithm>
 #include <utility>
 
+#include "executor/cpu/context_attention.h"
 #include "executor/cpu/layer_kinds.h"
 #include "executor/cpu/tensor_parallel.h"
 
@@ -27,7 +29,7 @@ struct TransformerSaved : LayerSaved {
   Tensor input;             // [R, h]
   Tensor norm1_statistics;  // [R] or [2R]
   Tensor norm1_output;      // [R, h]
-  Tensor qkv;               // [T, w]
+  Tensor qkv;               // [T, w]; under Ulysses as the all-to-all has made it
   Tensor log_sum_exp;       // [b, a, s]
   Tensor attention_output;  // [T, q]
   Tensor residual;          // [R, h]; empty with a parallel residual
@@ -79,11 +81,22 @@ AttentionSlice attention_slice(const TransformerLayer& layer, const CpuContext& 
   return {.size = attention_size(layer, whole), .first = context.first_token, .count = context.work.sequence};
 }
 
-void attend(const TransformerLayer& layer, const CpuContext& context, TransformerSaved& saved,
+void attend(const TransformerLayer& layer, const CpuContext& context, const ContextSeat& seat, TransformerSaved& saved,
             SequenceSaved* sequence) {
+  const AttentionSize size = attention_size(layer, context.work);
+  if (seat.ranks > 1 && seat.attention == ContextAttention::kRing) {
+    ring_attention_forward(context, size, seat, saved.attention_output.data(), saved.log_sum_exp.data(),
+                           saved.qkv.data());
+    return;
+  }
+  if (seat.ranks > 1) {
+    saved.qkv = ulysses_attention_forward(context, size, saved.attention_output.data(), saved.log_sum_exp.data(),
+                                          saved.qkv.data());
+    return;
+  }
   if (sequence == nullptr) {
-    context.kernels.attention_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(),
-                                      attention_size(layer, context.work), context.scratch);
+    context.kernels.attention_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(), size,
+                                      context.scratch);
     return;
   }
   const AttentionSlice slice = attention_slice(layer, context);
@@ -97,11 +110,22 @@ void attend(const TransformerLayer& layer, const CpuContext& context, Transforme
 
 /// The last slice comes first: when a slice's turn comes, those behind it have added what they owe to its keys and
 /// values.
-void attend_backward(const TransformerLayer& layer, const CpuContext& context, float* dqkv, const float* doutput,
-                     const TransformerSaved& saved, SequenceSaved* sequence) {
+void attend_backward(const TransformerLayer& layer, const CpuContext& context, const ContextSeat& seat, float* dqkv,
+                     const float* doutput, const TransformerSaved& saved, SequenceSaved* sequence) {
+  const AttentionSize size = attention_size(layer, context.work);
+  if (seat.ranks > 1 && seat.attention == ContextAttention::kRing) {
+    ring_attention_backward(context, size, seat, dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
+                            saved.log_sum_exp.data());
+    return;
+  }
+  if (seat.ranks > 1) {
+    ulysses_attention_backward(context, size, dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
+                               saved.log_sum_exp.data());
+    return;
+  }
   if (sequence == nullptr) {
     context.kernels.attention_backward(dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
-                                       saved.log_sum_exp.data(), attention_size(layer, context.work), context.scratch);
+                                       saved.log_sum_exp.data(), size, context.scratch);
     return;
   }
   const AttentionSlice slice = attention_slice(layer, context);
@@ -141,9 +165,14 @@ TransformerOffsets offsets_of(const TransformerLayer& layer) {
 
 class CpuTransformer : public CpuLayer {
  public:
-  CpuTransformer(const TransformerLayer& transformer, std::int64_t sequence)
-      : layer_(transformer), at_(offsets_of(transformer)) {
-    if (layer_.rotary_size > 0) rotary_ = rotary_table(sequence, layer_.rotary_size, layer_.rope_theta);
+  CpuTransformer(const TransformerLayer& transformer, std::int64_t sequence, const ContextSeat& seat)
+      : layer_(transformer), at_(offsets_of(transformer)), seat_(seat), sequence_(sequence) {
+    if (layer_.rotary_size == 0) return;
+    const std::vector<float> whole = rotary_table(sequence, layer_.rotary_size, layer_.rope_theta);
+    const ContextTokens tokens = context_tokens(sequence, seat);
+    for (const TokenRange& run : {tokens.first, tokens.second})
+      rotary_.insert(rotary_.end(), whole.begin() + run.first * layer_.rotary_size,
+                     whole.begin() + (run.first + run.count) * layer_.rotary_size);
   }
 
   std::unique_ptr<LayerSaved> make_saved() const override { return std::make_unique<TransformerSaved>(); }
@@ -151,7 +180,9 @@ class CpuTransformer : public CpuLayer {
   Tensor input_grad(const LayerCall& call, Tensor output_gradient, LayerSaved& kept) const override;
   void weight_grad(const LayerCall& call, LayerSaved& kept) const override;
   std::int64_t scratch_elements(const LayerWork& work) const override {
-    return attention_scratch_elements(attention_size(layer_, work));
+    const AttentionSize size = attention_size(layer_, work);
+    if (seat_.ranks == 1) return attention_scratch_elements(size);
+    return std::max(attention_scratch_elements(size), ring_attention_scratch_elements(size, sequence_, seat_));
   }
 
  private:
@@ -168,7 +199,9 @@ class CpuTransformer : public CpuLayer {
 
   TransformerLayer layer_;
   TransformerOffsets at_;
-  std::vector<float> rotary_;  // rotary_table [s, rotary_size] of whole sequences
+  ContextSeat seat_;
+  std::int64_t sequence_;      // s
+  std::vector<float> rotary_;  // rotary_table [s, rotary_size], or its rows of the context rank's tokens
 };
 
 Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& kept) const {
@@ -194,7 +227,7 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
                    RotaryDirection::kForward);
   saved.log_sum_exp = pool.take(rows * layer_.heads);
   saved.attention_output = pool.take(rows * size.query);
-  attend(layer_, context, saved, call.sequence);
+  attend(layer_, context, seat_, saved, call.sequence);
   Tensor residual = pool.take(rows * h);
   kernels.linear_forward(residual.data(), saved.attention_output.data(), weights + at_.output, {rows, h, size.query});
   residual = sum_rows(context, std::move(residual), h);
@@ -257,7 +290,7 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
   kernels.linear_input_grad(dattention.data(), all_rows(context, attention_gradient, h).rows, weights + at_.output,
                             {rows, size.query, h});
   Tensor dqkv = pool.take(rows * size.qkv);
-  attend_backward(layer_, context, dqkv.data(), dattention.data(), saved, call.sequence);
+  attend_backward(layer_, context, seat_, dqkv.data(), dattention.data(), saved, call.sequence);
   saved.qkv = std::move(dqkv);
   saved.log_sum_exp = {};
   dattention = {};
@@ -306,8 +339,9 @@ void CpuTransformer::weight_grad(const LayerCall& call, LayerSaved& kept) const 
 
 }  // namespace
 
-std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence) {
-  return std::make_unique<CpuTransformer>(layer, sequence);
+std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
+                                               const ContextSeat& seat) {
+  return std::make_unique<CpuTransformer>(layer, sequence, seat);
 }
 
 }  // namespace plumb

@@ -1,5 +1,7 @@
 #include "executor/timed/timed_stage.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "schedules/error.h"
@@ -16,22 +18,37 @@ std::int64_t elements_of(std::int64_t bytes) {
 
 TimedStage::TimedStage(int stage, const TimedStageBytes& bytes, double speed, const CostTable& costs,
                        const Sleeper& sleeper, TensorPool& pool)
-    : stage_(stage),
-      bytes_(bytes),
-      speed_(speed),
-      costs_(costs),
-      sleeper_(sleeper),
-      pool_(pool),
-      gradients_(pool.take_zeros(elements_of(bytes.gradients))) {
+    : stage_(stage), bytes_(bytes), speed_(speed), costs_(costs), sleeper_(sleeper), pool_(pool) {
+  for (const std::int64_t bucket : bytes.buckets) gradients_.push_back(pool.take_zeros(elements_of(bucket)));
   if (!(speed > 0))
     throw SpecError(fmt::format("stage {}: a speed of {}; give a share of normal above 0", stage, speed));
 }
 
-void TimedStage::wait(Op op, MicrobatchSlice of) const {
-  const SimTime start = sleeper_.now();
+SimTime TimedStage::end_of(Op op, MicrobatchSlice of, SimTime start) const {
   const SimTime duration = duration_of(
       costs_, {.op = op, .part = static_cast<std::int16_t>(of.slice), .stage = stage_, .microbatch = of.microbatch});
-  sleeper_.sleep_until(start + to_sim_time(to_seconds(duration) / speed_));
+  return start + to_sim_time(to_seconds(duration) / speed_);
+}
+
+void TimedStage::wait(Op op, MicrobatchSlice of) const {
+  sleeper_.sleep_until(end_of(op, of, sleeper_.now()));
+}
+
+void TimedStage::wait_with_buckets(Op op, MicrobatchSlice of) {
+  const SimTime start = sleeper_.now(), end = end_of(op, of, start);
+  if (const BucketHook complete = std::exchange(complete_, {})) {
+    const std::vector<Seconds>& offsets = costs_.stages[static_cast<std::size_t>(stage_)].bucket_offsets;
+    for (std::size_t bucket = 0; bucket < gradients_.size(); ++bucket) {
+      sleeper_.sleep_until(bucket < offsets.size() ? std::min(end, start + to_sim_time(offsets[bucket] / speed_))
+                                                   : end);
+      complete(static_cast<int>(bucket));
+    }
+  }
+  sleeper_.sleep_until(end);
+}
+
+std::vector<Collective> TimedStage::start_reduction(int bucket) {
+  return {all_reduce(gradients_[static_cast<std::size_t>(bucket)].values())};
 }
 
 Tensor TimedStage::forward(MicrobatchSlice of, Tensor) {
@@ -40,7 +57,7 @@ Tensor TimedStage::forward(MicrobatchSlice of, Tensor) {
 }
 
 Tensor TimedStage::backward(MicrobatchSlice of, Tensor) {
-  wait(Op::kBackward, of);
+  wait_with_buckets(Op::kBackward, of);
   return pool_.take_zeros(elements_of(bytes_.input_gradient));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "executor/stage.h"
@@ -15,11 +16,11 @@ namespace plumb {
 
 /// Bytes of the messages of a stage (by slice), 0 where there is no neighbour, and of its weight gradients.
 struct TimedStageBytes {
-  std::int64_t input = 0;            ///< to F
-  std::int64_t output = 0;           ///< from F
-  std::int64_t input_gradient = 0;   ///< from B or I
-  std::int64_t output_gradient = 0;  ///< to B or I
-  std::int64_t gradients = 0;        ///< what REDUCE_GRAD sums
+  std::int64_t input = 0;             ///< to F
+  std::int64_t output = 0;            ///< from F
+  std::int64_t input_gradient = 0;    ///< from B or I
+  std::int64_t output_gradient = 0;   ///< to B or I
+  std::vector<std::int64_t> buckets;  ///< [part of REDUCE_GRAD] what it sums
 };
 
 class TimedStage : public Stage {
@@ -34,12 +35,19 @@ class TimedStage : public Stage {
   void recompute(MicrobatchSlice of) override { wait(Op::kRecompute, of); }
   Tensor backward(MicrobatchSlice of, Tensor output_gradient) override;
   Tensor input_grad(MicrobatchSlice of, Tensor output_gradient) override;
-  void weight_grad(MicrobatchSlice of) override { wait(Op::kWeightGrad, of); }
+  void weight_grad(MicrobatchSlice of) override { wait_with_buckets(Op::kWeightGrad, of); }
   std::vector<Tensor> take_activations(MicrobatchSlice of) override;
   void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override;
-  void optimizer_step() override { wait(Op::kOptimizerStep, {kNoMicrobatch}); }
-  std::span<float> gradients() override { return gradients_.values(); }
+  void watch_buckets(BucketHook complete) override { complete_ = std::move(complete); }
+  GradientMeasure gradient_measure() const override { return {}; }
+  void optimizer_step(const StepScale&) override { wait(Op::kOptimizerStep, {kNoMicrobatch}); }
+  std::vector<Collective> start_reduction(int bucket) override;
+  void finish_reduction() override {}
+  std::vector<Collective> start_gather() override { return {}; }
+  void drop_gathered() override {}
+  std::vector<Collective> start_tied(ModelEnd) override { return {}; }
   std::span<float> tied_gradients(ModelEnd) override { return {}; }
+  void finish_tied(ModelEnd) override {}
   std::int64_t input_elements(int slice) const override;
   std::int64_t output_elements(int slice) const override;
 
@@ -47,13 +55,18 @@ class TimedStage : public Stage {
   /// Returns when the operation, begun now, is over. Throws SpecError if its cost is negative or not finite.
   void wait(Op op, MicrobatchSlice of) const;
 
+  /// The same, telling of each bucket when the table's bucket_offsets say that it is complete.
+  void wait_with_buckets(Op op, MicrobatchSlice of);
+  SimTime end_of(Op op, MicrobatchSlice of, SimTime start) const;
+
   const int stage_;
   const TimedStageBytes bytes_;
   const double speed_;
   const CostTable& costs_;
   const Sleeper& sleeper_;
   TensorPool& pool_;
-  Tensor gradients_;
+  std::vector<Tensor> gradients_;  // [bucket]
+  BucketHook complete_;
 };
 
 }  // namespace plumb

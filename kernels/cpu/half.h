@@ -1,14 +1,12 @@
 #pragma once
-// Numbers in 16 bits: bfloat16 (Kalamkar et al. 2019) and IEEE 754's binary16. Narrowing rounds to the nearest, ties to
+// Numbers in 16 bits. Narrowing rounds to the nearest, ties to
 // even; what is beyond the largest number becomes infinity, and a NaN stays one. Widening is exact.
 
 #include <cstdint>
 
+#include "kernels/half_format.h"
+
 namespace plumb {
-
-enum class HalfFormat : std::uint8_t { kBf16, kFp16 };
-
-inline constexpr float kLargestFp16 = 65504.0F;
 
 std::uint16_t narrow_to_bf16(float value);
 std::uint16_t narrow_to_fp16(float value);

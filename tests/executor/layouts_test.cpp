@@ -63,8 +63,11 @@ TEST_CASE("a tensor rank holds its share of the parameters") {
     spec.grid.tensor = ranks;
     const std::int64_t divided = 2 * kVocab * h + blocks * (4 * h * h + 2 * h * f + 3 * h + f);
     const std::int64_t replicated = 16 * h + blocks * (4 * h + 2 * h) + 2 * h;
-    CHECK(run(spec).parameter_bytes ==
-          std::vector<std::int64_t>(static_cast<std::size_t>(ranks), 4 * (divided / ranks + replicated)));
+    const std::vector<ParameterBytes> held = run(spec).parameter_bytes;
+    REQUIRE(held.size() == static_cast<std::size_t>(ranks));
+    const std::int64_t own = divided / ranks + replicated;
+    for (const ParameterBytes& bytes : held)
+      CHECK(bytes == ParameterBytes{.weights = 4 * own, .gradients = 4 * own, .optimizer = 8 * own});
   }
 }
 
@@ -103,6 +106,73 @@ TEST_CASE("losses of 20 steps are those of one rank") {
   const std::vector<double> expected = run(alone).losses, losses = run(divided).losses;
   for (std::size_t step = 0; step < 20; ++step) CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
   CHECK(losses.back() < losses.front());
+}
+
+TEST_CASE("context parallelism gives the gradients of one rank, by the ring and by all-to-all") {
+  for (const std::vector<Layer>& model : {llama_model(2), gpt_model(2)})
+    for (const std::int64_t window : {0, 3}) {
+      std::vector<Layer> layers = model;
+      for (Layer& layer : layers)
+        if (auto* block = std::get_if<TransformerLayer>(&layer)) block->window = window;
+      RunSpec alone = over(one_rank(layers, 2), {});
+      const ModelValues expected = gradients_of(alone);
+      RunSpec shared =
+          over(spec_of(layers, make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 2});
+      for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
+        shared.context_attention = attention;
+        CAPTURE(static_cast<int>(attention));
+        CHECK(worst_difference(gradients_of(shared), expected) <= 1e-5);
+      }
+    }
+}
+
+TEST_CASE("context parallelism goes with tensor and sequence parallelism, pipelines, replicas and recomputation") {
+  const std::vector<Layer> model = [] {
+    std::vector<Layer> layers = gpt_model();
+    for (Layer& layer : layers)
+      if (auto* block = std::get_if<TransformerLayer>(&layer)) block->heads = block->kv_heads = 4, block->head_size = 4;
+    return layers;
+  }();
+  const ModelValues expected = gradients_of(over(one_rank(model, 8), {}));
+  for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
+    RunSpec spec = over(spec_of(model, make_schedule("zb-h1", {.ranks = 2, .microbatches = 4}), 2),
+                        {.tensor = 2, .context = 2, .data = 2}, true);
+    spec.context_attention = attention;
+    for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+      spec.rebuild = rebuild;
+      CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+    }
+  }
+}
+
+TEST_CASE("four context ranks agree with one") {
+  std::vector<Layer> model = wide_llama();
+  const RunSpec alone = over(one_rank(model, 2), {});
+  RunSpec shared = over(spec_of(model, make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 4});
+  for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
+    shared.context_attention = attention;
+    CHECK(worst_difference(gradients_of(shared), gradients_of(alone)) <= 1e-5);
+    CHECK(run(shared).losses.front() == doctest::Approx(run(alone).losses.front()).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("what context ranks cannot share is refused with the layer and the remedy") {
+  const RunSpec good =
+      over(spec_of(llama_model(2), make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 2});
+  RunSpec spec = good;
+  spec.sequence = 6;
+  CHECK_THROWS_WITH_AS(run(spec),
+                       "layer 0: sequences of 6 tokens cannot be cut into 4 runs for 2 context ranks; choose a "
+                       "multiple of 4",
+                       SpecError);
+  spec = good;
+  spec.grid.context = 4;
+  spec.context_attention = ContextAttention::kUlysses;
+  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("4 heads and 2 kv heads a tensor rank cannot be divided over 4"),
+                       SpecError);
+  spec = over(spec_of(llama_model(2), make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2),
+              {.context = 2});
+  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("sliced and shared by context ranks"), SpecError);
 }
 
 TEST_CASE("what tensor ranks cannot share is refused with the layer and the remedy") {

@@ -4,6 +4,7 @@
 
 #include "executor/cpu/initial_weights.h"
 #include "kernels/cpu/adamw.h"
+#include "kernels/cpu/half.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
