@@ -105,6 +105,15 @@ class Presets(CommandLineTest):
 
 
 class Planning(CommandLineTest):
+    def test_the_optimizers_state_moves_to_the_host(self):
+        asked = ["simulate", "llama-2-7b", "h100:8", "--global-batch", 8, "--seq", 2048, "--layout"]
+        here = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0")
+        away = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0,offload=optimizer")
+        self.assertLess(away["peak_memory_bytes"][0], here["peak_memory_bytes"][0])
+        self.assertGreater(away["step_time_s"], here["step_time_s"])
+        self.refused(1, *asked, "offload=nvme", says=["optimizer+activations"])
+        self.refused(1, "simulate", "gpt2", "b200:8", "--global-batch", 8, "--layout", "dp=8,tp=1,pp=1,offload=optimizer", says=["host"])
+
     def test_a_plan_names_time_mfu_bubble_and_memory_by_rank(self):
         best = self.json("plan", "llama-3-8b", "h100:16", "--global-batch", 128)["best"]
         prediction = best["prediction"]
