@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/sequence_slice.h"
+#include "executor/tensor_division.h"
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 
@@ -24,12 +26,10 @@ const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
 
 void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
-  require(
-      grid.tensor == 1 && grid.context == 1 && grid.expert == 1,
-      fmt::format("tensor {}, context {}, expert {}: the cpu backend has pipeline and data parallelism only; set the "
-                  "others to 1",
-                  grid.tensor, grid.context, grid.expert));
-  require(grid.data >= 1 && grid.pipeline >= 1, "a grid has at least one replica and one pipeline rank");
+  require(grid.expert == 1,
+          fmt::format("expert {}: the cpu backend has no expert parallelism; set it to 1", grid.expert));
+  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1,
+          "a grid has at least one replica, pipeline rank, tensor rank and context rank");
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -100,6 +100,30 @@ void check_model(const RunSpec& spec) {
                       spec.sequence, embedding.positions));
 }
 
+/// Sequence parallelism divides the tokens of each slice of a micro-batch.
+void check_division(const RunSpec& spec) {
+  const int ranks = spec.grid.tensor;
+  const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
+  const std::vector<Layer> model = model_layers(spec);
+  for (std::size_t i = 0; i < model.size(); ++i) {
+    const std::string why = why_not_divisible(model[i], ranks);
+    require(why.empty(), fmt::format("layer {}: {}", i, why));
+    const std::string why_not_context = why_not_shared(model[i], spec.sequence, context, ranks);
+    require(why_not_context.empty(), fmt::format("layer {}: {}", i, why_not_context));
+  }
+  const int slices = ActionTable(spec.schedule).parts();
+  require(slices == 1 || context.ranks == 1,
+          "sequences are sliced and shared by context ranks; use a schedule without slices, or one context rank");
+  if (!spec.sequence_parallel || ranks == 1) return;
+  for (int slice = 0; slice < slices; ++slice) {
+    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
+    require(tokens % ranks == 0,
+            fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
+                        "choose another length or micro-batch, or go without",
+                        slices > 1 ? fmt::format("'s slice {}", slice) : "", tokens, ranks));
+  }
+}
+
 void check_text(const RunSpec& spec) {
   if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
     throw InputError(
@@ -115,12 +139,43 @@ void check_text(const RunSpec& spec) {
                       i, spec.text_name, spec.text[i], vocab));
 }
 
+void check_state(const RunSpec& spec) {
+  require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
+  require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
+  const bool quantised = std::holds_alternative<AdamW8Bit>(spec.optimizer);
+  const bool factored = std::holds_alternative<Adafactor>(spec.optimizer);
+  if (spec.zero > 0 && spec.grid.data * spec.grid.context > 1)
+    require(
+        !quantised && !factored,
+        fmt::format("{} and its state cannot be divided by ZeRO {}; use ZeRO stage 0, AdamW, SGD or Lion",
+                    quantised ? "8-bit AdamW quantises blocks of a whole tensor" : "Adafactor sums rows and columns",
+                    spec.zero));
+}
+
+void check_buckets(const RunSpec& spec) {
+  const std::vector<std::vector<int>> buckets = bucket_layers(spec);
+  for (std::size_t stage = 0; stage < buckets.size(); ++stage) {
+    int layers = 0;
+    for (const int count : buckets[stage]) {
+      require(count >= 1, fmt::format("stage {} has {} gradient buckets and {} layers: give each bucket a layer", stage,
+                                      buckets[stage].size(), layers_of(spec, stage).size()));
+      layers += count;
+    }
+    require(layers == static_cast<int>(layers_of(spec, stage).size()),
+            fmt::format("the gradient buckets of stage {} have {} layers, and the stage {}", stage, layers,
+                        layers_of(spec, stage).size()));
+  }
+}
+
 }  // namespace
 
 void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
   check_stages(spec);
+  check_state(spec);
+  check_buckets(spec);
   check_model(spec);
+  check_division(spec);
   check_text(spec);
 }
 
@@ -133,6 +188,29 @@ std::vector<int> first_layers(const RunSpec& spec) {
       first[stage] += static_cast<int>(layers_of(spec, static_cast<std::size_t>(earlier - stages.begin())).size());
     }
   return first;
+}
+
+std::vector<std::vector<int>> bucket_layers(const RunSpec& spec) {
+  if (!spec.bucket_layers.empty()) return spec.bucket_layers;
+  std::vector<int> buckets(spec.stage_layers.size(), 1);
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kReduceGrad) {
+        int& count = buckets[static_cast<std::size_t>(action.stage)];
+        count = std::max(count, action.part + 1);
+      }
+  std::vector<std::vector<int>> layers;
+  for (std::size_t stage = 0; stage < buckets.size(); ++stage) {
+    layers.emplace_back();
+    const int all = static_cast<int>(spec.stage_layers[stage].size()), count = buckets[stage];
+    for (int bucket = 0; bucket < count; ++bucket)
+      layers.back().push_back(all * (bucket + 1) / count - all * bucket / count);
+  }
+  return layers;
+}
+
+ReplayPolicy replay_policy(const RunSpec& spec) {
+  return {.zero = spec.zero, .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16};
 }
 
 std::vector<TiedStages> tied_stages(const RunSpec& spec) {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "executor/replay.h"
+#include "executor/replay_plan.h"
 #include "executor/run_spec.h"
 
 namespace plumb {
@@ -15,6 +15,12 @@ void require_runnable(const RunSpec& spec);
 
 /// Number of the stage's first layer in the model. [stage]
 std::vector<int> first_layers(const RunSpec& spec);
+
+/// Layers of each gradient bucket, as RunSpec::bucket_layers or as equal as can be. [stage][bucket]
+std::vector<std::vector<int>> bucket_layers(const RunSpec& spec);
+
+/// What the replay has to do besides the schedule.
+ReplayPolicy replay_policy(const RunSpec& spec);
 
 /// The stages that hold the two ends of a tied table, by lane; empty if the head is not tied.
 std::vector<TiedStages> tied_stages(const RunSpec& spec);

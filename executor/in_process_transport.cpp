@@ -1,30 +1,11 @@
 #include "executor/in_process_transport.h"
 
 #include <algorithm>
-#include <cassert>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace plumb {
-namespace {
-
-/// Every member's values become the sum of all, added in the members' order; in blocks that stay in the cache.
-void add_up(const std::vector<std::span<float>>& values) {
-  constexpr std::size_t kBlock = 4096;
-  for (std::size_t first = 0; first < values[0].size(); first += kBlock) {
-    const std::size_t count = std::min(kBlock, values[0].size() - first);
-    float* total = values[0].data() + first;
-    for (std::size_t member = 1; member < values.size(); ++member) {
-      const float* term = values[member].data() + first;
-      for (std::size_t i = 0; i < count; ++i) total[i] += term[i];
-    }
-    for (std::size_t member = 1; member < values.size(); ++member)
-      std::copy(total, total + count, values[member].data() + first);
-  }
-}
-
-}  // namespace
 
 std::string to_text(const Channel& channel, const MessageTag& tag) {
   return fmt::format("{} of stage {}, micro-batch {}{}, from rank {} to rank {}",
@@ -41,19 +22,113 @@ struct InProcessTransport::Message : Ticket {
   bool done = false;
 };
 
-struct InProcessTransport::Sum {
-  SumGroup group;
-  std::vector<std::span<float>> values;  // [member]
-  std::vector<bool> joined;              // [member]
-  std::size_t members_joined = 0;
-  TransferTimes times;
-  bool done = false;
+/// Returns when done() says so; what() ends the error's sentence.
+template <class Done, class What>
+void InProcessTransport::wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake, Done done, What what) {
+  while (!done()) {
+    require_running();
+    const std::int64_t moves = moves_;
+    const bool woken = wake.wait_for(lock, options_.watchdog, [&] { return done() || aborted_; });
+    if (!woken && moves_ == moves)
+      throw RunError(fmt::format("nothing moved for {} s while {}", options_.watchdog.count(), what()));
+  }
+}
+
+/// What the members of a group post for each other.
+struct InProcessTransport::Switchboard {
+  struct Post {
+    std::span<const float> values;
+    bool is_there = false;  // from its posting until its receiver has taken it
+  };
+
+  explicit Switchboard(std::size_t members)
+      : tags(members, MoveTag{.number = -1}), posts(members * members), wake(members) {}
+
+  std::vector<MoveTag> tags;                 // [member] the collective it is at
+  std::vector<Post> posts;                   // [sender, receiver]
+  std::deque<std::condition_variable> wake;  // [member]
 };
 
-/// One rank's place in a sum.
-struct InProcessTransport::SumSeat : Ticket {
-  std::shared_ptr<Sum> sum;
-  int rank = 0;
+class InProcessTransport::Lines : public PointToPoint {
+ public:
+  Lines(InProcessTransport& transport, CommunicatorGroup group, int member, std::shared_ptr<Switchboard> board)
+      : transport_(transport), group_(std::move(group)), member_(member), board_(std::move(board)) {}
+
+  void move(const MoveTag& tag, const Move& move) override {
+    std::unique_lock lock(transport_.mutex_);
+    transport_.require_running();
+    announce(tag);
+    if (move.send_to >= 0) {
+      post(member_, move.send_to) = {move.outgoing, true};
+      ++transport_.moves_;
+      wake(move.send_to).notify_all();
+    }
+    if (move.receive_from >= 0) take(lock, move);
+    if (move.send_to >= 0) wait_for(lock, move.send_to, [&] { return !post(member_, move.send_to).is_there; });
+  }
+
+ private:
+  /// A member that waits for this one sees at once if they are not at the same collective.
+  void announce(const MoveTag& tag) {
+    if (tag_of(member_) == tag) return;
+    tag_of(member_) = tag;
+    for (std::condition_variable& condition : board_->wake) condition.notify_all();
+  }
+
+  /// Who is still awaited in a collective has not left it: another tag of the same number, or a later one, is an error.
+  bool disagrees(int other) const {
+    return tag_of(other).number >= tag_of(member_).number && tag_of(other) != tag_of(member_);
+  }
+
+  template <class Done>
+  void wait_for(std::unique_lock<std::mutex>& lock, int other, Done done) {
+    transport_.wait(
+        lock, wake(member_), [&] { return done() || disagrees(other); },
+        [&] {
+          return fmt::format("rank {} waited for rank {} in collective {} of the {}, {}", rank(member_), rank(other),
+                             tag_of(member_).number, to_text(group_), to_text(tag_of(member_)));
+        });
+    if (disagrees(other) && !done())
+      throw RunError(
+          fmt::format("{}: rank {} is at collective {}, {}, and rank {} at collective {}, {}: the members' "
+                      "lists disagree",
+                      to_text(group_), rank(member_), tag_of(member_).number, to_text(tag_of(member_)), rank(other),
+                      tag_of(other).number, to_text(tag_of(other))));
+  }
+
+  void take(std::unique_lock<std::mutex>& lock, const Move& move) {
+    Switchboard::Post& incoming = post(move.receive_from, member_);
+    wait_for(lock, move.receive_from, [&] { return incoming.is_there && !disagrees(move.receive_from); });
+    if (incoming.values.size() != move.incoming.size())
+      throw RunError(fmt::format("{}: in collective {}, {}, rank {} sends {} values and rank {} expects {}",
+                                 to_text(group_), tag_of(member_).number, to_text(tag_of(member_)),
+                                 rank(move.receive_from), incoming.values.size(), rank(member_), move.incoming.size()));
+    lock.unlock();
+    const float* from = incoming.values.data();
+    float* to = move.incoming.data();
+    const std::size_t count = move.incoming.size();
+    if (move.add)
+      for (std::size_t i = 0; i < count; ++i) to[i] += from[i];
+    else
+      std::copy(from, from + count, to);
+    lock.lock();
+    incoming.is_there = false;
+    ++transport_.moves_;
+    wake(move.receive_from).notify_all();
+  }
+
+  Switchboard::Post& post(int sender, int receiver) {
+    return board_->posts[static_cast<std::size_t>(sender) * board_->wake.size() + static_cast<std::size_t>(receiver)];
+  }
+  std::condition_variable& wake(int member) { return board_->wake[static_cast<std::size_t>(member)]; }
+  int rank(int member) const { return group_.ranks[static_cast<std::size_t>(member)]; }
+  MoveTag& tag_of(int member) { return board_->tags[static_cast<std::size_t>(member)]; }
+  const MoveTag& tag_of(int member) const { return board_->tags[static_cast<std::size_t>(member)]; }
+
+  InProcessTransport& transport_;
+  const CommunicatorGroup group_;
+  const int member_;
+  const std::shared_ptr<Switchboard> board_;
 };
 
 InProcessTransport::InProcessTransport(const InProcessOptions& options, Clock clock)
@@ -138,66 +213,26 @@ void InProcessTransport::deliver(Message& send, Message& receive) {
 Received InProcessTransport::wait_received(const TicketPtr& receive) {
   Message& message = static_cast<Message&>(*receive);
   std::unique_lock lock(mutex_);
-  wait(lock, message.channel.destination, message.done, [&] { return "the " + to_text(message.channel, message.tag); });
+  wait(
+      lock, wake_[static_cast<std::size_t>(message.channel.destination)], [&] { return message.done; },
+      [&] { return "it waited for the " + to_text(message.channel, message.tag); });
   return {std::move(message.tensor), message.times};
 }
 
 TransferTimes InProcessTransport::wait_sent(const TicketPtr& send) {
   Message& message = static_cast<Message&>(*send);
   std::unique_lock lock(mutex_);
-  wait(lock, message.channel.source, message.done,
-       [&] { return "the receiver of the " + to_text(message.channel, message.tag); });
+  wait(
+      lock, wake_[static_cast<std::size_t>(message.channel.source)], [&] { return message.done; },
+      [&] { return "it waited for the receiver of the " + to_text(message.channel, message.tag); });
   return message.times;
 }
 
-TicketPtr InProcessTransport::sum(const SumGroup& group, int rank, std::span<float> values) {
-  const auto member = static_cast<std::size_t>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
-  assert(member < group.ranks.size());
-
-  std::unique_lock lock(mutex_);
-  require_running();
-  ++moves_;
-  std::deque<std::shared_ptr<Sum>>& open = sums_[group.id];
-  auto place = std::ranges::find_if(open, [&](const auto& sum) { return !sum->joined[member]; });
-  if (place == open.end()) {
-    auto fresh = std::make_shared<Sum>();
-    fresh->group = group;
-    fresh->values.resize(group.ranks.size());
-    fresh->joined.resize(group.ranks.size());
-    place = open.insert(open.end(), std::move(fresh));
-  }
-  auto seat = std::make_shared<SumSeat>();
-  seat->sum = *place;
-  seat->rank = rank;
-  Sum& sum = *seat->sum;
-  sum.values[member] = values;
-  sum.joined[member] = true;
-  if (++sum.members_joined < group.ranks.size()) return seat;
-
-  open.erase(place);
-  lock.unlock();
-  if (std::ranges::any_of(sum.values, [&](const auto& other) { return other.size() != values.size(); }))
-    throw RunError(fmt::format("the members of sum {} bring different numbers of values", group.id));
-  sum.times.start = clock_();
-  add_up(sum.values);
-  lock.lock();
-  ++moves_;
-  sum.times.end = clock_();
-  sum.done = true;
-  for (const int other : group.ranks) wake_[static_cast<std::size_t>(other)].notify_all();
-  return seat;
-}
-
-TransferTimes InProcessTransport::wait_sum(const TicketPtr& ticket) {
-  const SumSeat& seat = static_cast<const SumSeat&>(*ticket);
-  std::unique_lock lock(mutex_);
-  wait(lock, seat.rank, seat.sum->done, [&] {
-    std::string missing;
-    for (std::size_t i = 0; i < seat.sum->joined.size(); ++i)
-      if (!seat.sum->joined[i]) missing += fmt::format("{}{}", missing.empty() ? "" : ", ", seat.sum->group.ranks[i]);
-    return "rank " + missing + " to join a sum";
-  });
-  return seat.sum->times;
+std::unique_ptr<PointToPoint> InProcessTransport::connect(const CommunicatorGroup& group, int member) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<Switchboard>& board = switchboards_[group];
+  if (board == nullptr) board = std::make_shared<Switchboard>(group.ranks.size());
+  return std::make_unique<Lines>(*this, group, member, board);
 }
 
 Tensor InProcessTransport::copy_to(int rank, const Tensor& tensor) {
@@ -215,22 +250,12 @@ void InProcessTransport::abort(const std::string& reason) {
   const std::lock_guard lock(mutex_);
   if (!aborted_) aborted_ = reason;
   for (std::condition_variable& condition : wake_) condition.notify_all();
+  for (const auto& [group, board] : switchboards_)
+    for (std::condition_variable& condition : board->wake) condition.notify_all();
 }
 
 void InProcessTransport::require_running() const {
   if (aborted_) throw RunAborted(*aborted_);
-}
-
-void InProcessTransport::wait(std::unique_lock<std::mutex>& lock, int rank, const bool& done,
-                              const std::function<std::string()>& what) {
-  std::condition_variable& condition = wake_[static_cast<std::size_t>(rank)];
-  while (!done) {
-    require_running();
-    const std::int64_t moves = moves_;
-    const bool woken = condition.wait_for(lock, options_.watchdog, [&] { return done || aborted_; });
-    if (!woken && moves_ == moves)
-      throw RunError(fmt::format("nothing moved for {} s while it waited for {}", options_.watchdog.count(), what()));
-  }
 }
 
 }  // namespace plumb

@@ -2,7 +2,8 @@
 // Ranks as threads of one process: a message is a copy from one rank's memory into another's.
 //
 // Buffered sends copy at once, into the receive's tensor if it is posted and into a buffer of the transport otherwise;
-// rendezvous sends wait for their receive, and whoever comes second copies. The last rank to join a sum computes it.
+// rendezvous sends wait for their receive, and whoever comes second copies. In collectives the receiver copies, or
+// adds, straight from the sender's memory.
 
 #include <condition_variable>
 #include <deque>
@@ -32,22 +33,22 @@ class InProcessTransport : public Transport {
   TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
   Received wait_received(const TicketPtr& receive) override;
   TransferTimes wait_sent(const TicketPtr& send) override;
-  TicketPtr sum(const SumGroup& group, int rank, std::span<float> values) override;
-  TransferTimes wait_sum(const TicketPtr& sum) override;
+  std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
   Tensor copy_to(int rank, const Tensor& tensor) override;
   void abort(const std::string& reason) override;
 
  private:
   struct Message;
-  struct Sum;
-  struct SumSeat;
+  struct Switchboard;
+  class Lines;
   struct Queue {
     std::deque<std::shared_ptr<Message>> sends;     // without their receive
     std::deque<std::shared_ptr<Message>> receives;  // without their send
   };
 
   void deliver(Message& send, Message& receive);
-  void wait(std::unique_lock<std::mutex>& lock, int rank, const bool& done, const std::function<std::string()>& what);
+  template <class Done, class What>
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake, Done done, What what);
   void require_running() const;
 
   const InProcessOptions options_;
@@ -56,8 +57,8 @@ class InProcessTransport : public Transport {
   std::mutex mutex_;
   std::deque<std::condition_variable> wake_;  // [rank]
   std::map<Channel, Queue> queues_;
-  std::map<std::int64_t, std::deque<std::shared_ptr<Sum>>> sums_;  // [group id], open ones
-  std::int64_t moves_ = 0;                                         // counts everything that happens, for the watchdog
+  std::map<CommunicatorGroup, std::shared_ptr<Switchboard>> switchboards_;
+  std::int64_t moves_ = 0;  // counts everything that happens, for the watchdog
   std::optional<std::string> aborted_;
 };
 

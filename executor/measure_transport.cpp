@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "executor/communicator.h"
 #include "executor/in_process_transport.h"
 
 namespace plumb {
@@ -67,16 +68,16 @@ std::vector<Seconds> time_messages(std::int64_t bytes, Seconds budget) {
 std::vector<Seconds> time_sums(std::int64_t bytes, int ranks, int repeats) {
   const Clock clock = monotonic_clock();
   InProcessTransport transport({.ranks = ranks}, clock);
-  SumGroup group{.id = 1, .ranks = std::vector<int>(static_cast<std::size_t>(ranks))};
-  std::iota(group.ranks.begin(), group.ranks.end(), 0);
-  const SumGroup meeting{.id = 2, .ranks = group.ranks};
-  std::vector<std::vector<SimTime>> joined(static_cast<std::size_t>(ranks)), woken(static_cast<std::size_t>(ranks));
+  std::vector<int> members(static_cast<std::size_t>(ranks));
+  std::iota(members.begin(), members.end(), 0);
+  std::vector<std::vector<SimTime>> joined(members.size()), woken(members.size());
   const auto work = [&](int rank) {
+    Communicator group(transport, {"measured group", members}, rank, clock);
     std::vector<float> values(static_cast<std::size_t>(bytes / 4), 1.0F);
     for (int i = 0; i < repeats; ++i) {
-      transport.wait_sum(transport.sum(meeting, rank, {}));
+      group.run(all_reduce({}));  // they meet
       joined[static_cast<std::size_t>(rank)].push_back(clock());
-      transport.wait_sum(transport.sum(group, rank, values));
+      group.run(all_reduce(values));
       woken[static_cast<std::size_t>(rank)].push_back(clock());
     }
   };

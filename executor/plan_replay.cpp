@@ -1,11 +1,14 @@
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "executor/replay.h"
+#include "executor/replay_plan.h"
 #include "schedules/action_table.h"
 #include "schedules/error.h"
+#include "schedules/inner_reductions.h"
 #include "schedules/validate.h"
 
 namespace plumb {
@@ -15,15 +18,7 @@ namespace {
   throw ScheduleError(fmt::format("{}: {}", schedule.name.empty() ? "the schedule" : schedule.name, why));
 }
 
-void require_supported(const Schedule& schedule, const ProcessGrid& grid) {
-  for (const std::vector<Action>& actions : schedule.ranks)
-    for (const Action& action : actions) {
-      if ((action.op == Op::kUnshard || action.op == Op::kReshard) && grid.data > 1)
-        refuse(schedule,
-               fmt::format("{} shards parameters over {} replicas, which this executor does not do; lower with "
-                           "ZeRO stage 0",
-                           to_text(action), grid.data));
-    }
+void require_supported(const Schedule& schedule) {
   for (std::size_t a = 0; a < schedule.stages.size(); ++a)
     for (std::size_t b = a + 1; b < schedule.stages.size(); ++b)
       if (schedule.stages[a].model_part == schedule.stages[b].model_part &&
@@ -51,34 +46,107 @@ void require_lowered(const Schedule& schedule, const StageNeighbors& neighbors) 
     refuse(schedule, "it has no messages or no OPTIMIZER_STEPs; lower it first");
 }
 
-/// Behind which actions gradients are summed: the last of the stage's weight gradients and REDUCE_GRADs before each
-/// OPTIMIZER_STEP of a stage that has copies. [rank][position] as in ReplayPlan.
-std::vector<std::vector<std::int64_t>> places_of_sums(const Schedule& schedule, const ProcessGrid& grid) {
-  std::vector<int> copies(schedule.stages.size(), 0);
-  for (std::size_t stage = 0; stage < copies.size(); ++stage)
-    copies[stage] = grid.data * static_cast<int>(std::ranges::count(schedule.stages, schedule.stages[stage].model_part,
-                                                                    &StagePlace::model_part));
-  std::vector<std::vector<std::int64_t>> sums;
+/// A stage's weights stand whole where it computes: always (ZeRO 0), from the UNSHARD behind its step on (1 and 2), or
+/// from UNSHARD to RESHARD (3), with none of it across an OPTIMIZER_STEP.
+void require_gathering(const Schedule& schedule, const std::vector<int>& copies, int zero) {
   for (const std::vector<Action>& actions : schedule.ranks) {
-    sums.emplace_back(actions.size(), -1);
-    std::vector<std::size_t> last(copies.size(), 0);
-    std::vector<std::int64_t> reduction(copies.size(), -1);  // the last one since the stage's step
-    for (std::size_t i = 0; i < actions.size(); ++i) {
-      const auto stage = static_cast<std::size_t>(actions[i].stage);
+    std::vector<bool> whole(copies.size(), zero < 3);
+    const auto expect = [&](const Action& action, bool holds, std::string_view why) {
+      if (!holds) refuse(schedule, fmt::format("{} {}; lower it with ZeRO stage {}", to_text(action), why, zero));
+    };
+    for (const Action& action : actions) {
+      const auto stage = static_cast<std::size_t>(action.stage);
       if (copies[stage] == 1) continue;
-      if (actions[i].op == Op::kReduceGrad) reduction[stage] = static_cast<std::int64_t>(i);
-      if (actions[i].op == Op::kReduceGrad || gives_weight_gradient(actions[i].op)) last[stage] = i;
-      if (actions[i].op != Op::kOptimizerStep) continue;
-      if (reduction[stage] < 0)
-        refuse(schedule,
-               fmt::format("{} comes without a REDUCE_GRAD although the stage has {} copies; lower it for data "
-                           "parallelism",
-                           to_text(actions[i]), copies[stage]));
-      sums.back()[last[stage]] = reduction[stage];
-      reduction[stage] = -1;
+      if (is_compute(action.op) && action.op != Op::kOptimizerStep)
+        expect(action, whole[stage], "comes where the stage's weights are not whole");
+      if (action.op == Op::kUnshard) {
+        expect(action, zero > 0 && !whole[stage], "gathers weights that are whole");
+        whole[stage] = true;
+      }
+      if (action.op == Op::kReshard) {
+        expect(action, zero == 3, "drops weights that are not sharded");
+        whole[stage] = false;
+      }
+      if (action.op == Op::kOptimizerStep) {
+        expect(action, zero < 3 || !whole[stage], "changes weights that stand gathered");
+        whole[stage] = zero == 0;
+      }
     }
+    for (std::size_t stage = 0; stage < copies.size(); ++stage)
+      if (copies[stage] > 1 && whole[stage] != (zero < 3))
+        refuse(schedule, fmt::format("it ends with the weights of stage {} {}; lower it with ZeRO stage {}", stage,
+                                     zero < 3 ? "not whole" : "gathered", zero));
   }
-  return sums;
+}
+
+/// What is between two OPTIMIZER_STEPs of a stage.
+struct GradientTail {
+  std::int64_t last_gradient = -1;                 // position
+  std::map<std::int16_t, std::size_t> reductions;  // bucket: position of its last REDUCE_GRAD
+};
+
+/// Places the reductions of whole gradients (ZeRO 0, 1) before one OPTIMIZER_STEP: each bucket once, inside the last
+/// weight gradient where its REDUCE_GRAD has that as its host, otherwise not before it.
+void place_tail(std::vector<PlacedReductions>& placed, const GradientTail& tail,
+                const std::vector<std::int64_t>& hosts) {
+  for (const auto& [bucket, position] : tail.reductions) {
+    if (hosts[position] >= 0)
+      placed[static_cast<std::size_t>(hosts[position])].inside.push_back(position);
+    else
+      placed[std::max(position, static_cast<std::size_t>(std::max<std::int64_t>(0, tail.last_gradient)))]
+          .behind.push_back(position);
+  }
+}
+
+/// As ReplayPlan::reductions, of one rank.
+std::vector<PlacedReductions> place_reductions(const Schedule& schedule, const std::vector<Action>& actions,
+                                               const std::vector<int>& copies, int zero) {
+  std::vector<PlacedReductions> placed(actions.size());
+  std::vector<GradientTail> tails(copies.size());
+  const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, stages_with_copies(schedule));
+  for (std::size_t i = 0; i < actions.size(); ++i) {
+    const auto stage = static_cast<std::size_t>(actions[i].stage);
+    if (copies[stage] == 1) continue;
+    GradientTail& tail = tails[stage];
+    if (gives_weight_gradient(actions[i].op)) tail.last_gradient = static_cast<std::int64_t>(i);
+    if (actions[i].op == Op::kReduceGrad) {
+      tail.reductions[actions[i].part] = i;
+      if (zero >= 2) placed[i].behind.push_back(i);
+    }
+    if (actions[i].op != Op::kOptimizerStep) continue;
+    if (tail.reductions.empty())
+      refuse(schedule, fmt::format("{} comes without a REDUCE_GRAD although the stage has {} copies; lower it for data "
+                                   "parallelism",
+                                   to_text(actions[i]), copies[stage]));
+    if (zero >= 2 && tail.last_gradient > static_cast<std::int64_t>(tail.reductions.rbegin()->second))
+      refuse(schedule, fmt::format("{} comes behind a weight gradient without a REDUCE_GRAD; lower it with ZeRO "
+                                   "stage {}",
+                                   to_text(actions[i]), zero));
+    if (zero < 2) place_tail(placed, tail, hosts);
+    tail = {};
+  }
+  return placed;
+}
+
+/// Every rank comes to its first OPTIMIZER_STEP with all its gradients complete, so that all can meet there.
+void require_meeting(const Schedule& schedule) {
+  if (is_asynchronous(schedule))
+    refuse(schedule,
+           "gradients are clipped, or the loss is scaled, by what all ranks agree on before each step, and its stages "
+           "take their steps at different times; use a synchronous schedule, or neither of the two");
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    bool stepped = false;
+    for (const Action& action : actions) {
+      if (action.op == Op::kOptimizerStep) stepped = true;
+      if (stepped && (gives_weight_gradient(action.op) || action.op == Op::kReduceGrad))
+        refuse(schedule,
+               fmt::format("{} comes behind the rank's first OPTIMIZER_STEP, before which all ranks agree on the "
+                           "gradients' scale; move the steps to the end",
+                           to_text(action)));
+    }
+    if (!stepped)
+      refuse(schedule, "a rank has no OPTIMIZER_STEP, before which all ranks agree on the gradients' scale");
+  }
 }
 
 /// Two ends of a tied table on one rank: the first OPTIMIZER_STEP of either needs the gradients of both.
@@ -103,20 +171,36 @@ void require_tied_order(const Schedule& schedule, const TiedStages& tied) {
 
 }  // namespace
 
-ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied) {
+std::vector<int> copies_of_stages(const Schedule& schedule, const ProcessGrid& grid) {
+  std::vector<int> copies;
+  for (const StagePlace& place : schedule.stages)
+    copies.push_back(grid.data * grid.context *
+                     static_cast<int>(std::ranges::count(schedule.stages, place.model_part, &StagePlace::model_part)));
+  return copies;
+}
+
+ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied,
+                       const ReplayPolicy& policy) {
   require_valid(lowered);
   if (grid.pipeline != static_cast<int>(lowered.ranks.size()))
     refuse(lowered,
            fmt::format("it is for {} pipeline ranks and the grid has {}", lowered.ranks.size(), grid.pipeline));
-  require_supported(lowered, grid);
+  require_supported(lowered);
   ReplayPlan plan{.schedule = lowered,
                   .grid = grid,
                   .tied = std::move(tied),
                   .neighbors = stage_neighbors(lowered),
-                  .slices = ActionTable(lowered).parts()};
+                  .slices = ActionTable(lowered).parts(),
+                  .policy = policy};
   require_lowered(lowered, plan.neighbors);
   for (const TiedStages& stages : plan.tied) require_tied_order(lowered, stages);
-  plan.sums_gradients = places_of_sums(lowered, grid);
+  if (policy.agrees) require_meeting(lowered);
+  const std::vector<int> copies = copies_of_stages(lowered, grid);
+  if (policy.zero > 0 && is_asynchronous(lowered))
+    refuse(lowered, "its stages keep several versions of their weights, which are not sharded; use ZeRO stage 0");
+  require_gathering(lowered, copies, policy.zero);
+  for (const std::vector<Action>& actions : lowered.ranks)
+    plan.reductions.push_back(place_reductions(lowered, actions, copies, policy.zero));
   return plan;
 }
 

@@ -1,10 +1,11 @@
 #include "executor/replay.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "executor/copy_collectives.h"
 
 namespace plumb {
 namespace {
@@ -29,7 +30,7 @@ class Replay {
       : plan_(plan),
         seat_(seat),
         origin_(origin),
-        actions_(plan.schedule.ranks[static_cast<std::size_t>(seat.pipeline_rank)]),
+        actions_(plan.schedule.ranks[static_cast<std::size_t>(seat.place.pipeline)]),
         slices_(static_cast<std::size_t>(plan.slices)),
         per_stage_(static_cast<std::size_t>(plan.schedule.microbatches) * slices_),
         arrived_activations_(plan.schedule.stages.size() * per_stage_),
@@ -37,18 +38,21 @@ class Replay {
         leaving_activations_(arrived_activations_.size()),
         leaving_gradients_(arrived_activations_.size()),
         away_(arrived_activations_.size()),
-        sums_(plan.schedule.stages.size()) {}
+        copies_(plan, seat, [this](std::size_t span, const TransferTimes& times) { close(span, times); }) {}
 
   RankTimeline run() {
     timeline_.spans.reserve(actions_.size());
     timeline_.memory.push_back({now(), seat_.pool->live_bytes()});
     for (std::size_t position = 0; position < actions_.size(); ++position) {
       at_place(position, [&] {
+        const PlacedReductions& reductions = reductions_at(position);
+        if (!reductions.inside.empty())
+          stage(actions_[position].stage).watch_buckets([&](int bucket) { reduce_inside(reductions, bucket); });
         perform(position);
-        const std::int64_t drawn = plan_.sums_gradients[static_cast<std::size_t>(seat_.pipeline_rank)][position];
-        if (drawn >= 0) join_sum(actions_[position].stage, static_cast<std::size_t>(drawn));
+        for (const std::size_t reduction : reductions.behind) reduce(reduction);
       });
     }
+    if (!actions_.empty()) at_place(actions_.size() - 1, [&] { copies_.finish(); });
     for (const OpenSpan& open : sends_)
       at_place(open.span, [&] { close(open.span, seat_.transport->wait_sent(open.ticket)); });
     return std::move(timeline_);
@@ -65,10 +69,21 @@ class Replay {
     } catch (const RunAborted&) {
       throw;
     } catch (const std::exception& error) {
-      throw RunError(fmt::format("rank {}{}, action {} ({}): {}", seat_.pipeline_rank,
-                                 plan_.grid.data > 1 ? fmt::format(" of replica {}", seat_.replica) : "", position,
+      throw RunError(fmt::format("rank {}{}, action {} ({}): {}", seat_.place.pipeline, other_coordinates(), position,
                                  to_text(actions_[position]), error.what()));
     }
+  }
+
+  /// " of replica 1, tensor rank 0"; only what there is more than one of.
+  std::string other_coordinates() const {
+    std::string text;
+    const auto add = [&](const char* name, int coordinate, int count) {
+      if (count > 1) text += fmt::format("{} {} {}", text.empty() ? " of" : ",", name, coordinate);
+    };
+    add("replica", seat_.place.data, plan_.grid.data);
+    add("context rank", seat_.place.context, plan_.grid.context);
+    add("tensor rank", seat_.place.tensor, plan_.grid.tensor);
+    return text;
   }
 
   void perform(std::size_t position) {
@@ -81,8 +96,10 @@ class Replay {
       case Op::kInputGrad:
         return backward(action);
       case Op::kWeightGrad:
+        copies_.require_weights(action.stage);
         return compute([&] { stage(action.stage).weight_grad(slice_of(action)); });
       case Op::kRecompute:
+        copies_.require_weights(action.stage);
         return compute([&] { stage(action.stage).recompute(slice_of(action)); });
       case Op::kSendActivation:
         return send(action, leaving_activations_, plan_.neighbors.successor);
@@ -96,10 +113,12 @@ class Replay {
                        stage(action.stage).output_elements(action.part));
       case Op::kOptimizerStep:
         return optimizer_step(action.stage);
-      case Op::kReduceGrad:  // joined where plan_.sums_gradients says; with one copy there is nothing to sum
-      case Op::kUnshard:     // groups of one: plan_replay refuses others
-      case Op::kReshard:
+      case Op::kReduceGrad:  // started where plan_.reductions says
         return;
+      case Op::kUnshard:
+        return copies_.gather(action.stage, position);
+      case Op::kReshard:
+        return copies_.drop(action.stage);
       case Op::kOffload:
       case Op::kEvict:
         return compute([&] { take_away(action); });
@@ -112,12 +131,14 @@ class Replay {
   void forward(const Action& action) {
     Tensor input = take(arrived_activations_[slot(action)]);
     Tensor output;
+    copies_.require_weights(action.stage);
     compute([&] { output = stage(action.stage).forward(slice_of(action), std::move(input)); });
     hand_over(action, std::move(output), plan_.neighbors.successor, arrived_activations_, leaving_activations_);
   }
 
   void backward(const Action& action) {
     Tensor gradient = take(arrived_gradients_[slot(action)]);
+    copies_.require_weights(action.stage);
     compute([&] {
       Stage& own = stage(action.stage);
       gradient = action.op == Op::kBackward ? own.backward(slice_of(action), std::move(gradient))
@@ -130,7 +151,7 @@ class Replay {
   void take_away(const Action& action) {
     std::vector<Tensor>& away = away_[slot(action)];
     away = stage(action.stage).take_activations(slice_of(action));
-    const int partner = plan_.grid.pipeline - 1 - seat_.pipeline_rank;
+    const int partner = plan_.grid.pipeline - 1 - seat_.place.pipeline;
     for (Tensor& tensor : away)
       tensor = action.op == Op::kOffload ? seat_.host_pool->take_copy(tensor)
                                          : seat_.transport->copy_to(world_rank(partner), tensor);
@@ -140,7 +161,7 @@ class Replay {
     std::vector<Tensor> away = std::move(away_[slot(action)]);
     for (Tensor& tensor : away)
       tensor = action.op == Op::kReload ? seat_.pool->take_copy(tensor)
-                                        : seat_.transport->copy_to(world_rank(seat_.pipeline_rank), tensor);
+                                        : seat_.transport->copy_to(world_rank(seat_.place.pipeline), tensor);
     stage(action.stage).put_activations(slice_of(action), std::move(away));
   }
 
@@ -163,7 +184,7 @@ class Replay {
                  Slots& leaving) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
     if (neighbor < 0) return;
-    if (rank_of(neighbor) == seat_.pipeline_rank)
+    if (rank_of(neighbor) == seat_.place.pipeline)
       arrived[slot(neighbor, slice_of(action))].tensor = std::move(tensor);
     else
       leaving[slot(action)] = std::move(tensor);
@@ -180,7 +201,7 @@ class Replay {
 
   void send(const Action& action, Slots& leaving, const std::vector<int>& neighbors) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
-    const Channel channel{world_rank(seat_.pipeline_rank), world_rank(rank_of(neighbor)), kind_of(action.op)};
+    const Channel channel{world_rank(seat_.place.pipeline), world_rank(rank_of(neighbor)), kind_of(action.op)};
     sends_.push_back(
         {timeline_.spans.size() - 1, seat_.transport->send(channel, {action.stage, action.microbatch, action.part},
                                                            std::move(leaving[slot(action)]))});
@@ -189,61 +210,27 @@ class Replay {
   void receive(const Action& action, std::vector<Inbox>& arrived, const std::vector<int>& neighbors,
                std::int64_t elements) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
-    const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.pipeline_rank), kind_of(action.op)};
+    const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.place.pipeline), kind_of(action.op)};
     Inbox& inbox = arrived[slot(action)];
     inbox.span = timeline_.spans.size() - 1;
     inbox.receive =
         seat_.transport->receive(channel, {neighbor, action.microbatch, action.part}, seat_.pool->take(elements));
   }
 
-  /// Joins the sum of a stage's gradients over its copies and replicas; `span` is drawn as the collective.
-  void join_sum(int stage_number, std::size_t span) {
-    SumGroup group{.id = plan_.schedule.stages[static_cast<std::size_t>(stage_number)].model_part};
-    for (int replica = 0; replica < plan_.grid.data; ++replica)
-      for (const StagePlace& place : plan_.schedule.stages)
-        if (place.model_part == group.id) group.ranks.push_back(world_rank(place.rank, replica));
-    sums_[static_cast<std::size_t>(stage_number)] = {
-        span, seat_.transport->sum(group, world_rank(seat_.pipeline_rank), stage(stage_number).gradients())};
+  const PlacedReductions& reductions_at(std::size_t position) const {
+    return plan_.reductions[static_cast<std::size_t>(seat_.place.pipeline)][position];
   }
 
-  void finish_sum(int stage_number) {
-    OpenSpan& open = sums_[static_cast<std::size_t>(stage_number)];
-    if (open.ticket == nullptr) return;
-    const TransferTimes times = seat_.transport->wait_sum(open.ticket);
-    close(open.span, times);
-    open.ticket = nullptr;
+  void reduce(std::size_t reduction) { copies_.reduce(actions_[reduction].stage, actions_[reduction].part, reduction); }
+
+  void reduce_inside(const PlacedReductions& reductions, int bucket) {
+    for (const std::size_t reduction : reductions.inside)
+      if (actions_[reduction].part == bucket) reduce(reduction);
   }
 
   void optimizer_step(int stage_number) {
-    finish_sum(stage_number);
-    for (std::size_t i = 0; i < plan_.tied.size(); ++i)
-      if (plan_.tied[i].embedding == stage_number || plan_.tied[i].head == stage_number) sum_tied(i);
-    compute([&] { stage(stage_number).optimizer_step(); });
-  }
-
-  /// Both ends of a tied table get embedding's + head's gradient. On one rank the first step of either does it for
-  /// both.
-  void sum_tied(std::size_t pair) {
-    const TiedStages& tied = plan_.tied[pair];
-    const int embedding_rank = rank_of(tied.embedding), head_rank = rank_of(tied.head);
-    if (embedding_rank == head_rank) {
-      if (!summed_tied_.insert(pair).second) return;
-      finish_sum(tied.embedding);
-      finish_sum(tied.head);
-      const std::span<float> first = stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding);
-      const std::span<float> last = stage(tied.head).tied_gradients(ModelEnd::kHead);
-      for (std::size_t i = 0; i < first.size(); ++i) last[i] = first[i] = first[i] + last[i];
-      return;
-    }
-    const bool is_first = embedding_rank == seat_.pipeline_rank;
-    // Ids of gradient sums are model parts; those of tied pairs follow them, apart for each replica.
-    const std::int64_t id =
-        static_cast<std::int64_t>(plan_.schedule.stages.size() + pair * static_cast<std::size_t>(plan_.grid.data)) +
-        seat_.replica;
-    const SumGroup group{.id = id, .ranks = {world_rank(embedding_rank), world_rank(head_rank)}};
-    const std::span<float> values = is_first ? stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding)
-                                             : stage(tied.head).tied_gradients(ModelEnd::kHead);
-    seat_.transport->wait_sum(seat_.transport->sum(group, world_rank(seat_.pipeline_rank), values));
+    const StepScale scale = copies_.before_step(stage_number);
+    compute([&] { stage(stage_number).optimizer_step(scale); });
   }
 
   void close(std::size_t span, const TransferTimes& times) {
@@ -257,9 +244,10 @@ class Replay {
   SimTime now() const { return seat_.clock() - origin_; }
   Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
   int rank_of(int stage_number) const { return plan_.schedule.stages[static_cast<std::size_t>(stage_number)].rank; }
-  int world_rank(int pipeline_rank) const { return world_rank(pipeline_rank, seat_.replica); }
-  int world_rank(int pipeline_rank, int replica) const {
-    return world_rank_of(plan_.grid, {.data = replica, .pipeline = pipeline_rank});
+  int world_rank(int pipeline_rank) const {
+    GridCoordinates place = seat_.place;
+    place.pipeline = pipeline_rank;
+    return world_rank_of(plan_.grid, place);
   }
   static MicrobatchSlice slice_of(const Action& action) { return {action.microbatch, action.part}; }
   std::size_t slot(int stage_number, MicrobatchSlice of) const {
@@ -279,9 +267,8 @@ class Replay {
   Slots leaving_activations_;  // [stage, micro-batch, slice], of the producer
   Slots leaving_gradients_;
   std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] what OFFLOAD or EVICT has taken
-  std::vector<OpenSpan> sums_;             // [stage]
   std::vector<OpenSpan> sends_;
-  std::set<std::size_t> summed_tied_;
+  CopyCollectives copies_;
   RankTimeline timeline_;
 };
 

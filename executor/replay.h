@@ -6,57 +6,32 @@
 //   RankTimeline measured = replay(plan, seat, clock());          // on each rank's thread or process
 //
 // Compute runs inline. A send is posted and goes its way; a receive is posted into memory taken at that moment and
-// waited for by its consumer; REDUCE_GRAD is joined and waited for by the OPTIMIZER_STEP. A pair runs one after the
-// other. Where a REDUCE_GRAD stands before the stage's last weight gradient, inside which it could start, or the stage
-// has several buckets, all of them are summed together as soon as both are there, and drawn as the last of them.
-// OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in the other memory when they end.
+// waited for by its consumer; what a stage's copies do together goes on beside it (copy_collectives.h). A pair runs one
+// after the other. OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in the other memory when they end.
 
-#include <cstdint>
-#include <optional>
+#include <functional>
 #include <vector>
 
 #include "executor/clock.h"
+#include "executor/replay_groups.h"
+#include "executor/replay_plan.h"
 #include "executor/stage.h"
 #include "executor/transport.h"
-#include "schedules/process_grid.h"
-#include "schedules/schedule.h"
 #include "traces/timeline.h"
 
 namespace plumb {
 
-/// Stages of one lane whose embedding and head share a table; each holds a copy. They may be the same stage.
-struct TiedStages {
-  int embedding = 0;
-  int head = 0;
-};
-
-/// What the loop reads: a schedule that is valid, and what follows from it alone.
-struct ReplayPlan {
-  Schedule schedule;
-  ProcessGrid grid;
-  std::vector<TiedStages> tied;
-  StageNeighbors neighbors;
-  int slices = 1;  ///< that each micro-batch runs in
-  /// [rank][position] behind it the gradients of its stage are summed, which is drawn as the action at this position
-  /// (the stage's last REDUCE_GRAD); -1: nothing is summed.
-  std::vector<std::vector<std::int64_t>> sums_gradients;
-};
-
-/// Throws ScheduleError if the schedule is not valid (require_valid), does not fit the grid, is not lowered (a message
-/// or an OPTIMIZER_STEP is missing), or asks for what this loop does not do: sharded parameters over replicas, two
-/// copies of a model part on one rank; if there are copies and gradients are not reduced; and if a tied table's
-/// gradients are not complete when the first of its stages takes its step on the same rank.
-ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied = {});
-
-/// Who replays: a pipeline rank of a data-parallel replica, with what it has.
+/// Who replays: a rank of the grid, with what it has.
 struct ReplaySeat {
-  int replica = 0;
-  int pipeline_rank = 0;
+  GridCoordinates place;
   std::vector<Stage*> stages;  ///< [stage]; null for those of other ranks
   Transport* transport = nullptr;
-  TensorPool* pool = nullptr;       ///< of messages; its live bytes are the timeline's memory
-  TensorPool* host_pool = nullptr;  ///< where OFFLOAD takes activations
-  Clock clock;                      ///< the transport's
+  ReplayGroups* groups = nullptr;
+  TensorPool* pool = nullptr;                               ///< of messages; its live bytes are the timeline's memory
+  TensorPool* host_pool = nullptr;                          ///< where OFFLOAD takes activations
+  Clock clock;                                              ///< the transport's
+  Communicator* everyone = nullptr;                         ///< all ranks; for ReplayPolicy::agrees
+  std::function<StepScale(const GradientMeasure&)> settle;  ///< what all agree on, given the whole model's gradients
 };
 
 /// Replays the rank's list once and returns when it is done and its messages have left. Times count from `origin`.

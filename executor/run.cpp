@@ -1,6 +1,8 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -55,13 +57,14 @@ struct Session {
   ReplayPlan plan;
   WeightVersions versions;
   Batches batches;
-  std::vector<int> first_layer;  // [stage]
+  std::vector<int> first_layer;                 // [stage]
+  std::vector<std::vector<int>> bucket_layers;  // [stage][bucket]
   Clock clock;
   std::vector<std::unique_ptr<TensorPool>> pools;       // [world rank]; they outlive the transport's messages
   std::vector<std::unique_ptr<TensorPool>> host_pools;  // [world rank]
   std::unique_ptr<InProcessTransport> transport;
   std::vector<std::vector<SimTime>> ends;                         // [world rank][replay]
-  std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica][micro-batch]
+  std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica, context rank][micro-batch]
   RunResult result;
   std::mutex failure_mutex;
   std::exception_ptr failure;  // the first
@@ -78,19 +81,34 @@ bool speaks_for_copies(const Session& session, int stage) {
   return std::ranges::find(stages, part, &StagePlace::model_part) - stages.begin() == stage;
 }
 
+std::vector<int> all_ranks(const ProcessGrid& grid) {
+  std::vector<int> ranks(static_cast<std::size_t>(world_size(grid)));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 /// Stages of one rank of one replica.
 class Rank {
  public:
   Rank(Session& session, const GridCoordinates& place)
-      : session_(session), place_(place), world_rank_(world_rank_of(session.spec.grid, place)) {
+      : session_(session),
+        place_(place),
+        world_rank_(world_rank_of(session.spec.grid, place)),
+        everyone_(*session.transport, {"all ranks", all_ranks(session.spec.grid)}, world_rank_, session.clock) {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
-    seat_ = {.replica = place.data,
-             .pipeline_rank = place.pipeline,
+    tensor_ = connect("tensor group", Group::kTensor);
+    context_ = connect("context group", Group::kContext);
+    groups_ = connect_groups(session.plan, *session.transport, place, session.clock);
+    seat_ = {.place = place,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
              .transport = session.transport.get(),
+             .groups = &groups_,
              .pool = session.pools[static_cast<std::size_t>(world_rank_)].get(),
              .host_pool = session.host_pools[static_cast<std::size_t>(world_rank_)].get(),
-             .clock = session.clock};
+             .clock = session.clock,
+             .everyone = &everyone_,
+             .settle = [this](const GradientMeasure& whole) { return settle(whole); }};
+    if (session.spec.half == HalfFormat::kFp16) loss_scale_.scale = kFirstFp16LossScale;
     stages_.resize(stages.size());
     updates_.assign(stages.size(), 0);
     for (std::size_t stage = 0; stage < stages.size(); ++stage) {
@@ -103,33 +121,52 @@ class Rank {
   void run() {
     std::int64_t peak_bytes = seat_.pool->live_bytes();
     for (int step = 0; step < session_.spec.steps; ++step) {
-      for (const auto& stage : stages_)
-        if (stage != nullptr) stage->begin(step);
+      for (const auto& stage : stages_) {
+        if (stage == nullptr) continue;
+        stage->begin(step);
+        stage->set_loss_scale(static_cast<float>(loss_scale_.scale));
+      }
+      if (world_rank_ == 0) session_.result.loss_scales.push_back(loss_scale_.scale);
       const SimTime start = meet();
       RankTimeline timeline = replay(session_.plan, seat_, start);
       session_.ends[static_cast<std::size_t>(world_rank_)].push_back(session_.clock() - start);
       for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
-      if (place_.data == 0)
+      if (is_first_of_its_rank())
         session_.result.timelines[static_cast<std::size_t>(step)].ranks[static_cast<std::size_t>(place_.pipeline)] =
             std::move(timeline);
       report_losses(step);
     }
-    if (place_.data != 0) return;
+    ParameterBytes& bytes = session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)];
+    for (const auto& stage : stages_)
+      if (stage != nullptr) bytes = bytes + stage->parameters().held_bytes();
+    session_.result.allocations[static_cast<std::size_t>(world_rank_)] = seat_.pool->allocations();
+    if (session_.options.capture_weights) capture_weights();
+    if (!is_first_of_its_rank()) return;
     session_.result.peak_memory_bytes[static_cast<std::size_t>(place_.pipeline)] = peak_bytes;
     session_.result.peak_host_bytes[static_cast<std::size_t>(place_.pipeline)] = seat_.host_pool->peak_bytes();
-    if (session_.options.capture_weights) capture(session_.result.weights, &CpuStage::weight_values);
   }
 
  private:
   CpuStageOptions stage_options(std::size_t stage) {
     const RunSpec& spec = session_.spec;
+    const int copies = groups_.copies[stage] == nullptr ? 1 : groups_.copies[stage]->members();
     CpuStageOptions options{.layers = spec.stage_layers[stage],
+                            .groups = {.tensor = tensor_.get(), .context = context_.get()},
+                            .sequence_parallel = spec.sequence_parallel,
+                            .context_attention = spec.context_attention,
                             .first_layer = session_.first_layer[stage],
                             .microbatch = spec.microbatch,
                             .sequence = spec.sequence,
                             .slices = session_.plan.slices,
                             .rebuild = spec.rebuild,
                             .optimizer = spec.optimizer,
+                            .half = spec.half,
+                            .zero = copies > 1 ? spec.zero : 0,
+                            .shard_by = spec.shard_by,
+                            .copies = copies,
+                            .copy = copies > 1 ? groups_.copies[stage]->member() : 0,
+                            .bucket_layers = session_.bucket_layers[stage],
+                            .state_pool = spec.offload_optimizer ? seat_.host_pool : nullptr,
                             .seed = spec.seed,
                             .text = spec.text,
                             .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
@@ -137,24 +174,40 @@ class Rank {
     for (const int batch : session_.batches.batch_of)
       options.gradient_scales.push_back(
           static_cast<float>(1.0 / static_cast<double>(batch_tokens(session_, static_cast<std::size_t>(batch)))));
-    if (session_.options.capture_gradients && place_.data == 0 && speaks_for_copies(session_, static_cast<int>(stage)))
+    if (session_.options.capture_gradients && gives_values(stage))
       options.before_update = [this, stage] {
-        ModelValues& gradients = session_.result.gradients[updates_[stage]++];
-        store(gradients, stage, stages_[stage]->gradient_values());
+        stages_[stage]->parameters().copy_gradients(session_.result.gradients[updates_[stage]++]);
       };
     return options;
   }
 
-  /// Waits for all ranks; returns the moment at which the last one came, the same for all.
+  /// Waits for all ranks; returns a moment after the last one came, the same for all.
   SimTime meet() {
-    SumGroup everyone{.id = -1, .ranks = std::vector<int>(static_cast<std::size_t>(world_size(session_.spec.grid)))};
-    std::iota(everyone.ranks.begin(), everyone.ranks.end(), 0);
-    return session_.transport->wait_sum(session_.transport->sum(everyone, world_rank_, {})).end;
+    everyone_.run(all_reduce({}));
+    std::array<float, 2> bits = std::bit_cast<std::array<float, 2>>(session_.clock().count());
+    everyone_.run(broadcast(bits, 0));
+    return SimTime(std::bit_cast<std::int64_t>(bits));
   }
 
+  /// The rank's group along one dimension of the grid; null if it is alone there.
+  std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
+    std::vector<int> ranks = group_ranks(session_.spec.grid, dimension, world_rank_);
+    if (ranks.size() == 1) return nullptr;
+    return std::make_unique<Communicator>(*session_.transport, CommunicatorGroup{name, std::move(ranks)}, world_rank_,
+                                          session_.clock);
+  }
+
+  /// Tensor rank 0 of context rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.
+  bool is_first_of_its_rank() const { return place_.data == 0 && place_.context == 0 && place_.tensor == 0; }
+
+  /// Replica 0, whose tensor ranks write down their shares.
+  bool captures() const { return place_.data == 0 && place_.context == 0; }
+
   void report_losses(int step) {
+    if (place_.tensor != 0) return;
     std::vector<double>& losses =
-        session_.microbatch_loss[static_cast<std::size_t>(step)][static_cast<std::size_t>(place_.data)];
+        session_.microbatch_loss[static_cast<std::size_t>(step)]
+                                [static_cast<std::size_t>(place_.data * session_.spec.grid.context + place_.context)];
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       if (stages_[stage] == nullptr || session_.plan.neighbors.successor[stage] >= 0) continue;
       for (std::size_t i = 0; i < losses.size(); ++i)
@@ -162,28 +215,44 @@ class Rank {
     }
   }
 
-  void capture(ModelValues& values, CpuStage::LayerValues (CpuStage::*read)() const) {
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (stages_[stage] != nullptr && speaks_for_copies(session_, static_cast<int>(stage)))
-        store(values, stage, (stages_[stage].get()->*read)());
+  /// Whether the run's values come from this stage: where state is sharded each copy has its own elements, otherwise
+  /// one copy speaks for all.
+  bool gives_values(std::size_t stage) const {
+    const bool is_sharded = session_.spec.zero > 0 && groups_.copies[stage] != nullptr;
+    return is_sharded || (captures() && speaks_for_copies(session_, static_cast<int>(stage)));
   }
 
-  void store(ModelValues& model, std::size_t stage, CpuStage::LayerValues layers) {
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      model[static_cast<std::size_t>(session_.first_layer[stage]) + i] = std::move(layers[i]);
+  void capture_weights() {
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+      if (stages_[stage] != nullptr && gives_values(stage))
+        stages_[stage]->parameters().copy_weights(session_.result.weights);
+  }
+
+  /// What the optimizer does with the gradients of this step; the same on every rank.
+  StepScale settle(const GradientMeasure& whole) {
+    const StepScale scale = step_scale(whole, loss_scale_, session_.spec.clip_norm);
+    if (session_.spec.half == HalfFormat::kFp16) loss_scale_ = next_loss_scale(loss_scale_, whole);
+    if (scale.skip && world_rank_ == 0) ++session_.result.skipped_steps;
+    return scale;
   }
 
   Session& session_;
   GridCoordinates place_;
   int world_rank_;
+  Communicator everyone_;
+  std::unique_ptr<Communicator> tensor_, context_;  // null in a group of one
+  ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
   std::vector<std::size_t> updates_;               // [stage]
+  LossScale loss_scale_;
 };
 
 void run_rank(Session& session, int world_rank) {
+  std::unique_ptr<Rank> rank;  // it goes after the abort, which ends its collectives under way
   try {
-    Rank(session, coordinates_of(session.spec.grid, world_rank)).run();
+    rank = std::make_unique<Rank>(session, coordinates_of(session.spec.grid, world_rank));
+    rank->run();
   } catch (const RunAborted&) {
     // The rank that failed first has said why.
   } catch (const std::exception& error) {
@@ -195,11 +264,18 @@ void run_rank(Session& session, int world_rank) {
   }
 }
 
-std::size_t model_layer_count(const RunSpec& spec, const std::vector<int>& first_layer) {
-  std::size_t count = 0;
+/// Zeros in the shape of the model's parameters.
+ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_layer) {
+  ModelValues values;
   for (std::size_t stage = 0; stage < first_layer.size(); ++stage)
-    count = std::max(count, static_cast<std::size_t>(first_layer[stage]) + spec.stage_layers[stage].size());
-  return count;
+    for (std::size_t i = 0; i < spec.stage_layers[stage].size(); ++i) {
+      const std::size_t number = static_cast<std::size_t>(first_layer[stage]) + i;
+      values.resize(std::max(values.size(), number + 1));
+      values[number].clear();
+      for (const ParameterTensor& parameter : layer_parameters(spec.stage_layers[stage][i]))
+        values[number].emplace_back(static_cast<std::size_t>(element_count(parameter)));
+    }
+  return values;
 }
 
 void prepare_result(Session& session) {
@@ -214,19 +290,22 @@ void prepare_result(Session& session) {
   session.result.peak_memory_bytes.assign(schedule.ranks.size(), 0);
   session.result.peak_host_bytes.assign(schedule.ranks.size(), 0);
   session.ends.resize(static_cast<std::size_t>(world_size(session.spec.grid)));
-  session.microbatch_loss.assign(steps, std::vector(static_cast<std::size_t>(session.spec.grid.data),
-                                                    std::vector<double>(session.batches.batch_of.size())));
-  const ModelValues no_values(model_layer_count(session.spec, session.first_layer));
+  session.microbatch_loss.assign(
+      steps, std::vector(static_cast<std::size_t>(session.spec.grid.data * session.spec.grid.context),
+                         std::vector<double>(session.batches.batch_of.size())));
+  session.result.parameter_bytes.resize(session.ends.size());
+  session.result.allocations.resize(session.ends.size());
+  const ModelValues no_values = room_for_values(session.spec, session.first_layer);
   if (session.options.capture_gradients)
     session.result.gradients.assign(steps * session.batches.sizes.size(), no_values);
   if (session.options.capture_weights) session.result.weights = no_values;
 }
 
-/// Losses by optimizer step, added by replica and micro-batch; step times by replay.
+/// Losses by optimizer step, added by replica, context rank and micro-batch; step times by replay.
 void finish_result(Session& session) {
-  for (const auto& replicas : session.microbatch_loss) {
+  for (const auto& ranks : session.microbatch_loss) {
     std::vector<double> sums(session.batches.sizes.size(), 0.0);
-    for (const std::vector<double>& losses : replicas)
+    for (const std::vector<double>& losses : ranks)
       for (std::size_t i = 0; i < losses.size(); ++i)
         sums[static_cast<std::size_t>(session.batches.batch_of[i])] += losses[i];
     for (std::size_t batch = 0; batch < sums.size(); ++batch)
@@ -246,11 +325,12 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
   use_one_blas_thread();
   Session session{.spec = spec,
                   .options = options,
-                  .plan = plan_replay(spec.schedule, spec.grid, tied_stages(spec)),
+                  .plan = plan_replay(spec.schedule, spec.grid, tied_stages(spec), replay_policy(spec)),
                   .versions = weight_versions(spec.schedule),
                   .clock = monotonic_clock()};
   session.batches = batches_of(spec.schedule, session.versions);
   session.first_layer = first_layers(spec);
+  session.bucket_layers = bucket_layers(spec);
   const int ranks = world_size(spec.grid);
   InProcessOptions transport{.ranks = ranks, .sends = spec.sends, .watchdog = spec.watchdog};
   for (int rank = 0; rank < ranks; ++rank) {

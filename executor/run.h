@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "executor/parameter_bytes.h"
 #include "executor/run_spec.h"
 #include "schedules/time.h"
 #include "traces/timeline.h"
@@ -23,10 +24,14 @@ using ModelValues = std::vector<std::vector<std::vector<float>>>;
 struct RunResult {
   std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
   std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
-  std::vector<Timeline> timelines;    ///< [replay] measured, of replica 0
-  std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] tensors of replica 0 in the whole run
+  std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
+  std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
-  std::vector<ModelValues> gradients;           ///< [optimizer step] as replica 0 hands them to the optimizer
+  std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by what they are
+  std::vector<std::int64_t> allocations;        ///< [world rank] of tensor memory, in the whole run
+  std::vector<double> loss_scales;              ///< [replay] that it began with; 1 but in fp16
+  int skipped_steps = 0;                        ///< whose gradients overflowed
+  std::vector<ModelValues> gradients;           ///< [optimizer step] as they reach the optimizer
   ModelValues weights;                          ///< after the last step
 };
 

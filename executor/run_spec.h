@@ -3,9 +3,12 @@
 // schedule, precision, optimizer and data. tools/lower_plan.h makes one from a plan.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "executor/context_division.h"
+#include "kernels/half_format.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
 #include "schedules/process_grid.h"
@@ -19,15 +22,30 @@ enum class Rebuild : std::uint8_t {
   kStage,    ///< F keeps the stage's input only
 };
 
+/// How the copies of a stage divide its state: by element, moved by reduce-scatter and all-gather, or by whole layers,
+/// moved by a reduce to, and a broadcast from, each owner.
+enum class ShardBy : std::uint8_t { kElement, kLayer };
+
 struct RunSpec {
   std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
-  ProcessGrid grid;   ///< pipeline and data degrees; the cpu backend of this issue: no others
+  ProcessGrid grid;                              ///< the cpu backend: pipeline, data, tensor, context
+  bool sequence_parallel = false;  ///< norms and residuals on 1/t of the tokens, in a tensor group of t > 1
+  ContextAttention context_attention = ContextAttention::kRing;
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
   Rebuild rebuild = Rebuild::kNothing;
   std::int64_t microbatch = 1;  ///< sequences of a micro-batch
   std::int64_t sequence = 0;    ///< tokens of a sequence
-  AdamW optimizer;
+  OptimizerSettings optimizer;
+  std::optional<HalfFormat>
+      half;              ///< weights are stored in 16 bits beside an fp32 master copy, and fp16's loss is scaled
+  double clip_norm = 0;  ///< of the whole gradient; 0: not clipped
+  int zero = 0;          ///< ZeRO stage, which the schedule was lowered for
+  ShardBy shard_by = ShardBy::kElement;
+  bool offload_optimizer = false;  ///< its state lives in the host's memory, and updates are made there
+  /// [stage][bucket] layers of a gradient bucket, from the stage's last layer on; empty: as equal as can be, in as many
+  /// buckets as the stage's REDUCE_GRADs have parts.
+  std::vector<std::vector<int>> bucket_layers;
   std::uint64_t seed = 1;              ///< of the initial weights and of the order of the data
   std::vector<std::uint8_t> text;      ///< trained on byte by byte: a token is a byte
   std::string text_name = "the text";  ///< what messages call it: its file

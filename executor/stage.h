@@ -7,16 +7,22 @@
 // its gradient.
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "executor/collective.h"
 #include "executor/sequence_slice.h"
+#include "executor/step_scale.h"
 #include "executor/tensor_pool.h"
 
 namespace plumb {
 
 /// Where a tied table is used: as the embedding, or as the head's projection.
 enum class ModelEnd : std::uint8_t { kEmbedding, kHead };
+
+/// Called when all gradients of a bucket are complete.
+using BucketHook = std::function<void(int bucket)>;
 
 class Stage {
  public:
@@ -46,14 +52,33 @@ class Stage {
   virtual std::vector<Tensor> take_activations(MicrobatchSlice of) = 0;
   virtual void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) = 0;
 
-  /// OPTIMIZER_STEP: makes the next version of the weights from the gradients summed up so far, and zeroes these.
-  virtual void optimizer_step() = 0;
+  /// The next B or W is the last one before the gradients are reduced: it calls `complete` for each bucket in turn, as
+  /// soon as no layer behind adds to it.
+  virtual void watch_buckets(BucketHook complete) = 0;
 
-  /// All weight gradients, for REDUCE_GRAD.
-  virtual std::span<float> gradients() = 0;
+  /// Of the gradients that this stage speaks for among its copies, as they are when reduced.
+  virtual GradientMeasure gradient_measure() const = 0;
 
-  /// Of these, the gradients of one end's copy of the token table that both ends share; empty if the stage has it not.
+  /// OPTIMIZER_STEP: makes the next version of the weights from the scaled gradients, and zeroes these.
+  virtual void optimizer_step(const StepScale& scale) = 0;
+
+  // What the copies of a stage do together, where there are several: collectives of their group, in order. Their memory
+  // stays where it is until they have ended and the stage is told so.
+
+  /// REDUCE_GRAD of a bucket.
+  virtual std::vector<Collective> start_reduction(int bucket) = 0;
+  virtual void finish_reduction() = 0;
+
+  /// UNSHARD and RESHARD: the whole weights come, and go.
+  virtual std::vector<Collective> start_gather() = 0;
+  virtual void drop_gathered() = 0;
+
+  /// Makes the gradients of one end's copy of a shared token table whole, after their reduction.
+  virtual std::vector<Collective> start_tied(ModelEnd end) = 0;
+
+  /// These gradients; empty if the stage has it not. finish_tied() takes back what was written into them.
   virtual std::span<float> tied_gradients(ModelEnd end) = 0;
+  virtual void finish_tied(ModelEnd end) = 0;
 
   /// Elements of the messages that reach the stage for a slice: its input, and the gradient of its output.
   virtual std::int64_t input_elements(int slice) const = 0;

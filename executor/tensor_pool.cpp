@@ -7,7 +7,6 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kElementBytes = 4;
 constexpr std::align_val_t kAlignment{64};
 
 }  // namespace
@@ -15,40 +14,40 @@ constexpr std::align_val_t kAlignment{64};
 Tensor::Tensor(Tensor&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       memory_(std::exchange(other.memory_, nullptr)),
-      elements_(std::exchange(other.elements_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)) {}
 
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
   Tensor taken(std::move(other));
   std::swap(pool_, taken.pool_);
   std::swap(memory_, taken.memory_);
-  std::swap(elements_, taken.elements_);
+  std::swap(bytes_, taken.bytes_);
   return *this;
 }
 
 Tensor::~Tensor() {
-  if (memory_ != nullptr) pool_->give_back(memory_, elements_);
+  if (memory_ != nullptr) pool_->give_back(memory_, bytes_);
 }
 
 TensorPool::~TensorPool() {
-  for (const auto& [elements, blocks] : free_)
+  for (const auto& [bytes, blocks] : free_)
     for (void* block : blocks) ::operator delete(block, kAlignment);
 }
 
-Tensor TensorPool::take(std::int64_t elements) {
-  if (elements == 0) return {};
+Tensor TensorPool::take_bytes(std::int64_t bytes) {
+  if (bytes == 0) return {};
   const std::lock_guard lock(mutex_);
-  std::vector<void*>& blocks = free_[elements];
+  std::vector<void*>& blocks = free_[bytes];
   void* memory = nullptr;
   if (blocks.empty()) {
-    memory = ::operator new(static_cast<std::size_t>(elements * kElementBytes), kAlignment);
+    memory = ::operator new(static_cast<std::size_t>(bytes), kAlignment);
     ++allocations_;
   } else {
     memory = blocks.back();
     blocks.pop_back();
   }
-  live_bytes_ += elements * kElementBytes;
+  live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-  return {this, memory, elements};
+  return {this, memory, bytes};
 }
 
 Tensor TensorPool::take_zeros(std::int64_t elements) {
@@ -58,8 +57,8 @@ Tensor TensorPool::take_zeros(std::int64_t elements) {
 }
 
 Tensor TensorPool::take_copy(const Tensor& other) {
-  Tensor tensor = take(other.elements());
-  std::ranges::copy(other.values(), tensor.data());
+  Tensor tensor = take_bytes(static_cast<std::int64_t>(other.bytes().size()));
+  std::ranges::copy(other.bytes(), tensor.bytes().begin());
   return tensor;
 }
 
@@ -83,10 +82,10 @@ std::int64_t TensorPool::allocations() const {
   return allocations_;
 }
 
-void TensorPool::give_back(void* memory, std::int64_t elements) {
+void TensorPool::give_back(void* memory, std::int64_t bytes) {
   const std::lock_guard lock(mutex_);
-  free_[elements].push_back(memory);
-  live_bytes_ -= elements * kElementBytes;
+  free_[bytes].push_back(memory);
+  live_bytes_ -= bytes;
 }
 
 }  // namespace plumb

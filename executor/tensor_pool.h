@@ -14,7 +14,8 @@ namespace plumb {
 
 class TensorPool;
 
-/// A block of 4-byte elements, uninitialised when taken; goes back to its pool when destroyed. Empty by default.
+/// A block of memory, uninitialised when taken; goes back to its pool when destroyed. Empty by default. Most are used
+/// as elements of 4 bytes, of which elements() says how many whole ones there are.
 class Tensor {
  public:
   Tensor() = default;
@@ -28,18 +29,24 @@ class Tensor {
   const float* data() const { return static_cast<const float*>(memory_); }
   std::int32_t* tokens() { return static_cast<std::int32_t*>(memory_); }
   const std::int32_t* tokens() const { return static_cast<const std::int32_t*>(memory_); }
-  std::int64_t elements() const { return elements_; }
-  std::span<float> values() { return {data(), static_cast<std::size_t>(elements_)}; }
-  std::span<const float> values() const { return {data(), static_cast<std::size_t>(elements_)}; }
-  bool empty() const { return elements_ == 0; }
+  std::int64_t elements() const { return bytes_ / 4; }
+  std::span<float> values() { return {data(), static_cast<std::size_t>(elements())}; }
+  std::span<const float> values() const { return {data(), static_cast<std::size_t>(elements())}; }
+  std::uint16_t* halves() { return static_cast<std::uint16_t*>(memory_); }
+  const std::uint16_t* halves() const { return static_cast<const std::uint16_t*>(memory_); }
+  std::span<std::byte> bytes() { return {static_cast<std::byte*>(memory_), static_cast<std::size_t>(bytes_)}; }
+  std::span<const std::byte> bytes() const {
+    return {static_cast<const std::byte*>(memory_), static_cast<std::size_t>(bytes_)};
+  }
+  bool empty() const { return bytes_ == 0; }
 
  private:
   friend class TensorPool;
-  Tensor(TensorPool* pool, void* memory, std::int64_t elements) : pool_(pool), memory_(memory), elements_(elements) {}
+  Tensor(TensorPool* pool, void* memory, std::int64_t bytes) : pool_(pool), memory_(memory), bytes_(bytes) {}
 
   TensorPool* pool_ = nullptr;
   void* memory_ = nullptr;
-  std::int64_t elements_ = 0;
+  std::int64_t bytes_ = 0;
 };
 
 /// Outlives its tensors. Safe to use from several threads: a message's memory may be given back by its receiver.
@@ -50,8 +57,9 @@ class TensorPool {
   TensorPool& operator=(const TensorPool&) = delete;
   ~TensorPool();
 
-  /// A tensor of `elements` elements, 64-byte aligned; empty for 0.
-  Tensor take(std::int64_t elements);
+  /// A tensor of so many bytes, or of so many 4-byte elements, 64-byte aligned; empty for 0.
+  Tensor take_bytes(std::int64_t bytes);
+  Tensor take(std::int64_t elements) { return take_bytes(4 * elements); }
 
   /// The same, filled with zeros, or with the values of another.
   Tensor take_zeros(std::int64_t elements);
@@ -68,10 +76,10 @@ class TensorPool {
 
  private:
   friend class Tensor;
-  void give_back(void* memory, std::int64_t elements);
+  void give_back(void* memory, std::int64_t bytes);
 
   mutable std::mutex mutex_;
-  std::map<std::int64_t, std::vector<void*>> free_;  // [elements]
+  std::map<std::int64_t, std::vector<void*>> free_;  // [bytes]
   std::int64_t live_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
   std::int64_t allocations_ = 0;

@@ -12,15 +12,16 @@ constexpr std::uint64_t kDataStream = 2;  // initial weights draw from stream 1
 void fill(std::span<std::int32_t> tokens, std::span<const std::uint8_t> text, const BatchPlace& place,
           std::size_t shift) {
   const auto sequence = static_cast<std::size_t>(place.sequence);
-  const auto begin = static_cast<std::size_t>(place.slice.first);
-  const std::size_t wanted = place.slice.count > 0 ? static_cast<std::size_t>(place.slice.count) : sequence;
-  assert(text.size() > sequence && tokens.size() == static_cast<std::size_t>(place.count) * wanted);
+  const TokenRange first_wanted = place.slice.count > 0 ? place.slice : TokenRange{0, place.sequence};
+  assert(text.size() > sequence && std::ssize(tokens) == place.count * (first_wanted.count + place.second_slice.count));
   std::size_t i = 0;
   for (std::int64_t sample = place.first_sample; sample < place.first_sample + place.count; ++sample) {
     const std::uint64_t first = uniform_index(
         text.size() - sequence,
         {kDataStream, place.seed, static_cast<std::uint64_t>(place.step), static_cast<std::uint64_t>(sample)});
-    for (std::size_t t = begin; t < begin + wanted; ++t) tokens[i++] = text[first + t + shift];
+    for (const TokenRange& wanted : {first_wanted, place.second_slice})
+      for (std::int64_t t = wanted.first; t < wanted.first + wanted.count; ++t)
+        tokens[i++] = text[first + static_cast<std::size_t>(t) + shift];
   }
 }
 

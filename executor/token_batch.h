@@ -18,9 +18,11 @@ struct BatchPlace {
   std::int64_t count = 1;     ///< sequences
   std::int64_t sequence = 0;  ///< tokens of each
   TokenRange slice;           ///< those of each sequence that are wanted; count 0: all
+  TokenRange second_slice;    ///< wanted behind these; may be empty
 };
 
-/// inputs: [count * sequence], the tokens (or count * slice.count). Asserts that the text is longer than a sequence.
+/// inputs: [count * sequence], the tokens (or count * those of both slices). Asserts that the text is longer than a
+/// sequence.
 void fill_inputs(std::span<std::int32_t> inputs, std::span<const std::uint8_t> text, const BatchPlace& place);
 
 /// targets: the token behind each input.

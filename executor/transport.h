@@ -2,16 +2,15 @@
 // How ranks exchange tensors. Ranks are world ranks. Nothing blocks but the waits.
 //
 // A message channel is (source, destination, activation or gradient), first in first out, with one sender and one
-// receiver. A sum adds the same number of values of each member of a group, in the order of the group's list, whoever
-// comes first: the result does not depend on timing.
+// receiver. Collectives are made of moves between two members of a group (communicator.h).
 
 #include <compare>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "executor/point_to_point.h"
 #include "executor/tensor_pool.h"
 #include "schedules/error.h"
 #include "schedules/time.h"
@@ -52,13 +51,7 @@ struct MessageTag {
 /// "activation of stage 1, micro-batch 3, from rank 0 to rank 1".
 std::string to_text(const Channel& channel, const MessageTag& tag);
 
-/// Ranks that sum something together. Their k-th sums with the same id belong together.
-struct SumGroup {
-  std::int64_t id = 0;
-  std::vector<int> ranks;  ///< in the order in which values are added
-};
-
-/// A transfer or a sum under way.
+/// A transfer under way.
 class Ticket {
  public:
   virtual ~Ticket() = default;
@@ -92,10 +85,9 @@ class Transport {
   /// Waits until the message has left.
   virtual TransferTimes wait_sent(const TicketPtr& send) = 0;
 
-  /// Adds `values` of the group's ranks into the values of each. They must stay where they are, untouched, until waited
-  /// for.
-  virtual TicketPtr sum(const SumGroup& group, int rank, std::span<float> values) = 0;
-  virtual TransferTimes wait_sum(const TicketPtr& sum) = 0;
+  /// The lines of a group's member to the others, gone before the transport. Once for each member: a second group of
+  /// the same ranks takes another name.
+  virtual std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) = 0;
 
   /// A copy of a tensor in the memory of `rank`, which takes no part in it (BPipe's partner): made when this returns.
   virtual Tensor copy_to(int rank, const Tensor& tensor) = 0;
@@ -103,8 +95,8 @@ class Transport {
   /// Wakes every rank that waits, now or later, with RunAborted. The first reason stays.
   virtual void abort(const std::string& reason) = 0;
 
-  // Waits throw RunAborted after abort(), and RunError where both ends of a channel or the members of a group disagree,
-  // or where nothing has moved anywhere for the watchdog's time.
+  // Waits throw RunAborted after abort(), and RunError where both ends of a channel disagree, or where nothing has
+  // moved anywhere for the watchdog's time.
 };
 
 }  // namespace plumb

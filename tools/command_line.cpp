@@ -248,21 +248,35 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         app, chosen, validates ? "validate" : "run",
         validates ? "predict a plan, run it, and say how far off the prediction was" : "run a plan on hardware",
         arguments, validates ? validate_verb : run_verb);
-    verb->add_option("plan", arguments->plan, "a plan file")->required();
-    verb->add_option("--backend", arguments->backend, "what to run on: cpu")->check(CLI::IsMember({"cpu"}));
+    verb->add_option("plan", arguments->plan, "a plan file");
+    verb->add_option("--backend", arguments->backend,
+                     "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes")
+        ->check(CLI::IsMember({"cpu", "timed"}));
+    verb->add_option("--costs", arguments->costs, "backend timed: what one chunk costs, with --schedule");
+    verb->add_option("--slow", arguments->slow,
+                     "backend timed: a slow rank, as in rank=3:0.8 (a share of normal speed)")
+        ->take_all();
+    verb->add_option("--shrink", arguments->shrink,
+                     "backend timed: messages of 1/K of their bytes over links of 1/K of their bandwidth");
+    add_sends(verb, arguments->sends);
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
-    if (!validates) {
-      verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
-                       "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
-      add_schedule_numbers(verb, arguments->schedule);
-    }
+    verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
+                     validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"
+                               : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
+    add_schedule_numbers(verb, arguments->schedule);
     if (validates) {
       verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
+      verb->add_option("--lanes", arguments->lanes, "write both as one Chrome trace, prediction above measurement");
+      verb->add_option("--repeat", arguments->repeat, "run so often from the beginning, and take all steps together")
+          ->check(CLI::PositiveNumber);
+      verb->add_option("--tolerance", arguments->tolerance_pct,
+                       "exit 1 if the step time is off by more than so many percent")
+          ->check(CLI::NonNegativeNumber);
     }
     add_json(verb, arguments->json);
   }

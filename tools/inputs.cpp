@@ -56,10 +56,9 @@ ModelSpec model_input(const std::string& name_or_path) {
 
 ClusterSpec cluster_input(const std::string& name_or_path) {
   const ClusterName name = parse_cluster_name(name_or_path);
-  const std::string text = names_file(name.preset)
-                               ? read_text_file(name.preset)
-                               : std::string(preset_named(Preset::Kind::kCluster, name.preset).text);
-  ClusterSpec cluster = parse_cluster(text, name.preset);
+  ClusterSpec cluster = names_file(name.preset)
+                            ? parse_cluster(read_text_file(name.preset), name.preset)
+                            : parse_cluster_preset(preset_named(Preset::Kind::kCluster, name.preset).text, name.preset);
   return name.devices ? resize(std::move(cluster), *name.devices) : cluster;
 }
 
@@ -79,8 +78,10 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
   const auto& peaks = cluster.device.peak_flops_per_second;
   if (!question.precision.empty()) {
     training.precision = precision_from_name(question.precision, "--precision");
-  } else if (!peaks.contains(Precision::kBf16) && peaks.contains(Precision::kFp32)) {
-    training.precision = Precision::kFp32;
+  } else {
+    constexpr Precision kByPreference[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
+    const auto known = std::ranges::find_if(kByPreference, [&](Precision p) { return peaks.contains(p); });
+    if (known != std::end(kByPreference)) training.precision = *known;
   }
   if (!question.optimizer.empty()) training.optimizer = optimizer_from_name(question.optimizer, "--optimizer");
   if (!question.stack.empty()) training.stack = stack_input(question.stack);

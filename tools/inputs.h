@@ -22,8 +22,8 @@ ClusterSpec cluster_input(const std::string& name_or_path);
 /// A preset's name or a file. Throws as model_input.
 StackSpec stack_input(const std::string& name_or_path);
 
-/// What the question says of the training. The sequence is the model's longest unless it is given; precision is bf16
-/// unless it is given or the device has only fp32. Throws SpecError if the batch is not given.
+/// What the question says of the training. The sequence is the model's longest unless it is given; precision is the
+/// first of bf16, fp16 and fp32 that the device has, unless it is given. Throws SpecError if the batch is not given.
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster);
 
 /// The layout's keys and the split.

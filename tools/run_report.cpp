@@ -17,6 +17,14 @@ const Preset& carried_text() {
 
 }  // namespace
 
+void require_cpu_arguments(const RunArguments& arguments) {
+  if (arguments.plan.empty())
+    throw InputError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
+  if (!arguments.costs.empty() || !arguments.slow.empty() || arguments.sends != "buffered" || arguments.shrink != 1)
+    throw InputError(
+        "--costs, --slow, --shrink and --sends are for --backend timed: the cpu backend computes as fast as it can");
+}
+
 Predicted runnable_prediction(const Plan& plan) {
   Evaluation evaluation = evaluate(plan);
   if (!evaluation.predicted) throw SpecError(evaluation.infeasible);

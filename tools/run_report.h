@@ -7,8 +7,12 @@
 
 #include "executor/run.h"
 #include "planner/search/plan.h"
+#include "tools/verbs/verbs.h"
 
 namespace plumb {
+
+/// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
+void require_cpu_arguments(const RunArguments& arguments);
 
 /// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
 Predicted runnable_prediction(const Plan& plan);

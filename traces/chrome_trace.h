@@ -25,6 +25,10 @@ std::string memory_counter_name(MemoryKind kind);
 /// About 250 bytes a span; a million spans take about a second.
 std::string write_chrome_trace(const Timeline& timeline);
 
+/// Both in one trace: each rank twice, "rank 0 predicted" and below it "rank 0 measured". Read back, it is a trace of
+/// rows.
+std::string write_compared_trace(const Timeline& predicted, const Timeline& measured);
+
 /// A span of a trace that is not ours.
 struct ForeignSpan {
   std::string name;

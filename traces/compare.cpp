@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 #include "schedules/error.h"
 #include "traces/chain.h"
@@ -36,6 +37,7 @@ std::size_t median_step(const std::vector<Timeline>& steps) {
 std::vector<OpComparison> compare_ops(const Timeline& predicted, const std::vector<Timeline>& steps,
                                       const std::vector<Matches>& matches) {
   std::map<std::pair<Op, int>, OpComparison> by_op;
+  std::map<std::pair<Op, int>, std::vector<SimTime>> by_step;  // sums over the step's actions
   for (std::size_t r = 0; r < predicted.ranks.size(); ++r) {
     for (std::size_t i = 0; i < predicted.ranks[r].spans.size(); ++i) {
       const Span& span = predicted.ranks[r].spans[i];
@@ -44,6 +46,9 @@ std::vector<OpComparison> compare_ops(const Timeline& predicted, const std::vect
       for (std::size_t step = 0; step < steps.size(); ++step) {
         measured.push_back(duration(steps[step].ranks[r].spans[matches[step][r][i]]));
       }
+      std::vector<SimTime>& sums = by_step[{span.action.op, span.action.stage}];
+      sums.resize(steps.size());
+      for (std::size_t step = 0; step < steps.size(); ++step) sums[step] += measured[step];
       OpComparison& op = by_op[{span.action.op, span.action.stage}];
       op.op = span.action.op;
       op.stage = span.action.stage;
@@ -56,6 +61,9 @@ std::vector<OpComparison> compare_ops(const Timeline& predicted, const std::vect
   for (auto& [key, op] : by_op) {
     op.mean.predicted /= op.count;
     op.mean.measured /= op.count;
+    std::vector<SimTime>& means = by_step[key];
+    for (SimTime& mean : means) mean /= op.count;
+    op.interval = median_interval(std::move(means));
     ops.push_back(op);
   }
   return ops;
@@ -138,11 +146,14 @@ Comparison compare(const Timeline& predicted, const std::vector<Timeline>& measu
   std::vector<Matches> matches;
   Comparison comparison{.steps = static_cast<int>(measured_steps.size())};
   comparison.fastest_step = SimTime::max();
+  std::vector<SimTime> makespans;
   for (const Timeline& step : measured_steps) {
+    makespans.push_back(makespan_of(step));
     matches.push_back(match_spans(predicted, step));
     comparison.fastest_step = std::min(comparison.fastest_step, makespan_of(step));
     comparison.slowest_step = std::max(comparison.slowest_step, makespan_of(step));
   }
+  comparison.step_interval = median_interval(makespans);
   const std::size_t median = median_step(measured_steps);
   const Statistics expected = statistics_of(predicted);
   const Statistics found = statistics_of(measured_steps[median]);

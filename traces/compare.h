@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "traces/median_interval.h"
 #include "traces/timeline.h"
 
 namespace plumb {
@@ -27,6 +28,7 @@ struct OpComparison {
   int stage = 0;
   std::int64_t count = 0;  ///< actions a step
   ComparedTime mean;
+  MedianInterval interval;  ///< measured, of the mean over a step's actions
 };
 
 struct RankComparison {
@@ -54,6 +56,7 @@ struct ErrorCause {
 struct Comparison {
   int steps = 0;      ///< measured
   ComparedTime step;  ///< measured: the median step's (of an even number, the faster of the two in the middle)
+  MedianInterval step_interval;  ///< measured
   SimTime fastest_step{0};
   SimTime slowest_step{0};
   double predicted_bubble_ratio = 0;

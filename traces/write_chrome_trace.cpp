@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <iterator>
+#include <utility>
 
 #include <fmt/compile.h>
 #include <fmt/format.h>
@@ -52,10 +53,20 @@ void append_microseconds(Text& text, SimTime time) {
   }
 }
 
+/// Which of several timelines of one file this is.
+struct Lane {
+  int number = 0;
+  int count = 1;
+  std::string name;               ///< behind the rank's
+  std::int64_t first_thread = 1;  ///< thread 0 is the idle thread to Perfetto
+  std::int64_t first_arrow = 0;
+};
+
 class Writer {
  public:
-  explicit Writer(const Timeline& timeline)
+  explicit Writer(const Timeline& timeline, Lane lane = {})
       : timeline_(timeline),
+        lane_(std::move(lane)),
         schedule_(schedule_of(timeline)),
         ids_(action_ids(schedule_)),
         table_(schedule_),
@@ -64,16 +75,35 @@ class Writer {
       const std::string in_quotes = quoted(stage_name(timeline, s));
       stage_names_.push_back(in_quotes.substr(1, in_quotes.size() - 2));
     }
-    std::int64_t tid = 1;  // thread 0 is the idle thread to Perfetto
+    std::int64_t tid = lane_.first_thread;
     for (const RankTimeline& rank : timeline.ranks) {
       rows_.push_back(rows_of(rank));
       first_tid_.push_back(tid);
       tid += static_cast<std::int64_t>(rows_.back().rows.size());
     }
+    next_thread_ = tid;
+    arrows_ = lane_.first_arrow;
   }
 
   std::string write() {
     append("{{\"displayTimeUnit\":\"ms\",\"otherData\":{},\"traceEvents\":[\n", metadata());
+    write_events();
+    append("\n]}}\n");
+    return fmt::to_string(text_);
+  }
+
+  /// The events alone, with commas between them.
+  std::string events() {
+    write_events();
+    return fmt::to_string(text_);
+  }
+
+  /// Of the lane that follows.
+  std::int64_t next_thread() const { return next_thread_; }
+  std::int64_t next_arrow() const { return arrows_; }
+
+ private:
+  void write_events() {
     for (int r = 0; r < static_cast<int>(timeline_.ranks.size()); ++r) {
       name_rank(r);
       for (std::size_t i = 0; i < timeline_.ranks[r].spans.size(); ++i) write_span(r, i);
@@ -84,11 +114,10 @@ class Writer {
       }
       for (std::size_t i = 0; i < timeline_.ranks[r].spans.size(); ++i) write_arrow(r, i);
     }
-    append("\n]}}\n");
-    return fmt::to_string(text_);
   }
 
- private:
+  int pid_of(int rank) const { return rank * lane_.count + lane_.number + 1; }
+
   template <typename... Args>
   void append(fmt::format_string<Args...> format, Args&&... args) {
     fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
@@ -119,11 +148,11 @@ class Writer {
       if (timeline_.stages[s].rank == rank)
         stages += fmt::format("{}{}", stages.empty() ? ": " : ", ", stage_names_[s]);
     }
-    const int pid = rank + 1;
+    const int pid = pid_of(rank);
     begin_event();
-    append("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"rank {}{}\"}}}},\n", pid, rank,
-           stages);
-    append("{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},\"args\":{{\"sort_index\":{}}}}}", pid, rank);
+    append("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"args\":{{\"name\":\"rank {}{}{}\"}}}},\n", pid, rank,
+           lane_.name, stages);
+    append("{{\"ph\":\"M\",\"name\":\"process_sort_index\",\"pid\":{},\"args\":{{\"sort_index\":{}}}}}", pid, pid - 1);
     for (std::size_t i = 0; i < rows_[rank].rows.size(); ++i) {
       const RankRows::Row& row = rows_[rank].rows[i];
       const std::int64_t tid = first_tid_[rank] + static_cast<std::int64_t>(i);
@@ -144,7 +173,7 @@ class Writer {
     if (has_microbatch(action.op)) fmt::format_to(out, FMT_COMPILE(" mb {}"), action.microbatch);
     if (action.part != 0) fmt::format_to(out, FMT_COMPILE(" part {}"), action.part);
     fmt::format_to(out, FMT_COMPILE(", {}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":"), stage_names_[action.stage],
-                   stream_name(span.stream), rank + 1, tid_of(rank, index));
+                   stream_name(span.stream), pid_of(rank), tid_of(rank, index));
     append_microseconds(text_, span.start);
     text_.append(std::string_view(",\"dur\":"));
     append_microseconds(text_, span.end - span.start);
@@ -160,7 +189,7 @@ class Writer {
   void write_memory(int rank, std::string_view counter, const MemorySample& sample) {
     begin_event();
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE("{{\"ph\":\"C\",\"name\":\"{}\",\"pid\":{},\"ts\":"), counter,
-                   rank + 1);
+                   pid_of(rank));
     append_microseconds(text_, sample.time);
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE(",\"args\":{{\"bytes\":{}}}}}"), sample.bytes);
   }
@@ -190,7 +219,7 @@ class Writer {
     fmt::format_to(
         std::back_inserter(text_),
         FMT_COMPILE("{{\"ph\":{},\"cat\":\"message\",\"name\":\"message\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":"),
-        phase, arrows_, rank + 1, tid);
+        phase, arrows_, pid_of(rank), tid);
     append_microseconds(text_, time);
     text_.append(std::string_view("}"));
   }
@@ -198,6 +227,7 @@ class Writer {
   std::int64_t tid_of(int rank, std::size_t index) const { return first_tid_[rank] + rows_[rank].row[index]; }
 
   const Timeline& timeline_;
+  const Lane lane_;
   Schedule schedule_;
   ActionIds ids_;
   ActionTable table_;
@@ -207,6 +237,7 @@ class Writer {
   std::vector<std::int64_t> first_tid_;   ///< [rank]
   Text text_;
   bool first_event_ = true;
+  std::int64_t next_thread_ = 0;
   std::int64_t arrows_ = 0;
 };
 
@@ -218,6 +249,19 @@ std::string memory_counter_name(MemoryKind kind) {
 
 std::string write_chrome_trace(const Timeline& timeline) {
   return Writer(timeline).write();
+}
+
+std::string write_compared_trace(const Timeline& predicted, const Timeline& measured) {
+  Writer above(predicted, {.number = 0, .count = 2, .name = " predicted"});
+  std::string text = above.events();
+  Writer below(measured, {.number = 1,
+                          .count = 2,
+                          .name = " measured",
+                          .first_thread = above.next_thread(),
+                          .first_arrow = above.next_arrow()});
+  const std::string events = below.events();
+  if (!text.empty() && !events.empty()) text += ",\n";
+  return fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", text + events);
 }
 
 }  // namespace plumb

@@ -18,13 +18,16 @@ bool ends_with_gain(const std::string& name) {
 
 }  // namespace
 
-void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed) {
+void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
+                          const TensorSeat& seat) {
   const auto* head = std::get_if<HeadLayer>(&layer);
   const bool is_block = std::holds_alternative<TransformerLayer>(layer);
   std::size_t offset = 0;
   std::uint64_t number = 0;
+  const std::vector<ParameterTensor> shares = layer_parameters(divide_layer(layer, seat.ranks));
   for (const ParameterTensor& tensor : layer_parameters(layer)) {
-    const std::span<float> values = weights.subspan(offset, static_cast<std::size_t>(element_count(tensor)));
+    const auto parameter = static_cast<std::size_t>(number);
+    const std::span<float> values = weights.subspan(offset, static_cast<std::size_t>(element_count(shares[parameter])));
     offset += values.size();
     const bool is_tied_table = head != nullptr && head->tied && tensor.name == "projection.weight";
     const std::uint64_t key_layer = is_tied_table ? 0 : static_cast<std::uint64_t>(layer_number);
@@ -35,8 +38,12 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
       continue;
     }
     const float deviation = is_block ? 1.0F / std::sqrt(static_cast<float>(tensor.shape[1])) : kTableDeviation;
-    for (std::size_t i = 0; i < values.size(); ++i)
-      values[i] = deviation * standard_normal({kWeightStream, seed, key_layer, key_number, i});
+    std::ranges::fill(values, 0.0F);
+    for (const ElementRun& run : element_runs(layer, parameter, seat))
+      for (std::int64_t i = 0; i < run.count; ++i)
+        values[static_cast<std::size_t>(run.local + i)] =
+            deviation *
+            standard_normal({kWeightStream, seed, key_layer, key_number, static_cast<std::uint64_t>(run.whole + i)});
   }
 }
 

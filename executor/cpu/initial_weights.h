@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <span>
 
+#include "executor/tensor_division.h"
 #include "kernels/layer.h"
 
 namespace plumb {
 
-/// weights: [parameter_count(layer)], the layer's parameters one after the other. `layer_number` counts from the
-/// model's first layer, the embedding.
-void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed);
+/// weights: [parameter_count(divide_layer(layer, seat.ranks))], the parameters of the seat's share one after the other;
+/// what pads a vocabulary is 0. `layer_number` counts from the model's first layer, the embedding.
+void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
+                          const TensorSeat& seat = {});
 
 }  // namespace plumb

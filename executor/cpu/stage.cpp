@@ -5,22 +5,38 @@
 #include <iterator>
 #include <utility>
 
-#include "executor/cpu/initial_weights.h"
+#include "executor/cpu/tensor_parallel.h"
 
 namespace plumb {
 namespace {
 
-std::int64_t scratch_elements(const std::vector<Layer>& layers, std::int64_t microbatch, std::int64_t sequence) {
+LayerSeat layer_seat(const CpuStageOptions& options) {
+  LayerSeat seat;
+  if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
+  if (const Communicator* context = options.groups.context)
+    seat.context = {context->members(), context->member(), options.context_attention};
+  return seat;
+}
+
+/// The tokens of every sequence that are worked on as a slice, or by this context rank.
+ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
+  if (options.groups.context != nullptr) return context_tokens(options.sequence, layer_seat(options).context);
+  return {.first = slice_tokens(options.sequence, options.slices, slice)};
+}
+
+std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
+  std::vector<std::unique_ptr<CpuLayer>> layers;
+  for (const Layer& layer : options.layers)
+    layers.push_back(make_cpu_layer(layer, options.sequence, layer_seat(options)));
+  return layers;
+}
+
+std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options) {
   std::int64_t elements = 0;
-  for (const Layer& layer : layers)
-    if (const auto* block = std::get_if<TransformerLayer>(&layer))
-      elements = std::max(elements, attention_scratch_elements({.batch = microbatch,
-                                                                .sequence = sequence,
-                                                                .heads = block->heads,
-                                                                .kv_heads = block->kv_heads,
-                                                                .head_size = block->head_size,
-                                                                .window = block->window}));
-  return elements;
+  for (const auto& layer : layers)
+    elements =
+        std::max(elements, layer->scratch_elements({.microbatch = options.microbatch, .sequence = options.sequence}));
+  return static_cast<std::size_t>(elements);
 }
 
 std::int64_t hidden_of(const Layer& layer) {
@@ -30,40 +46,52 @@ std::int64_t hidden_of(const Layer& layer) {
 std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
   std::vector<CpuContext> contexts;
   for (int slice = 0; slice < options.slices; ++slice) {
-    const TokenRange tokens = slice_tokens(options.sequence, options.slices, slice);
+    const ContextTokens tokens = tokens_of_slice(options, slice);
+    const bool is_divided = options.slices > 1 || options.groups.context != nullptr;
     contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
                         .pool = &pool,
-                        .work = {.microbatch = options.microbatch, .sequence = tokens.count},
+                        .work = {.microbatch = options.microbatch,
+                                 .sequence = tokens.count(),
+                                 .tensor_parallel = layer_seat(options).tensor.ranks,
+                                 .sequence_parallel = options.sequence_parallel},
                         .scratch = scratch,
-                        .first_token = tokens.first,
-                        .whole_sequence = options.slices > 1 ? options.sequence : 0});
+                        .first_token = options.slices > 1 ? tokens.first.first : 0,
+                        .whole_sequence = is_divided ? options.sequence : 0,
+                        .text = options.text,
+                        .groups = options.groups});
   }
   return contexts;
 }
 
-/// All that a layer saved, in one order.
-std::vector<Tensor*> tensors_of(EmbeddingSaved& saved) {
-  return {&saved.tokens, &saved.output_gradient};
-}
-std::vector<Tensor*> tensors_of(TransformerSaved& saved) {
-  return {&saved.input,    &saved.norm1_statistics, &saved.norm1_output,
-          &saved.qkv,      &saved.log_sum_exp,      &saved.attention_output,
-          &saved.residual, &saved.norm2_statistics, &saved.norm2_output,
-          &saved.up,       &saved.activation,       &saved.output_gradient};
-}
-std::vector<Tensor*> tensors_of(HeadSaved& saved) {
-  return {&saved.input, &saved.norm_statistics, &saved.norm_output, &saved.logits};
+/// The elements of each bucket, whose layers follow each other from the last on.
+std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
+  std::vector<ElementRange> ranges;
+  std::size_t layer = places.first_element.size() - 1;
+  for (const int layers : bucket_layers) {
+    const std::int64_t end = places.first_element[layer];
+    layer -= static_cast<std::size_t>(layers);
+    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
+  }
+  return ranges;
 }
 
-/// Takes the input back out of what a layer saved.
-Tensor take_input(EmbeddingSaved&) {
-  return {};
-}
-Tensor take_input(TransformerSaved& saved) {
-  return std::move(saved.input);
-}
-Tensor take_input(HeadSaved& saved) {
-  return std::move(saved.input);
+CpuParameterOptions parameter_options(const CpuStageOptions& options) {
+  const TensorSeat tensor = layer_seat(options).tensor;
+  const ParameterPlaces places = parameter_places(divide_layers(options.layers, tensor.ranks));
+  const bool by_element = options.shard_by == ShardBy::kElement;
+  return {.layers = options.layers,
+          .tensor = tensor,
+          .first_layer = options.first_layer,
+          .optimizer = options.optimizer,
+          .seed = options.seed,
+          .half = options.half,
+          .zero = options.zero,
+          .shares = {.bounds = by_element ? shares_by_element(places.first_element.back(), options.copies)
+                                          : shares_by_layer(places, options.copies),
+                     .member = options.copy},
+          .shard_by = options.shard_by,
+          .buckets = bucket_ranges(places, options.bucket_layers),
+          .state_pool = options.state_pool};
 }
 
 }  // namespace
@@ -71,50 +99,32 @@ Tensor take_input(HeadSaved& saved) {
 CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
     : options_(std::move(options)),
       pool_(pool),
-      scratch_(static_cast<std::size_t>(scratch_elements(options_.layers, options_.microbatch, options_.sequence))),
+      layers_(make_layers(options_)),
+      scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
+      parameters_(parameter_options(options_), pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
-  std::int64_t parameters = 0;
-  for (const Layer& layer : options_.layers) {
-    first_element_.push_back(parameters);
-    parameters += parameter_count(layer);
-    std::ranges::move(layer_parameters(layer), std::back_inserter(parameters_));
-    if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) layers_.emplace_back(CpuEmbedding(*embedding));
-    if (const auto* block = std::get_if<TransformerLayer>(&layer))
-      layers_.emplace_back(CpuTransformer(*block, options_.sequence));
-    if (const auto* head = std::get_if<HeadLayer>(&layer)) layers_.emplace_back(CpuHead(*head));
-  }
-  versions_.push_back({0, pool_.take(parameters)});
-  for (std::size_t i = 0; i < options_.layers.size(); ++i)
-    fill_initial_weights(
-        versions_[0].weights.values().subspan(static_cast<std::size_t>(first_element_[i]),
-                                              static_cast<std::size_t>(parameter_count(options_.layers[i]))),
-        options_.layers[i], options_.first_layer + static_cast<int>(i), options_.seed);
-  gradients_ = pool_.take_zeros(parameters);
-  first_moments_ = pool_.take_zeros(parameters);
-  second_moments_ = pool_.take_zeros(parameters);
   for (State& state : states_)
-    for (const CpuLayer& layer : layers_)
-      std::visit([&](const auto& kind) { state.saved.emplace_back(typename std::decay_t<decltype(kind)>::Saved{}); },
-                 layer);
+    for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
   if (options_.slices > 1) sequences_.resize(options_.weight_versions.size());
   for (std::vector<SequenceSaved>& layers : sequences_) layers.resize(layers_.size());
 }
 
 void CpuStage::begin(std::int64_t step) {
   step_ = step;
-  versions_.erase(versions_.begin(), versions_.end() - 1);
-  versions_.back().number = 0;
-  users_.clear();
+  std::vector<int> uses;  // [version]
   for (const int version : options_.weight_versions) {
     if (version < 0) continue;
-    users_.resize(std::max(users_.size(), static_cast<std::size_t>(version) + 1));
-    users_[static_cast<std::size_t>(version)] += options_.slices;
+    uses.resize(std::max(uses.size(), static_cast<std::size_t>(version) + 1));
+    uses[static_cast<std::size_t>(version)] += options_.slices;
   }
+  parameters_.begin(std::move(uses));
   for (State& state : states_) {  // without a backward, what F kept is still there
-    for (SavedLayer& saved : state.saved) std::visit([](auto& kind) { kind = {}; }, saved);
+    for (const auto& saved : state.saved) {
+      drop_tensors(*saved);
+      saved->loss = 0;
+    }
     state.input = {};
-    state.loss = 0;
     state.is_rebuilt = false;
   }
   for (std::vector<SequenceSaved>& layers : sequences_)
@@ -128,14 +138,13 @@ SequenceSaved* CpuStage::sequence_of(std::size_t layer, MicrobatchSlice of) {
 double CpuStage::loss(int microbatch) const {
   double sum = 0;
   for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
-    sum += states_[index_of({microbatch, static_cast<int>(slice)})].loss;
+    sum += states_[index_of({microbatch, static_cast<int>(slice)})].saved.back()->loss;
   return sum;
 }
 
 std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
   std::vector<Tensor*> tensors{&at(of).input};
-  for (SavedLayer& layer : at(of).saved)
-    std::visit([&](auto& saved) { std::ranges::copy(tensors_of(saved), std::back_inserter(tensors)); }, layer);
+  for (const auto& saved : at(of).saved) std::ranges::copy(saved->tensors(), std::back_inserter(tensors));
   return tensors;
 }
 
@@ -151,56 +160,35 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
   for (std::size_t i = 0; i < places.size(); ++i) *places[i] = std::move(activations[i]);
 }
 
-const float* CpuStage::weights_of(MicrobatchSlice of) const {
-  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
-  const auto version = std::ranges::find(versions_, number, &Version::number);
-  assert(version != versions_.end());  // weight_versions() refuses schedules in which it is not there
-  return version->weights.data();
-}
-
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
+  const ContextTokens tokens = tokens_of_slice(options_, of.slice);
   return {.seed = options_.seed,
           .step = step_,
           .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
           .count = options_.microbatch,
           .sequence = options_.sequence,
-          .slice = slice_tokens(options_.sequence, options_.slices, of.slice)};
+          .slice = tokens.first,
+          .second_slice = tokens.second};
 }
 
-Tensor CpuStage::layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input) {
-  State& state = at(of);
-  const float* weights = weights_of(of) + first_element_[layer];
-  const CpuContext& context = context_of(of);
-  const std::int64_t tokens = options_.microbatch * context.work.sequence;
-  if (const auto* embedding = std::get_if<CpuEmbedding>(&layers_[layer])) {
-    EmbeddingSaved& saved = std::get<EmbeddingSaved>(state.saved[layer]);
-    saved.tokens = pool_.take(tokens);
-    fill_inputs({saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
-    return embedding->forward(context, weights, saved);
-  }
-  if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->forward(context, weights, std::move(input), std::get<TransformerSaved>(state.saved[layer]),
-                          sequence_of(layer, of));
-  Tensor targets = pool_.take(tokens);
-  fill_targets({targets.tokens(), static_cast<std::size_t>(tokens)}, options_.text, place_of(of));
-  state.loss = std::get<CpuHead>(layers_[layer])
-                   .forward(context, weights, std::move(input), targets,
-                            options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
-                            std::get<HeadSaved>(state.saved[layer]));
-  return {};
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
+  return {.context = context_of(of),
+          .place = place_of(of),
+          .weights = weights.data,
+          .gradients = parameters_.gradients(layer),
+          .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .sequence = sequence_of(layer, of)};
 }
 
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
   State& state = at(of);
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    input = layer_forward(layer, of, std::move(input));
+    LayerSaved& saved = *state.saved[layer];
+    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    input = layers_[layer]->forward(call_of(layer, of, weights), std::move(input), saved);
     if (keep) continue;
-    std::visit(
-        [&](auto& saved) {
-          if (layer == 0) state.input = take_input(saved);
-          saved = {};
-        },
-        state.saved[layer]);
+    if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
+    drop_tensors(saved);
   }
   return input;
 }
@@ -211,9 +199,7 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
 
 void CpuStage::recompute(MicrobatchSlice of) {
   State& state = at(of);
-  const double loss = state.loss;
   run_forward(of, std::move(state.input), true);
-  state.loss = loss;
   state.is_rebuilt = true;
 }
 
@@ -222,28 +208,15 @@ void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  SavedLayer& saved = at(of).saved[layer];
-  const float* weights = weights_of(of) + first_element_[layer];
-  float* gradients = gradients_.data() + first_element_[layer];
-  if (std::holds_alternative<CpuEmbedding>(layers_[layer])) {
-    std::get<EmbeddingSaved>(saved).output_gradient = std::move(output_gradient);
-    return {};
-  }
-  if (const auto* block = std::get_if<CpuTransformer>(&layers_[layer]))
-    return block->input_grad(context_of(of), weights, gradients, std::move(output_gradient),
-                             std::get<TransformerSaved>(saved), sequence_of(layer, of));
-  return std::get<CpuHead>(layers_[layer]).input_grad(context_of(of), weights, gradients, std::get<HeadSaved>(saved));
+  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
 }
 
 void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
-  float* gradients = gradients_.data() + first_element_[layer];
-  std::visit(
-      [&](const auto& kind) {
-        auto& saved = std::get<typename std::decay_t<decltype(kind)>::Saved>(at(of).saved[layer]);
-        kind.weight_grad(context_of(of), gradients, saved);
-        saved = {};
-      },
-      layers_[layer]);
+  LayerSaved& saved = *at(of).saved[layer];
+  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
+  drop_tensors(saved);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
@@ -251,6 +224,7 @@ Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
     layer_weight_grad(layer, of);
+    complete_layer(layer);
   }
   finish(of);
   return output_gradient;
@@ -264,81 +238,63 @@ Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
 }
 
 void CpuStage::weight_grad(MicrobatchSlice of) {
-  for (std::size_t layer = layers_.size(); layer-- > 0;) layer_weight_grad(layer, of);
+  for (std::size_t layer = layers_.size(); layer-- > 0;) {
+    layer_weight_grad(layer, of);
+    complete_layer(layer);
+  }
   finish(of);
 }
 
 /// The micro-batch has gone through: its version of the weights may go too.
 void CpuStage::finish(MicrobatchSlice of) {
-  const int number = options_.weight_versions[static_cast<std::size_t>(of.microbatch)];
-  if (--users_[static_cast<std::size_t>(number)] > 0 || number == versions_.back().number) return;
-  std::erase_if(versions_, [&](const Version& version) { return version.number == number; });
+  parameters_.release(version_of(of));
 }
 
-void CpuStage::optimizer_step() {
-  if (options_.before_update) options_.before_update();
-  const auto newest = static_cast<std::size_t>(versions_.back().number);
-  if (newest < users_.size() && users_[newest] > 0)
-    versions_.push_back({static_cast<int>(newest), pool_.take_copy(versions_.back().weights)});
-  versions_.back().number += 1;
-  ++updates_;
-  std::int64_t element = 0;
-  for (const ParameterTensor& tensor : parameters_) {
-    AdamW optimizer = options_.optimizer;
-    if (tensor.shape.size() == 1) optimizer.weight_decay = 0;
-    const std::int64_t count = element_count(tensor);
-    contexts_.front().kernels.adamw_update(versions_.back().weights.data() + element, gradients_.data() + element,
-                                           first_moments_.data() + element, second_moments_.data() + element, count,
-                                           optimizer, updates_);
-    element += count;
+/// Tells of the bucket that ends with this layer, if anybody wants to know.
+void CpuStage::complete_layer(std::size_t layer) {
+  if (!bucket_hook_) return;
+  std::size_t first = layers_.size();
+  for (std::size_t bucket = 0; bucket < options_.bucket_layers.size(); ++bucket) {
+    first -= static_cast<std::size_t>(options_.bucket_layers[bucket]);
+    if (first == layer) bucket_hook_(static_cast<int>(bucket));
+  }
+  if (layer == 0) {
+    if (options_.bucket_layers.empty()) bucket_hook_(0);
+    bucket_hook_ = {};
   }
 }
 
-std::span<float> CpuStage::tied_gradients(ModelEnd end) {
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    float* block = gradients_.data() + first_element_[i];
-    const auto table = [&](std::int64_t offset, std::int64_t vocab, std::int64_t hidden) {
-      return std::span(block + offset, static_cast<std::size_t>(vocab * hidden));
-    };
-    const auto* embedding = std::get_if<CpuEmbedding>(&layers_[i]);
-    if (end == ModelEnd::kEmbedding && embedding != nullptr)
-      return table(embedding->at.tokens, embedding->layer.vocab, embedding->layer.hidden);
-    const auto* head = std::get_if<CpuHead>(&layers_[i]);
-    if (end == ModelEnd::kHead && head != nullptr && head->layer.tied)
-      return table(head->at.projection, head->layer.vocab, head->layer.hidden);
+/// A table that both ends hold counts at the embedding.
+GradientMeasure CpuStage::gradient_measure() const {
+  return parameters_.measure(tied_table(ModelEnd::kHead));
+}
+
+void CpuStage::optimizer_step(const StepScale& scale) {
+  if (!scale.skip) parameters_.scale_gradients(scale.factor);
+  if (options_.before_update) options_.before_update();
+  parameters_.step(contexts_.front().kernels, scale.skip);
+}
+
+std::vector<Collective> CpuStage::start_reduction(int bucket) {
+  return parameters_.start_reduction(static_cast<std::size_t>(bucket));
+}
+
+/// Of the stage's block; count 0 if the stage has it not.
+ElementRange CpuStage::tied_table(ModelEnd end) const {
+  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+    const ElementRange table = layers_[layer]->tied_table(end);
+    if (table.count > 0) return {parameters_.places().first_element[layer] + table.first, table.count};
   }
   return {};
 }
 
 std::int64_t CpuStage::input_elements(int slice) const {
   if (std::holds_alternative<EmbeddingLayer>(options_.layers.front())) return 0;
-  return options_.microbatch * contexts_[static_cast<std::size_t>(slice)].work.sequence *
-         hidden_of(options_.layers.front());
+  return own_rows(contexts_[static_cast<std::size_t>(slice)]) * hidden_of(options_.layers.front());
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
-}
-
-CpuStage::LayerValues CpuStage::split_by_parameter(const Tensor& block) const {
-  LayerValues values;
-  std::int64_t element = 0;
-  for (const Layer& layer : options_.layers) {
-    values.emplace_back();
-    for (const ParameterTensor& tensor : layer_parameters(layer)) {
-      const float* first = block.data() + element;
-      values.back().emplace_back(first, first + element_count(tensor));
-      element += element_count(tensor);
-    }
-  }
-  return values;
-}
-
-CpuStage::LayerValues CpuStage::gradient_values() const {
-  return split_by_parameter(gradients_);
-}
-CpuStage::LayerValues CpuStage::weight_values() const {
-  return split_by_parameter(versions_.back().weights);
 }
 
 }  // namespace plumb

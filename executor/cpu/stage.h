@@ -1,15 +1,12 @@
 #pragma once
 // A stage of real layers in fp32 on the CPU.
-//
-// Weights, gradients and moments are one block each, layer after layer in the order of layer_parameters(). An
-// OPTIMIZER_STEP updates the newest weights in place, unless a micro-batch under way still needs them: then it makes a
-// copy and updates that. A version goes when its last micro-batch has gone.
 
 #include <functional>
-#include <variant>
+#include <memory>
 #include <vector>
 
-#include "executor/cpu/layers.h"
+#include "executor/cpu/layer.h"
+#include "executor/cpu/parameters.h"
 #include "executor/run_spec.h"
 #include "executor/stage.h"
 #include "executor/token_batch.h"
@@ -17,13 +14,23 @@
 namespace plumb {
 
 struct CpuStageOptions {
-  std::vector<Layer> layers;
+  std::vector<Layer> layers;       ///< as a whole
+  LayerGroups groups;              ///< that share them; they outlive the stage
+  bool sequence_parallel = false;  ///< LayerWork's
+  ContextAttention context_attention = ContextAttention::kRing;
   int first_layer = 0;          ///< its number in the model
   std::int64_t microbatch = 1;  ///< sequences
   std::int64_t sequence = 1;    ///< tokens
   int slices = 1;               ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
-  AdamW optimizer;
+  OptimizerSettings optimizer;
+  std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
+  int zero = 0;                    ///< cpu/parameters.h
+  ShardBy shard_by = ShardBy::kElement;
+  int copies = 1;                    ///< of the stage, that share its state
+  int copy = 0;                      ///< which of them this is
+  std::vector<int> bucket_layers;    ///< [bucket] layers of it, from the last one on; none: one bucket
+  TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage
   std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
@@ -46,38 +53,37 @@ class CpuStage : public Stage {
   void weight_grad(MicrobatchSlice of) override;
   std::vector<Tensor> take_activations(MicrobatchSlice of) override;
   void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override;
-  void optimizer_step() override;
-  std::span<float> gradients() override { return gradients_.values(); }
-  std::span<float> tied_gradients(ModelEnd end) override;
+  void watch_buckets(BucketHook complete) override { bucket_hook_ = std::move(complete); }
+  GradientMeasure gradient_measure() const override;
+  void optimizer_step(const StepScale& scale = {}) override;
+  std::vector<Collective> start_reduction(int bucket) override;
+  void finish_reduction() override { parameters_.finish_reduction(); }
+  std::vector<Collective> start_gather() override { return parameters_.start_gather(); }
+  void drop_gathered() override { parameters_.drop_gathered(); }
+  std::vector<Collective> start_tied(ModelEnd end) override {
+    return parameters_.start_range(static_cast<std::size_t>(end), tied_table(end));
+  }
+  std::span<float> tied_gradients(ModelEnd end) override {
+    return parameters_.range_gradients(static_cast<std::size_t>(end));
+  }
+  void finish_tied(ModelEnd end) override { parameters_.finish_range(static_cast<std::size_t>(end)); }
   std::int64_t input_elements(int slice) const override;
   std::int64_t output_elements(int slice) const override;
+
+  /// What losses are multiplied by in the next backward.
+  void set_loss_scale(float scale) { loss_scale_ = scale; }
 
   /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
   double loss(int microbatch) const;
 
-  /// The gradients, or the newest weights, of a layer's parameters. [layer in the stage][parameter][element]
-  using LayerValues = std::vector<std::vector<std::vector<float>>>;
-  LayerValues gradient_values() const;
-  LayerValues weight_values() const;
-
-  /// The newest weights, all layers one after the other.
-  std::span<float> weights() { return versions_.back().weights.values(); }
-
-  /// Versions of the weights that are held now.
-  int held_versions() const { return static_cast<int>(versions_.size()); }
+  const CpuParameters& parameters() const { return parameters_; }
+  CpuParameters& parameters() { return parameters_; }
 
  private:
-  using CpuLayer = std::variant<CpuEmbedding, CpuTransformer, CpuHead>;
-  using SavedLayer = std::variant<EmbeddingSaved, TransformerSaved, HeadSaved>;
-  struct State {                    // of a micro-batch (slice)
-    std::vector<SavedLayer> saved;  // [layer]
-    Tensor input;                   // with recomputation: all that F keeps
-    bool is_rebuilt = false;        // R has run
-    double loss = 0;
-  };
-  struct Version {
-    int number = 0;  // OPTIMIZER_STEPs since begin()
-    Tensor weights;
+  struct State {                                     // of a micro-batch (slice)
+    std::vector<std::unique_ptr<LayerSaved>> saved;  // [layer]
+    Tensor input;                                    // with recomputation: all that F keeps
+    bool is_rebuilt = false;                         // R has run
   };
 
   std::size_t index_of(MicrobatchSlice of) const {
@@ -87,30 +93,26 @@ class CpuStage : public Stage {
   const CpuContext& context_of(MicrobatchSlice of) const { return contexts_[static_cast<std::size_t>(of.slice)]; }
   SequenceSaved* sequence_of(std::size_t layer, MicrobatchSlice of);
   std::vector<Tensor*> activations_of(MicrobatchSlice of);
-  const float* weights_of(MicrobatchSlice of) const;
+  int version_of(MicrobatchSlice of) const { return options_.weight_versions[static_cast<std::size_t>(of.microbatch)]; }
   BatchPlace place_of(MicrobatchSlice of) const;
   Tensor run_forward(MicrobatchSlice of, Tensor input, bool keep);
-  Tensor layer_forward(std::size_t layer, MicrobatchSlice of, Tensor input);
+  LayerCall call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights);
   Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
   void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
   void rebuild_if_needed(MicrobatchSlice of);
   void finish(MicrobatchSlice of);
-  LayerValues split_by_parameter(const Tensor& block) const;
+  void complete_layer(std::size_t layer);
+  ElementRange tied_table(ModelEnd end) const;
 
   const CpuStageOptions options_;
   TensorPool& pool_;
+  std::vector<std::unique_ptr<CpuLayer>> layers_;
   std::vector<float> scratch_;
   std::vector<CpuContext> contexts_;  // [slice]
-  std::vector<CpuLayer> layers_;
-  std::vector<std::int64_t> first_element_;  // [layer] in the blocks below
-  std::vector<ParameterTensor> parameters_;  // of all layers, in the order of the blocks
-  std::vector<Version> versions_;            // ascending; the newest last
-  Tensor gradients_;
-  Tensor first_moments_;
-  Tensor second_moments_;
-  std::int64_t updates_ = 0;  // since the beginning, for AdamW's bias correction
+  CpuParameters parameters_;
+  BucketHook bucket_hook_;
+  float loss_scale_ = 1;
   std::int64_t step_ = 0;
-  std::vector<int> users_;                             // [version] micro-batch slices still to finish with it
   std::vector<State> states_;                          // [micro-batch, slice]
   std::vector<std::vector<SequenceSaved>> sequences_;  // [micro-batch][layer]; empty where sequences are whole
 };

@@ -1,46 +1,15 @@
 #include "kernels/cpu/attention.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/panel.h"
 #include "kernels/cpu/reduce.h"
 
 namespace plumb {
 namespace {
 
 constexpr std::int64_t kBlockRows = 64;  // query rows at once: scores of 64 x 2048 keys fit the second-level cache
-
-blasint as_blas(std::int64_t size) {
-  return static_cast<blasint>(size);
-}
-
-/// A matrix inside a larger row-major one.
-struct Panel {
-  const float* data;
-  std::int64_t stride;
-};
-
-/// result [m, n] (stride) = alpha * a [m, k] * b [n, k]^T
-void multiply_transposed(float* result, std::int64_t stride, Panel a, Panel b, std::int64_t m, std::int64_t n,
-                         std::int64_t k, float alpha) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(m), as_blas(n), as_blas(k), alpha, a.data,
-              as_blas(a.stride), b.data, as_blas(b.stride), 0.0F, result, as_blas(stride));
-}
-
-/// result [m, n] (stride) = a [m, k] * b [k, n]
-void multiply(float* result, std::int64_t stride, Panel a, Panel b, std::int64_t m, std::int64_t n, std::int64_t k) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(m), as_blas(n), as_blas(k), 1.0F, a.data,
-              as_blas(a.stride), b.data, as_blas(b.stride), 0.0F, result, as_blas(stride));
-}
-
-/// result [m, n] (stride) += a [k, m]^T * b [k, n]
-void accumulate_transposed(float* result, std::int64_t stride, Panel a, Panel b, std::int64_t m, std::int64_t n,
-                           std::int64_t k) {
-  cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(m), as_blas(n), as_blas(k), 1.0F, a.data,
-              as_blas(a.stride), b.data, as_blas(b.stride), 1.0F, result, as_blas(stride));
-}
 
 /// Query rows [first, last) of one sequence, counted from its start, and the keys [first_key, last) that any of them
 /// sees.

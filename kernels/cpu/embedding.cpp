@@ -8,13 +8,15 @@ void embedding_forward(float* y, const std::int32_t* tokens, const float* table,
                        const EmbeddingSize& size) {
   const std::int64_t columns = size.columns;
   for (std::int64_t token = 0; token < size.tokens; ++token, y += columns) {
-    const float* row = table + tokens[token] * columns;
-    if (positions == nullptr) {
-      std::copy(row, row + columns, y);
+    if (tokens[token] < 0) {
+      std::fill(y, y + columns, 0.0F);
     } else {
-      const float* position = positions + (token % size.sequence) * columns;
-      for (std::int64_t c = 0; c < columns; ++c) y[c] = row[c] + position[c];
+      const float* row = table + tokens[token] * columns;
+      std::copy(row, row + columns, y);
     }
+    if (positions == nullptr) continue;
+    const float* position = positions + (token % size.sequence) * columns;
+    for (std::int64_t c = 0; c < columns; ++c) y[c] += position[c];
   }
 }
 
@@ -22,8 +24,10 @@ void embedding_backward(float* dtable, float* dpositions, const float* dy, const
                         const EmbeddingSize& size) {
   const std::int64_t columns = size.columns;
   for (std::int64_t token = 0; token < size.tokens; ++token, dy += columns) {
-    float* row = dtable + tokens[token] * columns;
-    for (std::int64_t c = 0; c < columns; ++c) row[c] += dy[c];
+    if (tokens[token] >= 0) {
+      float* row = dtable + tokens[token] * columns;
+      for (std::int64_t c = 0; c < columns; ++c) row[c] += dy[c];
+    }
     if (dpositions == nullptr) continue;
     float* position = dpositions + (token % size.sequence) * columns;
     for (std::int64_t c = 0; c < columns; ++c) position[c] += dy[c];

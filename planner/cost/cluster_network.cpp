@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,7 +11,7 @@
 
 #include "schedules/error.h"
 #include "simulator/network/fabric.h"
-#include "simulator/network/place.h"
+#include "simulator/network/place_inner.h"
 
 namespace plumb {
 namespace {
@@ -93,17 +94,38 @@ const Segment* data_collective(const CostTable& costs, Op op, int stage) {
   return nullptr;
 }
 
-/// A collective moves no more over a link than the link carries in its price: NCCL's trees and reducing switches move
-/// less than the ring that the network takes them for.
-void fit_volumes(NetworkSpec& network, const CostTable& costs) {
+/// [link] bytes/s that the price of a collective may count on: a port's, and a NIC's for each device. That devices
+/// share NICs, and leaves trunks, no price knows. Of a topology all links, where NCCL's prices know better than a
+/// ring's.
+std::vector<double> priced_rates(const NetworkSpec& network, const ClusterSpec& cluster, bool own_fabric) {
+  constexpr double kUnlimited = std::numeric_limits<double>::infinity();
+  const double devices_of_nic = static_cast<double>(cluster.devices_per_node) / nics_of(cluster);
+  std::vector<double> rates;
+  for (const NetworkLink& link : network.links) {
+    double rate = kUnlimited;
+    if (own_fabric && link.name.starts_with("port")) rate = link.bytes_per_second;
+    if (own_fabric && link.name.starts_with("nic")) rate = link.bytes_per_second * devices_of_nic;
+    if (!own_fabric && cluster.nccl) rate = link.bytes_per_second;
+    rates.push_back(rate);
+  }
+  return rates;
+}
+
+/// A collective moves no more over a link than the link carries in its price: trees and reducing switches move less
+/// than the ring that the network takes them for.
+void fit_volumes(NetworkSpec& network, const CostTable& costs, const std::vector<double>& rates) {
+  const auto most = [&](std::int32_t route) {
+    double rate = std::numeric_limits<double>::infinity();
+    for (const LinkUse& use : network.routes[route].uses) rate = std::min(rate, rates[use.link] / use.share);
+    return rate;
+  };
   for (CollectiveFlow& flow : network.collectives) {
     const Segment* segment = data_collective(costs, flow.op, flow.stage);
     if (flow.route == kNoRoute || segment == nullptr || segment->bytes == 0) continue;
-    for (const LinkUse& use : network.routes[flow.route].uses) {
-      const double carried = network.links[use.link].bytes_per_second * segment->seconds.count() / use.share;
-      flow.volume_ratio = std::min(flow.volume_ratio, carried / static_cast<double>(segment->bytes));
-    }
+    const double carried = most(flow.route) * segment->seconds.count();
+    flow.volume_ratio = std::min(flow.volume_ratio, carried / static_cast<double>(segment->bytes));
   }
+  for (InnerCollective& flow : network.inner) flow.most_bytes_per_second = most(flow.route);
 }
 
 }  // namespace
@@ -158,14 +180,15 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
   return speeds;
 }
 
-NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const Schedule& lowered,
-                            const CostTable& costs, const NetworkOptions& options) {
+NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const InnerGrids& groups,
+                            const Schedule& lowered, const CostTable& costs, const NetworkOptions& options) {
   if (options.topology && !options.degraded.empty()) {
     throw SpecError("degraded links are those of the cluster's own fabric: give the topology's links less bandwidth");
   }
   const Fabric fabric = options.topology ? fabric_of(*options.topology) : fabric_of(fabric_spec(cluster));
-  NetworkSpec network = place(fabric, cluster.devices_per_node, grid, lowered, costs);
-  if (cluster.nccl) fit_volumes(network, costs);
+  NetworkSpec network = with_inner_collectives(place(fabric, cluster.devices_per_node, grid, lowered, costs), fabric,
+                                               cluster.devices_per_node, groups, lowered, costs);
+  fit_volumes(network, costs, priced_rates(network, cluster, !options.topology));
   for (const DegradedLinks& degraded : options.degraded) degrade(network, cluster, degraded);
   if (!options.share_links) {
     if (!options.degraded.empty()) {

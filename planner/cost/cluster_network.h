@@ -1,7 +1,7 @@
 #pragma once
-// The network that a layout's messages and data-parallel collectives share on a cluster, and what is wrong with it.
+// The network that a layout's messages and collectives share on a cluster, and what is wrong with it.
 //
-//   NetworkSpec network = cluster_network(cluster, grid, lowered, costs,
+//   NetworkSpec network = cluster_network(cluster, replicas, groups, lowered, costs,
 //                                         {.slow = {parse_slow_rank("rank=17:0.8")}});
 //
 // Device w is world rank w, in nodes of `devices_per_node`; a port per device at the node link's effective rate and a
@@ -15,6 +15,7 @@
 
 #include "planner/spec/cluster_spec.h"
 #include "schedules/process_grid.h"
+#include "simulator/network/place_inner.h"
 #include "simulator/network/simulate_network.h"
 #include "simulator/network/topology.h"
 
@@ -52,11 +53,12 @@ DegradedLinks parse_degraded_links(std::string_view text);
 /// them sets the pace of all. Throws SpecError naming the range if a rank does not exist.
 std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowRank>& slow);
 
-/// On a topology of the user's own, rings go through the nodes of `devices_per_node` devices all the same. Throws
-/// SpecError naming the range if a slow rank, a node or a rank of degraded links does not exist, if there is no such
-/// link, or links of a topology are to be degraded; if a topology does not connect two ranks that exchange data, or has
-/// fewer devices than the grid ranks.
-NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const Schedule& lowered,
-                            const CostTable& costs, const NetworkOptions& options);
+/// `groups` are the tensor, context and expert groups of the same ranks, whose collectives inside actions share links
+/// as well. On a topology of the user's own, rings go through the nodes of `devices_per_node` devices all the same.
+/// Throws SpecError naming the range if a slow rank, a node or a rank of degraded links does not exist, if there is no
+/// such link, or links of a topology are to be degraded; if a topology does not connect two ranks that exchange data,
+/// or has fewer devices than the grid ranks.
+NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const InnerGrids& groups,
+                            const Schedule& lowered, const CostTable& costs, const NetworkOptions& options);
 
 }  // namespace plumb

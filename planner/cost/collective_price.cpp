@@ -17,10 +17,17 @@ LinkCost effective(const LinkSpec& link) {
   return {.latency = link.latency, .bytes_per_second = link.bytes_per_second * link.efficiency};
 }
 
+/// What a device exchanges with `others` of its node at once.
+double inside_bandwidth(const CollectivePrices& prices, int others) {
+  if (prices.mesh_devices < 2) return prices.node.bytes_per_second;
+  return prices.node.bytes_per_second * std::min(1.0, static_cast<double>(others) / (prices.mesh_devices - 1));
+}
+
 double ring_bandwidth(const CollectivePrices& prices, const GroupPlacement& placement) {
-  if (placement.nodes == 1) return prices.node.bytes_per_second;
+  if (placement.nodes == 1) return inside_bandwidth(prices, placement.ranks - 1);
   const double nics = prices.network.bytes_per_second * placement.ranks_per_node;
-  return placement.ranks_per_node == 1 ? nics : std::min(prices.node.bytes_per_second, nics);
+  if (placement.ranks_per_node == 1) return nics;
+  return std::min(inside_bandwidth(prices, placement.ranks_per_node - 1), nics);
 }
 
 /// One way round the ring, n-1 hops, with `volume` bytes over each link.
@@ -37,7 +44,7 @@ Seconds all_to_all(const CollectivePrices& prices, const GroupPlacement& placeme
   const double outside = share * (placement.ranks - placement.ranks_per_node);
   const Seconds latency = placement.nodes > 1 ? prices.network.latency : prices.node.latency;
   return (placement.ranks - 1) * latency +
-         Seconds{std::max(inside / prices.node.bytes_per_second,
+         Seconds{std::max(inside > 0 ? inside / inside_bandwidth(prices, placement.ranks_per_node - 1) : 0.0,
                           outside > 0 ? outside / prices.network.bytes_per_second : 0.0)};
 }
 
@@ -100,6 +107,7 @@ Seconds interpolated(const CollectiveTable& table, std::int64_t bytes) {
 
 CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
   CollectivePrices prices;
+  if (cluster.wiring.hub == NodeHub::kMesh) prices.mesh_devices = cluster.devices_per_node;
   if (cluster.node_link) {
     prices.node = effective(*cluster.node_link);
   } else if (std::min(cluster.devices, cluster.devices_per_node) > 1) {
@@ -119,7 +127,8 @@ CollectivePrices collective_prices(const ClusterSpec& cluster, int busy_ranks) {
     if (sample.shape[1] < 2) continue;
     const auto ranks = static_cast<int>(sample.shape[1]);
     const GroupPlacement placement{.ranks = ranks, .nodes = 1, .ranks_per_node = ranks};
-    const Seconds modelled = ring_time({.node = prices.node}, placement, CollectiveKind::kAllReduce, sample.shape[0]);
+    const Seconds modelled = ring_time({.node = prices.node, .mesh_devices = prices.mesh_devices}, placement,
+                                       CollectiveKind::kAllReduce, sample.shape[0]);
     if (modelled.count() > 0) {
       prices.all_reduce.push_back(shape_correction(sample.shape, sample.median.count(), modelled.count()));
     }
@@ -164,7 +173,7 @@ LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, 
     const int source_node = (source_rank * block + i) / devices_per_node;
     if (source_node != (destination_rank * block + i) / devices_per_node) return prices.network;
   }
-  return prices.node;
+  return {.latency = prices.node.latency, .bytes_per_second = inside_bandwidth(prices, 1)};
 }
 
 }  // namespace plumb

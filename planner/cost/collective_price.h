@@ -13,8 +13,10 @@
 //     broadcast        steps  n-1,   crossings  N-1,   volume  bytes (pipelined along the ring)
 //     all-to-all       pairwise, n-1 rounds of bytes/n; what stays in the node and what leaves it go side by side:
 //                      t = (n-1) * latency + max(inside / bandwidth_node, outside / bandwidth_network)
-//     `bandwidth` is the node link's inside one node. Across nodes it is the slower of the node link and the NICs of
-//     the g ranks that the group has on its emptiest node: rings enter and leave a node through all of them.
+//     `bandwidth` is the node link's inside one node; where a node's d devices are a full mesh, (g - 1) / (d - 1) of it
+//     for g of them, since a device has a link to each other one. Across nodes it is the slower of the node link and
+//     the NICs of the g ranks that the group has on its emptiest node: rings enter and leave a node through all of
+//     them.
 // `bytes` is the whole buffer of one rank (of the gathered result for all-gather). A group of one costs nothing.
 // Sources: step and crossing counts, NVIDIA/nccl src/graph/tuning.cc (Apache-2.0, facts restated); 2(n-1)/n is
 // nccl-tests' bus factor (doc/PERFORMANCE.md); bandwidth-optimal ring, Patarasuk & Yuan 2009.
@@ -37,6 +39,7 @@ struct CollectivePrices {
   LinkCost node;                            ///< effective bandwidth and latency of a hop inside a node
   LinkCost network;                         ///< of one device's NIC share
   std::vector<ShapeCorrection> all_reduce;  ///< of measured {bytes, group size}; empty: the formulas
+  int mesh_devices = 0;                     ///< of a node with a link for each pair of devices; 0: it has switches
   std::optional<NcclMachine> nccl;
   std::vector<CollectiveTable> tables;
 };

@@ -57,11 +57,10 @@ int part_count(const Schedule& schedule) {
 
 LayerWeights layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& prices, Recompute recompute) {
   const std::vector<int>& kinds = pricing.kind_of_layer();
-  LayerWeights weights{.embedding = steady_cost(prices[kinds.front()], recompute),
-                       .head = steady_cost(prices[kinds.back()], recompute)};
-  for (std::size_t layer = 1; layer + 1 < kinds.size(); ++layer) {
-    weights.transformer += steady_cost(prices[kinds[layer]], recompute);
-  }
+  std::vector<Seconds> steady;
+  for (const LayerPrice& price : prices) steady.push_back(steady_cost(price, recompute));
+  LayerWeights weights{.embedding = steady[kinds.front()], .head = steady[kinds.back()]};
+  for (std::size_t layer = 1; layer + 1 < kinds.size(); ++layer) weights.transformer += steady[kinds[layer]];
   weights.transformer /= static_cast<double>(kinds.size() - 2);
   return weights;
 }
@@ -109,8 +108,18 @@ std::vector<std::vector<int>> kind_counts(const Pricing& pricing, const std::vec
   return counts;
 }
 
+/// The footprints of layers of these kinds.
+std::vector<LayerFootprint> of_kinds(const std::vector<LayerFootprint>& footprints, const std::vector<int>& kinds) {
+  std::vector<LayerFootprint> layers;
+  layers.reserve(kinds.size());
+  for (const int kind : kinds) layers.push_back(footprints[kind]);
+  return layers;
+}
+
 SegmentsByPart whole(std::vector<Segment> segments) {
-  return {std::move(segments)};
+  SegmentsByPart parts;  // a braced list would copy
+  parts.push_back(std::move(segments));
+  return parts;
 }
 
 Segment collective_segment(Group group, CollectiveKind kind, Seconds seconds, std::int64_t bytes) {
@@ -194,69 +203,6 @@ void price_links(CostTable& costs, const Pricing& pricing, const ProcessGrid& gr
 
 }  // namespace
 
-Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training)
-    : model_(model),
-      cluster_(cluster),
-      training_(training),
-      layers_(model_layers(model)),
-      kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
-      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))) {
-  if (model.positions > 0 && training.sequence > model.positions) {
-    throw SpecError(
-        fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
-                    model.name, model.positions, training.sequence, model.positions));
-  }
-  for (const Layer& layer : layers_) {
-    const auto known = std::ranges::find(kinds_, layer);
-    kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));
-    if (known == kinds_.end()) kinds_.push_back(layer);
-  }
-}
-
-const Pricing::Placements& Pricing::placements(const Layout& layout) {
-  const auto [it, added] = placements_.try_emplace(
-      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor});
-  if (!added) return it->second;
-  const ProcessGrid grid = grid_of(layout), replicas = replica_grid_of(layout), experts = expert_grid_of(layout);
-  for (int rank = 0; rank < grid.pipeline; ++rank) {
-    const auto worst = [&](const ProcessGrid& ranks, Group group) {
-      return worst_placement(ranks, group, rank, cluster_.devices_per_node);
-    };
-    it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
-                                .context = worst(grid, Group::kContext),
-                                .expert = worst(experts, Group::kContext)});
-    it->second.data.push_back(worst(replicas, Group::kData));
-    it->second.expert_data.push_back(worst(experts, Group::kData));
-  }
-  return it->second;
-}
-
-const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
-  const std::array<std::int64_t, 15> key = {layout.tensor,
-                                            layout.context,
-                                            layout.expert,
-                                            layout.expert_tensor,
-                                            layout.sequence_parallel ? 1 : 0,
-                                            layout.microbatch,
-                                            groups.tensor.ranks,
-                                            groups.tensor.nodes,
-                                            groups.tensor.ranks_per_node,
-                                            groups.context.ranks,
-                                            groups.context.nodes,
-                                            groups.context.ranks_per_node,
-                                            groups.expert.ranks,
-                                            groups.expert.nodes,
-                                            groups.expert.ranks_per_node};
-  const auto known = layer_prices_.find(key);
-  if (known != layer_prices_.end()) return known->second;
-  const LayerWork work = work_of(training_, layout);
-  std::vector<LayerPrice> prices;
-  for (const Layer& layer : kinds_) {
-    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack));
-  }
-  return layer_prices_.emplace(key, std::move(prices)).first->second;
-}
-
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
   const BackwardForm backward = backward_form(schedule);
@@ -271,23 +217,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   const std::vector<std::vector<int>> counts = kind_counts(pricing, kinds_of_part);
 
   const LayerWork work = work_of(pricing.training(), layout);
-  const int replicas = layout.data * layout.context;
-  const int expert_replicas = expert_grid_of(layout).data;
-  const bool sharded = layout.zero >= 1;
-  struct KindState {
-    Seconds optimizer{0};
-    std::int64_t parameters = 0;
-    std::int64_t expert_parameters = 0;
-  };
-  std::vector<KindState> states;
-  for (const Layer& kind : pricing.kinds()) {
-    const std::int64_t experts = expert_parameter_count(kind, work.experts);
-    states.push_back({.optimizer = optimizer_time(pricing.kernels(), kind, work, sharded ? replicas : 1,
-                                                  sharded ? expert_replicas : 1),
-                      .parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
-                      .expert_parameters = experts});
-  }
-
+  const std::vector<Pricing::LayerState>& states = pricing.layer_states(layout);
   const bool in_buckets = reduces_in_buckets(layout, schedule);
   const auto last_part = static_cast<int>(priced.layers.size()) - 1;
   int first_rank = 0, last_rank = 0;
@@ -296,8 +226,27 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     if (stage.model_part == last_part) last_rank = stage.rank;
   }
 
+  const auto alike = [&](const StagePlace& one, const StagePlace& other) {
+    const auto inner = [&](int part) { return part > 0 && part < last_part; };
+    return inner(one.model_part) && inner(other.model_part) &&
+           kinds_of_part[one.model_part] == kinds_of_part[other.model_part] &&
+           groups.inner[one.rank] == groups.inner[other.rank] && groups.data[one.rank] == groups.data[other.rank] &&
+           groups.expert_data[one.rank] == groups.expert_data[other.rank];
+  };
+
   const std::int64_t element_bytes = bytes_per_element(pricing.training().precision);
-  for (const StagePlace& stage : schedule.stages) {
+  priced.costs.stages.reserve(schedule.stages.size());
+  for (std::size_t index = 0; index < schedule.stages.size(); ++index) {
+    const StagePlace& stage = schedule.stages[index];
+    const auto before = schedule.stages.begin() + static_cast<std::ptrdiff_t>(index);
+    const auto twin =
+        std::find_if(schedule.stages.begin(), before, [&](const StagePlace& other) { return alike(stage, other); });
+    if (twin != before) {
+      const auto at = static_cast<std::size_t>(twin - schedule.stages.begin());
+      priced.costs.stages.push_back(priced.costs.stages[at]);
+      if (in_buckets) priced.buckets.push_back(priced.buckets[at]);
+      continue;
+    }
     const std::vector<int>& kinds = counts[stage.model_part];
     StageCosts& costs = priced.costs.stages.emplace_back();
     const StagePasses passes =
@@ -339,9 +288,10 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     step.push_back({.kind = Segment::Kind::kCompute, .seconds = optimizer});
     costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 
-    const std::vector<Layer>& layers = priced.layers[stage.model_part];
-    costs.memory = stack ? framework_memory(layers, pricing.training(), *stack, layout, backward)
-                         : stage_memory(layers, pricing.training(), layout, backward);
+    costs.memory = stack
+                       ? framework_memory(priced.layers[stage.model_part], pricing.training(), *stack, layout, backward)
+                       : stage_memory(of_kinds(pricing.layer_footprints(layout), kinds_of_part[stage.model_part]),
+                                      pricing.training(), layout, backward);
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
     const std::int64_t stream = output_elements(pricing.layers().front(), work) / layout.context * element_bytes;
     const bool scattered = stack && stack->scattered_messages && !layout.sequence_parallel;

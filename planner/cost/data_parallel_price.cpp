@@ -15,16 +15,24 @@ std::int64_t gradient_bytes(const TrainingSpec& training) {
 }
 
 SegmentsByPart::value_type collective(CollectiveKind kind, Seconds seconds, std::int64_t bytes) {
-  return {Segment{.kind = Segment::Kind::kCollective,
-                  .seconds = seconds,
-                  .group = Group::kData,
-                  .collective = kind,
-                  .bytes = bytes}};
+  SegmentsByPart::value_type segments(1);
+  segments.front() = {.kind = Segment::Kind::kCollective,
+                      .seconds = seconds,
+                      .group = Group::kData,
+                      .collective = kind,
+                      .bytes = bytes};
+  return segments;
 }
 
 Seconds replicated_time(const Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
-  return collective_time(pricing.collectives(), stage.group, kind, stage.parameters * bytes) +
-         collective_time(pricing.collectives(), stage.expert_group, kind, stage.expert_parameters * bytes);
+  Seconds time{0};
+  if (stage.parameters > 0) {
+    time += collective_time(pricing.collectives(), stage.group, kind, stage.parameters * bytes);
+  }
+  if (stage.expert_parameters > 0) {
+    time += collective_time(pricing.collectives(), stage.expert_group, kind, stage.expert_parameters * bytes);
+  }
+  return time;
 }
 
 /// What is left of a collective that goes layer by layer beside a pass.
@@ -46,7 +54,7 @@ DataParallelPrice data_parallel_price(const Pricing& pricing, const Layout& layo
   const std::int64_t weight = bytes_per_element(training.precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
   Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
-  Seconds gather = replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
+  Seconds gather = layout.zero == 0 ? Seconds{0} : replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
   if (stack && layout.zero == 3) {
     reduce = layer_by_layer(reduce, stage, backward);
     gather = layer_by_layer(gather, stage, forward);
@@ -63,8 +71,8 @@ DataParallelPrice data_parallel_price(const Pricing& pricing, const Layout& layo
     price.bucket_offsets.push_back(bucket.offset);
   }
   const std::int64_t parameters = stage.parameters + stage.expert_parameters;
-  if (buckets.empty()) price.reduce_grad = {collective(reduction, reduce, parameters * gradient)};
-  if (layout.zero > 0) price.unshard = {collective(CollectiveKind::kAllGather, gather, parameters * weight)};
+  if (buckets.empty()) price.reduce_grad.push_back(collective(reduction, reduce, parameters * gradient));
+  if (layout.zero > 0) price.unshard.push_back(collective(CollectiveKind::kAllGather, gather, parameters * weight));
   return price;
 }
 

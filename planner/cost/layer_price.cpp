@@ -19,6 +19,11 @@ const GroupPlacement& placement_in(const InnerGroups& groups, Group group) {
   return group == Group::kExpert ? groups.expert : groups.tensor;
 }
 
+/// The bytes that are on the wire in the part of a collective's time that blocks.
+std::int64_t shown_bytes(std::int64_t bytes, double shown) {
+  return shown == 1 ? bytes : static_cast<std::int64_t>(shown * static_cast<double>(bytes));
+}
+
 /// Adds collectives of a layer's groups to passes.
 class Exchanges {
  public:
@@ -31,7 +36,7 @@ class Exchanges {
     const auto kind = static_cast<std::size_t>(exchange.kind);
     const Seconds once = collective_time(prices_, placement, exchange.kind, exchange.bytes) + fixed;
     pass.collective_seconds[group][kind] += exchange.count * shown * once;
-    pass.collective_bytes[group][kind] += exchange.count * exchange.bytes;
+    pass.collective_bytes[group][kind] += shown_bytes(exchange.count * exchange.bytes, shown);
   }
 
  private:
@@ -122,8 +127,13 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
     price.host += exchange.count * stack.kernel_launch;
   }
   if (stack.context == ContextKind::kRing) {  // blocks of keys and values travel beside the attention of the last ones
-    for (Seconds& time : price.collective_seconds[static_cast<std::size_t>(Group::kContext)]) {
+    const auto group = static_cast<std::size_t>(Group::kContext);
+    for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+      Seconds& time = price.collective_seconds[group][kind];
       const Seconds hidden = std::min(time, attention);
+      if (!(hidden.count() > 0)) continue;
+      std::int64_t& bytes = price.collective_bytes[group][kind];
+      bytes = shown_bytes(bytes, 1 - hidden / time);
       time -= hidden;
       attention -= hidden;
     }
@@ -182,6 +192,7 @@ std::vector<Segment> segments_for(const PassPrice& price) {
   }
   const Seconds compute = total(price) - exchanged;
   std::vector<Segment> segments;
+  segments.reserve(4);
   if (compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = compute});
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
     for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {

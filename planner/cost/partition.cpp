@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
-#include <tuple>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -57,16 +56,19 @@ std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std
   const auto parts = static_cast<int>(ranks.size());
   std::vector<int> split(ranks.size(), 1);
   std::vector<Seconds> rank_cost(static_cast<std::size_t>(*std::ranges::max_element(ranks)) + 1, Seconds{0});
-  for (std::size_t part = 0; part < split.size(); ++part) rank_cost[ranks[part]] += part_cost(weights, split, part);
+  std::vector<Seconds> cost;  // [model part]
+  for (std::size_t part = 0; part < split.size(); ++part) {
+    cost.push_back(part_cost(weights, split, part));
+    rank_cost[ranks[part]] += cost.back();
+  }
   for (int placed = parts; placed < layers; ++placed) {
     std::size_t cheapest = 0;
-    const auto key = [&](std::size_t part) {
-      return std::tuple(part_cost(weights, split, part), rank_cost[ranks[part]]);
-    };
     for (std::size_t part = 1; part < split.size(); ++part) {
-      if (key(part) < key(cheapest)) cheapest = part;
+      const bool tie = cost[part] == cost[cheapest];
+      if (cost[part] < cost[cheapest] || (tie && rank_cost[ranks[part]] < rank_cost[ranks[cheapest]])) cheapest = part;
     }
     ++split[cheapest];
+    cost[cheapest] = part_cost(weights, split, cheapest);
     rank_cost[ranks[cheapest]] += weights.transformer;
   }
   return split;

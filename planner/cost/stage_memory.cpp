@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 namespace plumb {
 namespace {
@@ -26,36 +25,18 @@ bool rebuilt(const Layer& layer, std::string_view name, Recompute recompute) {
   return recompute == Recompute::kFull && std::holds_alternative<TransformerLayer>(layer) && name != "input";
 }
 
-struct LayerActivations {
-  std::int64_t kept = 0;
-  std::int64_t rebuilt = 0;
-  std::int64_t released_at_input_grad = 0;
-};
-
-LayerActivations activations_of(const Layer& layer, const LayerWork& work, Recompute recompute,
-                                std::int64_t element_bytes) {
-  LayerActivations result;
-  for (const SavedTensor& tensor : saved_tensors(layer, work)) {
-    const std::int64_t bytes = bytes_of(tensor, element_bytes);
-    (rebuilt(layer, tensor.name, recompute) ? result.rebuilt : result.kept) += bytes;
-    if (!tensor.needed_by_weight_grad) result.released_at_input_grad += bytes;
-  }
-  return result;
-}
-
-void add_activations(StageMemory& memory, const std::vector<Layer>& layers, const LayerWork& work, Recompute recompute,
-                     std::int64_t element_bytes, BackwardForm backward) {
+void add_activations(StageMemory& memory, const std::vector<LayerFootprint>& layers, BackwardForm backward) {
   std::int64_t all_rebuilt = 0;
   std::int64_t largest_rebuilt = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
-    LayerActivations layer = activations_of(layers[i], work, recompute, element_bytes);
-    const bool inner_input = backward.recompute_actions && recompute == Recompute::kFull && i > 0 &&
-                             std::holds_alternative<TransformerLayer>(layers[i]);
-    if (inner_input) layer.rebuilt += std::exchange(layer.kept, 0);
-    memory.forward_bytes += layer.kept;
-    all_rebuilt += layer.rebuilt;
-    largest_rebuilt = std::max(largest_rebuilt, layer.rebuilt);
-    if (backward.split) memory.released_at_input_grad_bytes += layer.released_at_input_grad;
+    const LayerFootprint& layer = layers[i];
+    const bool inner_input = backward.recompute_actions && layer.rebuilt_whole && i > 0;
+    const std::int64_t kept = inner_input ? 0 : layer.kept_bytes;
+    const std::int64_t rebuilt = layer.rebuilt_bytes + layer.kept_bytes - kept;
+    memory.forward_bytes += kept;
+    all_rebuilt += rebuilt;
+    largest_rebuilt = std::max(largest_rebuilt, rebuilt);
+    if (backward.split) memory.released_at_input_grad_bytes += layer.released_at_input_grad_bytes;
   }
   memory.recompute_bytes = backward.split || backward.recompute_actions ? all_rebuilt : largest_rebuilt;
 }
@@ -71,9 +52,29 @@ LayerWork work_of(const TrainingSpec& training, const Layout& layout) {
           .experts = {.parallel = layout.expert, .tensor = layout.expert_tensor}};
 }
 
-StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const Layout& layout,
+LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work,
+                               Recompute recompute) {
+  const std::int64_t element_bytes = bytes_per_element(training.precision);
+  LayerFootprint footprint{
+      .parameters = parameter_count(layer, work.tensor_parallel),
+      .forward_workspace_bytes = workspace_elements(layer, work, Pass::kForward) * element_bytes,
+      .backward_workspace_bytes = workspace_elements(layer, work, Pass::kInputGrad) * element_bytes,
+      .output_bytes = output_elements(layer, work) * element_bytes,
+      .rebuilt_whole = recompute == Recompute::kFull && std::holds_alternative<TransformerLayer>(layer)};
+  if (work.sequence_parallel) {
+    const std::int64_t hidden = std::visit([](const auto& any) { return any.hidden; }, layer);
+    footprint.gathered_bytes = work.microbatch * work.sequence * hidden * element_bytes;
+  }
+  for (const SavedTensor& tensor : saved_tensors(layer, work)) {
+    const std::int64_t bytes = bytes_of(tensor, element_bytes);
+    (rebuilt(layer, tensor.name, recompute) ? footprint.rebuilt_bytes : footprint.kept_bytes) += bytes;
+    if (!tensor.needed_by_weight_grad) footprint.released_at_input_grad_bytes += bytes;
+  }
+  return footprint;
+}
+
+StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const TrainingSpec& training, const Layout& layout,
                          BackwardForm backward) {
-  const LayerWork work = work_of(training, layout);
   const std::int64_t element_bytes = bytes_per_element(training.precision);
   const std::int64_t gradient_bytes = bytes_per_element(training.gradient_precision);
 
@@ -82,24 +83,18 @@ StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& t
   std::int64_t largest = 0;
   std::int64_t largest_pair = 0;
   std::int64_t before = 0;
-  std::int64_t widest = 0;  // hidden elements of one rank's residual stream, gathered
-  for (const Layer& layer : layers) {
-    const std::int64_t count = parameter_count(layer, layout.tensor);
-    parameters += count;
-    largest = std::max(largest, count);
-    largest_pair = std::max(largest_pair, before + count);
-    before = count;
-    memory.forward_workspace_bytes =
-        std::max(memory.forward_workspace_bytes, workspace_elements(layer, work, Pass::kForward) * element_bytes);
-    memory.backward_workspace_bytes =
-        std::max(memory.backward_workspace_bytes, workspace_elements(layer, work, Pass::kInputGrad) * element_bytes);
-    widest = std::max(widest, std::visit([](const auto& any) { return any.hidden; }, layer));
+  std::int64_t gathered = 0;  // a GEMM's whole input
+  for (const LayerFootprint& layer : layers) {
+    parameters += layer.parameters;
+    largest = std::max(largest, layer.parameters);
+    largest_pair = std::max(largest_pair, before + layer.parameters);
+    before = layer.parameters;
+    memory.forward_workspace_bytes = std::max(memory.forward_workspace_bytes, layer.forward_workspace_bytes);
+    memory.backward_workspace_bytes = std::max(memory.backward_workspace_bytes, layer.backward_workspace_bytes);
+    gathered = std::max(gathered, layer.gathered_bytes);
   }
-  const std::int64_t output = output_elements(layers.back(), work) * element_bytes;
-  const std::int64_t gathered =
-      layout.sequence_parallel ? work.microbatch * work.sequence * widest * element_bytes : 0;  // a GEMM's whole input
-  memory.forward_workspace_bytes += output + gathered;
-  memory.backward_workspace_bytes += output + gathered;
+  memory.forward_workspace_bytes += layers.back().output_bytes + gathered;
+  memory.backward_workspace_bytes += layers.back().output_bytes + gathered;
 
   memory.parameter_bytes = share(parameters, layout.zero >= 3 ? layout.data : 1) * element_bytes;
   memory.gradient_bytes = share(parameters, layout.zero >= 2 ? layout.data : 1) * gradient_bytes;
@@ -108,8 +103,17 @@ StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& t
   if (layout.zero >= 2 && layout.data > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
   if (layout.zero >= 3 && layout.data > 1) memory.unsharded_bytes = largest_pair * element_bytes;
 
-  add_activations(memory, layers, work, layout.recompute, element_bytes, backward);
+  add_activations(memory, layers, backward);
   return memory;
+}
+
+StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const Layout& layout,
+                         BackwardForm backward) {
+  std::vector<LayerFootprint> footprints;
+  for (const Layer& layer : layers) {
+    footprints.push_back(layer_footprint(layer, training, work_of(training, layout), layout.recompute));
+  }
+  return stage_memory(footprints, training, layout, backward);
 }
 
 }  // namespace plumb

@@ -31,7 +31,26 @@ struct BackwardForm {
   friend bool operator==(const BackwardForm&, const BackwardForm&) = default;
 };
 
+/// What one layer adds to its stage, on one rank.
+struct LayerFootprint {
+  std::int64_t parameters = 0;
+  std::int64_t kept_bytes = 0;  ///< of a micro-batch, from F to the last backward part
+  std::int64_t rebuilt_bytes = 0;
+  std::int64_t released_at_input_grad_bytes = 0;
+  std::int64_t forward_workspace_bytes = 0;
+  std::int64_t backward_workspace_bytes = 0;
+  std::int64_t gathered_bytes = 0;  ///< of the residual stream over the tensor group, under sequence parallelism
+  std::int64_t output_bytes = 0;
+  bool rebuilt_whole = false;  ///< full recomputation rebuilds all but its input
+};
+
+/// `work` and the recomputation decide it, and the training's precision; no schedule, no sharding over replicas.
+LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work,
+                               Recompute recompute);
+
 /// `layers` are the stage's, in order.
+StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const TrainingSpec& training, const Layout& layout,
+                         BackwardForm backward);
 StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const Layout& layout,
                          BackwardForm backward);
 

@@ -70,7 +70,9 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
     costs = with_topology_links(std::move(costs), *network->topology, replica_grid_of(layout), result.lowered);
   }
   if (network) {
-    shared = cluster_network(pricing.cluster(), replica_grid_of(layout), result.lowered, costs, *network);
+    shared =
+        cluster_network(pricing.cluster(), replica_grid_of(layout),
+                        {.ranks = grid_of(layout), .experts = expert_grid_of(layout)}, result.lowered, costs, *network);
     if (const std::string why = why_private(result, shared, *network); !why.empty()) {
       result.priced.notes.push_back(why);
       shared = {};

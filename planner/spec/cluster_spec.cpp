@@ -23,6 +23,8 @@ constexpr double kMicro = 1e-6;
 /// Lengths of the kernels' shapes as kernels/layer.h lists them, by KernelKind.
 constexpr std::size_t kShapeLengths[kKernelKindCount] = {5, 6, 6, 3, 3, 3, 3, 2, 2, 3, 2, 3, 3, 2, 1};
 
+constexpr NodeHub kHubs[] = {NodeHub::kNvSwitch, NodeHub::kPcie, NodeHub::kMesh};
+
 constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16,
                                      Precision::kFp8};
 
@@ -40,6 +42,22 @@ void collect_sources(const nlohmann::json& json, const std::string& path, std::m
     return;
   }
   for (const auto& [key, value] : json.items()) collect_sources(value, path.empty() ? key : path + "." + key, sources);
+}
+
+/// The first number below `json` that names no source, by dotted path; empty if all do.
+std::string number_without_source(const nlohmann::json& json, const std::string& path) {
+  if (json.is_number()) return path;
+  if (!json.is_structured()) return "";
+  if (json.is_object() && json.contains("value")) {
+    const auto source = json.find("source");
+    const bool named = source != json.end() && source->is_string() && !source->get<std::string>().empty();
+    return named ? "" : path;
+  }
+  for (const auto& [key, value] : json.items()) {
+    const std::string found = number_without_source(value, path.empty() ? key : path + "." + key);
+    if (!found.empty()) return found;
+  }
+  return "";
 }
 
 int count_or(StrictObject& object, std::string_view key, int fallback) {
@@ -292,7 +310,7 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
   node.positive_integer("devices");
   cluster.devices_per_node = count_or(node, "devices", 1);
   if (cluster.devices_per_node > 1 || node.has("bandwidth_gb_per_s")) cluster.node_link = read_link(node);
-  cluster.wiring.hub = one_of(node, "hub", {"nvswitch", "pcie"}) == 1 ? NodeHub::kPcie : NodeHub::kNvSwitch;
+  cluster.wiring.hub = kHubs[one_of(node, "hub", {"nvswitch", "pcie", "mesh"})];
   node.finish();
   if (object.has("network")) {
     StrictObject network = object.object("network");
@@ -333,12 +351,23 @@ ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
   return cluster_from_json(parse_json(text, file), file);
 }
 
+ClusterSpec parse_cluster_preset(std::string_view text, const std::string& file) {
+  const nlohmann::json document = parse_json(text, file);
+  if (const std::string path = number_without_source(document, ""); !path.empty()) {
+    throw SpecError(fmt::format(
+        "{}: {} has no source: write {{\"value\": ..., \"source\": \"...\"}} and say where the number is published",
+        file, path));
+  }
+  return cluster_from_json(document, file);
+}
+
 nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
   nlohmann::ordered_json json{{"name", cluster.name}, {"note", cluster.note}, {"devices", cluster.devices}};
   json["device"] = device_json(cluster);
   json["node"] = {{"devices", integer(cluster, "node.devices", cluster.devices_per_node)}};
   if (cluster.node_link) write_link(json["node"], cluster, "node", *cluster.node_link);
   if (cluster.wiring.hub == NodeHub::kPcie) json["node"]["hub"] = "pcie";
+  if (cluster.wiring.hub == NodeHub::kMesh) json["node"]["hub"] = "mesh";
   if (cluster.network) {
     write_link(json["network"], cluster, "network", *cluster.network);
     const WiringSpec& wiring = cluster.wiring;

@@ -115,14 +115,17 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///    "memory_bandwidth_gb_per_s", "gemm_efficiency", "fp8_gemm_efficiency", "attention_efficiency", "attention":
 ///    {"flash2": {"forward", "backward", "half_sequence"}}, "memory_efficiency", "kernel_fixed_us", "gemm_fixed_us",
 ///    "wave_fixed_us", "misaligned_rows", "misaligned_by_4", "misaligned_by_2", "compute_units", "gemm_tile",
-///    "collective_slowdown"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch"
-///    or "pcie"}, "network": {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or
-///    "node", "nodes_per_leaf", "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h),
-///    "kernel_samples": [...]}
+///    "collective_slowdown"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch",
+///    "pcie" or "mesh" (a link for each pair; the bandwidth is that of all links of a device)}, "network":
+///    {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node", "nodes_per_leaf",
+///    "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);
 ClusterSpec parse_cluster(std::string_view text, const std::string& file);
+
+/// As parse_cluster, for what Plumb ships. Throws SpecError also naming a number that has no source.
+ClusterSpec parse_cluster_preset(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 
 }  // namespace plumb

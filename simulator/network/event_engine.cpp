@@ -1,27 +1,26 @@
 #include "simulator/network/event_engine.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <optional>
 #include <utility>
 
 #include "simulator/deadlock.h"
+#include "simulator/network/collective_meetings.h"
 #include "simulator/network/event_queue.h"
+#include "simulator/network/rank_compute.h"
 
 namespace plumb {
 namespace {
 
 constexpr SimTime kUnknown{-1};
 
-/// Compute of one rank of one replica while collectives may slow it down.
-struct RankState {
-  std::int32_t running = -1;  ///< instance
-  std::uint32_t version = 0;
-  std::int32_t collectives = 0;       ///< under way
-  double work_ps = 0;                 ///< of `running`
-  double work_left_ps = 0;            ///< at `since`
-  std::vector<std::int32_t> buckets;  ///< REDUCE_GRADs inside `running` whose bucket is not complete
-  SimTime since{0};
+/// How far an action with collectives inside it is.
+struct Progress {
+  std::int32_t phase = 0;
+  std::int32_t last_phase = 0;  ///< one behind
+  int open_lanes = 0;
+  std::array<std::int32_t, kLanes> at{};  ///< [lane] stretch under way
 };
 
 std::vector<double> capacities_of(const NetworkSpec& network) {
@@ -38,20 +37,20 @@ class EventEngine {
         network_(network),
         stages_(schedule.stages.size()),
         flows_(capacities_of(network), network.routes),
-        ranks_(schedule.ranks.size() * network.replicas) {
-    const std::size_t instances = static_cast<std::size_t>(program.actions) * network.replicas;
-    times_.start.assign(instances, kUnknown);
-    times_.end.assign(instances, kUnknown);
-    waits_.reserve(instances);
+        compute_(program, network, static_cast<int>(schedule.ranks.size()), events_),
+        meetings_(schedule, program, network),
+        instances_(program.actions * network.replicas) {
+    times_.start.assign(static_cast<std::size_t>(instances_), kUnknown);
+    times_.end = times_.start;
+    waits_.reserve(times_.start.size());
     for (int k = 0; k < network.replicas; ++k) waits_.insert(waits_.end(), program.waits.begin(), program.waits.end());
     for (const auto& actions : schedule.ranks) {
       for (const Action& action : actions) actions_.push_back(&action);
     }
-    index_collectives();
   }
 
   EventTimes run(Sends sends) {
-    for (std::int32_t instance = 0; instance < static_cast<std::int32_t>(waits_.size()); ++instance) {
+    for (std::int32_t instance = 0; instance < instances_; ++instance) {
       if (waits_[instance] == 0 && kind(instance) != EventKind::kFollower) ready_.push_back(instance);
     }
     begin_ready();
@@ -62,52 +61,28 @@ class EventEngine {
       now_ = events_.empty() ? *flow_end : events_.front().time;
       if (flow_end) now_ = std::min(now_, *flow_end);
       if (flow_end == now_) {
-        for (const std::int32_t instance : flows_.take_ended()) end_transfer(instance);
+        for (const std::int32_t flow : flows_.take_ended()) end_flow(flow);
       }
-      while (!events_.empty() && events_.front().time == now_) {
-        happen(events_.take());
-      }
+      while (!events_.empty() && events_.front().time == now_) happen(events_.take());
       begin_ready();
     }
-    copy_to_followers();
-    if (std::ranges::find(times_.end, kUnknown) != times_.end.end()) throw deadlock_error(schedule_, sends);
-    end_receives();
-    return std::move(times_);
+    if (is_stuck()) throw deadlock_error(schedule_, sends);
+    return with_followers(std::move(times_), program_, network_.replicas);
   }
 
  private:
-  std::int32_t action_of(std::int32_t instance) const {
-    return instance < program_.actions ? instance : instance % program_.actions;
+  std::int32_t action_of(std::int32_t instance) const { return plumb::action_of(program_, instance); }
+  std::int32_t replica_of(std::int32_t instance) const { return plumb::replica_of(program_, instance); }
+  std::int32_t instance_of(int replica, std::int32_t instance) const {
+    return replica * program_.actions + action_of(instance);
   }
-  std::int32_t replica_of(std::int32_t instance) const { return instance / program_.actions; }
   EventKind kind(std::int32_t instance) const { return program_.kind[action_of(instance)]; }
-  RankState& rank_of(std::int32_t instance) {
-    return ranks_[static_cast<std::size_t>(replica_of(instance)) * schedule_.ranks.size() +
-                  program_.rank[action_of(instance)]];
-  }
 
-  /// [op and stage] the group of each replica, and for each occurrence how many of the group have not issued it.
-  void index_collectives() {
-    group_of_.assign(2 * stages_ * network_.replicas, -1);
-    for (std::size_t g = 0; g < network_.collectives.size(); ++g) {
-      const CollectiveFlow& flow = network_.collectives[g];
-      for (const int replica : flow.replicas) group_of_[slot(flow.op, flow.stage, replica)] = static_cast<int>(g);
+  bool is_stuck() const {
+    for (std::int32_t instance = 0; instance < instances_; ++instance) {
+      if (times_.end[instance] == kUnknown && kind(instance) != EventKind::kFollower) return true;
     }
-    missing_.assign(static_cast<std::size_t>(program_.actions) * network_.replicas, 0);
-    for (std::int32_t a = 0; a < program_.actions; ++a) {
-      if (program_.kind[a] != EventKind::kCollective) continue;
-      for (int k = 0; k < network_.replicas; ++k) {
-        const int g = group_of_[slot(actions_[a]->op, actions_[a]->stage, k)];
-        if (g >= 0 && network_.collectives[g].replicas.front() == k)
-          missing_[first_instance(g, a)] = static_cast<std::int32_t>(network_.collectives[g].replicas.size());
-      }
-    }
-  }
-  std::size_t slot(Op op, int stage, int replica) const {
-    return (static_cast<std::size_t>(replica) * 2 + (op == Op::kReduceGrad ? 1 : 0)) * stages_ + stage;
-  }
-  std::int32_t first_instance(int group, std::int32_t action) const {
-    return network_.collectives[group].replicas.front() * program_.actions + action;
+    return false;
   }
 
   void begin_ready() {
@@ -159,70 +134,50 @@ class EventEngine {
   }
 
   void join_collective(std::int32_t instance) {
-    const std::int32_t action = action_of(instance);
-    const int group = group_of_[slot(actions_[action]->op, actions_[action]->stage, replica_of(instance))];
+    const int group = meetings_.group_of(instance);
     if (group < 0) {
       started(instance);
       count_collective(instance, 1);
       begin_transfer(instance, kNoRoute);
       return;
     }
-    const std::int32_t first = first_instance(group, action);
-    if (--missing_[first] > 0) return;
-    for (const int replica : network_.collectives[group].replicas) {
-      const std::int32_t member = replica * program_.actions + action;
+    if (!meetings_.come(group, instance)) return;
+    const std::vector<int>& replicas = network_.collectives[group].replicas;
+    for (const int replica : replicas) {
+      const std::int32_t member = instance_of(replica, instance);
       started(member);
       count_collective(member, 1);
     }
-    begin_transfer(first, network_.collectives[group].route);
+    begin_transfer(instance_of(replicas.front(), instance), network_.collectives[group].route);
   }
 
   void end_transfer(std::int32_t instance) {
-    const std::int32_t action = action_of(instance);
-    if (program_.kind[action] != EventKind::kCollective) {
+    if (kind(instance) != EventKind::kCollective) {
       ended(instance);
       return;
     }
-    const int group = group_of_[slot(actions_[action]->op, actions_[action]->stage, replica_of(instance))];
+    const int group = meetings_.group_of(instance);
     if (group < 0) {
       count_collective(instance, -1);
       ended(instance);
       return;
     }
     for (const int replica : network_.collectives[group].replicas) {
-      const std::int32_t member = replica * program_.actions + action;
+      const std::int32_t member = instance_of(replica, instance);
       count_collective(member, -1);
       ended(member);
     }
   }
 
   void begin_compute(std::int32_t instance) {
-    const SimTime work = at_speed(instance, program_.alone[action_of(instance)]);
-    if (network_.collective_slowdown == 0) {
-      for_each_inside(instance, [&](std::int32_t reduction) {
-        events_.put(now_ + at_speed(instance, program_.inside[action_of(reduction)]), reduction, Happening::kBucket);
-      });
-      if (work == SimTime{0}) {
-        ended(instance);
-      } else {
-        events_.put(now_ + work, instance, Happening::kEnd);
-      }
+    const std::int32_t action = action_of(instance);
+    if (!program_.stretches.plan_of.empty() && program_.stretches.plan_of[action] >= 0) {
+      begin_stretches(instance, program_.stretches.plan_of[action]);
       return;
     }
-    RankState& rank = rank_of(instance);
-    rank.running = instance;
-    rank.work_ps = rank.work_left_ps = static_cast<double>(work.count());
-    rank.since = now_;
-    for_each_inside(instance, [&](std::int32_t reduction) { rank.buckets.push_back(reduction); });
-    schedule_compute(rank);
-  }
-
-  /// How long work takes on the rank of `instance`.
-  SimTime at_speed(std::int32_t instance, SimTime work) const {
-    if (network_.speeds.empty()) return work;
-    const double speed = network_.speeds[static_cast<std::size_t>(replica_of(instance)) * schedule_.ranks.size() +
-                                         program_.rank[action_of(instance)]];
-    return speed == 1.0 ? work : SimTime{std::llround(static_cast<double>(work.count()) / speed)};
+    buckets_.clear();
+    for_each_inside(instance, [&](std::int32_t reduction) { buckets_.push_back(reduction); });
+    if (!compute_.begin(instance, program_.alone[action], buckets_, now_)) ended(instance);
   }
 
   /// The REDUCE_GRADs that start inside a compute action.
@@ -234,43 +189,120 @@ class EventEngine {
       visit(host - action + program_.successors[i]);
   }
 
-  double compute_speed(const RankState& rank) const {
-    return rank.collectives > 0 ? 1 / (1 + network_.collective_slowdown) : 1.0;
+  Progress& progress_of(std::int32_t instance) {
+    const std::size_t rank =
+        static_cast<std::size_t>(replica_of(instance)) * schedule_.ranks.size() + program_.rank[action_of(instance)];
+    return progress_[rank];
   }
 
-  void schedule_compute(RankState& rank) {
-    ++rank.version;
-    const auto time_for = [&](double work_ps) {
-      return SimTime{std::max<std::int64_t>(0, std::llround(work_ps / compute_speed(rank)))};
-    };
-    for (const std::int32_t reduction : rank.buckets) {
-      const double behind_ps =
-          rank.work_ps - static_cast<double>(at_speed(reduction, program_.inside[action_of(reduction)]).count());
-      events_.put(now_ + time_for(rank.work_left_ps - behind_ps), reduction, Happening::kBucket, rank.version);
+  void begin_stretches(std::int32_t instance, std::int32_t plan) {
+    if (progress_.empty()) progress_.resize(schedule_.ranks.size() * network_.replicas);
+    Progress& progress = progress_of(instance);
+    progress.phase = program_.stretches.first_phase[plan];
+    progress.last_phase = program_.stretches.first_phase[plan + 1];
+    complete_buckets(instance, SimTime{0});
+    begin_phase(instance, progress);
+  }
+
+  void begin_phase(std::int32_t instance, Progress& progress) {
+    const Phase& phase = program_.stretches.phases[progress.phase];
+    progress.open_lanes = static_cast<int>(kLanes);
+    std::copy_n(phase.first.begin(), kLanes, progress.at.begin());
+    go_on(instance, progress, LaneKind::kBlocking);
+    go_on(instance, progress, LaneKind::kBeside);
+  }
+
+  void go_on(std::int32_t instance, Progress& progress, LaneKind lane) {
+    const auto l = static_cast<std::size_t>(lane);
+    if (progress.at[l] < program_.stretches.phases[progress.phase].first[l + 1]) {
+      begin_stretch(instance, lane, program_.stretches.stretches[progress.at[l]]);
+    } else if (--progress.open_lanes == 0) {
+      ++progress.phase == progress.last_phase ? ended(instance) : begin_phase(instance, progress);
     }
-    events_.put(now_ + time_for(rank.work_left_ps), rank.running, Happening::kEnd, rank.version);
   }
 
-  /// A collective begins (1) or ends (-1) on the ranks of its copies: what they compute goes on at another speed.
+  void begin_stretch(std::int32_t instance, LaneKind lane, const Stretch& stretch) {
+    const Happening end = lane == LaneKind::kBlocking ? Happening::kStretch : Happening::kBeside;
+    if (stretch.computes) {
+      if (!compute_.begin(instance, stretch.lasts, {}, now_)) finish_stretch(instance, lane);
+      return;
+    }
+    const std::int32_t number = inner_group(instance, stretch);
+    if (number < 0) {
+      events_.put(now_ + stretch.lasts, instance, end);
+      return;
+    }
+    if (!meetings_.come_inside(number, lane)) return;
+    const InnerCollective& group = network_.inner[number];
+    const std::int32_t first = instance_of(group.replicas.front(), instance);
+    const double rate = inner_rate(group, stretch.bytes_per_second);
+    if (group.route == kNoRoute || !(rate > 0)) {
+      events_.put(now_ + stretch.lasts, first, end);
+      return;
+    }
+    flows_.start({.id = lane == LaneKind::kBlocking ? first : instances_ + first,
+                  .route = group.route,
+                  .cap_bytes_per_second = rate,
+                  .alone = stretch.lasts},
+                 now_);
+  }
+
+  std::int32_t inner_group(std::int32_t instance, const Stretch& stretch) const {
+    return stretch.inner_class == kNoClass ? -1 : program_.inner.group_of[stretch.inner_class][replica_of(instance)];
+  }
+
+  /// A collective inside an action is over, for all of its group.
+  void end_collective_stretch(std::int32_t instance, LaneKind lane) {
+    const Stretch& stretch = program_.stretches.stretches[progress_of(instance).at[static_cast<std::size_t>(lane)]];
+    const std::int32_t number = inner_group(instance, stretch);
+    if (number < 0) {
+      finish_stretch(instance, lane);
+      return;
+    }
+    for (const int replica : network_.inner[number].replicas) finish_stretch(instance_of(replica, instance), lane);
+  }
+
+  void finish_stretch(std::int32_t instance, LaneKind lane) {
+    Progress& progress = progress_of(instance);
+    std::int32_t& at = progress.at[static_cast<std::size_t>(lane)];
+    const Stretch& stretch = program_.stretches.stretches[at];
+    if (stretch.completes_bucket) complete_buckets(instance, stretch.until);
+    ++at;
+    go_on(instance, progress, lane);
+  }
+
+  void complete_buckets(std::int32_t host, SimTime offset) {
+    for_each_inside(host, [&](std::int32_t reduction) {
+      if (program_.inside[action_of(reduction)] == offset) complete_bucket(reduction);
+    });
+  }
+
+  void complete_bucket(std::int32_t reduction) {
+    ++times_.events;
+    if (--waits_[reduction] == 0) ready_.push_back(reduction);
+  }
+
+  void end_flow(std::int32_t flow) {
+    if (flow >= instances_) {
+      end_collective_stretch(flow - instances_, LaneKind::kBeside);
+    } else if (kind(flow) == EventKind::kCompute) {
+      end_collective_stretch(flow, LaneKind::kBlocking);
+    } else {
+      end_transfer(flow);
+    }
+  }
+
+  /// A collective begins (1) or ends (-1) on the ranks of its copies.
   void count_collective(std::int32_t instance, int change) {
     if (network_.collective_slowdown == 0) return;
     const std::int32_t action = action_of(instance);
     const std::int32_t joint = program_.joint.collective_of.empty() ? -1 : program_.joint.collective_of[action];
     if (joint < 0) {
-      change_collectives(rank_of(instance), change);
+      compute_.change_collectives(instance, change, now_);
       return;
     }
     for (const std::int32_t member : program_.joint.members[joint])
-      change_collectives(rank_of(instance - action + member), change);
-  }
-
-  void change_collectives(RankState& rank, int change) {
-    const double before = compute_speed(rank);
-    rank.collectives += change;
-    if (rank.running < 0 || compute_speed(rank) == before) return;
-    rank.work_left_ps -= before * static_cast<double>((now_ - rank.since).count());
-    rank.since = now_;
-    schedule_compute(rank);
+      compute_.change_collectives(instance - action + member, change, now_);
   }
 
   void ended(std::int32_t instance) {
@@ -290,33 +322,44 @@ class EventEngine {
   }
 
   void happen(const Event& event) {
-    if (event.happening == Happening::kDelivery) {
-      ++times_.events;
-      delivered(event.instance);
-    } else if (is_outdated(event)) {
-      return;
-    } else if (event.happening == Happening::kBucket) {
-      ++times_.events;
-      std::erase(rank_of(event.instance).buckets, event.instance);
-      if (--waits_[event.instance] == 0) ready_.push_back(event.instance);
-    } else if (kind(event.instance) == EventKind::kCompute) {
-      if (network_.collective_slowdown > 0) rank_of(event.instance).running = -1;
-      ended(event.instance);
-    } else {
-      end_transfer(event.instance);
+    if (compute_.is_outdated(event)) return;
+    const std::int32_t instance = event.instance;
+    switch (event.happening) {
+      case Happening::kDelivery:
+        ++times_.events;
+        delivered(instance);
+        break;
+      case Happening::kBucket:
+        compute_.complete(instance);
+        complete_bucket(instance);
+        break;
+      case Happening::kStretch:
+        end_collective_stretch(instance, LaneKind::kBlocking);
+        break;
+      case Happening::kBeside:
+        end_collective_stretch(instance, LaneKind::kBeside);
+        break;
+      case Happening::kEnd:
+        if (kind(instance) == EventKind::kCompute) {
+          end_compute(instance);
+        } else {
+          end_transfer(instance);
+        }
     }
   }
 
-  bool is_outdated(const Event& event) {
-    if (network_.collective_slowdown == 0 || event.happening == Happening::kDelivery) return false;
-    const RankState& rank = rank_of(event.instance);
-    if (event.happening == Happening::kBucket) return rank.version != event.version;
-    if (kind(event.instance) != EventKind::kCompute) return false;
-    return rank.running != event.instance || rank.version != event.version;
+  void end_compute(std::int32_t instance) {
+    compute_.end(instance);
+    const std::vector<std::int32_t>& plans = program_.stretches.plan_of;
+    if (!plans.empty() && plans[action_of(instance)] >= 0) {
+      finish_stretch(instance, LaneKind::kBlocking);
+    } else {
+      ended(instance);
+    }
   }
 
   void drop_outdated() {
-    while (!events_.empty() && is_outdated(events_.front())) events_.take();
+    while (!events_.empty() && compute_.is_outdated(events_.front())) events_.take();
   }
 
   void release(std::int32_t instance, Wait wait) {
@@ -329,40 +372,20 @@ class EventEngine {
     }
   }
 
-  void copy_to_followers() {
-    for (std::int32_t a = 0; a < program_.actions; ++a) {
-      if (program_.kind[a] != EventKind::kFollower) continue;
-      for (int k = 0; k < network_.replicas; ++k) {
-        const std::size_t base = static_cast<std::size_t>(k) * program_.actions;
-        times_.start[base + a] = times_.start[base + program_.lead[a]];
-        times_.end[base + a] = times_.end[base + program_.lead[a]];
-      }
-    }
-  }
-
-  void end_receives() {
-    for (std::int32_t a = 0; a < program_.actions; ++a) {
-      if (program_.arrival[a] < 0) continue;
-      for (int k = 0; k < network_.replicas; ++k) {
-        const std::size_t base = static_cast<std::size_t>(k) * program_.actions;
-        const std::size_t receive = base + program_.arrival[a];
-        times_.end[receive] = std::max(times_.start[receive], times_.end[base + a]);
-      }
-    }
-  }
-
   const Schedule& schedule_;
   const EventProgram& program_;
   const NetworkSpec& network_;
   std::size_t stages_;
   Flows flows_;
-  std::vector<RankState> ranks_;        ///< [replica * ranks + rank]
+  EventQueue events_;
+  RankCompute compute_;
+  CollectiveMeetings meetings_;
+  std::int32_t instances_;
   std::vector<const Action*> actions_;  ///< [action]
   std::vector<std::int32_t> waits_;     ///< [instance]
-  std::vector<int> group_of_;           ///< [slot] number of the collective; -1
-  std::vector<std::int32_t> missing_;   ///< [first instance of a group]
+  std::vector<Progress> progress_;      ///< [replica * ranks + rank]
+  std::vector<std::int32_t> buckets_;   ///< of the action that begins
   std::vector<std::int32_t> ready_;     ///< first in, first out
-  EventQueue events_;
   SimTime now_{0};
   EventTimes times_;
 };

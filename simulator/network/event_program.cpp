@@ -49,18 +49,22 @@ void link_successors(EventProgram& program) {
   program.first_successor.pop_back();
 }
 
-/// When the buckets are complete whose REDUCE_GRADs start inside their hosts.
-void set_offsets(EventProgram& program, const Schedule& lowered, const ActionCosts& costs) {
+/// When the buckets are complete whose REDUCE_GRADs start inside their hosts; by host.
+std::map<std::int32_t, std::vector<SimTime>> set_offsets(EventProgram& program, const Schedule& lowered,
+                                                         const ActionCosts& costs) {
   const ActionIds ids = action_ids(lowered);
   const auto action_of = [&](std::int32_t id) -> const Action& {
     const ActionPlace place = place_of(ids, id);
     return lowered.ranks[place.rank][place.position];
   };
+  std::map<std::int32_t, std::vector<SimTime>> inside;
   for (const Dependency& d : program.dependencies) {
     if (d.wait != Wait::kInside) continue;
     program.inside.resize(program.actions, SimTime{0});
     program.inside[d.to] = bucket_offset(costs, action_of(d.from), action_of(d.to));
+    inside[d.from].push_back(program.inside[d.to]);
   }
+  return inside;
 }
 
 }  // namespace
@@ -125,7 +129,9 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
     }
   }
   follow_first_copies(program);
-  set_offsets(program, lowered, converted);
+  const auto inside = set_offsets(program, lowered, converted);
+  program.inner = inner_classes(network);
+  program.stretches = stretches_of(lowered, costs, network, program.inner, inside);
   link_successors(program);
   return program;
 }

@@ -9,6 +9,7 @@
 #include "schedules/joint_reductions.h"
 #include "schedules/schedule.h"
 #include "simulator/network/network_spec.h"
+#include "simulator/network/stretches.h"
 
 namespace plumb {
 
@@ -35,12 +36,22 @@ struct EventProgram {
   std::vector<double> rate;           ///< bytes/s alone; 0 where it moves nothing
   std::vector<std::int32_t> waits;    ///< how many dependencies it has
   std::vector<std::int32_t> arrival;  ///< of a send, its receive; -1
-  std::vector<SimTime> inside;        ///< of a REDUCE_GRAD inside its host: its bucket's offset; empty without any
+  InnerClasses inner;
+  Stretches stretches;          ///< of compute actions with collectives inside
+  std::vector<SimTime> inside;  ///< of a REDUCE_GRAD inside its host: its bucket's offset; empty without any
   /// Actions that wait for the start (0), the end of occupation (1), the delivery (2) or a moment inside (3) of an
   /// action: successors[first_successor[kWaits * action + w] .. first_successor[kWaits * action + w + 1]).
   std::vector<std::int32_t> first_successor;
   std::vector<std::int32_t> successors;
 };
+
+/// An instance is an action of a replica: replica * actions + action.
+inline std::int32_t action_of(const EventProgram& program, std::int32_t instance) {
+  return instance < program.actions ? instance : instance % program.actions;
+}
+inline std::int32_t replica_of(const EventProgram& program, std::int32_t instance) {
+  return instance < program.actions ? 0 : instance / program.actions;
+}
 
 /// Throws as convert_costs (simulator/action_costs.h).
 EventProgram event_program(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network, Sends sends);

@@ -12,7 +12,9 @@ namespace plumb {
 enum class Happening : std::uint8_t {
   kEnd,
   kDelivery,
-  kBucket,  ///< the bucket of a REDUCE_GRAD is complete
+  kBucket,   ///< the bucket of a REDUCE_GRAD is complete
+  kStretch,  ///< a collective inside an action is over, that blocks it
+  kBeside,   ///< likewise beside its compute
 };
 
 struct Event {

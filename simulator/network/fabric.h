@@ -16,7 +16,9 @@
 
 namespace plumb {
 
-enum class NodeHub { kNvSwitch, kPcie };
+/// What connects the devices of a node. A mesh has a link for each pair; here its devices are taken to share nothing
+/// but their ports, as on switches.
+enum class NodeHub { kNvSwitch, kPcie, kMesh };
 enum class Leaves { kByRail, kByNode };
 
 struct FabricSpec {

@@ -1,129 +1,234 @@
 #include "simulator/network/fold.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
 #include <utility>
 
 namespace plumb {
 namespace {
 
-using Load = std::pair<int, double>;  ///< class of flows, total share on a link
+/// What a flow is, but for its members and its way.
+enum class Role : std::uint8_t { kActivation, kGradient, kCollective, kInner };
 
-/// The flows of all replicas by class. Classes: activations by stage, gradients by stage, then (op, stage).
-struct Members {
-  std::vector<std::vector<std::int32_t>> routes;  ///< [class] routes of its members
+struct Flow {
+  Role role = Role::kActivation;
+  std::int32_t source = 0;  ///< replica * stages + stage of a message, number of a collective
+  std::int32_t route = kNoRoute;
+  std::vector<std::int64_t> what;  ///< role, stage, operation or group and kind, volume
+  std::vector<int> replicas;
 };
 
-Members members_of(const NetworkSpec& network, int stages) {
-  Members members;
-  members.routes.resize(static_cast<std::size_t>(4 * stages));
-  for (int k = 0; k < network.replicas; ++k) {
-    for (int s = 0; s < stages; ++s) {
-      const std::size_t at = static_cast<std::size_t>(k) * stages + s;
-      if (!network.activation_route.empty()) members.routes[s].push_back(network.activation_route[at]);
-      if (!network.gradient_route.empty()) members.routes[stages + s].push_back(network.gradient_route[at]);
+/// Gives equal keys equal numbers, in the order in which they are first seen.
+template <typename Key>
+class Numbering {
+ public:
+  int of(Key key) { return numbers_.try_emplace(std::move(key), static_cast<int>(numbers_.size())).first->second; }
+  int count() const { return static_cast<int>(numbers_.size()); }
+
+ private:
+  std::map<Key, int> numbers_;
+};
+
+std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
+  Numbering<std::pair<double, double>> volumes;
+  const auto code = [](auto value) { return static_cast<std::int64_t>(value); };
+  std::vector<Flow> flows;
+  for (const Role role : {Role::kActivation, Role::kGradient}) {
+    const auto& routes = role == Role::kActivation ? network.activation_route : network.gradient_route;
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+      const auto stage = static_cast<int>(i) % stages;
+      flows.push_back({.role = role,
+                       .source = static_cast<std::int32_t>(i),
+                       .route = routes[i],
+                       .what = {code(role), stage},
+                       .replicas = {static_cast<int>(i) / stages}});
     }
   }
-  for (const CollectiveFlow& flow : network.collectives) {
-    members.routes[(flow.op == Op::kReduceGrad ? 2 : 3) * stages + flow.stage].push_back(flow.route);
+  for (std::size_t i = 0; i < network.collectives.size(); ++i) {
+    const CollectiveFlow& flow = network.collectives[i];
+    flows.push_back({.role = Role::kCollective,
+                     .source = static_cast<std::int32_t>(i),
+                     .route = flow.route,
+                     .what = {code(Role::kCollective), flow.stage, code(flow.op), volumes.of({flow.volume_ratio, 0})},
+                     .replicas = flow.replicas});
   }
-  return members;
+  for (std::size_t i = 0; i < network.inner.size(); ++i) {
+    const InnerCollective& flow = network.inner[i];
+    flows.push_back({.role = Role::kInner,
+                     .source = static_cast<std::int32_t>(i),
+                     .route = flow.route,
+                     .what = {code(Role::kInner), flow.stage, code(flow.group), code(flow.kind),
+                              volumes.of({flow.volume_ratio, flow.most_bytes_per_second})},
+                     .replicas = flow.replicas});
+  }
+  return flows;
 }
 
-/// True if every rank has the same speed in all replicas.
-bool equal_speeds(const NetworkSpec& network) {
-  const std::size_t ranks = network.speeds.size() / network.replicas;
-  for (std::size_t i = ranks; i < network.speeds.size(); ++i) {
-    if (network.speeds[i] != network.speeds[i % ranks]) return false;
-  }
-  return true;
+struct Classes {
+  std::vector<int> of_replica;
+  std::vector<int> of_link;
+  std::vector<int> of_flow;
+  int replicas = 0;
+  int links = 0;
+  int flows = 0;
+};
+
+/// The speeds of a replica's ranks.
+std::vector<double> speeds_of(const NetworkSpec& network, int replica) {
+  const auto ranks = static_cast<std::ptrdiff_t>(network.speeds.size()) / network.replicas;
+  const auto first = network.speeds.begin() + replica * ranks;
+  return {first, first + ranks};
 }
 
-/// True if the collectives of every stage cover all replicas, each in one group, and have equal volumes.
-bool equal_groups(const NetworkSpec& network) {
-  std::map<std::pair<Op, int>, std::pair<std::size_t, double>> covered;
-  for (const CollectiveFlow& flow : network.collectives) {
-    auto& [replicas, volume] =
-        covered.try_emplace({flow.op, flow.stage}, std::size_t{0}, flow.volume_ratio).first->second;
-    replicas += flow.replicas.size();
-    if (volume != flow.volume_ratio) return false;
+/// The sum of equal-meaning shares, whatever their order.
+double sum_of(std::vector<double> shares) {
+  std::ranges::sort(shares);
+  return std::accumulate(shares.begin(), shares.end(), 0.0);
+}
+
+/// [link] (route, share) of all that cross it.
+std::vector<std::vector<std::pair<std::int32_t, double>>> crossings_of(const NetworkSpec& network) {
+  std::vector<std::vector<std::pair<std::int32_t, double>>> crossings(network.links.size());
+  for (std::size_t r = 0; r < network.routes.size(); ++r) {
+    for (const LinkUse& use : network.routes[r].uses)
+      crossings[use.link].emplace_back(static_cast<std::int32_t>(r), use.share);
   }
-  return std::ranges::all_of(
-      covered, [&](const auto& entry) { return entry.second.first == static_cast<std::size_t>(network.replicas); });
+  return crossings;
+}
+
+/// Splits classes until they are equitable.
+Classes refine(const NetworkSpec& network, const std::vector<Flow>& flows) {
+  Classes classes{.of_flow = std::vector<int>(flows.size())};
+  Numbering<std::vector<double>> speeds;
+  for (int k = 0; k < network.replicas; ++k) classes.of_replica.push_back(speeds.of(speeds_of(network, k)));
+  classes.replicas = speeds.count();
+  Numbering<double> capacities;
+  for (const NetworkLink& link : network.links) classes.of_link.push_back(capacities.of(link.bytes_per_second));
+  classes.links = capacities.count();
+  const auto crossings = crossings_of(network);
+  std::vector<std::vector<std::int32_t>> flows_on(network.routes.size());
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    if (flows[f].route != kNoRoute) flows_on[flows[f].route].push_back(static_cast<std::int32_t>(f));
+  }
+
+  for (;;) {
+    Numbering<std::pair<double, std::vector<std::pair<int, double>>>> ways;  // weight, (class of link, share)
+    std::vector<int> way_of(network.routes.size());
+    for (std::size_t r = 0; r < network.routes.size(); ++r) {
+      std::vector<std::pair<int, double>> crossed;
+      for (const LinkUse& use : network.routes[r].uses) crossed.emplace_back(classes.of_link[use.link], use.share);
+      std::ranges::sort(crossed);
+      way_of[r] = ways.of({network.routes[r].weight, std::move(crossed)});
+    }
+    Numbering<std::vector<std::int64_t>> of_flow;
+    std::vector<std::vector<int>> of_replica(network.replicas);
+    for (std::size_t f = 0; f < flows.size(); ++f) {
+      std::vector<std::int64_t> key = flows[f].what;
+      key.push_back(flows[f].route == kNoRoute ? -1 : way_of[flows[f].route]);
+      const auto members = static_cast<std::ptrdiff_t>(key.size());
+      for (const int replica : flows[f].replicas) key.push_back(classes.of_replica[replica]);
+      std::sort(key.begin() + members, key.end());
+      classes.of_flow[f] = of_flow.of(std::move(key));
+      for (const int replica : flows[f].replicas) of_replica[replica].push_back(classes.of_flow[f]);
+    }
+    classes.flows = of_flow.count();
+
+    Numbering<std::pair<int, std::vector<int>>> next_replicas;
+    for (int k = 0; k < network.replicas; ++k) {
+      std::ranges::sort(of_replica[k]);
+      classes.of_replica[k] = next_replicas.of({classes.of_replica[k], std::move(of_replica[k])});
+    }
+    Numbering<std::pair<int, std::vector<std::pair<int, double>>>> next_links;
+    for (std::size_t l = 0; l < network.links.size(); ++l) {
+      std::map<int, std::vector<double>> shares;  // [class of flow]
+      for (const auto& [route, share] : crossings[l]) {
+        for (const std::int32_t flow : flows_on[route]) shares[classes.of_flow[flow]].push_back(share);
+      }
+      std::vector<std::pair<int, double>> load;
+      for (const auto& [flow, parts] : shares) load.emplace_back(flow, sum_of(parts));
+      classes.of_link[l] = next_links.of({classes.of_link[l], std::move(load)});
+    }
+    const bool stable = next_replicas.count() == classes.replicas && next_links.count() == classes.links;
+    classes.replicas = next_replicas.count();
+    classes.links = next_links.count();
+    if (stable) return classes;
+  }
 }
 
 }  // namespace
 
-std::optional<NetworkSpec> folded(const NetworkSpec& network, int stages) {
-  if (network.replicas == 1) return network;
-  if (!equal_speeds(network) || !equal_groups(network)) return std::nullopt;
-  const Members members = members_of(network, stages);
+Fold folded(const NetworkSpec& network, int stages) {
+  std::vector<int> all(network.replicas);
+  std::iota(all.begin(), all.end(), 0);
+  if (network.replicas == 1) return {.network = network, .first_replica = all};
+  const std::vector<Flow> flows = flows_of(network, stages);
+  const Classes classes = refine(network, flows);
+  if (classes.replicas == network.replicas) return {.network = network, .first_replica = all};
 
-  // [link] what each class takes of it.
-  std::vector<std::vector<Load>> loads(network.links.size());
-  for (std::size_t c = 0; c < members.routes.size(); ++c) {
-    for (const std::int32_t route : members.routes[c]) {
-      if (route == kNoRoute) continue;
-      for (const LinkUse& use : network.routes[route].uses) {
-        std::vector<Load>& load = loads[use.link];
-        if (load.empty() || load.back().first != static_cast<int>(c)) load.emplace_back(static_cast<int>(c), 0.0);
-        load.back().second += use.share;
+  Fold fold{.network = {.replicas = classes.replicas, .collective_slowdown = network.collective_slowdown}};
+  NetworkSpec& one = fold.network;
+  for (int k = 0; k < network.replicas; ++k) {
+    if (classes.of_replica[k] < static_cast<int>(fold.first_replica.size())) continue;
+    fold.first_replica.push_back(k);
+    const std::vector<double> speeds = speeds_of(network, k);
+    one.speeds.insert(one.speeds.end(), speeds.begin(), speeds.end());
+  }
+  std::vector<int> first_link(classes.links, -1);
+  for (std::size_t l = 0; l < network.links.size(); ++l) {
+    if (first_link[classes.of_link[l]] >= 0) continue;
+    first_link[classes.of_link[l]] = static_cast<int>(l);
+    one.links.push_back(network.links[l]);
+  }
+
+  // What each class of flows takes of one link of each class.
+  std::map<std::pair<int, int>, std::vector<double>> loads;  // [class of flow, class of link]
+  for (const Flow& flow : flows) {
+    if (flow.route == kNoRoute) continue;
+    const int own = classes.of_flow[&flow - flows.data()];
+    for (const LinkUse& use : network.routes[flow.route].uses) {
+      const int link = classes.of_link[use.link];
+      if (first_link[link] == use.link) loads[{own, link}].push_back(use.share);
+    }
+  }
+  std::vector<std::int32_t> route_of(classes.flows, kNoRoute);
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    std::int32_t& route = route_of[classes.of_flow[f]];
+    if (flows[f].route == kNoRoute || route != kNoRoute) continue;
+    route = static_cast<std::int32_t>(one.routes.size());
+    one.routes.push_back({.weight = network.routes[flows[f].route].weight});
+  }
+  for (const auto& [key, shares] : loads) one.routes[route_of[key.first]].uses.push_back({key.second, sum_of(shares)});
+
+  const auto standing_for = [&](const std::vector<int>& replicas) {
+    std::set<int> members;
+    for (const int replica : replicas) members.insert(classes.of_replica[replica]);
+    return std::vector<int>(members.begin(), members.end());
+  };
+  if (!network.activation_route.empty()) one.activation_route.resize(std::size_t(classes.replicas) * stages);
+  if (!network.gradient_route.empty()) one.gradient_route.resize(std::size_t(classes.replicas) * stages);
+  std::set<int> taken;  // classes of collectives
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    const Flow& flow = flows[f];
+    const std::int32_t route = route_of[classes.of_flow[f]];
+    if (flow.role == Role::kActivation || flow.role == Role::kGradient) {
+      auto& routes = flow.role == Role::kActivation ? one.activation_route : one.gradient_route;
+      routes[std::size_t(classes.of_replica[flow.replicas.front()]) * stages + flow.source % stages] = route;
+    } else if (taken.insert(classes.of_flow[f]).second) {
+      if (flow.role == Role::kCollective) {
+        one.collectives.push_back(network.collectives[flow.source]);
+        one.collectives.back().replicas = standing_for(flow.replicas);
+        one.collectives.back().route = route;
+      } else {
+        one.inner.push_back(network.inner[flow.source]);
+        one.inner.back().replicas = standing_for(flow.replicas);
+        one.inner.back().route = route;
       }
     }
   }
-  NetworkSpec fold{.replicas = 1, .collective_slowdown = network.collective_slowdown};
-  std::map<std::pair<double, std::vector<Load>>, int> link_classes;
-  std::vector<int> class_of_link(network.links.size(), -1);
-  for (std::size_t l = 0; l < network.links.size(); ++l) {
-    if (loads[l].empty()) continue;
-    const auto [it, added] =
-        link_classes.try_emplace({network.links[l].bytes_per_second, loads[l]}, static_cast<int>(fold.links.size()));
-    if (added) fold.links.push_back(network.links[l]);
-    class_of_link[l] = it->second;
-  }
-
-  // Every member of a class crosses the same classes of links in the same shares, with the same weight.
-  using Crossing = std::pair<double, std::vector<std::pair<int, double>>>;
-  const auto crossing_of = [&](std::int32_t route) {
-    Crossing crossing;
-    if (route == kNoRoute) return crossing;
-    crossing.first = network.routes[route].weight;
-    for (const LinkUse& use : network.routes[route].uses)
-      crossing.second.emplace_back(class_of_link[use.link], use.share);
-    std::ranges::sort(crossing.second);
-    return crossing;
-  };
-  std::vector<std::int32_t> route_of_class(members.routes.size(), kNoRoute);
-  for (std::size_t c = 0; c < members.routes.size(); ++c) {
-    if (members.routes[c].empty()) continue;
-    const Crossing first = crossing_of(members.routes[c].front());
-    for (const std::int32_t route : members.routes[c]) {
-      if (crossing_of(route) != first) return std::nullopt;
-    }
-    if (members.routes[c].front() == kNoRoute) continue;
-    route_of_class[c] = static_cast<std::int32_t>(fold.routes.size());
-    fold.routes.push_back({.weight = first.first});
-  }
-  for (const auto& [key, link] : link_classes) {
-    for (const auto& [c, share] : key.second) fold.routes[route_of_class[c]].uses.push_back({link, share});
-  }
-  for (Route& route : fold.routes) std::ranges::sort(route.uses, {}, &LinkUse::link);
-
-  const auto routes_of = [&](int first_class) {
-    return std::vector<std::int32_t>(route_of_class.begin() + first_class,
-                                     route_of_class.begin() + first_class + stages);
-  };
-  if (!network.activation_route.empty()) fold.activation_route = routes_of(0);
-  if (!network.gradient_route.empty()) fold.gradient_route = routes_of(stages);
-  for (const CollectiveFlow& flow : network.collectives) {
-    if (flow.replicas.front() != 0) continue;
-    CollectiveFlow one = flow;
-    one.replicas = {0};
-    one.route = route_of_class[(flow.op == Op::kReduceGrad ? 2 : 3) * stages + flow.stage];
-    fold.collectives.push_back(one);
-  }
-  fold.speeds.assign(network.speeds.begin(),
-                     network.speeds.begin() + static_cast<std::ptrdiff_t>(network.speeds.size() / network.replicas));
   return fold;
 }
 

@@ -10,6 +10,7 @@
 // says what is left of that when others use the same links. network/place.h makes it for a cluster and a layout.
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,21 @@ struct CollectiveFlow {
   friend bool operator==(const CollectiveFlow&, const CollectiveFlow&) = default;
 };
 
+/// The collectives of one group and kind inside the actions of a stage (TP, CP and EP segments of the cost table), each
+/// as one flow over all links that it crosses. One starts when every replica of the group has come to it, and ends for
+/// all of them at once.
+struct InnerCollective {
+  Group group = Group::kTensor;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  int stage = 0;
+  std::vector<int> replicas;  ///< ascending
+  std::int32_t route = kNoRoute;
+  double volume_ratio = 1;                                                 ///< as of CollectiveFlow
+  double most_bytes_per_second = std::numeric_limits<double>::infinity();  ///< of its rate alone
+
+  friend bool operator==(const InnerCollective&, const InnerCollective&) = default;
+};
+
 struct NetworkSpec {
   std::vector<NetworkLink> links;
   std::vector<Route> routes;
@@ -47,6 +63,7 @@ struct NetworkSpec {
   std::vector<std::int32_t> activation_route;  ///< [replica * stages + stage] of SEND_F; empty: none shares
   std::vector<std::int32_t> gradient_route;    ///< of SEND_B
   std::vector<CollectiveFlow> collectives;     ///< those that are not here are of one replica and share nothing
+  std::vector<InnerCollective> inner;          ///< likewise
   std::vector<double> speeds;                  ///< [replica * ranks + rank] share of the normal speed; empty: all 1
   double collective_slowdown = 0;  ///< x: compute runs at 1 / (1 + x) while a collective of its rank is under way
 };
@@ -55,17 +72,13 @@ struct NetworkSpec {
 /// that is not there, a capacity, share, weight or speed is not above 0, or the slowdown is negative.
 void check_network(const NetworkSpec& network, const Schedule& schedule);
 
-/// The same network with only the links that can hold a flow back: those for which all channels together can ask more
-/// than the capacity. A channel carries one transfer at a time. Where none is left no two transfers of the schedule can
-/// slow each other down, and every one of them takes its own time. `network` has passed check_network. Throws SpecError
-/// if a message with a route has an unlimited rate.
-NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs);
-
 /// True if any message or collective crosses a link.
 bool has_routes(const NetworkSpec& network);
 
 /// Bytes/s of a send (its link's bandwidth) or of a collective (volume over price; 0 where it costs nothing) alone.
+/// `buffer_bytes_per_second`: the segment's bytes over its price.
 double message_rate(const Schedule& schedule, const CostTable& costs, int stage, bool gradient);
 double collective_rate(const CollectiveFlow& flow, const CostTable& costs, const Action& action);
+double inner_rate(const InnerCollective& flow, double buffer_bytes_per_second);
 
 }  // namespace plumb

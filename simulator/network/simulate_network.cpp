@@ -1,7 +1,7 @@
 #include "simulator/network/simulate_network.h"
 
 #include <algorithm>
-#include <optional>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 #include "simulator/network/fold.h"
+#include "simulator/network/limiting_links.h"
 #include "simulator/simulation_of.h"
 
 namespace plumb {
@@ -20,7 +21,7 @@ bool is_plain(const NetworkSpec& network) {
 }
 
 struct Simulated {
-  NetworkSpec network;
+  Fold fold;
   bool plain = false;  ///< the compiled engine answers
 };
 
@@ -28,48 +29,28 @@ Simulated what_to_simulate(const Schedule& lowered, const CostTable& costs, cons
                            Replicas replicas) {
   check_network(network, lowered);
   NetworkSpec limiting = with_limiting_links(network, lowered, costs);
-  if (replicas == Replicas::kUnfolded) return {.network = std::move(limiting)};
-  if (is_plain(limiting)) return {.network = std::move(limiting), .plain = true};
-  std::optional<NetworkSpec> fold = folded(limiting, static_cast<int>(lowered.stages.size()));
-  return {.network = fold ? std::move(*fold) : std::move(limiting)};
+  if (replicas == Replicas::kUnfolded) {
+    std::vector<int> all(limiting.replicas);
+    std::iota(all.begin(), all.end(), 0);
+    return {.fold = {.network = std::move(limiting), .first_replica = std::move(all)}};
+  }
+  if (is_plain(limiting)) return {.fold = {}, .plain = true};
+  return {.fold = folded(limiting, static_cast<int>(lowered.stages.size()))};
 }
 
 }  // namespace
 
-ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes) {
-  const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(replica) * program.actions;
-  ActionTimes one{.start = {times.start.begin() + first, times.start.begin() + first + program.actions},
-                  .end = {times.end.begin() + first, times.end.begin() + first + program.actions}};
-  if (!record_causes) return one;
-  one.causes.resize(program.actions);
-  std::vector<SimTime> latest(program.actions, SimTime{-1});
-  for (const Dependency& dependency : program.dependencies) {
-    const std::int32_t from = dependency.from;
-    SimTime bound = one.start[from];
-    if (dependency.wait == Wait::kDelivered) bound = one.end[from];
-    if (dependency.wait == Wait::kInside) bound = std::min(one.start[dependency.to], one.end[from]);
-    if (dependency.wait == Wait::kOccupied) bound = one.end[from] - program.latency[from];
-    if (bound <= latest[dependency.to]) continue;
-    latest[dependency.to] = bound;
-    one.causes[dependency.to] = {from, dependency.reason};
-  }
-  for (std::int32_t action = 0; action < program.actions; ++action) {
-    if (program.lead[action] != action) one.causes[action] = one.causes[program.lead[action]];
-  }
-  return one;
-}
-
 std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                Replicas replicas) {
   const Simulated simulated = what_to_simulate(lowered, costs, network, replicas);
-  return simulated.plain ? 0 : action_count(lowered) * simulated.network.replicas;
+  return simulated.plain ? 0 : action_count(lowered) * simulated.fold.network.replicas;
 }
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options, Replicas replicas) {
   const Simulated asked = what_to_simulate(lowered, costs, network, replicas);
   if (asked.plain) return simulate(lowered, costs, options);
-  const NetworkSpec& simulated = asked.network;
+  const NetworkSpec& simulated = asked.fold.network;
   const std::int64_t actions = action_count(lowered) * simulated.replicas;
   if (actions > kMostSimulatedActions) {
     throw SpecError(
@@ -93,7 +74,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   simulation.engine = "events";
   simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;
-  simulation.replica = replica;
+  simulation.replica = asked.fold.first_replica[replica];
   return simulation;
 }
 

@@ -6,7 +6,7 @@
 //
 // The engine without events answers where nothing can share (with_limiting_links leaves no link, no rank is slow and no
 // collective slows compute down); then the result is that of simulate() without a network. Otherwise the event engine
-// does, on one replica where all are alike (network/fold.h), on all of them where they are not.
+// does, on one replica for all that are alike (network/fold.h).
 
 #include "simulator/network/event_engine.h"
 #include "simulator/network/network_spec.h"
@@ -15,7 +15,7 @@
 namespace plumb {
 
 enum class Replicas {
-  kFolded,    ///< one stands for all where they are alike
+  kFolded,    ///< one stands for all that are alike
   kUnfolded,  ///< each is simulated
 };
 
@@ -31,9 +31,5 @@ std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, 
 /// kMostSimulatedActions to simulate.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
-
-/// The times of one replica; if asked for, with the cause of every start (that which came last, in the order of the
-/// dependencies where several came together). What waited for other replicas has the last of its own replica's causes.
-ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes);
 
 }  // namespace plumb

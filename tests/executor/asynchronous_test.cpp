@@ -5,11 +5,11 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <memory>
 
 #include "executor/cpu/initial_weights.h"
-#include "executor/cpu/layers.h"
+#include "executor/cpu/layer.h"
 #include "executor/run.h"
-#include "executor/token_batch.h"
 #include "kernels/cpu/adamw.h"
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
@@ -52,45 +52,35 @@ struct Reference {
   void add_gradient(int microbatch, const std::function<int(int)>& version_of, std::int64_t batch_microbatches,
                     Weights& gradients) const {
     TensorPool pool;
-    const std::int64_t tokens = spec.microbatch * spec.sequence;
-    std::vector<float> scratch(
-        attention_scratch_elements({.batch = spec.microbatch, .sequence = spec.sequence, .heads = 4, .kv_heads = 2}));
-    const CpuContext context{.kernels = CpuKernelSet(),
-                             .pool = &pool,
-                             .work = {.microbatch = spec.microbatch, .sequence = spec.sequence},
-                             .scratch = scratch.data()};
-    const auto weights = [&](std::size_t layer) {
-      return versions[version_of(static_cast<int>(stage_of[layer]))][layer].data();
-    };
-    const BatchPlace place{.seed = spec.seed,
-                           .first_sample = microbatch * spec.microbatch,
-                           .count = spec.microbatch,
-                           .sequence = spec.sequence};
-    const CpuEmbedding embedding(std::get<EmbeddingLayer>(model.front()));
-    const CpuTransformer block(std::get<TransformerLayer>(model[1]), spec.sequence);
-    const CpuHead head(std::get<HeadLayer>(model.back()));
-    EmbeddingSaved embedding_saved;
-    HeadSaved head_saved;
-    std::vector<TransformerSaved> saved(model.size());
-
-    embedding_saved.tokens = pool.take(tokens);
-    fill_inputs({embedding_saved.tokens.tokens(), static_cast<std::size_t>(tokens)}, spec.text, place);
-    Tensor x = embedding.forward(context, weights(0), embedding_saved);
-    for (std::size_t i = 1; i + 1 < model.size(); ++i) x = block.forward(context, weights(i), std::move(x), saved[i]);
-    Tensor targets = pool.take(tokens);
-    fill_targets({targets.tokens(), static_cast<std::size_t>(tokens)}, spec.text, place);
-    const float scale = static_cast<float>(1.0 / static_cast<double>(batch_microbatches * tokens));
-    const std::size_t last = model.size() - 1;
-    head.forward(context, weights(last), std::move(x), targets, scale, head_saved);
-
-    x = head.input_grad(context, weights(last), gradients[last].data(), head_saved);
-    head.weight_grad(context, gradients[last].data(), head_saved);
-    for (std::size_t i = last - 1; i > 0; --i) {
-      x = block.input_grad(context, weights(i), gradients[i].data(), std::move(x), saved[i]);
-      block.weight_grad(context, gradients[i].data(), saved[i]);
+    const LayerWork work{.microbatch = spec.microbatch, .sequence = spec.sequence};
+    std::vector<std::unique_ptr<CpuLayer>> layers;
+    std::vector<std::unique_ptr<LayerSaved>> saved;
+    std::vector<float> scratch;
+    for (const Layer& layer : model) {
+      layers.push_back(make_cpu_layer(layer, spec.sequence));
+      saved.push_back(layers.back()->make_saved());
+      scratch.resize(std::max(scratch.size(), static_cast<std::size_t>(layers.back()->scratch_elements(work))));
     }
-    embedding_saved.output_gradient = std::move(x);
-    embedding.weight_grad(context, gradients[0].data(), embedding_saved);
+    const CpuContext context{
+        .kernels = CpuKernelSet(), .pool = &pool, .work = work, .scratch = scratch.data(), .text = spec.text};
+    const auto call = [&](std::size_t layer) {
+      const auto version = static_cast<std::size_t>(version_of(static_cast<int>(stage_of[layer])));
+      return LayerCall{.context = context,
+                       .place = {.seed = spec.seed,
+                                 .first_sample = microbatch * spec.microbatch,
+                                 .count = spec.microbatch,
+                                 .sequence = spec.sequence},
+                       .weights = versions[version][layer].data(),
+                       .gradients = gradients[layer].data(),
+                       .gradient_scale = static_cast<float>(
+                           1.0 / static_cast<double>(batch_microbatches * spec.microbatch * spec.sequence))};
+    };
+    Tensor x;
+    for (std::size_t i = 0; i < layers.size(); ++i) x = layers[i]->forward(call(i), std::move(x), *saved[i]);
+    for (std::size_t i = layers.size(); i-- > 0;) {
+      x = layers[i]->input_grad(call(i), std::move(x), *saved[i]);
+      layers[i]->weight_grad(call(i), *saved[i]);
+    }
   }
 
   void update(Weights gradients) {
@@ -98,7 +88,7 @@ struct Reference {
     for (std::size_t i = 0; i < model.size(); ++i) {
       std::int64_t element = 0;
       for (const ParameterTensor& tensor : layer_parameters(model[i])) {
-        AdamW optimizer = spec.optimizer;
+        AdamW optimizer = std::get<AdamW>(spec.optimizer);
         if (tensor.shape.size() == 1) optimizer.weight_decay = 0;
         adamw_update(next[i].data() + element, gradients[i].data() + element, first_moments[i].data() + element,
                      second_moments[i].data() + element, element_count(tensor), optimizer,
@@ -200,7 +190,7 @@ TEST_CASE(
 
 TEST_CASE("the loss of PipeDream falls") {
   RunSpec spec = pipedream_spec(3, 60, WeightPolicy::kStashed);
-  spec.optimizer.learning_rate = 5e-3F;
+  spec.optimizer = AdamW{.learning_rate = 5e-3F};
   const std::vector<double> losses = run(spec).losses;
   CHECK(losses.back() < 0.8 * losses.front());
 }

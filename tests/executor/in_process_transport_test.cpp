@@ -75,57 +75,6 @@ TEST_CASE("ends that disagree about the message or its size are an error that na
   CHECK_THROWS_WITH_AS(transport.receive(kForward, {0, 4}, pool.take(5)), doctest::Contains("4 elements"), RunError);
 }
 
-TEST_CASE("a sum adds in the order of its group, whoever comes first") {
-  // In this order 1e8 swallows the 1; in any other the 1 survives or not by luck.
-  const SumGroup group{.id = 7, .ranks = {0, 1, 2}};
-  for (const std::vector<int>& arrival : std::vector<std::vector<int>>{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}) {
-    InProcessTransport transport(options_with(Sends::kBuffered), monotonic_clock());
-    std::vector<std::vector<float>> values = {{1e8F, 1}, {1.0F, 2}, {-1e8F, 3}};
-    std::vector<TicketPtr> tickets(3);
-    for (const int rank : arrival) tickets[rank] = transport.sum(group, rank, values[rank]);
-    for (const TicketPtr& ticket : tickets) transport.wait_sum(ticket);
-    for (const auto& result : values) CHECK(result == std::vector<float>{0.0F, 6.0F});
-  }
-}
-
-TEST_CASE("the k-th sums of a group's ranks belong together") {
-  const SumGroup group{.id = 7, .ranks = {0, 1}};
-  InProcessTransport transport(options_with(Sends::kBuffered), monotonic_clock());
-  std::vector<float> a = {1}, b = {10}, c = {2}, d = {20};
-  transport.sum(group, 0, a);
-  transport.sum(group, 0, b);
-  transport.sum(group, 1, c);
-  transport.wait_sum(transport.sum(group, 1, d));
-  CHECK(a[0] == 3);
-  CHECK(b[0] == 30);
-}
-
-TEST_CASE("sums over many threads are the same every time") {
-  const SumGroup group{.id = 1, .ranks = {0, 1, 2}};
-  std::vector<float> first;
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    InProcessTransport transport(options_with(Sends::kBuffered), monotonic_clock());
-    std::vector<std::vector<float>> values(3, std::vector<float>(10000));
-    for (std::size_t rank = 0; rank < 3; ++rank)
-      for (std::size_t i = 0; i < values[rank].size(); ++i) values[rank][i] = 1.0F / float(1 + i * (rank + 1));
-    std::vector<std::thread> threads;
-    for (int rank = 0; rank < 3; ++rank)
-      threads.emplace_back([&, rank] { transport.wait_sum(transport.sum(group, rank, values[rank])); });
-    for (std::thread& thread : threads) thread.join();
-    CHECK(values[1] == values[0]);
-    if (first.empty()) first = values[0];
-    CHECK(values[2] == first);
-  }
-}
-
-TEST_CASE("members that bring different numbers of values are an error") {
-  const SumGroup group{.id = 1, .ranks = {0, 1}};
-  InProcessTransport transport(options_with(Sends::kBuffered), monotonic_clock());
-  std::vector<float> one = {1}, two = {1, 2};
-  transport.sum(group, 0, one);
-  CHECK_THROWS_AS(transport.sum(group, 1, two), RunError);
-}
-
 TEST_CASE("an abort wakes who waits, now and later, with the first reason") {
   TensorPool pool;
   InProcessTransport transport(options_with(Sends::kBuffered), monotonic_clock());
@@ -155,9 +104,6 @@ TEST_CASE("a wait during which nothing moves ends with what it waited for") {
       transport.wait_received(ticket),
       "nothing moved for 0.05 s while it waited for the activation of stage 0, micro-batch 3, from rank 0 to rank 1",
       RunError);
-  std::vector<float> values = {1};
-  const TicketPtr sum = transport.sum({.id = 1, .ranks = {0, 1}}, 0, values);
-  CHECK_THROWS_WITH_AS(transport.wait_sum(sum), doctest::Contains("waited for rank 1 to join a sum"), RunError);
 }
 
 TEST_CASE("a tensor is copied into the memory of a rank that takes no part in it") {

@@ -53,11 +53,18 @@ class CountingStage : public Stage {
   void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override {
     note(fmt::format("back{}={}", text(of), activations.at(0).data()[0]));
   }
-  void optimizer_step() override { note(fmt::format("step({})", gradient_)); }
-  std::span<float> gradients() override { return {&gradient_, 1}; }
+  void watch_buckets(BucketHook complete) override { complete_ = std::move(complete); }
+  GradientMeasure gradient_measure() const override { return {.square_sum = double(gradient_) * double(gradient_)}; }
+  void optimizer_step(const StepScale& scale) override { note(fmt::format("step({})", gradient_ * scale.factor)); }
+  std::vector<Collective> start_reduction(int) override { return {all_reduce({&gradient_, 1})}; }
+  void finish_reduction() override {}
+  std::vector<Collective> start_gather() override { return {all_reduce({&gathered_, 1})}; }
+  void drop_gathered() override { note(fmt::format("drop({})", gathered_)); }
+  std::vector<Collective> start_tied(ModelEnd) override { return {}; }
   std::span<float> tied_gradients(ModelEnd end) override {
     return end == ModelEnd::kEmbedding ? std::span<float>{&tied_first, 1} : std::span<float>{&tied_last, 1};
   }
+  void finish_tied(ModelEnd) override {}
   std::int64_t input_elements(int) const override { return is_first_ ? 0 : 1; }
   std::int64_t output_elements(int) const override { return is_last_ ? 0 : 1; }
 
@@ -78,12 +85,14 @@ class CountingStage : public Stage {
   Tensor after_backward(const Tensor& gradient) {
     const float value = (gradient.empty() ? 0 : gradient.data()[0]) + 100;
     gradient_ += value;
+    if (complete_) std::exchange(complete_, {})(0);
     return is_first_ ? Tensor{} : number(value);
   }
 
   TensorPool& pool_;
   bool is_first_, is_last_;
-  float gradient_ = 0;
+  float gradient_ = 0, gathered_ = 1;
+  BucketHook complete_;
 };
 
 struct Outcome {
@@ -127,9 +136,10 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const GridCoordinates place = coordinates_of(grid, rank);
-      ReplaySeat seat{.replica = place.data,
-                      .pipeline_rank = place.pipeline,
+      ReplayGroups groups = connect_groups(plan, transport, place, clock);
+      ReplaySeat seat{.place = place,
                       .transport = &transport,
+                      .groups = &groups,
                       .pool = &pools[rank],
                       .host_pool = &host_pools[rank],
                       .clock = clock};
@@ -213,11 +223,12 @@ TEST_CASE("replicas sum their gradients before the optimizer step") {
   }
 }
 
-TEST_CASE("UNSHARD and RESHARD do nothing in groups of one and are refused over replicas") {
+TEST_CASE("UNSHARD and RESHARD do nothing in groups of one and are refused over replicas that share nothing") {
   const Schedule schedule =
       lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}), {.data = {.enabled = true, .zero = 3}});
   CHECK(replay_all(schedule).did[1] == "F0 B0 F1 B1 step(200)");
-  CHECK_THROWS_WITH_AS(replay_all(schedule, {.data = 2}), doctest::Contains("lower with ZeRO stage 0"), ScheduleError);
+  CHECK_THROWS_WITH_AS(replay_all(schedule, {.data = 2}), doctest::Contains("lower it with ZeRO stage 0"),
+                       ScheduleError);
 }
 
 TEST_CASE("both copies of a tied table get the sum of their gradients, on one rank and on two") {

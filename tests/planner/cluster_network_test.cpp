@@ -63,6 +63,21 @@ TEST_CASE("an all-reduce by switches that reduce takes its price, faster than a 
   CHECK(shared.added == SimTime{0});
 }
 
+TEST_CASE("tensor groups and gradient rings of one node share its ports, folded as one by one") {
+  // tp = 2 and dp = 2 fill a node: buckets are summed beside the last backward and its all-reduces.
+  Layout layout{.data = 2, .tensor = 2, .pipeline = 2, .zero = 0, .microbatch = 4, .schedule = "1f1b"};
+  layout.bucket_mib = 4;
+  const Simulation shared = simulated(plan_of(layout, 8));
+  CHECK(shared.engine == "events");
+  CHECK(shared.replicas == 1);
+  CHECK(shared.added > SimTime{0});
+  CHECK(shared.makespan == simulated(plan_of(layout, 8), {.replicas = Replicas::kUnfolded}).makespan);
+  // Behind the last backward nothing runs beside the sums, which share nothing but their own links.
+  layout.bucket_mib = 0;
+  const Simulation behind = simulated(plan_of(layout, 8));
+  CHECK(behind.added == SimTime{0});
+}
+
 TEST_CASE("one stage and one replica share nothing") {
   const Layout layout{.data = 1, .tensor = 4, .pipeline = 2};
   CHECK(simulated(plan_of(layout, 8)).engine == "compiled");
@@ -73,7 +88,9 @@ TEST_CASE("a slow rank slows its tensor group, and its replica ends the step") {
   const Simulation normal = simulated(plan);
   const Simulation slow = simulated(plan, {.slow = {parse_slow_rank("rank=5:0.5")}});
   CHECK(slow.makespan > normal.makespan);
-  CHECK(slow.replicas == 8);
+  CHECK(slow.replicas == 2);  // those of the slow rank's tensor group, and the others
+  CHECK(slow.makespan ==
+        simulated(plan, {.replicas = Replicas::kUnfolded, .slow = {parse_slow_rank("rank=5:0.5")}}).makespan);
   // Ranks 4 to 7 are the tensor group of replica 1 of stage 0.
   const std::vector<double> speeds = rank_speeds({.tensor = 4, .data = 2, .pipeline = 2}, {{5, 0.5}});
   for (int replica = 0; replica < 8; ++replica) {

@@ -1,5 +1,7 @@
 #include "planner/spec/cluster_spec.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -8,31 +10,44 @@
 #include "tests/planner/refusal.h"
 
 namespace plumb {
-namespace {
+namespace {}  // namespace
 
-const char* const kPresets[] = {"a100", "a100-40gb", "h100", "h200", "b200"};
-
-/// Paths of the numbers below `json` that stand without a source.
-void collect_plain_numbers(const nlohmann::json& json, const std::string& path, std::vector<std::string>& found) {
-  if (json.is_number()) found.push_back(path);
-  if (!json.is_object()) return;
-  if (json.contains("value")) {
-    if (json.value("source", "").empty()) found.push_back(path);
-    return;
+TEST_CASE("every number of a cluster preset has a source, and a preset has its file's name") {
+  CHECK(preset_names("clusters").size() >= 23);
+  for (const std::string& preset : preset_names("clusters")) {
+    CAPTURE(preset);
+    const std::string text = source_text("tools/specs/clusters/" + preset + ".json");
+    CHECK(parse_cluster_preset(text, preset).name == preset);
   }
-  for (const auto& [key, value] : json.items()) collect_plain_numbers(value, path + "." + key, found);
 }
 
-}  // namespace
-
-TEST_CASE("every number of a cluster preset has a source") {
-  for (const char* preset : kPresets) {
-    CAPTURE(preset);
-    std::vector<std::string> plain;
-    collect_plain_numbers(nlohmann::json::parse(source_text(std::string("tools/specs/clusters/") + preset + ".json")),
-                          "", plain);
-    CHECK(plain == std::vector<std::string>{});
+TEST_CASE("a preset number without source is refused by its name, in a user's own file it is not") {
+  using nlohmann::json;
+  const json good = json::parse(source_text("tools/specs/clusters/h100.json"));
+  for (const char* path : {"device.peak_tflops.bf16", "device.memory_gib", "device.attention.flash2.forward",
+                           "node.devices", "network.bandwidth_gb_per_s", "nccl.simple_launch_us"}) {
+    CAPTURE(path);
+    std::string pointer = std::string("/") + path;
+    std::ranges::replace(pointer, '.', '/');
+    json plain = good, empty = good;
+    plain[json::json_pointer(pointer)] = plain[json::json_pointer(pointer)]["value"];
+    empty[json::json_pointer(pointer)]["source"] = "";
+    check_refused<SpecError>([&] { parse_cluster_preset(plain.dump(), "h100.json"); }, "h100.json",
+                             std::string(path) + " has no source");
+    check_refused<SpecError>([&] { parse_cluster_preset(empty.dump(), "h100.json"); }, "h100.json",
+                             std::string(path) + " has no source");
+    CHECK(to_json(parse_cluster(plain.dump(), "mine.json"))["name"] == "h100");
   }
+}
+
+TEST_CASE("an NVL72 is one node of 72, a mesh says so in its file") {
+  const ClusterSpec rack = preset_cluster("gb200-nvl72:144");
+  CHECK(rack.devices_per_node == 72);
+  CHECK(node_count(rack) == 2);
+  CHECK(node_count(preset_cluster("gb200-nvl72:36")) == 1);
+  CHECK(preset_cluster("mi300x").wiring.hub == NodeHub::kMesh);
+  CHECK(preset_cluster("rtx4090").wiring.hub == NodeHub::kPcie);
+  CHECK(!preset_cluster("v100").device.peak_flops_per_second.contains(Precision::kBf16));
 }
 
 TEST_CASE("units of the JSON form become SI") {
@@ -53,7 +68,7 @@ TEST_CASE("where no usable memory is known the marketed bytes count, and the pre
 }
 
 TEST_CASE("a cluster survives its JSON form, sources included") {
-  for (const char* preset : kPresets) {
+  for (const std::string& preset : preset_names("clusters")) {
     const auto json = to_json(preset_cluster(preset));
     CHECK(to_json(parse_cluster(json.dump(), "again")).dump() == json.dump());
     CHECK(json["device"]["memory_gib"].contains("source"));

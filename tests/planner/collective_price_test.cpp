@@ -48,6 +48,44 @@ TEST_CASE("a ring across nodes enters and leaves through the NICs of its ranks t
   CHECK(seconds(8, 2, 4, kAllToAll) == doctest::Approx(7 * 10e-6 + 0.5 * 1e9 / 10e9).epsilon(1e-12));
 }
 
+TEST_CASE("in a full mesh a group uses only the links between its own devices") {
+  using enum CollectiveKind;
+  ClusterSpec cluster = round_cluster(8);
+  cluster.wiring.hub = NodeHub::kMesh;  // 4 devices: each has 3 links of 33.3 GB/s
+  const CollectivePrices prices = collective_prices(cluster, 4);
+  const auto time = [&](int ranks, int nodes, int per_node, CollectiveKind kind) {
+    return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBytes).count();
+  };
+  CHECK(time(4, 1, 4, kAllReduce) == seconds(4, 1, 4, kAllReduce));
+  CHECK(time(2, 1, 2, kAllReduce) == doctest::Approx(2 * (1e-6 + 0.5 * 1e9 / (100e9 / 3))).epsilon(1e-12));
+  CHECK(time(3, 1, 3, kAllGather) == doctest::Approx(2e-6 + 2.0 / 3 * 1e9 / (200e9 / 3)).epsilon(1e-12));
+  CHECK(time(2, 1, 2, kAllToAll) == doctest::Approx(1e-6 + 0.5 * 1e9 / (100e9 / 3)).epsilon(1e-12));
+  CHECK(time(2, 2, 1, kAllReduce) == seconds(2, 2, 1, kAllReduce));  // the mesh has no part in it
+  const ProcessGrid pipeline{.pipeline = 4};
+  CHECK(pipeline_link(prices, pipeline, 0, 1, 4).bytes_per_second == doctest::Approx(100e9 / 3));
+  CHECK(pipeline_link(prices, pipeline, 0, 1, 1).bytes_per_second == doctest::Approx(10e9));
+}
+
+TEST_CASE("two MI300X exchange over one of seven links, as measured to 7 %") {
+  // stas00/ml-engineering@744d01e network/README.md: bus bandwidth of 2 devices 47.7 GB/s; the preset's efficiency is
+  // that of 8.
+  const CollectivePrices prices = collective_prices(preset_cluster("mi300x"), 8);
+  const std::int64_t bytes = std::int64_t{16} << 30;
+  const Seconds time =
+      collective_time(prices, {.ranks = 2, .nodes = 1, .ranks_per_node = 2}, CollectiveKind::kAllReduce, bytes);
+  CHECK(static_cast<double>(bytes) / time.count() == doctest::Approx(47.7e9).epsilon(0.07));
+}
+
+TEST_CASE("NCCL's model gives the published all-reduce of 72 GB200 on one NVLink domain to 2 %") {
+  // coreweave/nccl-tests#43: 8 GiB, bus bandwidth 834.6 GB/s, 2 * 71 / 72 times the bytes a second.
+  const CollectivePrices prices = collective_prices(preset_cluster("gb200-nvl72"), 72);
+  const std::int64_t bytes = std::int64_t{8} << 30;
+  const PricedCollective priced =
+      price_collective(prices, {.ranks = 72, .nodes = 1, .ranks_per_node = 72}, CollectiveKind::kAllReduce, bytes);
+  CHECK(priced.algorithm == "NVLS");
+  CHECK(2 * 71.0 / 72 * static_cast<double>(bytes) / priced.time.count() == doctest::Approx(834.6e9).epsilon(0.02));
+}
+
 TEST_CASE("measured all-reduces come out as measured") {
   ClusterSpec cluster = round_cluster(4);
   cluster.samples = {{.kernel = "all_reduce", .shape = {1000, 4}, .median = Seconds{1e-3}, .busy_ranks = 4},

@@ -1,6 +1,8 @@
 #include "tests/planner/fixtures.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -12,6 +14,17 @@ std::string source_text(const std::string& path) {
   std::ifstream file(std::string(root == nullptr ? "." : root) + "/" + path);
   if (!file) throw std::runtime_error("cannot read " + path + ": set PLUMB_SOURCE to the source tree");
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::vector<std::string> preset_names(const std::string& folder) {
+  const char* root = std::getenv("PLUMB_SOURCE");
+  std::vector<std::string> names;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(root == nullptr ? "." : root) + "/tools/specs/" + folder)) {
+    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+  }
+  std::ranges::sort(names);
+  return names;
 }
 
 ModelSpec preset_model(const std::string& name) {

@@ -2,6 +2,7 @@
 // What the planner's tests share: presets by name, and a small machine with round numbers.
 
 #include <string>
+#include <vector>
 
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
@@ -11,6 +12,9 @@ namespace plumb {
 
 /// The text of a file of the source tree, e.g. "tools/specs/models/gpt2.json".
 std::string source_text(const std::string& path);
+
+/// The presets of tools/specs/FOLDER by name, in order.
+std::vector<std::string> preset_names(const std::string& folder);
 
 ModelSpec preset_model(const std::string& name);
 ClusterSpec preset_cluster(const std::string& name_and_devices);

@@ -73,6 +73,17 @@ class Presets(CommandLineTest):
                     path = self.write("again.json", shown)
                     self.assertEqual(self.done(verb, path), shown)
 
+    def test_a_model_is_planned_on_every_cluster_preset(self):
+        for cluster in self.json("clusters")["clusters"]:
+            with self.subTest(cluster["name"]):
+                answer = self.json("simulate", "gpt2", cluster["name"], "--global-batch", "144", "--layout", "tp=1,pp=1,mbs=1,v=1,zero=1")
+                self.assertGreater(answer["step_time_s"], 0)
+                self.assertTrue(0 < answer["mfu"] < 1)
+
+    def test_a_device_without_bf16_trains_in_fp16(self):
+        self.done("plan", "gpt2", "v100", "--global-batch", "8", "-o", self.folder / "plan.json")
+        self.assertEqual(json.loads((self.folder / "plan.json").read_text())["training"]["precision"], "fp16")
+
     def test_llama_3_8b_has_8_03e9_parameters(self):
         self.assertEqual(json.loads(self.done("models", "llama-3-8b"))["parameters"], 8_030_261_248)
 
@@ -653,6 +664,33 @@ class Running(CommandLineTest):
             self.assertAlmostEqual(losses[-1], own["losses"][-1], delta=1e-4 * own["losses"][-1])
         self.refused(1, "run", plan, "--schedule", "1f1b", "-m", 5, says=["5 micro-batches", "4"])
         self.refused(1, "run", plan, "--offload", 1, says=["--schedule"])
+
+    def test_schedules_are_replayed_by_the_clock(self):
+        costs = ("--schedule", "1f1b", "-p", 3, "-m", 4, "--costs", "f=2,b=4,c=1,unit=ms")
+        answer = self.json("run", "--backend", "timed", *costs, "--steps", 2)
+        self.assertEqual(len(answer["step_times_s"]), 2)
+        self.assertEqual(answer["predicted_step_time_s"], self.json("simulate", *costs)["step_time_s"])
+        self.assertGreaterEqual(min(answer["step_times_s"]), answer["predicted_step_time_s"])
+        trace = self.folder / "timed.json"
+        compared = self.json("validate", "--backend", "timed", *costs, "--slow", "rank=1:0.5", "--steps", 2, "--trace", trace)
+        self.assertIsNone(compared["losses"])
+        forwards = {op["stage"]: op["measured_s"] for op in compared["ops"] if op["op"] == "F"}
+        self.assertGreaterEqual(forwards[1], 0.004)
+        self.assertEqual(self.json("trace", "info", trace)["source"], "measured")
+        lanes = self.folder / "lanes.json"
+        twice = self.json("validate", "--backend", "timed", *costs, "--steps", 2, "--repeat", 2, "--lanes", lanes)
+        self.assertEqual(twice["steps"], 4)
+        self.assertAlmostEqual(twice["step_time_interval"]["confidence_ratio"], 1 - 2 / 16)
+        names = [e["args"]["name"] for e in json.loads(lanes.read_text())["traceEvents"] if e["name"] == "process_name"]
+        self.assertEqual([name.split(":")[0] for name in names[::3]], ["rank 0 predicted", "rank 0 measured"])
+        beyond = plumb("validate", "--backend", "timed", *costs, "--steps", 1, "--tolerance", 0)
+        self.assertEqual(beyond.returncode, 1)
+        self.assertIn("tolerance is 0 %", beyond.stderr)
+        self.assertIn("measured", beyond.stdout)  # the answer stands all the same
+        self.refused(1, "run", says=["plan file"])
+        self.refused(1, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, says=["--costs"])
+        self.refused(1, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])
+        self.refused(1, "run", "--backend", "timed", *costs, "--shrink", 0, says=["1 or more"])
 
     def test_what_the_backend_cannot_run_is_refused(self):
         self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])

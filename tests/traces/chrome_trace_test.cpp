@@ -162,4 +162,26 @@ TEST_SUITE("unit") {
     const std::size_t title = text.find("\"title\"");
     CHECK(error_of(std::string(text).replace(title, 7, "\"tilte\"")).starts_with("otherData: "));
   }
+
+  TEST_CASE("prediction and measurement lie in one trace, rank below rank, with processes and threads of their own") {
+    const Timeline timeline = predicted_timeline("1f1b", 2, 2);
+    const json trace = json::parse(write_compared_trace(timeline, timeline));
+    std::map<int, std::string> ranks;
+    std::map<int, std::set<int>> processes_of_thread;
+    std::map<int, int> ends_of_arrow;
+    for (const json& event : trace["traceEvents"]) {
+      if (event["name"] == "process_name") ranks[event["pid"]] = event["args"]["name"];
+      if (event["ph"] == "X") processes_of_thread[event["tid"]].insert(event["pid"].get<int>());
+      if (event["name"] == "message") ++ends_of_arrow[event["id"]];
+    }
+    REQUIRE(ranks.size() == 4);
+    CHECK(ranks[1].starts_with("rank 0 predicted"));
+    CHECK(ranks[2].starts_with("rank 0 measured"));
+    CHECK(ranks[3].starts_with("rank 1 predicted"));
+    for (const auto& [thread, processes] : processes_of_thread) CHECK(processes.size() == 1);
+    for (const auto& [arrow, ends] : ends_of_arrow) CHECK(ends == 2);
+    const ChromeTrace read = read_chrome_trace(trace.dump());
+    CHECK(!read.timeline);
+    CHECK(!read.rows.empty());
+  }
 }

@@ -65,11 +65,11 @@ int clusters_verb(const PresetArguments& arguments) {
   TextTable table{.head = {"cluster", "device", "bf16 peak", "memory", "memory bandwidth", "devices/node", "node link",
                            "network/device"}};
   for_each_preset(Preset::Kind::kCluster, [&](const Preset& preset) {
-    const ClusterSpec cluster = parse_cluster(preset.text, std::string(preset.name));
+    const ClusterSpec cluster = parse_cluster_preset(preset.text, std::string(preset.name));
     list.push_back(to_json(cluster));
     const auto peak = cluster.device.peak_flops_per_second.find(Precision::kBf16);
     const auto rate = [](const std::optional<LinkSpec>& link) {
-      return link ? fmt::format("{:.0f} GB/s", link->bytes_per_second / kGiga) : "-";
+      return link ? fmt::format("{:.3g} GB/s", link->bytes_per_second / kGiga) : "-";
     };
     table.rows.push_back(
         {std::string(preset.name), cluster.device.name,

@@ -14,6 +14,7 @@
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
 #include "tools/table.h"
+#include "tools/timed_input.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 
@@ -36,10 +37,45 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
 
+void write_trace(const Timeline& last_step, const RunArguments& arguments) {
+  if (arguments.trace.empty()) return;
+  write_file(arguments.trace, write_chrome_trace(last_step));
+  print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
+}
+
+/// Nothing is trained: what the replay lasts, beside what was predicted.
+int run_by_the_clock(const RunArguments& arguments) {
+  TimedInput input = timed_input(arguments);
+  input.spec.steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
+  const TimedResult result = with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
+  write_trace(result.timelines.back(), arguments);
+  if (arguments.json) {
+    nlohmann::ordered_json times = nlohmann::ordered_json::array();
+    for (const Seconds time : result.step_seconds) times.push_back(time.count());
+    print_answer(nlohmann::ordered_json{{"title", input.title},
+                                        {"predicted_step_time_s", to_seconds(input.predicted.makespan).count()},
+                                        {"step_times_s", times}}
+                     .dump(2) +
+                 "\n");
+    return kDone;
+  }
+  print_answer(fmt::format("{}: {} steps by the clock on {} threads, {} predicted\n\n", input.title,
+                           result.step_seconds.size(), world_size(input.spec.grid),
+                           duration_text(to_seconds(input.predicted.makespan).count())));
+  TextTable table{.head = {"step", "step time"}};
+  for (std::size_t i = 0; i < result.step_seconds.size(); ++i)
+    table.rows.push_back({std::to_string(i + 1), duration_text(result.step_seconds[i].count())});
+  print_answer(to_text(table));
+  return kDone;
+}
+
 }  // namespace
 
 int run_verb(const RunArguments& arguments) {
   if (!arguments.trace.empty()) require_writable(arguments.trace);
+  if (arguments.backend == "timed") return run_by_the_clock(arguments);
+  require_cpu_arguments(arguments);
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
@@ -53,10 +89,7 @@ int run_verb(const RunArguments& arguments) {
   const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
   const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
 
-  if (!arguments.trace.empty()) {
-    write_file(arguments.trace, write_chrome_trace(result.timelines.back()));
-    print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
-  }
+  write_trace(result.timelines.back(), arguments);
   if (arguments.json) {
     print_answer(run_json(result).dump(2) + "\n");
     return kDone;

@@ -131,15 +131,22 @@ struct ScoreArguments {
 int score_verb(const ScoreArguments& arguments);
 
 struct RunArguments {
-  std::string plan;
-  ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name
+  std::string plan;            ///< a plan file; backend timed: or
+  ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
+  std::string costs;
+  std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
+  double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
+  std::string sends = "buffered";
   std::string backend = "cpu";
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
   std::string trace;
-  std::string svg;     ///< validate: prediction above measurement
-  std::string output;  ///< validate: the prediction, written before the first step
+  std::string svg;                      ///< validate: prediction above measurement
+  std::string output;                   ///< validate: the prediction, written before the first step
+  std::string lanes;                    ///< validate: a Chrome trace with both, rank by rank
+  int repeat = 1;                       ///< validate: runs, each from the beginning, whose steps are taken together
+  std::optional<double> tolerance_pct;  ///< validate: exit 1 if the step time is further off
   bool json = false;
 };
 int run_verb(const RunArguments& arguments);

@@ -151,15 +151,27 @@ void add_layer(StageSum& sum, const HeadLayer& layer, const MemoryContext& conte
   sum.at_loss = context.stack.logit_bytes * logits + 2 * context.stream(layer.hidden) * context.element;
 }
 
-void add_layer(StageSum& sum, const TransformerLayer& layer, const MemoryContext& context) {
+/// One transformer layer's share, which its neighbours that are alike have too.
+struct TransformerShare {
+  std::int64_t parameters = 0;
+  std::int64_t expert_parameters = 0;
+  Activations held;
+};
+
+TransformerShare transformer_share(const TransformerLayer& layer, const MemoryContext& context) {
   const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
-  add_state(sum, parameter_count(layer, context.layout.tensor, context.work.experts) - experts, experts);
+  return {
+      .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
+      .expert_parameters = experts,
+      .held = transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element)};
+}
+
+void add_layer(StageSum& sum, const TransformerShare& share) {
+  add_state(sum, share.parameters, share.expert_parameters);
   sum.largest_inner = std::max(sum.largest_inner, sum.last_layer);
-  const Activations held =
-      transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element);
-  sum.kept += held.kept;
-  sum.rebuilt += held.rebuilt;
-  sum.largest_rebuilt = std::max(sum.largest_rebuilt, held.rebuilt);
+  sum.kept += share.held.kept;
+  sum.rebuilt += share.held.rebuilt;
+  sum.largest_rebuilt = std::max(sum.largest_rebuilt, share.held.rebuilt);
 }
 
 }  // namespace
@@ -169,6 +181,8 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
   const std::int64_t element = bytes_per_element(training.precision);
   const MemoryContext context{stack, layout, work_of(training, layout), static_cast<double>(element)};
   StageSum sum;
+  const TransformerLayer* previous = nullptr;
+  TransformerShare share_of_previous;
   for (const Layer& layer : layers) {
     if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
       add_layer(sum, *embedding, context);
@@ -176,7 +190,12 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
       // One table serves both ends of a stage.
       add_layer(sum, *head, context, head->tied && std::holds_alternative<EmbeddingLayer>(layers.front()));
     } else {
-      add_layer(sum, std::get<TransformerLayer>(layer), context);
+      const auto& transformer = std::get<TransformerLayer>(layer);
+      if (previous == nullptr || !(*previous == transformer)) {
+        share_of_previous = transformer_share(transformer, context);
+      }
+      previous = &transformer;
+      add_layer(sum, share_of_previous);
     }
   }
 

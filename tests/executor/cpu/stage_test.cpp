@@ -142,7 +142,7 @@ TEST_CASE("activations that are handed out leave nothing behind, and put back gi
       moved.put_activations(0, std::move(activations));
       stayed.backward(0, {});
       moved.backward(0, {});
-      CHECK(moved.gradient_values() == stayed.gradient_values());
+      CHECK(moved.parameters().gradient_values() == stayed.parameters().gradient_values());
     }
 }
 
@@ -161,7 +161,7 @@ TEST_CASE("I then W give the gradients of B, bitwise, also when a W waits for th
     split.input_grad(1, {});
     split.weight_grad(0);
     split.weight_grad(1);
-    CHECK(split.gradient_values() == whole.gradient_values());
+    CHECK(split.parameters().gradient_values() == whole.parameters().gradient_values());
   }
 }
 
@@ -174,7 +174,7 @@ TEST_CASE("the gradient of a whole model agrees with finite differences of its l
     stage.begin(0);
     stage.forward(0, {});
     stage.backward(0, {});
-    const auto gradients = stage.gradient_values();
+    const auto gradients = stage.parameters().gradient_values();
     double square = 0;
     for (const auto& layer : gradients)
       for (const auto& tensor : layer)
@@ -184,7 +184,7 @@ TEST_CASE("the gradient of a whole model agrees with finite differences of its l
       CpuStage moved(options_for(model), pool);
       moved.begin(0);
       std::size_t element = 0;
-      const std::span<float> weights = moved.weights();
+      const std::span<float> weights = moved.parameters().newest_weights();
       for (const auto& layer : gradients)
         for (const auto& tensor : layer)
           for (const float g : tensor) weights[element++] += static_cast<float>(factor * double(g));
@@ -222,13 +222,13 @@ TEST_CASE("an optimizer step copies the weights only while an older version is i
   stage.forward(1, {});
   stage.backward(0, {});
   stage.optimizer_step();
-  CHECK(stage.held_versions() == 2);  // micro-batch 1 still needs version 0
+  CHECK(stage.parameters().held_versions() == 2);  // micro-batch 1 still needs version 0
   stage.forward(2, {});
   stage.backward(1, {});
-  CHECK(stage.held_versions() == 1);
+  CHECK(stage.parameters().held_versions() == 1);
   stage.backward(2, {});
   stage.optimizer_step();
-  CHECK(stage.held_versions() == 1);
+  CHECK(stage.parameters().held_versions() == 1);
 }
 
 TEST_CASE("a stage takes all its memory in the first step") {

@@ -33,3 +33,16 @@ TEST_CASE("without positions a row is the token's") {
   for (int t = 0; t < 6; ++t)
     for (int c = 0; c < 5; ++c) CHECK(y[t * 5 + c] == table[kTokens[t] * 5 + c]);
 }
+
+TEST_CASE("the rows of negative tokens are zeros, and take no gradient") {
+  const std::vector<float> table = {1, 2, 3, 4}, positions = {10, 20};
+  const std::vector<std::int32_t> tokens = {-1, 1};
+  const EmbeddingSize size{.tokens = 2, .sequence = 1, .columns = 2};
+  std::vector<float> y(4);
+  embedding_forward(y.data(), tokens.data(), table.data(), positions.data(), size);
+  CHECK(y == std::vector<float>{10, 20, 13, 24});
+  std::vector<float> dtable(4), dpositions(2);
+  embedding_backward(dtable.data(), dpositions.data(), y.data(), tokens.data(), size);
+  CHECK(dtable == std::vector<float>{0, 0, 13, 24});
+  CHECK(dpositions == std::vector<float>{23, 44});
+}

@@ -63,6 +63,17 @@ TEST_SUITE("event_engine") {
     }
   }
 
+  TEST_CASE("so they are with collectives inside actions, that block them and that run beside their compute") {
+    for (const Schedule& schedule : all_lowered(4, 8, 1)) {
+      for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        CostTable costs = random_costs(schedule, seed);
+        add_inner_collectives(costs, seed);
+        for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous})
+          require_equal_times(schedule, costs, private_links(schedule, costs), sends);
+      }
+    }
+  }
+
   TEST_CASE("so they are with gradient buckets that are reduced inside the last backward") {
     for (const std::string_view name : {"1f1b", "zb-h1", "interleaved", "dualpipev", "seq1f1b"}) {
       const Schedule order = make_schedule(name, {.ranks = 4,
@@ -76,8 +87,92 @@ TEST_SUITE("event_engine") {
                           Seconds{static_cast<double>(70 + 31 * seed) * 1e-12});
         for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous})
           require_equal_times(schedule, costs, private_links(schedule, costs), sends);
+        add_inner_collectives(costs, seed);
+        require_equal_times(schedule, costs, private_links(schedule, costs), Sends::kBuffered);
       }
     }
+  }
+
+  TEST_CASE("an all-to-all inside a forward shares the NIC with a message, and stretches its action") {
+    // F0 lasts to 3 s, then its message leaves for 2 s alone; F1 computes to 4 s and exchanges 2 s. From 4 s both have
+    // half the NIC: the message has 1 s of work left and ends at 6 s, the exchange goes on alone and ends at 7 s.
+    const Schedule schedule = parse_schedule("0F0 0SEND_F0 0F1 0SEND_F1 0B0 0B1\n1RECV_F0 1F0 1RECV_F1 1F1\n", "");
+    CostTable costs = whole_costs(2, 1, 1);
+    costs.default_link.bytes_per_second = 1e9;
+    costs.stages[0].activation_message_bytes = 2'000'000'000;
+    const auto exchange = [](bool beside) {
+      return Segment{.kind = Segment::Kind::kCollective,
+                     .seconds = Seconds{2},
+                     .beside = beside,
+                     .group = Group::kExpert,
+                     .collective = CollectiveKind::kAllToAll,
+                     .bytes = 2'000'000'000};
+    };
+    auto& forward = costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)].front();
+    forward = {{.seconds = Seconds{1}}, exchange(false)};
+    NetworkSpec network{.links = {{"nic", 1e9}}, .routes = {{.uses = {{0, 1}}}}};
+    network.activation_route = {0, kNoRoute};
+    network.inner = {
+        {.group = Group::kExpert, .kind = CollectiveKind::kAllToAll, .stage = 0, .replicas = {0}, .route = 0}};
+    const auto times = [&] {
+      return event_times(schedule, event_program(schedule, costs, network, Sends::kBuffered), network,
+                         Sends::kBuffered);
+    };
+    const EventTimes blocking = times();
+    CHECK(blocking.end[0] == 3 * kSecond);
+    CHECK(blocking.end[1] == 6 * kSecond);
+    CHECK(blocking.start[2] == 3 * kSecond);
+    CHECK(blocking.end[2] == 7 * kSecond);
+
+    // Beside 4 s of compute the same exchange delays nothing, though message 0 holds it up from 4 s on: of its 2 s it
+    // has 1 s left at 6 s, when that message is gone at 8 s both are. Beside 1 s it is what the action lasts.
+    forward = {{.seconds = Seconds{4}}, exchange(true)};
+    const EventTimes hidden = times();
+    CHECK(hidden.end[0] == 4 * kSecond);
+    CHECK(hidden.end[2] == 8 * kSecond);
+    CHECK(hidden.end[1] == 8 * kSecond);
+    forward = {{.seconds = Seconds{1}}, exchange(true)};
+    const EventTimes longer = times();
+    CHECK(longer.end[0] == 2 * kSecond);
+    CHECK(longer.end[1] == 6 * kSecond);
+    CHECK(longer.end[2] == 6 * kSecond);
+  }
+
+  TEST_CASE("a collective inside an action starts when the last replica of its group has come to it") {
+    // F: 1 s of compute, 1 s with the other replica; B: 1 s. Replica 1 computes at half speed.
+    const Schedule schedule = parse_schedule("0F0 0B0 0F1 0B1\n", "");
+    CostTable costs = whole_costs(1, 1, 1);
+    costs.stages[0].segments[static_cast<std::size_t>(Op::kForward)].front().push_back(
+        {.kind = Segment::Kind::kCollective, .seconds = Seconds{1}, .bytes = 1});
+    NetworkSpec network{.replicas = 2, .speeds = {1, 0.5}};
+    network.inner = {{.stage = 0, .replicas = {0, 1}}};
+    const EventProgram program = event_program(schedule, costs, network, Sends::kBuffered);
+    const EventTimes times = event_times(schedule, program, network, Sends::kBuffered);
+    using Ends = std::vector<SimTime>;
+    CHECK(times.end == Ends{3 * kSecond, 4 * kSecond, 8 * kSecond, 9 * kSecond,  //
+                            3 * kSecond, 5 * kSecond, 8 * kSecond, 10 * kSecond});
+    network.inner.clear();  // without the group each goes its own way, and the wire is no slower than ever
+    const EventTimes apart =
+        event_times(schedule, event_program(schedule, costs, network, Sends::kBuffered), network, Sends::kBuffered);
+    CHECK(apart.end == Ends{2 * kSecond, 3 * kSecond, 5 * kSecond, 6 * kSecond,  //
+                            3 * kSecond, 5 * kSecond, 8 * kSecond, 10 * kSecond});
+  }
+
+  TEST_CASE("a bucket inside a backward whose collective is held up is complete that much later") {
+    // B: 2 s of compute, 2 s of all-reduce over a link of half its rate, so 4 s; buckets at 1 s and 3 s of B.
+    const Schedule schedule = parse_schedule("0F0 0REDUCE_GRAD 0REDUCE_GRAD/1 0B0 0OPTIMIZER_STEP");
+    CostTable costs = whole_costs(1, 1, 2);
+    price_collectives(costs, 1, Seconds{0.25});
+    costs.stages[0].bucket_offsets = {Seconds{1}, Seconds{3}};
+    costs.stages[0].segments[static_cast<std::size_t>(Op::kBackward)].front().push_back(
+        {.kind = Segment::Kind::kCollective, .seconds = Seconds{2}, .bytes = 2});
+    NetworkSpec network{.links = {{"port", 0.5}}, .routes = {{.uses = {{0, 1}}}}};
+    network.inner = {{.stage = 0, .replicas = {0}, .route = 0}};
+    const EventTimes times =
+        event_times(schedule, event_program(schedule, costs, network, Sends::kBuffered), network, Sends::kBuffered);
+    CHECK(times.start[1] == 2 * kSecond);
+    CHECK(times.start[2] == 5 * kSecond);
+    CHECK(times.end[3] == 7 * kSecond);
   }
 
   TEST_CASE("the moment at which a bucket is complete moves with its host's speed") {

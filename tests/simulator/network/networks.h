@@ -2,6 +2,8 @@
 // Shared by the tests of the event engine: networks by hand.
 
 #include <map>
+#include <random>
+#include <set>
 #include <utility>
 
 #include "schedules/lower.h"
@@ -10,8 +12,8 @@
 
 namespace plumb {
 
-/// Every channel has a link of its own, exactly as fast as it asks, and so has every collective: nothing shares, but
-/// everything is a flow.
+/// Every channel has a link of its own, exactly as fast as it asks, and so has every collective, with room for more
+/// inside actions, where one may block the action and another run beside it: nothing shares, but everything is a flow.
 inline NetworkSpec private_links(const Schedule& schedule, const CostTable& costs) {
   NetworkSpec network;
   const auto route = [&](double rate) {
@@ -32,6 +34,19 @@ inline NetworkSpec private_links(const Schedule& schedule, const CostTable& cost
       const double rate = collective_rate(flow, costs, {.op = op, .stage = static_cast<int>(s)});
       if (rate > 0) flow.route = route(rate);
       network.collectives.push_back(flow);
+    }
+    std::set<std::pair<Group, CollectiveKind>> inner;
+    for (const SegmentsByPart& parts : costs.stages[s].segments) {
+      for (const auto& segments : parts) {
+        for (const Segment& segment : segments) {
+          if (segment.kind == Segment::Kind::kCollective && segment.group != Group::kData)
+            inner.emplace(segment.group, segment.collective);
+        }
+      }
+    }
+    for (const auto& [group, kind] : inner) {
+      network.inner.push_back(
+          {.group = group, .kind = kind, .stage = static_cast<int>(s), .replicas = {0}, .route = route(1e18)});
     }
   }
   return network;
@@ -55,6 +70,26 @@ inline void price_collectives(CostTable& costs, std::int64_t bytes, Seconds seco
                    .group = Group::kData,
                    .collective = op == Op::kUnshard ? CollectiveKind::kAllGather : CollectiveKind::kAllReduce,
                    .bytes = bytes}}};
+    }
+  }
+}
+
+/// Collectives inside every F, B, I, W and R: some block, some run beside, of three groups; whole picoseconds.
+inline void add_inner_collectives(CostTable& costs, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  for (StageCosts& stage : costs.stages) {
+    for (const Op op : {Op::kForward, Op::kBackward, Op::kInputGrad, Op::kWeightGrad, Op::kRecompute}) {
+      auto& segments = stage.segments[static_cast<std::size_t>(op)].front();
+      for (const Group group : {Group::kTensor, Group::kContext, Group::kExpert}) {
+        segments.push_back(
+            {.kind = Segment::Kind::kCollective,
+             .seconds = Seconds{static_cast<double>(random() % 300) * 1e-12},
+             .beside = random() % 2 == 0,
+             .group = group,
+             .collective = group == Group::kExpert ? CollectiveKind::kAllToAll : CollectiveKind::kAllReduce,
+             .bytes = static_cast<std::int64_t>(1 + random() % 1000)});
+      }
+      if (random() % 2 == 0) segments.push_back({.seconds = Seconds{static_cast<double>(random() % 50) * 1e-12}});
     }
   }
 }

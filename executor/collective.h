@@ -1,0 +1,65 @@
+#pragma once
+// What a collective is: a value that names its operation, the memory it works on and who is its root. communicator.h
+// runs it.
+//
+//   communicator.run(all_reduce(gradients));
+//
+// A buffer is divided into one block for each member: by `bounds` where these are given, otherwise as equally as can be
+// (block_begin). Collectives work in place.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace plumb {
+
+enum class CollectiveOp : std::uint8_t {
+  kBroadcast,      ///< everyone gets the root's values
+  kScatter,        ///< each member gets its block of the root's values; its other blocks are undefined
+  kGather,         ///< the root gets each member's block; the others' buffers are undefined
+  kReduce,         ///< the root gets the sum; the others' buffers are undefined
+  kAllGather,      ///< everyone gets each member's block
+  kReduceScatter,  ///< each member gets the sum of its block; its other blocks are undefined
+  kAllReduce,      ///< everyone gets the sum
+  kAllToAll,       ///< everyone gets a block from each member, and sends one to each
+  kShift,          ///< everyone sends to the member `distance` further, and receives from the one `distance` before
+};
+inline constexpr int kCollectiveOpCount = 9;
+
+/// "broadcast", "all_reduce", ...
+std::string_view collective_op_name(CollectiveOp op);
+
+struct Collective {
+  CollectiveOp op = CollectiveOp::kAllReduce;
+  std::span<float> values;                        ///< the whole buffer; of all_to_all and shift what comes in
+  std::span<const std::int64_t> bounds;           ///< [members + 1] of the blocks of `values`; empty: equal blocks
+  std::span<const float> outgoing;                ///< of all_to_all and shift
+  std::span<const std::int64_t> outgoing_bounds;  ///< [members + 1] of the blocks of `outgoing`; empty: equal blocks
+  int root = 0;                                   ///< a member
+  int distance = 1;                               ///< of shift; may be negative
+};
+
+// values: [the whole buffer, the same number of elements on every member]
+Collective broadcast(std::span<float> values, int root);
+Collective scatter(std::span<float> values, int root, std::span<const std::int64_t> bounds = {});
+Collective gather(std::span<float> values, int root, std::span<const std::int64_t> bounds = {});
+Collective reduce(std::span<float> values, int root);
+Collective all_gather(std::span<float> values, std::span<const std::int64_t> bounds = {});
+Collective reduce_scatter(std::span<float> values, std::span<const std::int64_t> bounds = {});
+Collective all_reduce(std::span<float> values);
+
+/// Block i of `outgoing` goes to member i, block i of `incoming` comes from it; both ends must mean the same size. The
+/// buffers must not overlap.
+Collective all_to_all(std::span<float> incoming, std::span<const float> outgoing,
+                      std::span<const std::int64_t> incoming_bounds = {},
+                      std::span<const std::int64_t> outgoing_bounds = {});
+
+/// The buffers must not overlap.
+Collective shift(std::span<float> incoming, std::span<const float> outgoing, int distance = 1);
+
+/// First element of block `block` of `blocks` as equal as can be: floor(block * elements / blocks); `elements` for
+/// block = blocks.
+std::int64_t block_begin(std::int64_t elements, int blocks, int block);
+
+}  // namespace plumb

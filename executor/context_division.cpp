@@ -1,0 +1,44 @@
+#include "executor/context_division.h"
+
+#include <cassert>
+#include <variant>
+
+#include <fmt/format.h>
+
+namespace plumb {
+
+ContextTokens context_tokens(std::int64_t sequence, const ContextSeat& seat) {
+  if (seat.ranks == 1) return {.first = {0, sequence}};
+  if (seat.attention == ContextAttention::kUlysses) {
+    const std::int64_t share = sequence / seat.ranks;
+    assert(share * seat.ranks == sequence);
+    return {.first = {seat.rank * share, share}};
+  }
+  const std::int64_t run = sequence / (2 * seat.ranks);
+  assert(run * 2 * seat.ranks == sequence);
+  return {.first = {seat.rank * run, run}, .second = {(2 * seat.ranks - 1 - seat.rank) * run, run}};
+}
+
+std::string why_not_shared(const Layer& layer, std::int64_t sequence, const ContextSeat& seat, int tensor_ranks) {
+  if (seat.ranks == 1) return {};
+  const bool is_ring = seat.attention == ContextAttention::kRing;
+  const int runs = is_ring ? 2 * seat.ranks : seat.ranks;
+  if (sequence % runs != 0)
+    return fmt::format(
+        "sequences of {} tokens cannot be cut into {} runs for {} context ranks; choose a multiple of {}", sequence,
+        runs, seat.ranks, runs);
+  if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) return {};
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr)
+    return fmt::format("a layer of kind {} is not shared by context ranks; set context to 1", layer_kind_name(layer));
+  if (block->dropout > 0) return "dropout is not done with context parallelism; set dropout to 0 or context to 1";
+  if (!is_ring && (block->heads / tensor_ranks % seat.ranks != 0 || block->kv_heads / tensor_ranks % seat.ranks != 0))
+    return fmt::format(
+        "{} heads and {} kv heads a tensor rank cannot be divided over {} context ranks by all-to-all; use the ring, "
+        "or "
+        "a degree that divides them",
+        block->heads / tensor_ranks, block->kv_heads / tensor_ranks, seat.ranks);
+  return {};
+}
+
+}  // namespace plumb

@@ -1,0 +1,42 @@
+#pragma once
+// How context parallelism divides the tokens of every sequence over its ranks.
+
+#include <cstdint>
+#include <string>
+
+#include "executor/sequence_slice.h"
+#include "kernels/layer.h"
+
+namespace plumb {
+
+/// How the ranks of a context group attend to each other's tokens.
+enum class ContextAttention : std::uint8_t {
+  kRing,     ///< keys and values go round (Liu et al. 2023)
+  kUlysses,  ///< an all-to-all gives each rank all tokens of some heads, and another takes them back (Jacobs et al.
+             ///< 2023)
+};
+
+/// Which rank of how many of a context group.
+struct ContextSeat {
+  int ranks = 1;
+  int rank = 0;
+  ContextAttention attention = ContextAttention::kRing;
+};
+
+/// The tokens of every sequence that a rank has, in this order; the second run may be empty.
+struct ContextTokens {
+  TokenRange first;
+  TokenRange second;
+
+  std::int64_t count() const { return first.count + second.count; }
+};
+
+/// In a ring, runs r and 2n-1-r of 2n equal ones, so that all ranks see as many keys under a causal mask (zigzag: Zhu
+/// 2024, Llama team 2024); under Ulysses, run r of n. All tokens for one rank. Asserts that the division is possible.
+ContextTokens context_tokens(std::int64_t sequence, const ContextSeat& seat);
+
+/// Why the ranks of a context group (in a tensor group of `tensor_ranks`) cannot share sequences of so many tokens in
+/// this layer, with the remedy; empty if they can.
+std::string why_not_shared(const Layer& layer, std::int64_t sequence, const ContextSeat& seat, int tensor_ranks);
+
+}  // namespace plumb

@@ -1,0 +1,137 @@
+#include "executor/copy_collectives.h"
+
+#include <array>
+#include <utility>
+
+namespace plumb {
+
+CopyCollectives::CopyCollectives(const ReplayPlan& plan, const ReplaySeat& seat, CloseSpan close)
+    : plan_(plan),
+      seat_(seat),
+      close_(std::move(close)),
+      reductions_(plan.schedule.stages.size()),
+      gathers_(plan.schedule.stages.size()) {}
+
+CopyCollectives::Open CopyCollectives::start(int stage, std::size_t span, const std::vector<Collective>& collectives) {
+  Open open{.span = span};
+  for (const Collective& collective : collectives) open.tickets.push_back(copies_of(stage)->start(collective));
+  return open;
+}
+
+void CopyCollectives::run(int stage, const std::vector<Collective>& collectives) {
+  for (const Collective& collective : collectives) copies_of(stage)->run(collective);
+}
+
+void CopyCollectives::wait(int stage, const Open& open) {
+  std::optional<TransferTimes> all;
+  for (const CollectiveTicket ticket : open.tickets) {
+    const TransferTimes times = copies_of(stage)->wait(ticket);
+    all = {all ? all->start : times.start, times.end};
+  }
+  if (all) close_(open.span, *all);
+}
+
+void CopyCollectives::reduce(int stage_number, int bucket, std::size_t span) {
+  if (copies_of(stage_number) == nullptr) return;
+  if (plan_.policy.zero >= 2) finish_reductions(stage_number);
+  reductions_[static_cast<std::size_t>(stage_number)].push_back(
+      start(stage_number, span, stage(stage_number).start_reduction(bucket)));
+}
+
+void CopyCollectives::finish_reductions(int stage_number) {
+  std::vector<Open>& open = reductions_[static_cast<std::size_t>(stage_number)];
+  for (const Open& reduction : open) wait(stage_number, reduction);
+  if (!open.empty()) stage(stage_number).finish_reduction();
+  open.clear();
+}
+
+void CopyCollectives::gather(int stage_number, std::size_t span) {
+  if (copies_of(stage_number) == nullptr) return;
+  gathers_[static_cast<std::size_t>(stage_number)] = start(stage_number, span, stage(stage_number).start_gather());
+}
+
+void CopyCollectives::finish_gather(int stage_number) {
+  std::optional<Open>& open = gathers_[static_cast<std::size_t>(stage_number)];
+  if (open) wait(stage_number, *open);
+  open.reset();
+}
+
+void CopyCollectives::drop(int stage_number) {
+  if (copies_of(stage_number) == nullptr) return;
+  finish_gather(stage_number);
+  stage(stage_number).drop_gathered();
+}
+
+void CopyCollectives::require_weights(int stage_number) {
+  finish_gather(stage_number);
+}
+
+StepScale CopyCollectives::before_step(int stage_number) {
+  if (plan_.policy.agrees) {
+    if (!agreed_) agree();
+    return *agreed_;
+  }
+  finish_reductions(stage_number);
+  sum_tied_tables(stage_number);
+  return {};
+}
+
+/// All gradients of the rank are complete when it comes to its first step (plan_replay).
+void CopyCollectives::agree() {
+  GradientMeasure own;
+  for (std::size_t number = 0; number < seat_.stages.size(); ++number) {
+    if (seat_.stages[number] == nullptr) continue;
+    finish_reductions(static_cast<int>(number));
+    sum_tied_tables(static_cast<int>(number));
+  }
+  for (const Stage* stage : seat_.stages) {
+    if (stage == nullptr) continue;
+    const GradientMeasure measure = stage->gradient_measure();
+    own.square_sum += measure.square_sum;
+    own.overflows |= measure.overflows;
+  }
+  std::array<float, 2> sums = {static_cast<float>(own.square_sum), own.overflows ? 1.0F : 0.0F};
+  seat_.everyone->run(all_reduce(sums));
+  agreed_ = seat_.settle({.square_sum = static_cast<double>(sums[0]), .overflows = sums[1] > 0});
+}
+
+void CopyCollectives::sum_tied_tables(int stage_number) {
+  for (std::size_t pair = 0; pair < plan_.tied.size(); ++pair)
+    if (plan_.tied[pair].embedding == stage_number || plan_.tied[pair].head == stage_number) sum_tied(pair);
+}
+
+/// Both ends of a tied table get embedding's + head's gradient. On one rank the first that comes does it for both.
+void CopyCollectives::sum_tied(std::size_t pair) {
+  if (!summed_tied_.insert(pair).second) return;
+  const TiedStages& tied = plan_.tied[pair];
+  Communicator* ends = seat_.groups->tied[pair].get();
+  if (ends == nullptr) return sum_tied_here(tied);
+  const bool is_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;
+  const int number = is_first ? tied.embedding : tied.head;
+  const ModelEnd end = is_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
+  run(number, stage(number).start_tied(end));
+  ends->run(all_reduce(stage(number).tied_gradients(end)));
+  stage(number).finish_tied(end);
+}
+
+void CopyCollectives::sum_tied_here(const TiedStages& tied) {
+  finish_reductions(tied.embedding);
+  finish_reductions(tied.head);
+  run(tied.embedding, stage(tied.embedding).start_tied(ModelEnd::kEmbedding));
+  run(tied.head, stage(tied.head).start_tied(ModelEnd::kHead));
+  const std::span<float> first = stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding);
+  const std::span<float> last = stage(tied.head).tied_gradients(ModelEnd::kHead);
+  for (std::size_t i = 0; i < first.size(); ++i) last[i] = first[i] = first[i] + last[i];
+  stage(tied.embedding).finish_tied(ModelEnd::kEmbedding);
+  stage(tied.head).finish_tied(ModelEnd::kHead);
+}
+
+void CopyCollectives::finish() {
+  for (std::size_t number = 0; number < seat_.stages.size(); ++number) {
+    if (seat_.stages[number] == nullptr) continue;
+    finish_reductions(static_cast<int>(number));
+    finish_gather(static_cast<int>(number));
+  }
+}
+
+}  // namespace plumb

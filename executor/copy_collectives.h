@@ -1,0 +1,68 @@
+#pragma once
+// What the copies of a stage do together, as one rank sees it: sums and shares of gradients, whole weights from shares,
+// tied tables, and what all ranks agree on before a step. Collectives run beside the rank's compute; a span of the
+// timeline is closed when its collectives are known to have ended.
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "executor/communicator.h"
+#include "executor/replay.h"
+
+namespace plumb {
+
+class CopyCollectives {
+ public:
+  /// Told the times of the collectives of the span at that place of the timeline.
+  using CloseSpan = std::function<void(std::size_t span, const TransferTimes& times)>;
+
+  /// Plan and seat outlive it.
+  CopyCollectives(const ReplayPlan& plan, const ReplaySeat& seat, CloseSpan close);
+
+  /// REDUCE_GRAD of a bucket, and UNSHARD: started. Nothing happens to a stage with one copy.
+  void reduce(int stage, int bucket, std::size_t span);
+  void gather(int stage, std::size_t span);
+
+  /// RESHARD.
+  void drop(int stage);
+
+  /// Waits until the stage's weights are whole.
+  void require_weights(int stage);
+
+  /// Waits until the stage's gradients are reduced and its tied tables summed, and returns what its step does with
+  /// them.
+  StepScale before_step(int stage);
+
+  /// Waits for what is under way.
+  void finish();
+
+ private:
+  struct Open {
+    std::size_t span = 0;
+    std::vector<CollectiveTicket> tickets;
+  };
+
+  Communicator* copies_of(int stage) const { return seat_.groups->copies[static_cast<std::size_t>(stage)].get(); }
+  Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
+  Open start(int stage, std::size_t span, const std::vector<Collective>& collectives);
+  void run(int stage, const std::vector<Collective>& collectives);
+  void wait(int stage, const Open& open);
+  void finish_reductions(int stage);
+  void finish_gather(int stage);
+  void sum_tied_tables(int stage);
+  void sum_tied(std::size_t pair);
+  void sum_tied_here(const TiedStages& tied);
+  void agree();
+
+  const ReplayPlan& plan_;
+  const ReplaySeat& seat_;
+  const CloseSpan close_;
+  std::vector<std::vector<Open>> reductions_;  // [stage]
+  std::vector<std::optional<Open>> gathers_;   // [stage]
+  std::set<std::size_t> summed_tied_;          // pairs
+  std::optional<StepScale> agreed_;
+};
+
+}  // namespace plumb

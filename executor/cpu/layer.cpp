@@ -1,0 +1,53 @@
+#include "executor/cpu/layer.h"
+
+#include <cassert>
+#include <variant>
+
+#include "executor/cpu/layer_kinds.h"
+
+namespace plumb {
+namespace {
+
+struct Maker {
+  std::int64_t sequence;
+  LayerSeat seat;
+
+  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const {
+    return make_cpu_embedding(layer, sequence, seat);
+  }
+  std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
+    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence,
+                                seat.context);
+  }
+  std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat.tensor); }
+};
+
+}  // namespace
+
+void drop_tensors(LayerSaved& saved) {
+  for (Tensor* tensor : saved.tensors()) *tensor = {};
+}
+
+std::int64_t CpuLayer::scratch_elements(const LayerWork&) const {
+  return 0;
+}
+
+ElementRange CpuLayer::tied_table(ModelEnd) const {
+  return {};
+}
+
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat) {
+  assert(has_kernels(layer));
+  return std::visit(Maker{sequence, seat}, layer);
+}
+
+std::int64_t parameter_offset(const Layer& layer, const std::string& name) {
+  std::int64_t offset = 0;
+  for (const ParameterTensor& tensor : layer_parameters(layer)) {
+    if (tensor.name == name) return offset;
+    offset += element_count(tensor);
+  }
+  return -1;
+}
+
+}  // namespace plumb

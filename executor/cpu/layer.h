@@ -1,0 +1,130 @@
+#pragma once
+// One layer on the CPU: forward, input gradient and weight gradient of one micro-batch (slice), in the order and with
+// the tensors that kernels/layer.h promises. A file a kind (layer_kinds.h); make_cpu_layer is the one way in.
+//
+// What a layer keeps from its forward to its backward is opaque to the stage, which only lists its tensors, to move or
+// to drop them. A layer itself is constant: weights, gradients and what was saved come with the call.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "executor/communicator.h"
+#include "executor/context_division.h"
+#include "executor/cpu/kernel_set.h"
+#include "executor/stage.h"
+#include "executor/tensor_division.h"
+#include "executor/tensor_pool.h"
+#include "executor/token_batch.h"
+#include "kernels/layer.h"
+
+namespace plumb {
+
+/// The ranks with which a stage's layers are divided; null: there are no others.
+struct LayerGroups {
+  Communicator* tensor = nullptr;
+  Communicator* context = nullptr;
+};
+
+/// Where a rank sits in these groups.
+struct LayerSeat {
+  TensorSeat tensor;
+  ContextSeat context;
+};
+
+/// What the layers of a stage share.
+struct CpuContext {
+  CpuKernelSet kernels;
+  TensorPool* pool = nullptr;
+  LayerWork work;                      ///< of a slice, or of a context rank: its sequences have the tokens there
+  float* scratch = nullptr;            ///< [largest scratch_elements of the stage]
+  std::int64_t first_token = 0;        ///< where in its sequence a slice begins
+  std::int64_t whole_sequence = 0;     ///< tokens of the sequences that are sliced or shared; 0: they are not
+  std::span<const std::uint8_t> text;  ///< what is trained on
+  LayerGroups groups;
+};
+
+/// What the slices of a micro-batch share in one layer: from the first F to the last I. Attention's alone.
+struct SequenceSaved {
+  Tensor keys_values;  // [b*s, 2k*d]
+  Tensor gradients;    // [b*s, 2k*d], what the slices done so far owe to them; from the first I on
+};
+
+/// What a layer keeps of a micro-batch (slice).
+class LayerSaved {
+ public:
+  virtual ~LayerSaved() = default;
+
+  /// All of its tensors, in one order; some may be empty.
+  virtual std::vector<Tensor*> tensors() = 0;
+
+  /// Of these the layer's input, from which its forward can be run again; null for a layer that makes its own.
+  virtual Tensor* kept_input() = 0;
+
+  double loss = 0;  ///< summed over the micro-batch (slice) by a layer that ends the model
+};
+
+/// Empties all tensors.
+void drop_tensors(LayerSaved& saved);
+
+/// One micro-batch (slice) at one layer.
+struct LayerCall {
+  const CpuContext& context;
+  BatchPlace place;                   ///< which samples these are
+  const float* weights = nullptr;     ///< [parameter_count(layer)], of the micro-batch's version
+  float* gradients = nullptr;         ///< [parameter_count(layer)], added to
+  float gradient_scale = 1;           ///< 1 / tokens of the batch; for a layer that ends the model
+  SequenceSaved* sequence = nullptr;  ///< there where sequences are sliced
+};
+
+/// Some of a layer's parameters in its block of weights.
+struct ElementRange {
+  std::int64_t first = 0;
+  std::int64_t count = 0;
+};
+
+class CpuLayer {
+ public:
+  virtual ~CpuLayer() = default;
+
+  virtual std::unique_ptr<LayerSaved> make_saved() const = 0;
+
+  /// input: [input_elements], empty for a layer that makes its own. Returns [output_elements], empty for one that ends
+  /// the model.
+  virtual Tensor forward(const LayerCall& call, Tensor input, LayerSaved& saved) const = 0;
+
+  /// output_gradient: [output_elements]. Returns the input's gradient [input_elements]. The gradients of norms are
+  /// added to the layer's.
+  virtual Tensor input_grad(const LayerCall& call, Tensor output_gradient, LayerSaved& saved) const = 0;
+
+  /// After input_grad. What was saved is not needed any more.
+  virtual void weight_grad(const LayerCall& call, LayerSaved& saved) const = 0;
+
+  /// Elements of context.scratch that the kernels need for these sequences.
+  virtual std::int64_t scratch_elements(const LayerWork& work) const;
+
+  /// The layer's copy of the token table that both ends of a tied model use; count 0 if it has none there.
+  virtual ElementRange tied_table(ModelEnd end) const;
+};
+
+/// The share of a rank in `layer`; its parameters are those of divide_layer(). `sequence`: tokens of a whole sequence.
+/// Asserts has_kernels().
+std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat = {});
+
+/// Element offset of the parameter of that name in the layer's block; -1 if there is none.
+std::int64_t parameter_offset(const Layer& layer, const std::string& name);
+
+/// The address of a parameter at its offset; null if the layer has none of it (-1).
+template <class T>
+T* at_offset(T* block, std::int64_t offset) {
+  return offset < 0 ? nullptr : block + offset;
+}
+
+/// T = b*s.
+inline std::int64_t tokens_of(const LayerWork& work) {
+  return work.microbatch * work.sequence;
+}
+
+}  // namespace plumb

@@ -1,0 +1,18 @@
+#pragma once
+// The kinds of layer on the CPU, one function and one file each (cpu/embedding.cpp, ...). Stages use make_cpu_layer().
+// `sequence`: tokens of a whole sequence. A transformer is given as the share of its rank, the ends as a whole.
+
+#include <cstdint>
+#include <memory>
+
+#include "executor/cpu/layer.h"
+#include "kernels/layer.h"
+
+namespace plumb {
+
+std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, std::int64_t sequence, const LayerSeat& seat);
+std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
+                                               const ContextSeat& seat);
+std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer, const TensorSeat& seat);
+
+}  // namespace plumb

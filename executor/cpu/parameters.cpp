@@ -1,0 +1,321 @@
+#include "executor/cpu/parameters.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "executor/cpu/initial_weights.h"
+#include "kernels/cpu/half.h"
+
+namespace plumb {
+namespace {
+
+std::span<float> part(std::span<float> values, ElementRange range) {
+  return values.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
+}
+
+/// The boundaries of shares within a range, from its start on.
+std::vector<std::int64_t> clipped(const std::vector<std::int64_t>& bounds, ElementRange range) {
+  std::vector<std::int64_t> inside;
+  for (const std::int64_t bound : bounds)
+    inside.push_back(std::clamp(bound, range.first, range.first + range.count) - range.first);
+  return inside;
+}
+
+std::int64_t bytes_in(const Tensor& tensor) {
+  return static_cast<std::int64_t>(tensor.bytes().size());
+}
+
+}  // namespace
+
+CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& pool)
+    : options_(options),
+      pool_(pool),
+      state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
+      places_(parameter_places(divide_layers(options.layers, options.tensor.ranks))),
+      own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
+      pieces_(pieces_in(places_, own_)),
+      buckets_(options.buckets) {
+  versions_.emplace_back();
+  if (is_held_whole())
+    versions_.back().weights = take_weights(elements());
+  else
+    weight_share_ = take_weights(own_.count);
+  if (options_.zero < 2)
+    gradients_ = pool_.take_zeros(elements());
+  else
+    gradient_share_ = pool_.take_zeros(own_.count);
+  if (options_.half) master_ = state_pool_.take(own_.count);
+  for (const ParameterPiece& piece : pieces_)
+    state_.push_back(
+        fresh_state(options_.optimizer, places_.parameters[piece.parameter].tensor, piece.count, state_pool_));
+  if (buckets_.empty()) buckets_.push_back({0, elements()});
+  for (const ElementRange& bucket : buckets_) bucket_bounds_.push_back(clipped(options_.shares.bounds, bucket));
+  for (const std::int64_t bound : options_.shares.bounds)
+    word_bounds_.push_back(options_.half ? (bound + 1) / 2 : bound);
+  set_initial_weights();
+}
+
+/// Room for weights as they are stored. 16-bit ones fill whole words.
+Tensor CpuParameters::take_weights(std::int64_t elements) {
+  return pool_.take(options_.half ? (elements + 1) / 2 : elements);
+}
+
+void CpuParameters::set_initial_weights() {
+  std::vector<float> whole(static_cast<std::size_t>(elements()));
+  for (std::size_t i = 0; i < options_.layers.size(); ++i) {
+    const std::int64_t first = places_.first_element[i];
+    fill_initial_weights(part(whole, {first, places_.first_element[i + 1] - first}), options_.layers[i],
+                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
+  }
+  const std::span<float> own = part(whole, own_);
+  if (options_.half) std::ranges::copy(own, master_.data());
+  const std::span<float> stored = is_held_whole() ? std::span(whole) : own;
+  if (options_.half)
+    narrow(own_block().halves(), stored.data(), static_cast<std::int64_t>(stored.size()), *options_.half);
+  else
+    std::ranges::copy(stored, own_block().data());
+}
+
+void CpuParameters::begin(std::vector<int> uses) {
+  versions_.erase(versions_.begin(), versions_.end() - 1);
+  versions_.back().number = 0;
+  uses_ = std::move(uses);
+}
+
+bool CpuParameters::is_in_use(int version) const {
+  return static_cast<std::size_t>(version) < uses_.size() && uses_[static_cast<std::size_t>(version)] > 0;
+}
+
+void CpuParameters::release(int version) {
+  --uses_[static_cast<std::size_t>(version)];
+  if (is_in_use(version) || version == versions_.back().number) return;
+  std::erase_if(versions_, [&](const Version& held) { return held.number == version; });
+}
+
+LayerWeights CpuParameters::weights(int version, std::size_t layer) const {
+  const auto held = std::ranges::find(versions_, version, &Version::number);
+  assert(held != versions_.end());  // weight_versions() refuses schedules in which it is not there
+  const std::int64_t first = places_.first_element[layer], count = places_.first_element[layer + 1] - first;
+  if (!options_.half) return {.data = held->weights.data() + first};
+  LayerWeights result{.widened = pool_.take(count)};
+  widen(result.widened.data(), held->weights.halves() + first, count, *options_.half);
+  result.data = result.widened.data();
+  return result;
+}
+
+float* CpuParameters::gradients(std::size_t layer) {
+  if (gradients_.empty()) gradients_ = pool_.take_zeros(elements());
+  return gradients_.data() + places_.first_element[layer];
+}
+
+const float* CpuParameters::own_gradients() const {
+  return options_.zero < 2 ? gradients_.data() + own_.first : gradient_share_.data();
+}
+
+GradientMeasure CpuParameters::measure(ElementRange excluded) const {
+  const ElementRange range = options_.shares.bounds.empty() ? own_ : options_.shares.own();
+  const float* gradients = own_gradients() + (range.first - own_.first);
+  GradientMeasure measure;
+  for (const ParameterPiece& piece : pieces_in(places_, range)) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    const bool counts = options_.tensor.rank == 0 || parameter.tensor.split_dimension >= 0;
+    const std::int64_t excluded_first = excluded.first - range.first;
+    for (std::int64_t i = piece.first_in_range; i < piece.first_in_range + piece.count; ++i) {
+      const auto value = static_cast<double>(gradients[i]);
+      if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
+        measure.overflows = true;
+      if (counts && (i < excluded_first || i >= excluded_first + excluded.count)) measure.square_sum += value * value;
+    }
+  }
+  return measure;
+}
+
+void CpuParameters::scale_gradients(float factor) {
+  if (factor == 1.0F) return;
+  Tensor& block = options_.zero < 2 ? gradients_ : gradient_share_;
+  for (float& value : block.values()) value *= factor;
+}
+
+void CpuParameters::step(const CpuKernelSet& kernels, bool skip) {
+  const int newest = versions_.back().number;
+  if (is_in_use(newest)) versions_.push_back({newest, pool_.take_copy(versions_.back().weights)});
+  versions_.back().number += 1;
+  if (!skip) update(kernels);
+  std::ranges::fill(gradients_.values(), 0.0F);
+  std::ranges::fill(gradient_share_.values(), 0.0F);
+}
+
+void CpuParameters::update(const CpuKernelSet& kernels) {
+  ++updates_;
+  Tensor& block = own_block();
+  const std::int64_t first = first_in_own_block();
+  float* gradients = (options_.zero < 2 ? gradients_.data() + own_.first : gradient_share_.data());
+  float* weights = options_.half ? master_.data() : block.data() + first;
+  Tensor gradients_there, weights_there;  // where the state lives, if elsewhere
+  if (&state_pool_ != &pool_) {
+    gradients_there = state_pool_.take(own_.count);
+    std::copy_n(gradients, own_.count, gradients_there.data());
+    gradients = gradients_there.data();
+    if (!options_.half) {
+      weights_there = state_pool_.take(own_.count);
+      std::copy_n(weights, own_.count, weights_there.data());
+      weights = weights_there.data();
+    }
+  }
+  for (std::size_t i = 0; i < pieces_.size(); ++i)
+    update_parameter(kernels, options_.optimizer,
+                     {.tensor = places_.parameters[pieces_[i].parameter].tensor,
+                      .weights = weights + pieces_[i].first_in_range,
+                      .gradients = gradients + pieces_[i].first_in_range,
+                      .elements = pieces_[i].count,
+                      .state = state_[i]},
+                     updates_);
+  if (options_.half)
+    narrow(block.halves() + first, master_.data(), own_.count, *options_.half);
+  else if (!weights_there.empty())
+    std::copy_n(weights, own_.count, block.data() + first);
+}
+
+std::vector<Collective> CpuParameters::reductions(std::span<float> values,
+                                                  const std::vector<std::int64_t>& bounds) const {
+  if (options_.shard_by == ShardBy::kElement) return {reduce_scatter(values, bounds)};
+  std::vector<Collective> collectives;
+  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
+    if (bounds[owner] < bounds[owner + 1])
+      collectives.push_back(
+          reduce(part(values, {bounds[owner], bounds[owner + 1] - bounds[owner]}), static_cast<int>(owner)));
+  return collectives;
+}
+
+std::vector<Collective> CpuParameters::gathers(std::span<float> values, const std::vector<std::int64_t>& bounds) const {
+  if (options_.shard_by == ShardBy::kElement) return {all_gather(values, bounds)};
+  std::vector<Collective> collectives;
+  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
+    if (bounds[owner] < bounds[owner + 1])
+      collectives.push_back(
+          broadcast(part(values, {bounds[owner], bounds[owner + 1] - bounds[owner]}), static_cast<int>(owner)));
+  return collectives;
+}
+
+std::vector<Collective> CpuParameters::start_reduction(std::size_t bucket) {
+  if (options_.zero < 2) {
+    const std::span<float> values = part(gradients_.values(), buckets_[bucket]);
+    if (options_.zero == 0) return {all_reduce(values)};
+    return reductions(values, bucket_bounds_[bucket]);
+  }
+  gradients(0);
+  reducing_ = std::move(gradients_);
+  return reductions(reducing_.values(), options_.shares.bounds);
+}
+
+void CpuParameters::finish_reduction() {
+  if (reducing_.empty()) return;
+  const float* sum = reducing_.data() + own_.first;
+  float* total = gradient_share_.data();
+  for (std::int64_t i = 0; i < own_.count; ++i) total[i] += sum[i];
+  reducing_ = {};
+}
+
+std::vector<Collective> CpuParameters::start_gather() {
+  Tensor& whole = versions_.back().weights;
+  if (!is_held_whole()) {
+    whole = take_weights(elements());
+    std::ranges::copy(weight_share_.values(),
+                      whole.data() + word_bounds_[static_cast<std::size_t>(options_.shares.member)]);
+  }
+  return gathers(whole.values(), word_bounds_);
+}
+
+void CpuParameters::drop_gathered() {
+  if (!is_held_whole()) versions_.back().weights = {};
+}
+
+std::vector<Collective> CpuParameters::start_range(std::size_t slot, ElementRange range) {
+  OpenRange& open = open_ranges_[slot];
+  open.range = range;
+  if (options_.zero < 2) {
+    open.values = part(gradients_.values(), range);
+    if (options_.zero == 0) return {};
+  } else {
+    open.copy = pool_.take(range.count);
+    open.values = open.copy.values();
+    const ElementRange own = own_in(range);
+    if (own.count > 0)
+      std::copy_n(gradient_share_.data() + (own.first - own_.first), own.count,
+                  open.values.data() + (own.first - range.first));
+  }
+  open.bounds = clipped(options_.shares.bounds, range);
+  return gathers(open.values, open.bounds);
+}
+
+void CpuParameters::finish_range(std::size_t slot) {
+  OpenRange& open = open_ranges_[slot];
+  const ElementRange own = own_in(open.range);
+  if (!open.copy.empty() && own.count > 0)
+    std::copy_n(open.values.data() + (own.first - open.range.first), own.count,
+                gradient_share_.data() + (own.first - own_.first));
+  open.copy = {};
+}
+
+/// The own elements in a range, of the block.
+ElementRange CpuParameters::own_in(ElementRange range) const {
+  const std::int64_t first = std::max(own_.first, range.first);
+  const std::int64_t end = std::min(own_.first + own_.count, range.first + range.count);
+  return {first, std::max<std::int64_t>(0, end - first)};
+}
+
+ParameterBytes CpuParameters::held_bytes() const {
+  ParameterBytes bytes{.weights = bytes_in(weight_share_),
+                       .gradients = bytes_in(gradients_) + bytes_in(gradient_share_),
+                       .optimizer = bytes_in(master_)};
+  for (const Version& version : versions_) bytes.weights += bytes_in(version.weights);
+  for (const std::vector<Tensor>& fields : state_)
+    for (const Tensor& field : fields) bytes.optimizer += bytes_in(field);
+  return bytes;
+}
+
+/// Calls `visit` for each run of own elements that is one of the whole model's parameters: but for padding, and for
+/// what another tensor rank has too and writes.
+template <class Visit>
+void CpuParameters::for_each_run(Visit visit) const {
+  for (const ParameterPiece& piece : pieces_) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    if (options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0) continue;
+    for (const ElementRun& run : element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor)) {
+      const std::int64_t first = std::max(run.local, piece.first_in_tensor);
+      const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
+      if (first < end)
+        visit(WholeRun{.layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
+                       .index = parameter.index,
+                       .whole = run.whole + (first - run.local),
+                       .first_in_own = piece.first_in_range + (first - piece.first_in_tensor),
+                       .count = end - first});
+    }
+  }
+}
+
+const float* CpuParameters::own_weights() const {
+  return options_.half ? master_.data() : own_block().data() + first_in_own_block();
+}
+
+void CpuParameters::copy_own(LayerValues& model, const float* own) const {
+  for_each_run([&](const WholeRun& run) {
+    std::copy_n(own + run.first_in_own, run.count, model[run.layer][run.index].data() + run.whole);
+  });
+}
+
+LayerValues CpuParameters::values_of_share(const float* own) const {
+  LayerValues values(options_.layers.size());
+  for (const PlacedParameter& parameter : places_.parameters)
+    values[parameter.layer].emplace_back(static_cast<std::size_t>(parameter.count));
+  for (const ParameterPiece& piece : pieces_) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    std::copy_n(own + piece.first_in_range, piece.count,
+                values[parameter.layer][parameter.index].data() + piece.first_in_tensor);
+  }
+  return values;
+}
+
+}  // namespace plumb

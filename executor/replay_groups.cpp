@@ -1,0 +1,46 @@
+#include "executor/replay_groups.h"
+
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace plumb {
+
+ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
+                            const Clock& clock) {
+  const ProcessGrid& grid = plan.grid;
+  const std::vector<StagePlace>& stages = plan.schedule.stages;
+  const int rank = world_rank_of(grid, place);
+  const auto connect = [&](std::string name, std::vector<int> ranks) {
+    return std::make_unique<Communicator>(transport, CommunicatorGroup{std::move(name), std::move(ranks)}, rank, clock);
+  };
+  ReplayGroups groups{.copies = std::vector<std::unique_ptr<Communicator>>(stages.size()),
+                      .tied = std::vector<std::unique_ptr<Communicator>>(plan.tied.size())};
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    if (stages[stage].rank != place.pipeline) continue;
+    std::vector<int> ranks;
+    GridCoordinates member = place;
+    for (member.data = 0; member.data < grid.data; ++member.data)
+      for (member.context = 0; member.context < grid.context; ++member.context)
+        for (const StagePlace& copy : stages) {
+          if (copy.model_part != stages[stage].model_part) continue;
+          member.pipeline = copy.rank;
+          ranks.push_back(world_rank_of(grid, member));
+        }
+    if (ranks.size() > 1)
+      groups.copies[stage] =
+          connect(fmt::format("gradients of model part {}", stages[stage].model_part), std::move(ranks));
+  }
+  for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
+    GridCoordinates first = place, last = place;
+    first.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
+    last.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].head)].rank;
+    if (first == last || (first != place && last != place)) continue;
+    groups.tied[pair] =
+        connect(fmt::format("tied tables {}", pair), {world_rank_of(grid, first), world_rank_of(grid, last)});
+  }
+  return groups;
+}
+
+}  // namespace plumb

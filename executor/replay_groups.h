@@ -1,0 +1,23 @@
+#pragma once
+// The groups in which a rank meets others: the copies of its stages, the two ends of tied tables.
+
+#include <memory>
+#include <vector>
+
+#include "executor/clock.h"
+#include "executor/communicator.h"
+#include "executor/replay_plan.h"
+
+namespace plumb {
+
+struct ReplayGroups {
+  std::vector<std::unique_ptr<Communicator>> copies;  ///< [stage] the stage's copies over lanes, replicas and parts of
+                                                      ///< the context; null where there is one, and for other ranks
+  std::vector<std::unique_ptr<Communicator>> tied;    ///< [pair of ReplayPlan::tied] its two ends; null if on one rank
+};
+
+/// `transport` outlives them.
+ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
+                            const Clock& clock);
+
+}  // namespace plumb

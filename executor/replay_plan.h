@@ -1,0 +1,53 @@
+#pragma once
+// What is settled before the replay of a schedule starts: that it can be replayed, and what follows from it alone.
+
+#include <cstddef>
+#include <vector>
+
+#include "schedules/process_grid.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// Stages of one lane whose embedding and head share a table; each holds a copy. They may be the same stage.
+struct TiedStages {
+  int embedding = 0;
+  int head = 0;
+};
+
+/// REDUCE_GRADs that start with an action: the positions in the list at which they stand, in the order in which they
+/// start. Most start where they stand.
+struct PlacedReductions {
+  std::vector<std::size_t> inside;  ///< as their buckets are complete
+  std::vector<std::size_t> behind;  ///< when the action has ended
+};
+
+/// What a run asks of the loop besides its schedule.
+struct ReplayPolicy {
+  int zero = 0;         ///< ZeRO stage: what the copies of a stage share of its state (executor/cpu/parameters.h)
+  bool agrees = false;  ///< all ranks agree on a StepScale before the first OPTIMIZER_STEP of each
+};
+
+/// What the loop reads: a schedule that is valid, and what follows from it alone.
+struct ReplayPlan {
+  Schedule schedule;
+  ProcessGrid grid;
+  std::vector<TiedStages> tied;
+  StageNeighbors neighbors;
+  int slices = 1;  ///< that each micro-batch runs in
+  ReplayPolicy policy;
+  std::vector<std::vector<PlacedReductions>> reductions;  ///< [rank][position]
+};
+
+/// Copies of each stage: of its model part over lanes, replicas and parts of the context. [stage]
+std::vector<int> copies_of_stages(const Schedule& schedule, const ProcessGrid& grid);
+
+/// Throws ScheduleError if the schedule is not valid (require_valid), does not fit the grid, is not lowered (a message
+/// or an OPTIMIZER_STEP is missing), has two copies of a model part on one rank, or copies whose gradients are not
+/// reduced; if parameters are gathered and dropped otherwise than the ZeRO stage needs it, or are sharded in an
+/// asynchronous schedule; if ranks are to agree before their steps and one has gradients behind its first; and if a
+/// tied table's gradients are not complete when the first of its stages takes its step on the same rank.
+ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied = {},
+                       const ReplayPolicy& policy = {});
+
+}  // namespace plumb

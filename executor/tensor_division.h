@@ -1,0 +1,40 @@
+#pragma once
+// How tensor parallelism divides a layer's parameters (Shoeybi et al. 2019): attention by heads, the MLP by channels,
+// tables and projections by tokens of the vocabulary, norms and the biases of row-parallel products not at all. The
+// share of a rank is again a layer, with fewer heads, channels and tokens.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/layer.h"
+
+namespace plumb {
+
+/// Which rank of how many of a tensor group.
+struct TensorSeat {
+  int ranks = 1;
+  int rank = 0;
+};
+
+/// Why `ranks` ranks cannot share the layer, with the remedy; empty if they can. A vocabulary that they do not divide
+/// is padded.
+std::string why_not_divisible(const Layer& layer, int ranks);
+
+/// The layer of one rank; the layer itself for one. A vocabulary is rounded up. Asserts that it is divisible.
+Layer divide_layer(const Layer& layer, int ranks);
+
+std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks);
+
+/// Elements [local, local + count) of a rank's parameter are elements [whole, whole + count) of the whole one.
+struct ElementRun {
+  std::int64_t local = 0;
+  std::int64_t whole = 0;
+  std::int64_t count = 0;
+};
+
+/// All elements of the rank's share of a parameter (in the order of layer_parameters()), ascending in `local`; what
+/// pads a vocabulary is in none.
+std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat);
+
+}  // namespace plumb

@@ -1,0 +1,63 @@
+#pragma once
+// A transport whose messages arrive no earlier than over links that are not there: real bytes move by another
+// transport, and each message is held until its emulated link would have delivered it (emulated_link.h). For ranks of
+// one process: both ends of a link share its state.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executor/timed/emulated_link.h"
+#include "executor/timed/sleeper.h"
+#include "executor/transport.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// The link between two world ranks.
+struct EmulatedLinkSpec {
+  LinkCost cost;
+  std::int64_t burst_bytes = 0;
+};
+
+struct EmulatedNetwork {
+  std::function<EmulatedLinkSpec(int source, int destination)> link;
+  Sends sends = Sends::kBuffered;  ///< rendezvous: a message begins to move when its receive is posted too
+};
+
+class EmulatedTransport : public Transport {
+ public:
+  /// `inner` and `sleeper` outlive it; the times that it hands out count from the sleeper's origin. Each channel, and
+  /// each pair of members of a group, has a link of its own.
+  EmulatedTransport(Transport& inner, EmulatedNetwork network, const Sleeper& sleeper);
+  ~EmulatedTransport() override;
+
+  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  Received wait_received(const TicketPtr& receive) override;
+  TransferTimes wait_sent(const TicketPtr& send) override;
+  std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
+  Tensor copy_to(int rank, const Tensor& tensor) override { return inner_.copy_to(rank, tensor); }
+  void abort(const std::string& reason) override { inner_.abort(reason); }
+
+ private:
+  struct End;
+  class Wire;
+  class Lines;
+  using WireKey = std::pair<std::string, std::pair<int, int>>;  // of the channel's or the group's text; the two ranks
+
+  Wire& wire(const std::string& name, int source, int destination);
+
+  Transport& inner_;
+  const EmulatedNetwork network_;
+  const Sleeper& sleeper_;
+  std::mutex mutex_;  // of wires_
+  std::map<WireKey, std::unique_ptr<Wire>> wires_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,13 @@
+#pragma once
+// The formats of numbers in 16 bits, the same for every backend.
+
+#include <cstdint>
+
+namespace plumb {
+
+/// bfloat16 (Kalamkar et al. 2019), and IEEE 754's binary16.
+enum class HalfFormat : std::uint8_t { kBf16, kFp16 };
+
+inline constexpr float kLargestFp16 = 65504.0F;
+
+}  // namespace plumb

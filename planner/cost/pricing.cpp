@@ -1,0 +1,110 @@
+#include "planner/cost/pricing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+
+Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training)
+    : model_(model),
+      cluster_(cluster),
+      training_(training),
+      layers_(model_layers(model)),
+      kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
+      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))) {
+  if (model.positions > 0 && training.sequence > model.positions) {
+    throw SpecError(
+        fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
+                    model.name, model.positions, training.sequence, model.positions));
+  }
+  for (const Layer& layer : layers_) {
+    const auto known = std::ranges::find(kinds_, layer);
+    kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(layer);
+  }
+}
+
+const Pricing::Placements& Pricing::placements(const Layout& layout) {
+  const auto [it, added] = placements_.try_emplace(
+      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor});
+  if (!added) return it->second;
+  const ProcessGrid grid = grid_of(layout), replicas = replica_grid_of(layout), experts = expert_grid_of(layout);
+  for (int rank = 0; rank < grid.pipeline; ++rank) {
+    const auto worst = [&](const ProcessGrid& ranks, Group group) {
+      return worst_placement(ranks, group, rank, cluster_.devices_per_node);
+    };
+    it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
+                                .context = worst(grid, Group::kContext),
+                                .expert = worst(experts, Group::kContext)});
+    it->second.data.push_back(worst(replicas, Group::kData));
+    it->second.expert_data.push_back(worst(experts, Group::kData));
+  }
+  return it->second;
+}
+
+const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
+  const std::array<std::int64_t, 15> key = {layout.tensor,
+                                            layout.context,
+                                            layout.expert,
+                                            layout.expert_tensor,
+                                            layout.sequence_parallel ? 1 : 0,
+                                            layout.microbatch,
+                                            groups.tensor.ranks,
+                                            groups.tensor.nodes,
+                                            groups.tensor.ranks_per_node,
+                                            groups.context.ranks,
+                                            groups.context.nodes,
+                                            groups.context.ranks_per_node,
+                                            groups.expert.ranks,
+                                            groups.expert.nodes,
+                                            groups.expert.ranks_per_node};
+  const auto known = layer_prices_.find(key);
+  if (known != layer_prices_.end()) return known->second;
+  const LayerWork work = work_of(training_, layout);
+  std::vector<LayerPrice> prices;
+  for (const Layer& layer : kinds_) {
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack));
+  }
+  return layer_prices_.emplace(key, std::move(prices)).first->second;
+}
+
+const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layout) {
+  const bool sharded = layout.zero >= 1;
+  const int shards = sharded ? layout.data * layout.context : 1;
+  const int expert_shards = sharded ? expert_grid_of(layout).data : 1;
+  const std::array<std::int64_t, 5> key = {layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards};
+  const auto known = layer_states_.find(key);
+  if (known != layer_states_.end()) return known->second;
+  const LayerWork work = work_of(training_, layout);
+  std::vector<LayerState> states;
+  for (const Layer& kind : kinds_) {
+    const std::int64_t experts = expert_parameter_count(kind, work.experts);
+    states.push_back({.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
+                      .expert_parameters = experts,
+                      .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)});
+  }
+  return layer_states_.emplace(key, std::move(states)).first->second;
+}
+
+const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layout) {
+  const std::array<std::int64_t, 7> key = {layout.tensor,
+                                           layout.context,
+                                           layout.expert,
+                                           layout.expert_tensor,
+                                           layout.sequence_parallel ? 1 : 0,
+                                           layout.microbatch,
+                                           static_cast<std::int64_t>(layout.recompute)};
+  const auto known = layer_footprints_.find(key);
+  if (known != layer_footprints_.end()) return known->second;
+  std::vector<LayerFootprint> footprints;
+  for (const Layer& kind : kinds_) {
+    footprints.push_back(layer_footprint(kind, training_, work_of(training_, layout), layout.recompute));
+  }
+  return layer_footprints_.emplace(key, std::move(footprints)).first->second;
+}
+
+}  // namespace plumb

@@ -1,0 +1,77 @@
+#pragma once
+// The tables behind every layout of one model on one cluster: what a kind of layer costs and holds, and where the
+// groups sit, each worked out once. What a layout's estimate asks of them stands in cost/cost_table.h.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "planner/cost/collective_price.h"
+#include "planner/cost/kernel_price.h"
+#include "planner/cost/layer_price.h"
+#include "planner/cost/stage_memory.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/training_spec.h"
+
+namespace plumb {
+
+/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions.
+/// Throws SpecError as kernel_prices and collective_prices do, and if a sequence has more tokens than the model learned
+/// positions for.
+class Pricing {
+ public:
+  Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
+
+  const ModelSpec& model() const { return model_; }
+  const ClusterSpec& cluster() const { return cluster_; }
+  const TrainingSpec& training() const { return training_; }
+  const std::vector<Layer>& layers() const { return layers_; }
+  const KernelPrices& kernels() const { return kernels_; }
+  const CollectivePrices& collectives() const { return collectives_; }
+
+  /// The layers that differ, in the order in which the model has them first, and for each layer which of them it is.
+  const std::vector<Layer>& kinds() const { return kinds_; }
+  const std::vector<int>& kind_of_layer() const { return kind_of_layer_; }
+
+  /// [pipeline rank] where the groups of its ranks sit: those of a layer's collectives, those that reduce gradients.
+  struct Placements {
+    std::vector<InnerGroups> inner;
+    std::vector<GroupPlacement> data;         ///< all replicas of the weights
+    std::vector<GroupPlacement> expert_data;  ///< all replicas of routed experts
+  };
+  const Placements& placements(const Layout& layout);
+
+  /// [kind of layer]
+  const std::vector<LayerPrice>& layer_prices(const Layout& layout, const InnerGroups& groups);
+
+  /// What one rank keeps and updates of a layer.
+  struct LayerState {
+    std::int64_t parameters = 0;  ///< besides those of routed experts
+    std::int64_t expert_parameters = 0;
+    Seconds optimizer{0};  ///< an update of its share of them
+  };
+  /// [kind of layer]
+  const std::vector<LayerState>& layer_states(const Layout& layout);
+
+  /// [kind of layer], without a stack
+  const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
+
+ private:
+  ModelSpec model_;
+  ClusterSpec cluster_;
+  TrainingSpec training_;
+  std::vector<Layer> layers_;
+  std::vector<Layer> kinds_;
+  std::vector<int> kind_of_layer_;
+  KernelPrices kernels_;
+  CollectivePrices collectives_;
+  std::map<std::array<int, 6>, Placements> placements_;                                  ///< by the degrees
+  std::map<std::array<std::int64_t, 15>, std::vector<LayerPrice>> layer_prices_;         ///< by work and groups
+  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;          ///< by degrees and shards
+  std::map<std::array<std::int64_t, 7>, std::vector<LayerFootprint>> layer_footprints_;  ///< by work, recomputation
+};
+
+}  // namespace plumb

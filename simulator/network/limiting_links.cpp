@@ -1,0 +1,157 @@
+#include "simulator/network/limiting_links.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kFullTolerance = 1e-9;
+
+/// The fastest transfer of each channel. Channels that follow one route in one direction (or collectives of one kind)
+/// are one channel.
+using RateOfChannel = std::map<std::pair<Op, std::int32_t>, double>;
+
+void raise(RateOfChannel& rates, Op op, std::int32_t route, double rate) {
+  if (route == kNoRoute || rate <= 0) return;
+  if (!std::isfinite(rate)) {
+    throw SpecError(
+        fmt::format("the network of the simulation: {} has a route, but the cost table gives its link no "
+                    "bandwidth: give one",
+                    op_name(op)));
+  }
+  double& most = rates[{op, route}];
+  most = std::max(most, rate);
+}
+
+RateOfChannel channel_rates(const NetworkSpec& network, const Schedule& schedule, const CostTable& costs) {
+  RateOfChannel rates;
+  const std::size_t stages = schedule.stages.size();
+  for (std::size_t stage = 0; stage < stages; ++stage) {
+    for (const bool gradient : {false, true}) {
+      const std::vector<std::int32_t>& routes = gradient ? network.gradient_route : network.activation_route;
+      const StageCosts& stage_costs = costs.stages[stage];
+      if (routes.empty() || (gradient ? stage_costs.gradient_message_bytes : stage_costs.activation_message_bytes) == 0)
+        continue;
+      const double rate = message_rate(schedule, costs, static_cast<int>(stage), gradient);
+      for (int replica = 0; replica < network.replicas; ++replica) {
+        raise(rates, gradient ? Op::kSendGradient : Op::kSendActivation, routes[replica * stages + stage], rate);
+      }
+    }
+  }
+  for (const CollectiveFlow& flow : network.collectives) {
+    const std::size_t parts = costs.stages[flow.stage].segments[static_cast<std::size_t>(flow.op)].size();
+    for (std::size_t part = 0; part < parts; ++part) {
+      const Action action{.op = flow.op, .part = static_cast<std::int16_t>(part), .stage = flow.stage};
+      raise(rates, flow.op, flow.route, collective_rate(flow, costs, action));
+    }
+  }
+  return rates;
+}
+
+/// The fastest collective of each InnerCollective among the actions of its stage, those that block them and those
+/// beside their compute apart: [0] and [1].
+std::array<double, 2> inner_rates(const InnerCollective& flow, const CostTable& costs) {
+  std::array<double, 2> most{};
+  for (const SegmentsByPart& parts : costs.stages[flow.stage].segments) {
+    for (const std::vector<Segment>& segments : parts) {
+      for (const Segment& segment : segments) {
+        if (segment.kind != Segment::Kind::kCollective || segment.group != flow.group ||
+            segment.collective != flow.kind)
+          continue;
+        if (!(segment.seconds.count() > 0)) continue;
+        double& rate = most[segment.beside ? 1 : 0];
+        rate = std::max(rate, inner_rate(flow, static_cast<double>(segment.bytes) / segment.seconds.count()));
+      }
+    }
+  }
+  return most;
+}
+
+/// What the collectives inside actions can ask of one link at a time.
+class InnerDemand {
+ public:
+  void add(const std::vector<int>& members, double bytes_per_second) {
+    most_ = std::max(most_, bytes_per_second);
+    sum_ += bytes_per_second;
+    if (!any_) {
+      common_ = members;
+      any_ = true;
+      return;
+    }
+    std::vector<int> both;
+    std::ranges::set_intersection(common_, members, std::back_inserter(both));
+    common_ = std::move(both);
+  }
+
+  double bytes_per_second() const { return common_.empty() ? sum_ : most_; }
+
+ private:
+  bool any_ = false;
+  std::vector<int> common_;  ///< replicas of one rank that take part in all of them, and so in one after the other
+  double most_ = 0;
+  double sum_ = 0;
+};
+
+void add_inner_demand(std::vector<double>& asked, const NetworkSpec& network, const Schedule& schedule,
+                      const CostTable& costs) {
+  // [link, rank, blocking or beside]
+  std::map<std::tuple<std::int32_t, int, int>, InnerDemand> demands;
+  for (const InnerCollective& flow : network.inner) {
+    if (flow.route == kNoRoute) continue;
+    const std::array<double, 2> rates = inner_rates(flow, costs);
+    for (int beside = 0; beside < 2; ++beside) {
+      if (rates[beside] == 0) continue;
+      for (const LinkUse& use : network.routes[flow.route].uses) {
+        demands[{use.link, schedule.stages[flow.stage].rank, beside}].add(flow.replicas, rates[beside] * use.share);
+      }
+    }
+  }
+  for (const auto& [key, demand] : demands) asked[std::get<0>(key)] += demand.bytes_per_second();
+}
+
+}  // namespace
+
+NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
+  std::vector<double> asked(network.links.size(), 0.0);
+  for (const auto& [channel, rate] : channel_rates(network, lowered, costs)) {
+    for (const LinkUse& use : network.routes[channel.second].uses) asked[use.link] += rate * use.share;
+  }
+  add_inner_demand(asked, network, lowered, costs);
+  NetworkSpec limiting = network;
+  limiting.links.clear();
+  std::vector<std::int32_t> number(network.links.size(), -1);
+  for (std::size_t l = 0; l < network.links.size(); ++l) {
+    if (asked[l] <= network.links[l].bytes_per_second * (1 + kFullTolerance)) continue;
+    number[l] = static_cast<std::int32_t>(limiting.links.size());
+    limiting.links.push_back(network.links[l]);
+  }
+  limiting.routes.clear();
+  std::vector<std::int32_t> route_number(network.routes.size(), kNoRoute);
+  for (std::size_t r = 0; r < network.routes.size(); ++r) {
+    Route route{.weight = network.routes[r].weight};
+    for (const LinkUse& use : network.routes[r].uses) {
+      if (number[use.link] >= 0) route.uses.push_back({number[use.link], use.share});
+    }
+    if (route.uses.empty()) continue;
+    route_number[r] = static_cast<std::int32_t>(limiting.routes.size());
+    limiting.routes.push_back(std::move(route));
+  }
+  const auto renumber = [&](std::int32_t& route) { route = route == kNoRoute ? kNoRoute : route_number[route]; };
+  std::ranges::for_each(limiting.activation_route, renumber);
+  std::ranges::for_each(limiting.gradient_route, renumber);
+  for (CollectiveFlow& flow : limiting.collectives) renumber(flow.route);
+  for (InnerCollective& flow : limiting.inner) renumber(flow.route);
+  return limiting;
+}
+
+}  // namespace plumb

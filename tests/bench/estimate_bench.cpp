@@ -1,0 +1,65 @@
+// How long does one layout's whole estimate take without a simulation: the prices of every operation, message and
+// collective of every stage, their memory, the step's lower bound and each rank's peak memory?
+//
+//   estimate_bench [repeats]
+//
+// Tables are warm, as in a search: placements and layers of this layout have been priced before, the schedule's order
+// is at hand.
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "planner/cost/cost_table.h"
+#include "planner/search/bounds.h"
+#include "planner/search/predict.h"
+#include "tests/bench/stopwatch.h"
+#include "tests/planner/fixtures.h"
+
+namespace {
+
+using namespace plumb;
+
+constexpr double kMicro = 1e-6;
+constexpr int kInner = 100;
+
+void time_estimate(const char* model, const char* cluster, std::int64_t global_batch, const char* layout_text,
+                   bool with_stack, int repeats) {
+  TrainingSpec training{.global_batch = global_batch, .sequence = 2048};
+  if (with_stack) training.stack = parse_stack(source_text("tools/specs/stacks/megatron-core.json"), "megatron-core");
+  Pricing pricing(preset_model(model), preset_cluster(cluster), training);
+  const Layout layout = layout_of(parse_layout(layout_text));
+  const Schedule order = order_of(training, layout);
+  const std::int64_t microbatches = microbatches_of(training, layout);
+  price_layout(pricing, layout, order);
+
+  const auto microseconds = [&](auto&& run) {
+    return fastest_seconds(repeats,
+                           [&] {
+                             for (int i = 0; i < kInner; ++i) run();
+                           }) /
+           kInner / kMicro;
+  };
+  PricedLayout priced;
+  const double prices = microseconds([&] { priced = price_layout(pricing, layout, order); });
+  SimTime bound{0};
+  const double bounds = microseconds([&] { bound = step_time_lower_bound(priced.costs, order, microbatches); });
+  std::vector<std::int64_t> peaks;
+  const double memory = microseconds([&] { peaks = memory_in_issue_order(priced.costs, order); });
+  fmt::print("{} {} {}{}: prices {:.2f} us, bound of the step {:.2f} us, peak memory by issue order {:.2f} us\n", model,
+             cluster, layout_text, with_stack ? " (megatron-core)" : "", prices, bounds, memory);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const int repeats = argc > 1 ? std::atoi(argv[1]) : 200;
+  for (const bool with_stack : {false, true}) {
+    time_estimate("llama-2-7b", "h100:8", 64, "dp=8,tp=1,pp=1,mbs=1,zero=1", with_stack, repeats);
+    time_estimate("llama-2-70b", "h100:64", 128, "dp=2,tp=8,pp=4,mbs=1,sp=1,zero=1", with_stack, repeats);
+    time_estimate("gpt3-175b", "a100:512", 512, "dp=8,tp=8,pp=8,mbs=1,sp=1,zero=1,recompute=selective", with_stack,
+                  repeats);
+    time_estimate("gpt3-175b", "a100:512", 512, "dp=8,tp=8,pp=8,v=2,mbs=1,sp=1,schedule=interleaved", with_stack,
+                  repeats);
+  }
+}

@@ -1,0 +1,63 @@
+#include "tools/timed_input.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "planner/cost/cluster_network.h"
+#include "schedules/error.h"
+#include "simulator/network/simulate_network.h"
+#include "tools/costs_option.h"
+#include "tools/plan_input.h"
+#include "tools/run_report.h"
+#include "tools/schedule_input.h"
+#include "traces/timeline_title.h"
+
+namespace plumb {
+namespace {
+
+TimedInput timed_plan(const RunArguments& arguments) {
+  if (!arguments.schedule.name.empty())
+    throw InputError(
+        "--backend timed replays a plan's own schedule, or --schedule NAME with --costs: give one of them");
+  const Plan plan = plan_input(arguments.plan);
+  const Predicted predicted = runnable_prediction(plan);
+  return {.title = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
+                               to_text(plan.layout)),
+          .spec = {.schedule = predicted.lowered,
+                   .costs = predicted.priced.costs,
+                   .grid = {.data = plan.layout.data, .pipeline = plan.layout.pipeline}}};
+}
+
+TimedInput timed_schedule(const RunArguments& arguments) {
+  const CostsOption costs = parse_costs(arguments.costs);
+  const Schedule order = schedule_input(arguments.schedule, costs.chunk);
+  const Schedule lowered = lowered_input(order, arguments.schedule);
+  return {.title = timeline_title(order),
+          .spec = {.schedule = lowered,
+                   .costs = costs_for(costs, order),
+                   .grid = {.pipeline = static_cast<int>(lowered.ranks.size())}}};
+}
+
+}  // namespace
+
+TimedInput timed_input(const RunArguments& arguments) {
+  const bool has_costs = !arguments.costs.empty();
+  if (arguments.plan.empty() != has_costs || (has_costs && arguments.schedule.name.empty()))
+    throw InputError("the timed backend takes a plan file, or --schedule NAME with --costs: give one of them");
+  TimedInput input = has_costs ? timed_schedule(arguments) : timed_plan(arguments);
+  input.spec.sends = sends_named(arguments.sends);
+  if (input.spec.sends == Sends::kBlocking)
+    throw InputError(
+        "sends that block their rank are a check of the order only: `plumb schedule check --sends blocking`");
+  std::vector<SlowRank> slow;
+  for (const std::string& text : arguments.slow) slow.push_back(parse_slow_rank(text));
+  const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
+  if (!slow.empty()) input.spec.speeds = rank_speeds(one_replica, slow);
+  input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.shrink);
+  input.predicted = simulate(input.spec.schedule, input.spec.costs, NetworkSpec{.speeds = input.spec.speeds},
+                             {.sends = input.spec.sends});
+  return input;
+}
+
+}  // namespace plumb

@@ -1,0 +1,23 @@
+#pragma once
+// What the timed backend replays: a plan's schedule with the durations that the planner gives its operations, or a
+// schedule with `--costs`.
+
+#include <string>
+
+#include "executor/timed/run_timed.h"
+#include "simulator/simulate.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+struct TimedInput {
+  std::string title;
+  TimedSpec spec;        ///< without steps
+  Simulation predicted;  ///< of the spec: each transfer on a link of its own
+};
+
+/// Throws InputError if neither or both of a plan and a schedule with costs are given, and as plan_input,
+/// schedule_input, parse_costs and parse_slow_rank do.
+TimedInput timed_input(const RunArguments& arguments);
+
+}  // namespace plumb
