@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/check_model.h"
 #include "executor/sequence_slice.h"
 #include "executor/tensor_division.h"
 #include "schedules/action_table.h"
@@ -14,10 +15,6 @@ namespace {
 
 void require(bool holds, const std::string& otherwise) {
   if (!holds) throw SpecError(otherwise);
-}
-
-std::int64_t hidden_of(const Layer& layer) {
-  return std::visit([](const auto& kind) { return kind.hidden; }, layer);
 }
 
 const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
@@ -52,18 +49,6 @@ void check_stages(const RunSpec& spec) {
   }
 }
 
-void check_block(const TransformerLayer& block, int number) {
-  require(block.heads >= 1 && block.kv_heads >= 1 && block.heads % block.kv_heads == 0,
-          fmt::format("layer {}: {} heads and {} kv heads; kv heads must divide heads", number, block.heads,
-                      block.kv_heads));
-  require(block.head_size >= 1 && block.ffn >= 1,
-          fmt::format("layer {}: head size and ffn must be at least 1", number));
-  require(block.rotary_size >= 0 && block.rotary_size % 2 == 0 && block.rotary_size <= block.head_size,
-          fmt::format("layer {}: rotary size {} must be even and at most the head size {}", number, block.rotary_size,
-                      block.head_size));
-  require(block.window >= 0, fmt::format("layer {}: a window of {} tokens; give 0 for none", number, block.window));
-}
-
 std::vector<Layer> model_layers(const RunSpec& spec) {
   const std::vector<StagePlace>& stages = spec.schedule.stages;
   std::vector<Layer> model;
@@ -73,31 +58,6 @@ std::vector<Layer> model_layers(const RunSpec& spec) {
     const std::vector<Layer>& layers = layers_of(spec, static_cast<std::size_t>(stage - stages.begin()));
     model.insert(model.end(), layers.begin(), layers.end());
   }
-}
-
-void check_model(const RunSpec& spec) {
-  const std::vector<Layer> model = model_layers(spec);
-  require(!model.empty() && std::holds_alternative<EmbeddingLayer>(model.front()) &&
-              std::holds_alternative<HeadLayer>(model.back()),
-          "a model starts with an embedding and ends with a head");
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    const int number = static_cast<int>(i);
-    const bool is_end = i == 0 || i + 1 == model.size();
-    require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
-            fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
-                        hidden_of(model[0])));
-    require(is_end != std::holds_alternative<TransformerLayer>(model[i]),
-            fmt::format("layer {} is {}: between embedding and head there are transformer blocks", number,
-                        layer_kind_name(model[i])));
-    if (const auto* block = std::get_if<TransformerLayer>(&model[i])) check_block(*block, number);
-  }
-  const auto& embedding = std::get<EmbeddingLayer>(model.front());
-  const auto& head = std::get<HeadLayer>(model.back());
-  require(embedding.vocab == head.vocab,
-          fmt::format("the embedding has {} tokens and the head {}", embedding.vocab, head.vocab));
-  require(embedding.positions == 0 || embedding.positions >= spec.sequence,
-          fmt::format("sequences of {} tokens, and the embedding has {} positions; shorten the sequences",
-                      spec.sequence, embedding.positions));
 }
 
 /// Sequence parallelism divides the tokens of each slice of a micro-batch.
@@ -122,21 +82,6 @@ void check_division(const RunSpec& spec) {
                         "choose another length or micro-batch, or go without",
                         slices > 1 ? fmt::format("'s slice {}", slice) : "", tokens, ranks));
   }
-}
-
-void check_text(const RunSpec& spec) {
-  if (static_cast<std::int64_t>(spec.text.size()) < spec.sequence + 1)
-    throw InputError(
-        fmt::format("{} has {} bytes, and a sequence of {} tokens needs {}: give a longer text or a "
-                    "shorter sequence",
-                    spec.text_name, spec.text.size(), spec.sequence, spec.sequence + 1));
-  const std::int64_t vocab = std::get<EmbeddingLayer>(model_layers(spec).front()).vocab;
-  for (std::size_t i = 0; i < spec.text.size(); ++i)
-    if (spec.text[i] >= vocab)
-      throw InputError(
-          fmt::format("byte {} of {} is {}, and the model's vocabulary has {} tokens: a token is a byte, so give the "
-                      "model 256",
-                      i, spec.text_name, spec.text[i], vocab));
 }
 
 void check_state(const RunSpec& spec) {
@@ -174,9 +119,8 @@ void require_runnable(const RunSpec& spec) {
   check_stages(spec);
   check_state(spec);
   check_buckets(spec);
-  check_model(spec);
+  require_trainable(model_layers(spec), spec);
   check_division(spec);
-  check_text(spec);
 }
 
 std::vector<int> first_layers(const RunSpec& spec) {

@@ -169,6 +169,7 @@ class Rank {
                             .state_pool = spec.offload_optimizer ? seat_.host_pool : nullptr,
                             .seed = spec.seed,
                             .text = spec.text,
+                            .samples = &spec.samples,
                             .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
                             .weight_versions = session_.versions.version[stage]};
     for (const int batch : session_.batches.batch_of)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/context_division.h"
+#include "executor/sample_data.h"
 #include "kernels/half_format.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
@@ -34,8 +35,8 @@ struct RunSpec {
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
   Rebuild rebuild = Rebuild::kNothing;
-  std::int64_t microbatch = 1;  ///< sequences of a micro-batch
-  std::int64_t sequence = 0;    ///< tokens of a sequence
+  std::int64_t microbatch = 1;  ///< sequences, or samples, of a micro-batch
+  std::int64_t sequence = 0;    ///< tokens of a sequence; 1 where samples are no sequences
   OptimizerSettings optimizer;
   std::optional<HalfFormat>
       half;              ///< weights are stored in 16 bits beside an fp32 master copy, and fp16's loss is scaled
@@ -49,6 +50,7 @@ struct RunSpec {
   std::uint64_t seed = 1;              ///< of the initial weights and of the order of the data
   std::vector<std::uint8_t> text;      ///< trained on byte by byte: a token is a byte
   std::string text_name = "the text";  ///< what messages call it: its file
+  SampleData samples;                  ///< trained on where the model reads samples instead of text
   int steps = 1;                       ///< how many times the schedule is replayed
   Seconds watchdog{60};                ///< the run fails if nothing at all moves for that long
 };

@@ -29,6 +29,8 @@ class Tensor {
   const float* data() const { return static_cast<const float*>(memory_); }
   std::int32_t* tokens() { return static_cast<std::int32_t*>(memory_); }
   const std::int32_t* tokens() const { return static_cast<const std::int32_t*>(memory_); }
+  std::uint32_t* words() { return static_cast<std::uint32_t*>(memory_); }
+  const std::uint32_t* words() const { return static_cast<const std::uint32_t*>(memory_); }
   std::int64_t elements() const { return bytes_ / 4; }
   std::span<float> values() { return {data(), static_cast<std::size_t>(elements())}; }
   std::span<const float> values() const { return {data(), static_cast<std::size_t>(elements())}; }

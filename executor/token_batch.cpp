@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "executor/counter_random.h"
+#include "kernels/counter_random.h"
 
 namespace plumb {
 namespace {

@@ -1,13 +1,17 @@
 #include "tools/command_line.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <new>
 #include <string>
+#include <thread>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "executor/mpi/launched.h"
+#include "executor/mpi/run_timed_mpi.h"
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/verbs/verbs.h"
@@ -258,6 +262,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         ->take_all();
     verb->add_option("--shrink", arguments->shrink,
                      "backend timed: messages of 1/K of their bytes over links of 1/K of their bandwidth");
+    verb->add_option("--watchdog", arguments->watchdog_s, "seconds without any movement after which a run fails")
+        ->check(CLI::PositiveNumber);
     add_sends(verb, arguments->sends);
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
     verb->add_option("--text", arguments->text,
@@ -304,6 +310,19 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   add_json(verb, arguments->json);
 }
 
+/// One sentence. Of several processes that were started together all find the same mistakes in their input, and the
+/// first says them; what fails while they replay is said by who saw it, and ends all of them.
+int report_fault(const InputError& error) {
+  constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
+  const bool speaks = launched_rank() == 0 || dynamic_cast<const RunError*>(&error) != nullptr;
+  if (speaks) print_note(fmt::format("plumb: {}", error.what()));
+  if (has_joined_mpi()) {
+    if (!speaks) std::this_thread::sleep_for(kForTheFirstToSpeak);
+    stop_mpi_ranks(kInputFault);
+  }
+  return kInputFault;
+}
+
 /// One line for a mistake in the options: what CLI11 says, and where help is.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
@@ -336,8 +355,7 @@ int run_command_line(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report_usage(app, error);
   } catch (const InputError& error) {
-    print_note(fmt::format("plumb: {}", error.what()));
-    return kInputFault;
+    return report_fault(error);
   } catch (const std::bad_alloc&) {
     print_note("plumb: this machine has not enough memory for that: ask for a smaller question");
     return kInputFault;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <map>
 #include <vector>
 
@@ -14,6 +15,10 @@ namespace plumb {
 namespace {
 
 constexpr std::string_view kUnitKey = "unit";
+constexpr std::string_view kMessageKey = "mib";
+constexpr std::string_view kBandwidthKey = "gb_per_s";
+constexpr double kBytesPerMib = 1024.0 * 1024.0;
+constexpr double kBytesPerGb = 1e9;
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
@@ -69,16 +74,31 @@ CostsOption parse_costs(std::string_view text) {
       option.unit = parse_unit(entry.substr(equals + 1));
       continue;
     }
-    if (!lists.contains(key)) {
-      std::vector<std::string> names{std::string(kUnitKey)};
+    if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey) {
+      std::vector<std::string> names{std::string(kUnitKey), std::string(kMessageKey), std::string(kBandwidthKey)};
       for (const auto& [name, list] : lists) names.push_back(name);
       throw SpecError(
-          fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c or unit",
+          fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c, "
+                      "unit, mib or gb_per_s",
                       key, nearest_name(key, names)));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
       throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));
     }
+  }
+  const auto one_number = [&](std::string_view key) {
+    const auto entry = given.find(key);
+    const std::vector<double> numbers = entry->second;
+    given.erase(entry);
+    if (numbers.size() != 1 || numbers[0] == 0)
+      throw SpecError(fmt::format("--costs: {}= is one number above 0 for every message: give one", key));
+    return numbers[0];
+  };
+  if (given.contains(kMessageKey) != given.contains(kBandwidthKey))
+    throw SpecError("--costs: mib= and gb_per_s= go together: give the size of a message and the bandwidth of a hop");
+  if (given.contains(kMessageKey)) {
+    option.message_bytes = one_number(kMessageKey) * kBytesPerMib;
+    option.bytes_per_second = one_number(kBandwidthKey) * kBytesPerGb;
   }
   for (const auto& [key, numbers] : given) {
     lists.find(key)->second->clear();
@@ -107,7 +127,12 @@ CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
       }
     }
   }
-  return chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
+  CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
+  if (option.message_bytes == 0) return costs;
+  for (StageCosts& stage : costs.stages)
+    stage.activation_message_bytes = stage.gradient_message_bytes = std::llround(option.message_bytes);
+  costs.default_link.bytes_per_second = option.bytes_per_second;
+  return costs;
 }
 
 }  // namespace plumb

@@ -4,6 +4,7 @@
 //   parse_costs("f=1,i=1,w=1,c=0.25,unit=ms")
 //   parse_costs("f=1:1:2:1,b=2")               one entry a stage
 
+#include <limits>
 #include <string>
 #include <string_view>
 
@@ -21,10 +22,13 @@ struct CostsOption {
   ChunkCosts chunk;             ///< in seconds
   TimeUnit unit;                ///< of what was read, and of printed tables
   bool whole_backward = false;  ///< b= was given
+  double message_bytes = 0;     ///< of every message; 0: only the hop's latency counts
+  double bytes_per_second = std::numeric_limits<double>::infinity();  ///< of every hop
 };
 
-/// Keys f, i, w, b, r, o, c and unit (s, ms, us, ns, ps). Throws SpecError naming the entry: unknown key (with the
-/// nearest known), twice, not a number of 0 or more, an unknown unit.
+/// Keys f, i, w, b, r, o, x, u, g, c, unit (s, ms, us, ns, ps), mib (of a message) and gb_per_s (of a hop). Throws
+/// SpecError naming the entry: unknown key (with the nearest known), twice, not a number of 0 or more, an unknown unit,
+/// a message size without a bandwidth or the reverse.
 CostsOption parse_costs(std::string_view text);
 
 /// The table for a schedule. Throws SpecError if whole backwards are priced but the schedule splits them, or a list of

@@ -4,9 +4,12 @@
 
 #include <fmt/format.h>
 
+#include "executor/mpi/launched.h"
+#include "executor/mpi/run_timed_mpi.h"
 #include "planner/cost/cluster_network.h"
 #include "schedules/error.h"
 #include "simulator/network/simulate_network.h"
+#include "tools/console.h"
 #include "tools/costs_option.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
@@ -50,6 +53,7 @@ TimedInput timed_input(const RunArguments& arguments) {
   if (input.spec.sends == Sends::kBlocking)
     throw InputError(
         "sends that block their rank are a check of the order only: `plumb schedule check --sends blocking`");
+  input.spec.watchdog = Seconds{arguments.watchdog_s};
   std::vector<SlowRank> slow;
   for (const std::string& text : arguments.slow) slow.push_back(parse_slow_rank(text));
   const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
@@ -58,6 +62,12 @@ TimedInput timed_input(const RunArguments& arguments) {
   input.predicted = simulate(input.spec.schedule, input.spec.costs, NetworkSpec{.speeds = input.spec.speeds},
                              {.sends = input.spec.sends});
   return input;
+}
+
+std::optional<TimedResult> replay_timed(const TimedInput& input) {
+  if (launched_ranks() > 0) return run_timed_mpi(input.spec);
+  const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
+  return with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
 }
 
 }  // namespace plumb

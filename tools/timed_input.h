@@ -2,6 +2,7 @@
 // What the timed backend replays: a plan's schedule with the durations that the planner gives its operations, or a
 // schedule with `--costs`.
 
+#include <optional>
 #include <string>
 
 #include "executor/timed/run_timed.h"
@@ -19,5 +20,9 @@ struct TimedInput {
 /// Throws InputError if neither or both of a plan and a schedule with costs are given, and as plan_input,
 /// schedule_input, parse_costs and parse_slow_rank do.
 TimedInput timed_input(const RunArguments& arguments);
+
+/// Replays by the clock: on threads, or, where mpirun or srun has started this process, as one of its ranks. Then all
+/// but the first get nothing. Throws as run_timed and run_timed_mpi do.
+std::optional<TimedResult> replay_timed(const TimedInput& input);
 
 }  // namespace plumb

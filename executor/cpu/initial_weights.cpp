@@ -4,13 +4,25 @@
 #include <cmath>
 #include <string>
 
-#include "executor/counter_random.h"
+#include "kernels/counter_random.h"
 
 namespace plumb {
 namespace {
 
 constexpr std::uint64_t kWeightStream = 1;  // the data draw from stream 2
 constexpr float kTableDeviation = 0.02F;
+
+/// A ReLU halves what passes it, so what it takes has twice the variance (He et al. 2015).
+bool has_relu(const Layer& layer) {
+  if (const auto* convolution = std::get_if<ConvolutionLayer>(&layer)) return convolution->relu;
+  const auto* linear = std::get_if<LinearLayer>(&layer);
+  return linear != nullptr && linear->activation == Activation::kRelu;
+}
+
+float deviation_of(const Layer& layer, const ParameterTensor& matrix) {
+  if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) return kTableDeviation;
+  return std::sqrt((has_relu(layer) ? 2.0F : 1.0F) / static_cast<float>(matrix.shape[1]));
+}
 
 bool ends_with_gain(const std::string& name) {
   return name.ends_with(".gain");
@@ -21,7 +33,6 @@ bool ends_with_gain(const std::string& name) {
 void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
                           const TensorSeat& seat) {
   const auto* head = std::get_if<HeadLayer>(&layer);
-  const bool is_block = std::holds_alternative<TransformerLayer>(layer);
   std::size_t offset = 0;
   std::uint64_t number = 0;
   const std::vector<ParameterTensor> shares = layer_parameters(divide_layer(layer, seat.ranks));
@@ -37,7 +48,7 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
       std::ranges::fill(values, ends_with_gain(tensor.name) ? 1.0F : 0.0F);
       continue;
     }
-    const float deviation = is_block ? 1.0F / std::sqrt(static_cast<float>(tensor.shape[1])) : kTableDeviation;
+    const float deviation = deviation_of(layer, tensor);
     std::ranges::fill(values, 0.0F);
     for (const ElementRun& run : element_runs(layer, parameter, seat))
       for (std::int64_t i = 0; i < run.count; ++i)

@@ -1,7 +1,8 @@
 #pragma once
 // Initial weights: each element by a counter generator keyed by seed, layer, parameter and element, so that they are
-// the same under every layout. Matrices of blocks are normal with deviation 1/sqrt(in), tables and projections with
-// 0.02 (Radford et al. 2019), gains are 1 and biases 0. A tied head draws the embedding's numbers.
+// the same under every layout. Matrices are normal with deviation 1/sqrt(in), before a ReLU sqrt(2/in) (He et
+// al. 2015), tables and the head's projection with 0.02 (Radford et al. 2019); gains are 1 and biases 0. A tied head
+// draws the embedding's numbers.
 
 #include <cstdint>
 #include <span>

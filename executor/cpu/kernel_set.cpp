@@ -1,11 +1,12 @@
 #include "executor/cpu/kernel_set.h"
 
-#include "kernels/cpu/activation.h"
 #include "kernels/cpu/adamw.h"
 #include "kernels/cpu/bias.h"
 #include "kernels/cpu/cross_entropy.h"
 #include "kernels/cpu/embedding.h"
+#include "kernels/cpu/relu.h"
 #include "kernels/cpu/residual.h"
+#include "kernels/cpu/squared_error.h"
 
 namespace plumb {
 namespace {
@@ -24,6 +25,15 @@ bool is_gated(const TransformerLayer& layer) {
 
 void CpuKernelSet::note(KernelKind kind, std::initializer_list<std::int64_t> shape) const {
   if (log_ != nullptr) log_->push_back(kernel_call(kind, shape));
+}
+
+void CpuKernelSet::note(KernelKind kind, const ConvolutionSize& size) const {
+  note(kind, {size.images, size.height, size.width, size.channels, size.filters, size.kernel, size.stride, size.padding,
+              size.groups});
+}
+
+void CpuKernelSet::note(KernelKind kind, const PoolingSize& size, bool average) const {
+  note(kind, {size.images, size.height, size.width, size.channels, size.kernel, size.stride, average ? 1 : 0});
 }
 
 void CpuKernelSet::linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const {
@@ -94,7 +104,7 @@ void CpuKernelSet::activation_forward(const TransformerLayer& layer, float* y, c
   if (is_gated(layer))
     swiglu_forward(y, up, {rows, layer.ffn});
   else
-    gelu_forward(y, up, {rows, layer.ffn}, layer.exact_gelu);
+    plumb::gelu_forward(y, up, {rows, layer.ffn}, layer.exact_gelu);
 }
 
 void CpuKernelSet::activation_backward(const TransformerLayer& layer, float* up, const float* dy,
@@ -103,7 +113,7 @@ void CpuKernelSet::activation_backward(const TransformerLayer& layer, float* up,
   if (is_gated(layer))
     swiglu_backward(up, dy, {rows, layer.ffn});
   else
-    gelu_backward(up, dy, {rows, layer.ffn}, layer.exact_gelu);
+    plumb::gelu_backward(up, dy, {rows, layer.ffn}, layer.exact_gelu);
 }
 
 void CpuKernelSet::bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) const {
@@ -139,6 +149,76 @@ void CpuKernelSet::embedding_backward(float* dtable, float* dpositions, const fl
   const EmbeddingSize size{work.microbatch * work.sequence, work.sequence, layer.hidden};
   note(KernelKind::kEmbeddingBackward, {size.tokens, size.columns, dpositions != nullptr ? 1 : 0});
   plumb::embedding_backward(dtable, dpositions, dy, tokens, size);
+}
+
+void CpuKernelSet::convolution_forward(float* y, const float* x, const float* filters, const ConvolutionSize& size,
+                                       float* scratch) const {
+  note(KernelKind::kConvolutionForward, size);
+  plumb::convolution_forward(y, x, filters, size, scratch);
+}
+
+void CpuKernelSet::convolution_input_grad(float* dx, const float* dy, const float* filters, const ConvolutionSize& size,
+                                          float* scratch) const {
+  note(KernelKind::kConvolutionInputGrad, size);
+  plumb::convolution_input_grad(dx, dy, filters, size, scratch);
+}
+
+void CpuKernelSet::convolution_weight_grad(float* dfilters, const float* dy, const float* x,
+                                           const ConvolutionSize& size, float* scratch) const {
+  note(KernelKind::kConvolutionWeightGrad, size);
+  plumb::convolution_weight_grad(dfilters, dy, x, size, scratch);
+}
+
+void CpuKernelSet::pooling_forward(PoolingKind kind, float* y, std::int32_t* places, const float* x,
+                                   const PoolingSize& size) const {
+  const bool average = kind == PoolingKind::kAverage;
+  note(KernelKind::kPoolingForward, size, average);
+  if (average)
+    average_pooling_forward(y, x, size);
+  else
+    max_pooling_forward(y, places, x, size);
+}
+
+void CpuKernelSet::pooling_backward(PoolingKind kind, float* dx, const float* dy, const std::int32_t* places,
+                                    const PoolingSize& size) const {
+  const bool average = kind == PoolingKind::kAverage;
+  note(KernelKind::kPoolingBackward, size, average);
+  if (average)
+    average_pooling_backward(dx, dy, size);
+  else
+    max_pooling_backward(dx, dy, places, size);
+}
+
+void CpuKernelSet::relu_forward(float* x, std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const {
+  note(KernelKind::kReluForward, {rows, columns});
+  plumb::relu_forward(x, mask, rows * columns);
+}
+
+void CpuKernelSet::relu_backward(float* dy, const std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const {
+  note(KernelKind::kReluBackward, {rows, columns});
+  plumb::relu_backward(dy, mask, rows * columns);
+}
+
+void CpuKernelSet::gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact) const {
+  note(KernelKind::kActivationForward, {size.rows, size.columns, 0});
+  plumb::gelu_forward(y, x, size, exact);
+}
+
+void CpuKernelSet::gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const {
+  note(KernelKind::kActivationBackward, {size.rows, size.columns, 0});
+  plumb::gelu_backward(x, dy, size, exact);
+}
+
+void CpuKernelSet::dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows,
+                           double probability) const {
+  note(KernelKind::kDropout, {rows.count * rows.tokens, rows.columns});
+  plumb::dropout(y, x, key, rows, probability);
+}
+
+double CpuKernelSet::squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns,
+                                   float gradient_scale) const {
+  note(KernelKind::kSquaredError, {rows, columns});
+  return plumb::squared_error(y, targets, rows, columns, gradient_scale);
 }
 
 double CpuKernelSet::cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,

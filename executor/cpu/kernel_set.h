@@ -7,9 +7,13 @@
 #include <initializer_list>
 #include <vector>
 
+#include "kernels/cpu/activation.h"
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/convolution.h"
+#include "kernels/cpu/dropout.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/norm.h"
+#include "kernels/cpu/pooling.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
@@ -69,6 +73,27 @@ class CpuKernelSet {
   void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
                           const EmbeddingLayer& layer, const LayerWork& work) const;
 
+  void convolution_forward(float* y, const float* x, const float* filters, const ConvolutionSize& size,
+                           float* scratch) const;
+  void convolution_input_grad(float* dx, const float* dy, const float* filters, const ConvolutionSize& size,
+                              float* scratch) const;
+  void convolution_weight_grad(float* dfilters, const float* dy, const float* x, const ConvolutionSize& size,
+                               float* scratch) const;
+
+  /// places: null for the average.
+  void pooling_forward(PoolingKind kind, float* y, std::int32_t* places, const float* x, const PoolingSize& size) const;
+  void pooling_backward(PoolingKind kind, float* dx, const float* dy, const std::int32_t* places,
+                        const PoolingSize& size) const;
+
+  /// x, dy: [rows, columns], mask: [relu_mask_words]
+  void relu_forward(float* x, std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
+  void relu_backward(float* dy, const std::uint32_t* mask, std::int64_t rows, std::int64_t columns) const;
+  void gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact) const;
+  void gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const;
+  void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability) const;
+  double squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns,
+                       float gradient_scale) const;
+
   double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
                        float gradient_scale) const;
   void adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment,
@@ -76,6 +101,8 @@ class CpuKernelSet {
 
  private:
   void note(KernelKind kind, std::initializer_list<std::int64_t> shape) const;
+  void note(KernelKind kind, const ConvolutionSize& size) const;
+  void note(KernelKind kind, const PoolingSize& size, bool average) const;
 
   std::vector<KernelCall>* log_;
 };

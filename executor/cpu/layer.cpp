@@ -20,6 +20,12 @@ struct Maker {
                                 seat.context);
   }
   std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat.tensor); }
+  std::unique_ptr<CpuLayer> operator()(const InputLayer& layer) const { return make_cpu_input(layer); }
+  std::unique_ptr<CpuLayer> operator()(const ConvolutionLayer& layer) const { return make_cpu_convolution(layer); }
+  std::unique_ptr<CpuLayer> operator()(const PoolingLayer& layer) const { return make_cpu_pooling(layer); }
+  std::unique_ptr<CpuLayer> operator()(const LinearLayer& layer) const { return make_cpu_linear(layer); }
+  std::unique_ptr<CpuLayer> operator()(const MlpLayer& layer) const { return make_cpu_mlp(layer); }
+  std::unique_ptr<CpuLayer> operator()(const LossLayer& layer) const { return make_cpu_loss(layer); }
 };
 
 }  // namespace
@@ -34,6 +40,19 @@ std::int64_t CpuLayer::scratch_elements(const LayerWork&) const {
 
 ElementRange CpuLayer::tied_table(ModelEnd) const {
   return {};
+}
+
+DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64_t columns) {
+  const LayerWork& work = call.context.work;
+  return {.key = {.seed = call.place.seed,
+                  .step = static_cast<std::uint64_t>(call.place.step),
+                  .layer = static_cast<std::uint64_t>(call.layer_number),
+                  .place = number},
+          .rows = {.first_sample = call.place.first_sample,
+                   .count = work.microbatch,
+                   .first_token = call.context.first_token,
+                   .tokens = work.sequence,
+                   .columns = columns}};
 }
 
 std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat) {

@@ -14,6 +14,7 @@
 #include "executor/communicator.h"
 #include "executor/context_division.h"
 #include "executor/cpu/kernel_set.h"
+#include "executor/sample_data.h"
 #include "executor/stage.h"
 #include "executor/tensor_division.h"
 #include "executor/tensor_pool.h"
@@ -38,11 +39,12 @@ struct LayerSeat {
 struct CpuContext {
   CpuKernelSet kernels;
   TensorPool* pool = nullptr;
-  LayerWork work;                      ///< of a slice, or of a context rank: its sequences have the tokens there
-  float* scratch = nullptr;            ///< [largest scratch_elements of the stage]
-  std::int64_t first_token = 0;        ///< where in its sequence a slice begins
-  std::int64_t whole_sequence = 0;     ///< tokens of the sequences that are sliced or shared; 0: they are not
-  std::span<const std::uint8_t> text;  ///< what is trained on
+  LayerWork work;                       ///< of a slice, or of a context rank: its sequences have the tokens there
+  float* scratch = nullptr;             ///< [largest scratch_elements of the stage]
+  std::int64_t first_token = 0;         ///< where in its sequence a slice begins
+  std::int64_t whole_sequence = 0;      ///< tokens of the sequences that are sliced or shared; 0: they are not
+  std::span<const std::uint8_t> text;   ///< what is trained on: tokens,
+  const SampleData* samples = nullptr;  ///< or samples of real numbers
   LayerGroups groups;
 };
 
@@ -76,6 +78,8 @@ struct LayerCall {
   const float* weights = nullptr;     ///< [parameter_count(layer)], of the micro-batch's version
   float* gradients = nullptr;         ///< [parameter_count(layer)], added to
   float gradient_scale = 1;           ///< 1 / tokens of the batch; for a layer that ends the model
+  int layer_number = 0;               ///< in the model
+  bool keep_input = false;            ///< leave the input in kept_input() also where the backward does not read it
   SequenceSaved* sequence = nullptr;  ///< there where sequences are sliced
 };
 
@@ -121,6 +125,13 @@ template <class T>
 T* at_offset(T* block, std::int64_t offset) {
   return offset < 0 ? nullptr : block + offset;
 }
+
+/// Which of a layer's dropouts over rows of `columns` channels this is, counted from 0.
+struct DropoutSite {
+  DropoutKey key;
+  DropoutRows rows;
+};
+DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64_t columns);
 
 /// T = b*s.
 inline std::int64_t tokens_of(const LayerWork& work) {

@@ -14,5 +14,11 @@ std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, std::i
 std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
                                                const ContextSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer, const TensorSeat& seat);
+std::unique_ptr<CpuLayer> make_cpu_input(const InputLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_convolution(const ConvolutionLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_pooling(const PoolingLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_linear(const LinearLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_mlp(const MlpLayer& layer);
+std::unique_ptr<CpuLayer> make_cpu_loss(const LossLayer& layer);
 
 }  // namespace plumb

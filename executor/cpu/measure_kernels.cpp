@@ -8,8 +8,9 @@
 #include <string>
 #include <thread>
 
-#include "executor/counter_random.h"
 #include "executor/cpu/kernel_set.h"
+#include "kernels/counter_random.h"
+#include "kernels/cpu/relu.h"
 
 namespace plumb {
 namespace {
@@ -62,6 +63,8 @@ struct Operands {
   Memory cold{Memory::Use::kCold};
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> targets;
+  std::vector<std::int32_t> places;
+  std::vector<std::uint32_t> mask;
   std::vector<float> scratch;
   std::vector<float> rotary;
 
@@ -140,6 +143,40 @@ void call_embedding(const KernelCall& call, Operands& with) {
                              with.hot.next(area), with.tokens.data(), layer, work);
 }
 
+void call_convolution(const KernelCall& call, Operands& with) {
+  const std::vector<std::int64_t>& shape = call.shape;
+  const ConvolutionSize size{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], shape[6], shape[7], shape[8]};
+  const std::int64_t input = size.images * size.height * size.width * size.channels;
+  const std::int64_t output = size.images * size.filters *
+                              windows_in(size.height, size.kernel, size.stride, size.padding) *
+                              windows_in(size.width, size.kernel, size.stride, size.padding);
+  const std::int64_t filters = size.filters * size.kernel * size.kernel * size.channels / size.groups;
+  with.scratch.resize(static_cast<std::size_t>(convolution_scratch_elements(size)));
+  const CpuKernelSet kernels;
+  if (call.kind == KernelKind::kConvolutionForward)
+    return kernels.convolution_forward(with.hot.next(output), with.hot.next(input), with.cold.next(filters), size,
+                                       with.scratch.data());
+  if (call.kind == KernelKind::kConvolutionInputGrad)
+    return kernels.convolution_input_grad(with.hot.next(input), with.hot.next(output), with.cold.next(filters), size,
+                                          with.scratch.data());
+  kernels.convolution_weight_grad(with.cold.next(filters), with.hot.next(output), with.cold.next(input), size,
+                                  with.scratch.data());
+}
+
+void call_pooling(const KernelCall& call, Operands& with) {
+  const std::vector<std::int64_t>& shape = call.shape;
+  const PoolingSize size{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5]};
+  const PoolingKind kind = shape[6] != 0 ? PoolingKind::kAverage : PoolingKind::kMax;
+  const std::int64_t input = size.images * size.height * size.width * size.channels;
+  const std::int64_t output = size.images * size.channels * windows_in(size.height, size.kernel, size.stride) *
+                              windows_in(size.width, size.kernel, size.stride);
+  const CpuKernelSet kernels;
+  with.places.assign(static_cast<std::size_t>(output), 0);
+  if (call.kind == KernelKind::kPoolingForward)
+    return kernels.pooling_forward(kind, with.hot.next(output), with.places.data(), with.hot.next(input), size);
+  kernels.pooling_backward(kind, with.hot.next(input), with.hot.next(output), with.places.data(), size);
+}
+
 void call_other(const KernelCall& call, Operands& with) {
   const CpuKernelSet kernels;
   const std::int64_t rows = call.shape[0], columns = call.shape.size() > 1 ? call.shape[1] : 1, area = rows * columns;
@@ -150,6 +187,19 @@ void call_other(const KernelCall& call, Operands& with) {
       return kernels.bias_backward(with.cold.next(columns), with.hot.next(area), rows, columns);
     case KernelKind::kResidualAdd:
       return kernels.residual_add(with.hot.next(area), with.hot.next(area), with.hot.next(area), rows, columns);
+    case KernelKind::kReluForward:
+    case KernelKind::kReluBackward:
+      with.mask.resize(static_cast<std::size_t>(relu_mask_words(area)), 0xAAAAAAAAU);
+      if (call.kind == KernelKind::kReluForward)
+        return kernels.relu_forward(with.hot.next(area), with.mask.data(), rows, columns);
+      return kernels.relu_backward(with.hot.next(area), with.mask.data(), rows, columns);
+    case KernelKind::kDropout: {
+      float* tensor = with.hot.next(area);
+      return kernels.dropout(tensor, tensor, {}, {.count = rows, .columns = columns}, 0.1);
+    }
+    case KernelKind::kSquaredError:
+      kernels.squared_error(with.hot.next(area), with.cold.next(area), rows, columns, 1.0F / static_cast<float>(rows));
+      return;
     case KernelKind::kCrossEntropy:
       kernels.cross_entropy(with.hot.next(area), with.targets.data(), rows, columns, 1.0F / static_cast<float>(rows));
       return;
@@ -185,6 +235,13 @@ void call_once(const KernelCall& call, Operands& with) {
     case KernelKind::kEmbeddingForward:
     case KernelKind::kEmbeddingBackward:
       return call_embedding(call, with);
+    case KernelKind::kConvolutionForward:
+    case KernelKind::kConvolutionInputGrad:
+    case KernelKind::kConvolutionWeightGrad:
+      return call_convolution(call, with);
+    case KernelKind::kPoolingForward:
+    case KernelKind::kPoolingBackward:
+      return call_pooling(call, with);
     default:
       return call_other(call, with);
   }

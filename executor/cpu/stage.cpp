@@ -39,10 +39,6 @@ std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layer
   return static_cast<std::size_t>(elements);
 }
 
-std::int64_t hidden_of(const Layer& layer) {
-  return std::visit([](const auto& kind) { return kind.hidden; }, layer);
-}
-
 std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
   std::vector<CpuContext> contexts;
   for (int slice = 0; slice < options.slices; ++slice) {
@@ -58,6 +54,7 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
                         .first_token = options.slices > 1 ? tokens.first.first : 0,
                         .whole_sequence = is_divided ? options.sequence : 0,
                         .text = options.text,
+                        .samples = options.samples,
                         .groups = options.groups});
   }
   return contexts;
@@ -177,6 +174,7 @@ LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWe
           .weights = weights.data,
           .gradients = parameters_.gradients(layer),
           .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
+          .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
 }
 
@@ -185,7 +183,9 @@ Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
   for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
     LayerSaved& saved = *state.saved[layer];
     const LayerWeights weights = parameters_.weights(version_of(of), layer);
-    input = layers_[layer]->forward(call_of(layer, of, weights), std::move(input), saved);
+    LayerCall call = call_of(layer, of, weights);
+    call.keep_input = !keep && layer == 0;
+    input = layers_[layer]->forward(call, std::move(input), saved);
     if (keep) continue;
     if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
     drop_tensors(saved);
@@ -289,8 +289,7 @@ ElementRange CpuStage::tied_table(ModelEnd end) const {
 }
 
 std::int64_t CpuStage::input_elements(int slice) const {
-  if (std::holds_alternative<EmbeddingLayer>(options_.layers.front())) return 0;
-  return own_rows(contexts_[static_cast<std::size_t>(slice)]) * hidden_of(options_.layers.front());
+  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {

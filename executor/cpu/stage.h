@@ -33,6 +33,7 @@ struct CpuStageOptions {
   TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage
+  const SampleData* samples = nullptr;            ///< outlives the stage; may be null for models that read text
   std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
   std::vector<int> weight_versions;               ///< [micro-batch] as weight_versions() says; -1: does not come by
   std::vector<float> gradient_scales;             ///< [micro-batch] 1 / tokens of its batch

@@ -10,10 +10,16 @@
 
 namespace plumb {
 
-/// CLOCK_MONOTONIC counted from the moment of its making, and sleeping by the same count.
+/// CLOCK_MONOTONIC counted from an origin, and sleeping by the same count.
 class Sleeper {
  public:
+  /// From the moment of its making.
   Sleeper();
+
+  /// From that reading of CLOCK_MONOTONIC, which all processes of a machine share.
+  explicit Sleeper(std::int64_t origin_ns) : origin_ns_(origin_ns) {}
+
+  std::int64_t origin_ns() const { return origin_ns_; }
 
   /// The time since the origin.
   SimTime now() const;

@@ -12,18 +12,32 @@ blasint as_blas(std::int64_t size) {
 }  // namespace
 
 void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, x,
-              as_blas(size.k), weight, as_blas(size.k), 0.0F, y, as_blas(size.n));
+  linear_forward(y, x, weight, size, {.x = size.k, .y = size.n});
 }
 
 void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) {
-  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
-              as_blas(size.k), weight, as_blas(size.n), 0.0F, dx, as_blas(size.n));
+  linear_input_grad(dx, dy, weight, size, {.x = size.n, .y = size.k});
 }
 
 void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) {
+  linear_weight_grad(dweight, dy, x, size, {.x = size.n, .y = size.m});
+}
+
+void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size, const GemmStrides& strides) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, x,
+              as_blas(strides.x), weight, as_blas(size.k), 0.0F, y, as_blas(strides.y));
+}
+
+void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size,
+                       const GemmStrides& strides) {
+  cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
+              as_blas(strides.y), weight, as_blas(size.n), 0.0F, dx, as_blas(strides.x));
+}
+
+void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size,
+                        const GemmStrides& strides) {
   cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, as_blas(size.m), as_blas(size.n), as_blas(size.k), 1.0F, dy,
-              as_blas(size.m), x, as_blas(size.n), 1.0F, dweight, as_blas(size.n));
+              as_blas(strides.y), x, as_blas(strides.x), 1.0F, dweight, as_blas(size.n));
 }
 
 void use_one_blas_thread() {

@@ -14,14 +14,25 @@ struct GemmSize {
   std::int64_t k = 0;
 };
 
+/// Elements from one row of x (or dx) to the next, and of y (or dy): for matrices that are columns of wider ones.
+struct GemmStrides {
+  std::int64_t x = 0;
+  std::int64_t y = 0;
+};
+
 /// y = x W^T. x: [m = T, k = in], weight: [n = out, k = in], y: [m = T, n = out]. GemmForm::kForward.
 void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size);
+void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size, const GemmStrides& strides);
 
 /// dx = dy W. dy: [m = T, k = out], weight: [k = out, n = in], dx: [m = T, n = in]. GemmForm::kInputGrad.
 void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size);
+void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size,
+                       const GemmStrides& strides);
 
 /// dW += dy^T x. dy: [k = T, m = out], x: [k = T, n = in], dweight: [m = out, n = in]. GemmForm::kWeightGrad.
 void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size);
+void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size,
+                        const GemmStrides& strides);
 
 /// Makes every product run on the thread that calls it. The stages are the parallelism, and results stay deterministic.
 /// Call it before threads start.

@@ -62,11 +62,16 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
       .output_bytes = output_elements(layer, work) * element_bytes,
       .rebuilt_whole = recompute == Recompute::kFull && std::holds_alternative<TransformerLayer>(layer)};
   if (work.sequence_parallel) {
-    const std::int64_t hidden = std::visit([](const auto& any) { return any.hidden; }, layer);
-    footprint.gathered_bytes = work.microbatch * work.sequence * hidden * element_bytes;
+    LayerWork whole = work;
+    whole.sequence_parallel = false;
+    footprint.gathered_bytes = std::max(input_elements(layer, whole), output_elements(layer, whole)) * element_bytes;
   }
   for (const SavedTensor& tensor : saved_tensors(layer, work)) {
     const std::int64_t bytes = bytes_of(tensor, element_bytes);
+    if (tensor.from_input_grad) {  // it comes when others go
+      footprint.released_at_input_grad_bytes -= bytes;
+      continue;
+    }
     (rebuilt(layer, tensor.name, recompute) ? footprint.rebuilt_bytes : footprint.kept_bytes) += bytes;
     if (!tensor.needed_by_weight_grad) footprint.released_at_input_grad_bytes += bytes;
   }

@@ -20,9 +20,6 @@ constexpr double kTera = 1e12;
 constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
 constexpr double kMicro = 1e-6;
 
-/// Lengths of the kernels' shapes as kernels/layer.h lists them, by KernelKind.
-constexpr std::size_t kShapeLengths[kKernelKindCount] = {5, 6, 6, 3, 3, 3, 3, 2, 2, 3, 2, 3, 3, 2, 1};
-
 constexpr NodeHub kHubs[] = {NodeHub::kNvSwitch, NodeHub::kPcie, NodeHub::kMesh};
 
 constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16,
@@ -284,7 +281,8 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place) {
   if (sample.kernel == "message") length = 1;
   if (sample.kernel == "all_reduce") length = 2;
   for (int kind = 0; kind < kKernelKindCount; ++kind) {
-    if (kernel_name(static_cast<KernelKind>(kind)) == sample.kernel) length = kShapeLengths[kind];
+    if (kernel_name(static_cast<KernelKind>(kind)) == sample.kernel)
+      length = kernel_shape_length(static_cast<KernelKind>(kind));
   }
   if (length == 0) {
     throw SpecError(fmt::format("{}: \"{}\" is no kernel of this version: calibrate again, or drop the sample", place,

@@ -49,6 +49,43 @@ inline std::vector<Layer> gpt_model(int blocks = 4) {
   return model;
 }
 
+/// Images of 9 x 7 through overlapping windows, groups, both poolings, dropout; four classes.
+inline std::vector<Layer> cnn_model() {
+  return {
+      InputLayer{.height = 9, .width = 7, .channels = 3},
+      ConvolutionLayer{
+          .height = 9, .width = 7, .channels = 3, .filters = 8, .kernel = 3, .padding = 1, .input_grad = false},
+      PoolingLayer{.height = 9, .width = 7, .channels = 8, .kernel = 3, .stride = 2},
+      ConvolutionLayer{.height = 4, .width = 3, .channels = 8, .filters = 6, .kernel = 2, .groups = 2},
+      PoolingLayer{.height = 3, .width = 2, .channels = 6, .kernel = 2, .stride = 1, .pooling = PoolingKind::kAverage},
+      LinearLayer{.in = 12, .out = 10, .activation = Activation::kRelu, .dropout = 0.25},
+      LinearLayer{.in = 10, .out = 4},
+      LossLayer{.width = 4}};
+}
+
+/// GELUs and a squared error.
+inline std::vector<Layer> mlp_model() {
+  return {InputLayer{.width = 6},
+          LinearLayer{.in = 6, .out = 8, .activation = Activation::kGelu, .input_grad = false},
+          MlpLayer{.hidden = 8, .ffn = 12},
+          MlpLayer{.hidden = 8, .ffn = 10, .exact_gelu = true},
+          LinearLayer{.in = 8, .out = 8, .bias = false, .activation = Activation::kGelu, .dropout = 0.1},
+          MlpLayer{.hidden = 8, .ffn = 12},
+          LinearLayer{.in = 8, .out = 3},
+          LossLayer{.width = 3, .loss = LossKind::kSquaredError}};
+}
+
+inline bool reads_samples(const std::vector<Layer>& model) {
+  return std::holds_alternative<InputLayer>(model.front());
+}
+
+/// Made-up samples for a model that reads them.
+inline SampleData samples_for(const std::vector<Layer>& model) {
+  if (!reads_samples(model)) return {};
+  return {
+      .shape = std::get<InputLayer>(model.front()), .outputs = std::get<LossLayer>(model.back()).width, .samples = 40};
+}
+
 /// The model cut into contiguous stages as equal as can be, larger ones first.
 inline std::vector<std::vector<Layer>> cut(const std::vector<Layer>& model, int stages) {
   std::vector<std::vector<Layer>> parts;
@@ -81,8 +118,9 @@ inline RunSpec spec_of_lowered(const std::vector<Layer>& model, Schedule lowered
     spec.stage_layers.push_back(pieces[static_cast<std::size_t>(place.model_part)]);
   }
   spec.microbatch = 2;
-  spec.sequence = 7;
+  spec.sequence = reads_samples(model) ? 1 : 7;
   spec.text = walk_text();
+  spec.samples = samples_for(model);
   spec.watchdog = Seconds{20};
   return spec;
 }

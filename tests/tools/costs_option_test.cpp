@@ -31,6 +31,20 @@ TEST_CASE("what is left out is one unit for F, I and W and nothing for the rest"
   CHECK(cost(costs, Op::kOptimizerStep, 0) == SimTime{0});
 }
 
+TEST_CASE("messages have a size where the hops have a bandwidth") {
+  const CostTable costs = costs_for(parse_costs("f=1,c=2,mib=4,gb_per_s=0.5,unit=ms"),
+                                    make_schedule("1f1b", {.ranks = 2, .microbatches = 2}));
+  CHECK(costs.stages[0].activation_message_bytes == 4 * 1024 * 1024);
+  CHECK(costs.stages[1].gradient_message_bytes == 4 * 1024 * 1024);
+  CHECK(costs.default_link.bytes_per_second == 5e8);
+  CHECK(costs.default_link.latency == Seconds{2e-3});
+  CHECK_THROWS_WITH_AS(parse_costs("mib=4"),
+                       "--costs: mib= and gb_per_s= go together: give the size of a message and the bandwidth of a hop",
+                       SpecError);
+  CHECK_THROWS_AS(parse_costs("mib=4,gb_per_s=0"), SpecError);
+  CHECK_THROWS_AS(parse_costs("mib=4:5,gb_per_s=1"), SpecError);
+}
+
 TEST_CASE("b= prices whole backwards and is refused for a split one") {
   CHECK(cost(costs_for(parse_costs("b=5"), parse_schedule("0F0 0B0")), Op::kBackward, 0) == to_sim_time(Seconds{5}));
   CHECK_THROWS_AS(costs_for(parse_costs("b=5"), parse_schedule("0F0 0I0 0W0")), SpecError);

@@ -1,11 +1,13 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/mpi/launched.h"
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -47,8 +49,9 @@ void write_trace(const Timeline& last_step, const RunArguments& arguments) {
 int run_by_the_clock(const RunArguments& arguments) {
   TimedInput input = timed_input(arguments);
   input.spec.steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
-  const TimedResult result = with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
+  const std::optional<TimedResult> of_all_ranks = replay_timed(input);
+  if (!of_all_ranks) return kDone;  // the first process reports
+  const TimedResult& result = *of_all_ranks;
   write_trace(result.timelines.back(), arguments);
   if (arguments.json) {
     nlohmann::ordered_json times = nlohmann::ordered_json::array();
@@ -60,8 +63,9 @@ int run_by_the_clock(const RunArguments& arguments) {
                  "\n");
     return kDone;
   }
-  print_answer(fmt::format("{}: {} steps by the clock on {} threads, {} predicted\n\n", input.title,
+  print_answer(fmt::format("{}: {} steps by the clock on {} {}, {} predicted\n\n", input.title,
                            result.step_seconds.size(), world_size(input.spec.grid),
+                           launched_ranks() > 0 ? "processes" : "threads",
                            duration_text(to_seconds(input.predicted.makespan).count())));
   TextTable table{.head = {"step", "step time"}};
   for (std::size_t i = 0; i < result.step_seconds.size(); ++i)
@@ -79,12 +83,13 @@ int run_verb(const RunArguments& arguments) {
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const RunSpec spec = scheduled(lower_plan(plan, predicted,
-                                            {.steps = steps,
-                                             .seed = arguments.seed,
-                                             .text = training_text(arguments.text),
-                                             .text_name = text_name(arguments.text)}),
-                                 plan, arguments.schedule);
+  RunSpec spec = scheduled(lower_plan(plan, predicted,
+                                      {.steps = steps,
+                                       .seed = arguments.seed,
+                                       .text = training_text(arguments.text),
+                                       .text_name = text_name(arguments.text)}),
+                           plan, arguments.schedule);
+  spec.watchdog = Seconds{arguments.watchdog_s};
 
   const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
   const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });

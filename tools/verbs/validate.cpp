@@ -2,12 +2,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <iterator>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/mpi/launched.h"
 #include "executor/run.h"
 #include "schedules/error.h"
 #include "tools/comparison_report.h"
@@ -49,11 +51,12 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
-  const RunSpec spec = lower_plan(plan, predicted,
-                                  {.steps = kWarmupSteps + steps,
-                                   .seed = arguments.seed,
-                                   .text = training_text(arguments.text),
-                                   .text_name = text_name(arguments.text)});
+  RunSpec spec = lower_plan(plan, predicted,
+                            {.steps = kWarmupSteps + steps,
+                             .seed = arguments.seed,
+                             .text = training_text(arguments.text),
+                             .text_name = text_name(arguments.text)});
+  spec.watchdog = Seconds{arguments.watchdog_s};
   announce(predicted.simulation.makespan);
   if (!arguments.output.empty()) {
     write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");
@@ -71,21 +74,23 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
   return replayed;
 }
 
-Replayed replay_by_the_clock(const RunArguments& arguments, int steps) {
+/// Nothing on all but the first of several processes.
+std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int steps) {
   if (!arguments.output.empty())
     throw InputError("-o writes the prediction of a plan that is trained; `plumb simulate --json` says this one");
   TimedInput input = timed_input(arguments);
   input.spec.steps = kTimedWarmupSteps + steps;
-  announce(input.predicted.makespan);
-  const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
-  Replayed replayed{
-      .title = fmt::format("{}: replayed by the clock on {} threads", input.title, world_size(input.spec.grid)),
-      .predicted = input.predicted.timeline};
+  if (launched_rank() == 0) announce(input.predicted.makespan);
+  Replayed replayed{.title = fmt::format("{}: replayed by the clock on {} {}", input.title, world_size(input.spec.grid),
+                                         launched_ranks() > 0 ? "processes" : "threads"),
+                    .predicted = input.predicted.timeline};
   for (int i = 0; i < arguments.repeat; ++i) {
-    TimedResult result = with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
-    std::move(result.timelines.begin() + kTimedWarmupSteps, result.timelines.end(),
+    std::optional<TimedResult> result = replay_timed(input);
+    if (!result) continue;
+    std::move(result->timelines.begin() + kTimedWarmupSteps, result->timelines.end(),
               std::back_inserter(replayed.measured));
   }
+  if (replayed.measured.empty()) return {};
   return replayed;
 }
 
@@ -104,8 +109,10 @@ int validate_verb(const RunArguments& arguments) {
   }
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
   const std::string load = load_text();
-  const Replayed replayed =
+  const std::optional<Replayed> of_all_ranks =
       arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_on_cpu(arguments, steps);
+  if (!of_all_ranks) return kDone;  // the first process reports
+  const Replayed& replayed = *of_all_ranks;
   const Comparison comparison = compare(replayed.predicted, replayed.measured);
 
   const auto nearest_to_median = std::ranges::min_element(replayed.measured, {}, [&](const Timeline& t) {

@@ -136,6 +136,7 @@ struct RunArguments {
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
   double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
+  double watchdog_s = 60;         ///< a run fails if nothing moves for so long
   std::string sends = "buffered";
   std::string backend = "cpu";
   int steps = 0;     ///< 0: the verb's own number

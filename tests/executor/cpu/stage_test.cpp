@@ -24,25 +24,33 @@ TransformerLayer neox_block() {
 std::vector<std::vector<Layer>> models() {
   std::vector<Layer> neox = gpt_model(2);
   neox[1] = neox[2] = neox_block();
-  return {llama_model(2), gpt_model(2), neox};
+  return {llama_model(2), gpt_model(2), neox, cnn_model(), mlp_model()};
 }
 
 const std::vector<std::uint8_t> kText = walk_text();
 
+LayerWork work_of(const std::vector<Layer>& layers) {
+  return {.microbatch = 2, .sequence = reads_samples(layers) ? 1 : 7};
+}
+
+const SampleData kImages = samples_for(cnn_model());
+const SampleData kVectors = samples_for(mlp_model());
+
 CpuStageOptions options_for(std::vector<Layer> layers, int microbatches = 2) {
+  const LayerWork work = work_of(layers);
+  const SampleData& samples = layers.front() == mlp_model().front() ? kVectors : kImages;
   return {.layers = std::move(layers),
-          .microbatch = 2,
-          .sequence = 7,
+          .microbatch = work.microbatch,
+          .sequence = work.sequence,
           .text = kText,
+          .samples = &samples,
           .weight_versions = std::vector<int>(static_cast<std::size_t>(microbatches), 0),
           .gradient_scales = std::vector<float>(static_cast<std::size_t>(microbatches), 1.0F)};
 }
 
-constexpr LayerWork kWork{.microbatch = 2, .sequence = 7};
-
 std::vector<KernelCall> expected_calls(const std::vector<Layer>& layers, Pass pass) {
   std::vector<std::vector<KernelCall>> by_layer;
-  for (const Layer& layer : layers) by_layer.push_back(layer_kernels(layer, kWork, pass));
+  for (const Layer& layer : layers) by_layer.push_back(layer_kernels(layer, work_of(layers), pass));
   if (pass == Pass::kInputGrad || pass == Pass::kWeightGrad) std::ranges::reverse(by_layer);
   std::vector<KernelCall> calls;
   for (const auto& part : by_layer) calls.insert(calls.end(), part.begin(), part.end());
@@ -52,8 +60,8 @@ std::vector<KernelCall> expected_calls(const std::vector<Layer>& layers, Pass pa
 std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad) {
   std::int64_t elements = 0;
   for (const Layer& layer : layers)
-    for (const SavedTensor& tensor : saved_tensors(layer, kWork))
-      if (tensor.needed_by_weight_grad || !after_input_grad) elements += tensor.elements;
+    for (const SavedTensor& tensor : saved_tensors(layer, work_of(layers)))
+      if (after_input_grad ? tensor.needed_by_weight_grad : !tensor.from_input_grad) elements += tensor.elements;
   return 4 * elements;
 }
 
@@ -103,13 +111,13 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
     const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements(0);
     pool.reset_peak();
     Tensor output = stage.forward(0, pool.take_zeros(stage.input_elements(0)));
-    CHECK(pool.peak_bytes() - before ==
-          saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, kWork, Pass::kForward));
+    CHECK(pool.peak_bytes() - before == saved_bytes({block}, false) + message_bytes +
+                                            4 * workspace_elements(block, work_of({block}), Pass::kForward));
     output = {};
     pool.reset_peak();
     Tensor gradient = stage.input_grad(0, pool.take_zeros(stage.output_elements(0)));
     const std::int64_t bound =
-        saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, kWork, Pass::kInputGrad);
+        saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, work_of({block}), Pass::kInputGrad);
     // Statistics and the log-sum-exp may be gone already when the largest temporaries are there.
     const std::int64_t small_tensors = 4 * 2 * 14 * 2;
     CHECK(pool.peak_bytes() - before <= bound);

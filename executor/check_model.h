@@ -1,0 +1,16 @@
+#pragma once
+// Which lists of layers are models, and whether the data suit them.
+
+#include <vector>
+
+#include "executor/run_spec.h"
+
+namespace plumb {
+
+/// A model that reads text is an embedding, transformer blocks and a head; one that reads samples is an input,
+/// convolutions, poolings, linear layers and MLPs in any order, and a loss. Throws SpecError (InputError for the data)
+/// with the place and the remedy if `model` is neither, a layer's sizes do not fit each other or the layer before, or
+/// the text or samples of `spec` do not fit the model.
+void require_trainable(const std::vector<Layer>& model, const RunSpec& spec);
+
+}  // namespace plumb

@@ -1,0 +1,59 @@
+#pragma once
+// Messages and collectives between processes by MPI.
+//
+// All of MPI's calls take turns (MPI_THREAD_SERIALIZED). A thread of the transport drives what is under way: it asks,
+// and sleeps a little where nothing has moved, so that ranks that share cores do not take them from each other by
+// spinning. Every message is preceded by a header that says what it is, how long, and the sum of its words: both ends
+// must agree.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "executor/clock.h"
+#include "executor/transport.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+struct MpiOptions {
+  Sends sends = Sends::kBuffered;  ///< rendezvous: a send is over when its receive has begun (MPI_Issend)
+  Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on this rank, is an error
+};
+
+/// The sum of values[i] * (2 i + 1), as 32-bit words modulo 2^64: any one word that changes changes it, and so do two
+/// that are exchanged.
+std::uint64_t word_sum(std::span<const float> values);
+
+class MpiTransport : public Transport {
+ public:
+  /// Called by all ranks of MPI_COMM_WORLD, between MPI_Init and MPI_Finalize; world ranks are MPI's.
+  MpiTransport(const MpiOptions& options, Clock clock);
+  ~MpiTransport() override;
+
+  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  Received wait_received(const TicketPtr& receive) override;
+
+  /// Ends when the message has left this process, which may be before it is delivered.
+  TransferTimes wait_sent(const TicketPtr& send) override;
+
+  std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
+
+  /// Throws RunError: another process's memory cannot be written to without its help.
+  Tensor copy_to(int rank, const Tensor& tensor) override;
+
+  /// Wakes this process's waits only.
+  void abort(const std::string& reason) override;
+
+ private:
+  struct Operation;
+  class Engine;
+  class Lines;
+
+  const MpiOptions options_;
+  const std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,21 @@
+#pragma once
+// A replay by the clock with a process a rank, started by mpirun or srun, over the network that is there.
+
+#include <optional>
+
+#include "executor/timed/run_timed.h"
+
+namespace plumb {
+
+/// Called by all ranks. Rank 0 gets the result, the others nothing. Throws RunError or SpecError as run_timed does, and
+/// if there are not as many ranks as the schedule needs or they were given different ones; a rank that throws ends the
+/// others with stop_mpi_ranks.
+std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec);
+
+/// Whether this process has joined others, which wait for it.
+bool has_joined_mpi();
+
+/// Ends this process, and all others that it has joined, with that exit status.
+[[noreturn]] void stop_mpi_ranks(int status);
+
+}  // namespace plumb

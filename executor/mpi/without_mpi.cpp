@@ -1,0 +1,24 @@
+// What a program without MPI says where it would be needed.
+
+#include <cstdlib>
+
+#include "executor/mpi/run_timed_mpi.h"
+#include "schedules/error.h"
+
+namespace plumb {
+
+std::optional<TimedResult> run_timed_mpi(const TimedSpec&) {
+  throw SpecError(
+      "this plumb was built without MPI and cannot join other processes: meson configure -Dmpi=enabled, or "
+      "start it without mpirun");
+}
+
+bool has_joined_mpi() {
+  return false;
+}
+
+void stop_mpi_ranks(int status) {
+  std::_Exit(status);
+}
+
+}  // namespace plumb

@@ -1,0 +1,85 @@
+#include "executor/timed/timed_rank.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "executor/communicator.h"
+#include "executor/timed/timed_stage.h"
+
+namespace plumb {
+namespace {
+
+/// From the last rank's arrival to the common start of a step: time for every rank to be awake.
+constexpr Seconds kStartDelay{2e-3};
+
+TimedStageBytes bytes_of(const TimedSpec& spec, const ReplayPlan& plan, std::size_t stage) {
+  const std::vector<StageCosts>& costs = spec.costs.stages;
+  TimedStageBytes bytes{.buckets = bucket_bytes(costs[stage])};
+  for (const Action& action : plan.schedule.ranks[static_cast<std::size_t>(plan.schedule.stages[stage].rank)])
+    if (action.op == Op::kReduceGrad && action.stage == static_cast<int>(stage))
+      bytes.buckets.resize(std::max(bytes.buckets.size(), static_cast<std::size_t>(action.part) + 1));
+  if (const int before = plan.neighbors.predecessor[stage]; before >= 0) {
+    bytes.input = costs[static_cast<std::size_t>(before)].activation_message_bytes;
+    bytes.input_gradient = costs[stage].gradient_message_bytes;
+  }
+  if (const int behind = plan.neighbors.successor[stage]; behind >= 0) {
+    bytes.output = costs[stage].activation_message_bytes;
+    bytes.output_gradient = costs[static_cast<std::size_t>(behind)].gradient_message_bytes;
+  }
+  return bytes;
+}
+
+std::vector<int> all_ranks(const ProcessGrid& grid) {
+  std::vector<int> ranks(static_cast<std::size_t>(world_size(grid)));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+/// All ranks have come; the moment at which all of them start.
+SimTime meet(Communicator& everyone, const Sleeper& sleeper) {
+  std::array<float, 2> moment{};
+  everyone.run(all_reduce(moment));
+  if (everyone.member() == 0)
+    moment = std::bit_cast<std::array<float, 2>>((sleeper.now() + to_sim_time(kStartDelay)).count());
+  everyone.run(broadcast(moment, 0));
+  const SimTime start{std::bit_cast<std::int64_t>(moment)};
+  sleeper.sleep_until(start);
+  return start;
+}
+
+}  // namespace
+
+TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const TimedSeat& seat) {
+  const GridCoordinates place = coordinates_of(spec.grid, seat.world_rank);
+  const Clock clock = [sleeper = seat.sleeper] { return sleeper->now(); };
+  Communicator everyone(*seat.carrier, {"all ranks", all_ranks(spec.grid)}, seat.world_rank, clock);
+  ReplayGroups groups = connect_groups(plan, *seat.transport, place, clock);
+  ReplaySeat replay_seat{.place = place,
+                         .stages = std::vector<Stage*>(plan.schedule.stages.size(), nullptr),
+                         .transport = seat.transport,
+                         .groups = &groups,
+                         .pool = seat.pool,
+                         .host_pool = seat.host_pool,
+                         .clock = clock};
+  const double speed = spec.speeds.empty() ? 1 : spec.speeds[static_cast<std::size_t>(place.pipeline)];
+  std::vector<std::unique_ptr<TimedStage>> stages;
+  for (std::size_t stage = 0; stage < replay_seat.stages.size(); ++stage) {
+    if (plan.schedule.stages[stage].rank != place.pipeline) continue;
+    stages.push_back(std::make_unique<TimedStage>(static_cast<int>(stage), bytes_of(spec, plan, stage), speed,
+                                                  spec.costs, *seat.sleeper, *seat.pool));
+    replay_seat.stages[stage] = stages.back().get();
+  }
+  TimedRank result;
+  for (int step = 0; step < spec.steps; ++step) {
+    const SimTime start = meet(everyone, *seat.sleeper);
+    result.timelines.push_back(replay(plan, replay_seat, start));
+    result.ends.push_back(clock() - start);
+  }
+  return result;
+}
+
+}  // namespace plumb

@@ -1,0 +1,31 @@
+#pragma once
+// One rank of a replay by the clock, on whatever transport.
+
+#include <vector>
+
+#include "executor/replay.h"
+#include "executor/timed/sleeper.h"
+#include "executor/timed/timed_spec.h"
+
+namespace plumb {
+
+/// What a rank replays with. All of it outlives the replay.
+struct TimedSeat {
+  int world_rank = 0;
+  Transport* carrier = nullptr;    ///< over which the ranks meet before each step
+  Transport* transport = nullptr;  ///< of messages and gradients; its times count from the sleeper's origin
+  TensorPool* pool = nullptr;
+  TensorPool* host_pool = nullptr;
+  const Sleeper* sleeper = nullptr;
+};
+
+struct TimedRank {
+  std::vector<RankTimeline> timelines;  ///< [replay] from the common start
+  std::vector<SimTime> ends;            ///< [replay] when the rank was done, from the common start
+};
+
+/// Replays the rank's list spec.steps times, from a start that all ranks have in common each time. Throws RunError with
+/// rank, action and reason; RunAborted if another rank failed first.
+TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const TimedSeat& seat);
+
+}  // namespace plumb

@@ -1,0 +1,40 @@
+#pragma once
+// Dropout (Srivastava et al. 2014) with a mask that is never stored: whether an element is dropped is a hash of what it
+// is (seed, step, layer, place in the layer, sample, token, channel), so the backward and a recomputation draw the same
+// mask again, and no layout changes it. KernelKind kDropout.
+
+#include <cstdint>
+
+#include "kernels/counter_random.h"
+
+namespace plumb {
+
+/// Which dropout this is.
+struct DropoutKey {
+  std::uint64_t seed = 1;
+  std::uint64_t step = 0;
+  std::uint64_t layer = 0;  ///< its number in the model
+  std::uint64_t place = 0;  ///< its number in the layer
+};
+
+/// The rows of a tensor: `count` samples of `tokens` rows each.
+struct DropoutRows {
+  std::int64_t first_sample = 0;  ///< in the global batch
+  std::int64_t count = 0;         ///< samples
+  std::int64_t first_token = 0;   ///< in its sequence
+  std::int64_t tokens = 1;        ///< of each sample
+  std::int64_t columns = 0;
+  std::int64_t first_column = 0;  ///< of a tensor that holds a share of the columns
+};
+
+inline constexpr std::uint64_t kDropoutStream = 3;  ///< initial weights draw from stream 1, the data from 2
+
+/// Whether a hash drops with this probability: its upper 24 bits as a fraction are below it.
+constexpr bool drops(std::uint64_t bits, float probability) {
+  return static_cast<float>(bits >> 40) * (1.0F / 16777216.0F) < probability;
+}
+
+/// y = x / (1 - probability) where an element stays, 0 where it is dropped; y may be x. x, y: [count * tokens, columns]
+void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability);
+
+}  // namespace plumb

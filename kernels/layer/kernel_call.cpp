@@ -1,0 +1,142 @@
+#include "kernels/layer/kernel_call.h"
+
+#include <array>
+#include <cassert>
+#include <utility>
+
+#include "kernels/layer/kinds.h"
+
+namespace plumb {
+namespace {
+
+/// Pairs of query and key that causal attention computes for a sequence: each query sees itself and its past, at most
+/// `window` keys in all where there is a window.
+double attention_pairs(std::int64_t sequence, std::int64_t window) {
+  const double s = static_cast<double>(sequence);
+  if (window <= 0 || window >= sequence) return s * (s + 1) / 2;
+  const double w = static_cast<double>(window);
+  return w * (w + 1) / 2 + (s - w) * w;
+}
+
+struct Work {
+  double flops = 0;
+  double elements = 0;
+};
+
+Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
+  const auto size = [&](int index) { return static_cast<double>(shape[static_cast<std::size_t>(index)]); };
+  const double area = shape.size() >= 2 ? size(0) * size(1) : 0;
+  switch (kind) {
+    case KernelKind::kGemm: {
+      const bool accumulates = shape[4] == static_cast<std::int64_t>(GemmForm::kWeightGrad);
+      return {2 * area * size(2) * size(3),
+              (size(0) * size(2) + size(2) * size(1) + area * (accumulates ? 2 : 1)) * size(3)};
+    }
+    case KernelKind::kAttentionForward:
+    case KernelKind::kAttentionBackward: {
+      // Two products forward, five backward: the scores again, dV, dP, dQ, dK.
+      const bool forward = kind == KernelKind::kAttentionForward;
+      const double pairs = attention_pairs(shape[1], shape[5]);
+      return {(forward ? 4 : 10) * size(0) * size(2) * size(4) * pairs,
+              (forward ? 2 : 4) * area * (size(2) + size(3)) * size(4)};
+    }
+    case KernelKind::kNormForward:
+      return {(shape[2] ? 7 : 4) * area, 2 * area};
+    case KernelKind::kNormBackward:
+      return {(shape[2] ? 13 : 10) * area, 4 * area};
+    case KernelKind::kActivationForward:
+      return {(shape[2] ? 5 : 8) * area, (shape[2] ? 3 : 2) * area};
+    case KernelKind::kActivationBackward:
+      return {(shape[2] ? 10 : 14) * area, (shape[2] ? 5 : 3) * area};
+    case KernelKind::kBiasForward:
+      return {area, 2 * area};
+    case KernelKind::kBiasBackward:
+      return {area, area};
+    case KernelKind::kRotary:
+      return {3 * area * size(2), 2 * area * size(2)};
+    case KernelKind::kResidualAdd:
+      return {area, 3 * area};
+    case KernelKind::kEmbeddingForward:
+      return {size(2) * area, (2 + size(2)) * area};
+    case KernelKind::kEmbeddingBackward:
+      return {(1 + size(2)) * area, (3 + 2 * size(2)) * area};
+    case KernelKind::kCrossEntropy:
+      return {5 * area, 2 * area};
+    case KernelKind::kAdamW:
+      return {14 * size(0), 8 * size(0)};
+    case KernelKind::kConvolutionForward:
+    case KernelKind::kConvolutionInputGrad:
+    case KernelKind::kConvolutionWeightGrad: {
+      const double filter = size(5) * size(5) * size(3) / size(8);
+      const auto windows = [&](std::size_t i) {
+        return static_cast<double>(windows_in(shape[i], shape[5], shape[6], shape[7]));
+      };
+      const double output = size(0) * windows(1) * windows(2) * size(4);
+      const double weights = size(4) * filter * (kind == KernelKind::kConvolutionWeightGrad ? 2 : 1);
+      return {2 * output * filter, size(0) * size(1) * size(2) * size(3) + output + weights};
+    }
+    case KernelKind::kPoolingForward:
+    case KernelKind::kPoolingBackward: {
+      const double output = size(0) * size(3) * static_cast<double>(windows_in(shape[1], shape[4], shape[5])) *
+                            static_cast<double>(windows_in(shape[2], shape[4], shape[5]));
+      const bool forward = kind == KernelKind::kPoolingForward;
+      return {forward || shape[6] != 0 ? output * size(4) * size(4) : output,
+              area * size(2) * size(3) + (shape[6] != 0 ? 1 : 2) * output};
+    }
+    case KernelKind::kReluForward:
+    case KernelKind::kReluBackward:
+      return {area, 2 * area};
+    case KernelKind::kDropout:
+      return {area, 2 * area};
+    case KernelKind::kSquaredError:
+      return {4 * area, 3 * area};
+  }
+  return {};
+}
+
+struct KindInfo {
+  std::string_view name;
+  std::size_t shape_length;
+};
+constexpr std::array<KindInfo, kKernelKindCount> kKinds = {{{"gemm", 5},
+                                                            {"attention_forward", 6},
+                                                            {"attention_backward", 6},
+                                                            {"norm_forward", 3},
+                                                            {"norm_backward", 3},
+                                                            {"activation_forward", 3},
+                                                            {"activation_backward", 3},
+                                                            {"bias_forward", 2},
+                                                            {"bias_backward", 2},
+                                                            {"rotary", 3},
+                                                            {"residual_add", 2},
+                                                            {"embedding_forward", 3},
+                                                            {"embedding_backward", 3},
+                                                            {"cross_entropy", 2},
+                                                            {"adamw", 1},
+                                                            {"convolution_forward", 9},
+                                                            {"convolution_input_grad", 9},
+                                                            {"convolution_weight_grad", 9},
+                                                            {"pooling_forward", 7},
+                                                            {"pooling_backward", 7},
+                                                            {"relu_forward", 2},
+                                                            {"relu_backward", 2},
+                                                            {"dropout", 2},
+                                                            {"squared_error", 2}}};
+
+}  // namespace
+
+std::string_view kernel_name(KernelKind kind) {
+  return kKinds[static_cast<std::size_t>(kind)].name;
+}
+
+std::size_t kernel_shape_length(KernelKind kind) {
+  return kKinds[static_cast<std::size_t>(kind)].shape_length;
+}
+
+KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape) {
+  assert(shape.size() == kernel_shape_length(kind));
+  const Work work = work_of(kind, shape);
+  return {.kind = kind, .shape = std::move(shape), .flops = work.flops, .elements_moved = work.elements};
+}
+
+}  // namespace plumb

@@ -1,0 +1,156 @@
+#pragma once
+// The kinds of layer, by their sizes.
+
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace plumb {
+
+enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
+enum class MlpKind : std::uint8_t { kGelu, kSwiglu };
+
+/// Token embedding, and a learned position embedding where `positions` > 0.
+struct EmbeddingLayer {
+  std::int64_t vocab = 0;
+  std::int64_t hidden = 0;
+  std::int64_t positions = 0;
+  double dropout = 0;
+
+  friend bool operator==(const EmbeddingLayer&, const EmbeddingLayer&) = default;
+};
+
+/// One decoder block: norm, causal attention, residual, norm, MLP, residual.
+struct TransformerLayer {
+  std::int64_t hidden = 0;
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t head_size = 0;
+  std::int64_t ffn = 0;
+  NormKind norm = NormKind::kRmsNorm;
+  MlpKind mlp = MlpKind::kSwiglu;
+  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
+  bool qkv_bias = false;
+  bool linear_bias = false;        ///< on the attention's output projection and the MLP's matrices
+  bool parallel_residual = false;  ///< x + attention(norm1(x)) + mlp(norm2(x)) (GPT-NeoX)
+  std::int64_t rotary_size = 0;    ///< leading channels of each head that RoPE turns; 0: no RoPE
+  double rope_theta = 10000.0;
+  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
+  double norm_epsilon = 1e-5;
+  // Mixture of experts (Shazeer et al. 2017) in the place of the MLP of `ffn` channels where `experts` > 0.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 0;  ///< that the router picks
+  std::int64_t expert_ffn = 0;         ///< channels of one expert
+  std::int64_t shared_ffn = 0;         ///< channels that every token passes besides; 0: none
+  // Multi-head latent attention (DeepSeek-AI 2024, 2405.04434) where `kv_rank` > 0: `head_size` is that of queries and
+  // keys, its last `rotary_size` channels are turned, and the keys share them.
+  std::int64_t query_rank = 0;  ///< of the compressed queries; 0: not compressed
+  std::int64_t kv_rank = 0;     ///< of the compressed keys and values
+  std::int64_t value_size = 0;  ///< of a head's values
+  double dropout = 0;           ///< of the attention probabilities and of both branches
+
+  friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
+};
+
+/// Final norm, projection to the vocabulary, softmax cross-entropy against the next token.
+struct HeadLayer {
+  std::int64_t vocab = 0;
+  std::int64_t hidden = 0;
+  NormKind norm = NormKind::kRmsNorm;
+  double norm_epsilon = 1e-5;
+  bool tied =
+      false;  ///< the projection is the token embedding's table (each use keeps its own copy and gradient buffer)
+
+  friend bool operator==(const HeadLayer&, const HeadLayer&) = default;
+};
+
+/// Samples of real numbers out of the data: images [height, width, channels], or vectors of `width` numbers. Nothing is
+/// computed.
+struct InputLayer {
+  std::int64_t height = 1;
+  std::int64_t width = 1;
+  std::int64_t channels = 1;
+
+  friend bool operator==(const InputLayer&, const InputLayer&) = default;
+};
+
+/// Convolution with a bias, and a ReLU where set. Images are [height, width, channels]; where `groups` > 1, each group
+/// of filters sees its share of the channels (Krizhevsky et al. 2012).
+struct ConvolutionLayer {
+  std::int64_t height = 0;    ///< of the input
+  std::int64_t width = 0;     ///< of the input
+  std::int64_t channels = 0;  ///< of the input
+  std::int64_t filters = 0;   ///< channels of the output
+  std::int64_t kernel = 0;    ///< rows and columns of a filter
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;  ///< rows and columns of zeros on each side
+  std::int64_t groups = 1;   ///< divides channels and filters
+  bool relu = true;
+  bool input_grad = true;  ///< false: nothing before this layer learns
+
+  friend bool operator==(const ConvolutionLayer&, const ConvolutionLayer&) = default;
+};
+
+enum class PoolingKind : std::uint8_t { kMax, kAverage };
+
+/// The largest, or the mean, of each window of an image, channel by channel; windows overlap where kernel > stride.
+struct PoolingLayer {
+  std::int64_t height = 0;  ///< of the input
+  std::int64_t width = 0;   ///< of the input
+  std::int64_t channels = 0;
+  std::int64_t kernel = 0;
+  std::int64_t stride = 1;
+  PoolingKind pooling = PoolingKind::kMax;
+
+  friend bool operator==(const PoolingLayer&, const PoolingLayer&) = default;
+};
+
+enum class Activation : std::uint8_t { kNone, kRelu, kGelu };
+
+/// y = dropout(activation(x W^T + bias)), row by row. An image is a row, [height, width, channels] one after the other.
+struct LinearLayer {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  bool bias = true;
+  Activation activation = Activation::kNone;
+  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
+  double dropout = 0;
+  bool input_grad = true;  ///< false: nothing before this layer learns
+
+  friend bool operator==(const LinearLayer&, const LinearLayer&) = default;
+};
+
+/// y = x + W2 gelu(x W1^T + b1)^T + b2: the transformer's MLP without its norm.
+struct MlpLayer {
+  std::int64_t hidden = 0;
+  std::int64_t ffn = 0;
+  bool exact_gelu = false;  ///< GELU by erf instead of its tanh approximation
+
+  friend bool operator==(const MlpLayer&, const MlpLayer&) = default;
+};
+
+enum class LossKind : std::uint8_t { kSquaredError, kCrossEntropy };
+
+/// Ends a model: the loss of each sample, mean((y - target)^2) over its `width` numbers, or softmax cross-entropy of
+/// `width` classes against its label.
+struct LossLayer {
+  std::int64_t width = 0;
+  LossKind loss = LossKind::kCrossEntropy;
+
+  friend bool operator==(const LossLayer&, const LossLayer&) = default;
+};
+
+using Layer = std::variant<EmbeddingLayer, TransformerLayer, HeadLayer, InputLayer, ConvolutionLayer, PoolingLayer,
+                           LinearLayer, MlpLayer, LossLayer>;
+
+/// "embedding", "transformer", "head", "input", "convolution", "pooling", "linear", "mlp", "loss".
+std::string_view layer_kind_name(const Layer& layer);
+
+/// Rows and columns that windows of `kernel` find in `size` rows or columns: floor((size + 2 padding - kernel) /
+/// stride)
+/// + 1.
+inline std::int64_t windows_in(std::int64_t size, std::int64_t kernel, std::int64_t stride, std::int64_t padding = 0) {
+  return (size + 2 * padding - kernel) / stride + 1;
+}
+
+}  // namespace plumb

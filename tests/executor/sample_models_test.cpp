@@ -1,0 +1,74 @@
+// Networks of images and of vectors through every schedule: what one rank computes.
+
+#include <doctest/doctest.h>
+
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+constexpr int kMicrobatches = 4;
+
+/// Every schedule that trains synchronously and does not cut sequences, with two ranks.
+std::vector<Schedule> schedules() {
+  std::vector<Schedule> all;
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (entry.name == "forward-only" || entry.takes_slices) continue;
+    const int chunks = entry.takes_chunks ? 2 : entry.chunks;
+    Schedule schedule = make_schedule(entry.name, {.ranks = 2, .microbatches = kMicrobatches, .chunks = chunks});
+    if (!is_asynchronous(schedule)) all.push_back(std::move(schedule));
+  }
+  return all;
+}
+
+Schedule schedule_of(const std::string& name, int ranks) {
+  return make_schedule(name, {.ranks = ranks, .microbatches = kMicrobatches});
+}
+
+}  // namespace
+
+TEST_CASE("every synchronous schedule gives images and vectors the gradients of one rank, dropout included") {
+  for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
+    const ModelValues expected = gradients_of(one_rank(model, kMicrobatches));
+    for (const Schedule& schedule : schedules()) {
+      CAPTURE(schedule.name);
+      CHECK(worst_difference(gradients_of(spec_of(model, schedule)), expected) <= 1e-5);
+    }
+  }
+}
+
+TEST_CASE("replicas share the samples of a step and give the gradients of one rank") {
+  for (const std::vector<Layer>& model : {cnn_model(), mlp_model()})
+    CHECK(worst_difference(gradients_of(spec_of(model, schedule_of("1f1b", 2), 2)),
+                           gradients_of(one_rank(model, 2 * kMicrobatches))) <= 1e-5);
+}
+
+TEST_CASE("twenty steps of a pipeline have the losses of one rank, and they fall") {
+  for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
+    RunSpec alone = one_rank(model, kMicrobatches), piped = spec_of(model, schedule_of("zb-h1", 3));
+    for (RunSpec* spec : {&alone, &piped}) {
+      spec->steps = 20;
+      spec->microbatch = 5;
+      std::get<AdamW>(spec->optimizer).learning_rate = 2e-2F;
+    }
+    const std::vector<double> expected = run(alone).losses, losses = run(piped).losses;
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
+    double early = 0, late = 0;
+    for (std::size_t step = 0; step < 5; ++step) {
+      early += losses[step];
+      late += losses[15 + step];
+    }
+    CHECK(late < 0.95 * early);
+  }
+}
+
+TEST_CASE("a stage that is computed again draws the same dropout") {
+  for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
+    RunSpec again = spec_of(model, schedule_of("1f1b", 3));
+    again.rebuild = Rebuild::kStage;
+    CHECK(gradients_of(again) == gradients_of(spec_of(model, schedule_of("1f1b", 3))));
+  }
+}

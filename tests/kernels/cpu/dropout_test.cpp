@@ -1,0 +1,49 @@
+#include "kernels/cpu/dropout.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/cpu/checks.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+Values dropped(const DropoutKey& key, const DropoutRows& rows, double probability) {
+  Values x(static_cast<std::size_t>(rows.count * rows.tokens * rows.columns), 1.0F);
+  dropout(x.data(), x.data(), key, rows, probability);
+  return x;
+}
+
+}  // namespace
+
+TEST_CASE("dropout keeps its share of the elements and scales them so that the mean stays") {
+  const Values y = dropped({.seed = 5}, {.count = 40, .tokens = 25, .columns = 100}, 0.3);
+  const auto kept = static_cast<double>(std::ranges::count_if(y, [](float value) { return value != 0; }));
+  // Of 100 000 draws, the share's standard deviation is 0.0015: five of them.
+  CHECK(std::abs(kept / 100000 - 0.7) < 0.0075);
+  for (const float value : y) CHECK((value == 0.0F || value == doctest::Approx(1 / 0.7F)));
+}
+
+TEST_CASE("an element's mask depends on what it is, not on who computes it") {
+  const DropoutKey key{.seed = 3, .step = 2, .layer = 4, .place = 1};
+  const DropoutRows whole{.first_sample = 6, .count = 2, .tokens = 5, .columns = 8};
+  const Values all = dropped(key, whole, 0.5);
+  SUBCASE("a slice of a sequence draws its part") {
+    const Values slice =
+        dropped(key, {.first_sample = 7, .count = 1, .first_token = 3, .tokens = 2, .columns = 8}, 0.5);
+    CHECK(slice == Values(all.begin() + (5 + 3) * 8, all.end()));
+  }
+  SUBCASE("a share of the columns draws its part") {
+    const Values share =
+        dropped(key, {.first_sample = 6, .count = 1, .tokens = 1, .columns = 3, .first_column = 4}, 0.5);
+    CHECK(share == Values(all.begin() + 4, all.begin() + 7));
+  }
+  SUBCASE("drawn again it is the same, and of another step, layer, place or seed another") {
+    CHECK(dropped(key, whole, 0.5) == all);
+    CHECK(dropped({.seed = 3, .step = 3, .layer = 4, .place = 1}, whole, 0.5) != all);
+    CHECK(dropped({.seed = 3, .step = 2, .layer = 5, .place = 1}, whole, 0.5) != all);
+    CHECK(dropped({.seed = 3, .step = 2, .layer = 4, .place = 2}, whole, 0.5) != all);
+    CHECK(dropped({.seed = 4, .step = 2, .layer = 4, .place = 1}, whole, 0.5) != all);
+  }
+}
