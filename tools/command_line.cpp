@@ -85,6 +85,13 @@ void add_sends(CLI::App* app, std::string& sends) {
       ->check(CLI::IsMember({"buffered", "rendezvous", "blocking"}));
 }
 
+void add_burst(CLI::App* app, double& burst_kib) {
+  app->add_option(
+         "--burst-kib", burst_kib,
+         "all that a rank sends leaves by one card, a token bucket that lets so much pass at once after idling")
+      ->check(CLI::NonNegativeNumber);
+}
+
 void add_presets(CLI::App& app, Chosen& chosen) {
   const auto add = [&](const std::string& kinds, const std::string& what, int (*show)(const PresetArguments&)) {
     const auto arguments = std::make_shared<PresetArguments>();
@@ -137,6 +144,7 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
                    "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
                    "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
+  add_burst(verb, arguments->burst_kib);
   add_network(verb, arguments->network);
   verb->add_option("--noise", arguments->noise,
                    "durations that vary, as in cv=0.05 (of each compute action; also rank_cv of a rank for a whole "
@@ -265,6 +273,7 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--watchdog", arguments->watchdog_s, "seconds without any movement after which a run fails")
         ->check(CLI::PositiveNumber);
     add_sends(verb, arguments->sends);
+    add_burst(verb, arguments->burst_kib);
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");

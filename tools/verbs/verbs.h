@@ -79,7 +79,8 @@ struct SimulateArguments {
   std::string costs;           ///< with `schedule`
   NetworkArguments network;
   std::string sends = "buffered";
-  std::string noise;  ///< cv=0.05,runs=1000,...; empty: none
+  double burst_kib = 0;  ///< with `schedule`: what passes a rank's idle network card at once
+  std::string noise;     ///< cv=0.05,runs=1000,...; empty: none
   std::string trace;
   bool draw = false;
   bool json = false;
@@ -135,6 +136,7 @@ struct RunArguments {
   ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
+  double burst_kib = 0;           ///< backend timed: what passes a rank's idle network card at once
   double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
   double watchdog_s = 60;         ///< a run fails if nothing moves for so long
   std::string sends = "buffered";
