@@ -10,6 +10,17 @@
 
 namespace plumb {
 
+TEST_CASE("what is offloaded survives text and JSON") {
+  const LayoutRequest request = parse_layout("dp=2,offload=optimizer+activations");
+  CHECK(*request.offload == Offload{.optimizer = true, .activations = true});
+  const Layout layout = layout_of(request);
+  CHECK(layout_of(parse_layout(to_text(layout))) == layout);
+  CHECK(layout_of(layout_from_json(to_json(layout), "plan.json")) == layout);
+  CHECK(*parse_layout("offload=optimizer").offload == Offload{.optimizer = true});
+  CHECK(*parse_layout("offload=none").offload == Offload{});
+  CHECK(to_text(Layout{}).find("offload") == std::string::npos);
+}
+
 TEST_CASE("a layout's text answers what it names and leaves the rest open") {
   const LayoutRequest request =
       parse_layout("dp=2,tp=4,pp=2,v=3,zero=1,sp=1,mbs=5,recompute=full,schedule=1F1B,group=4,split=8:8:10:6");
@@ -66,7 +77,7 @@ TEST_CASE("a bad layout is refused with key and remedy") {
   refused("sp=2", "sp", "1");
   refused("recompute=some", "recompute", "selective");
   refused("split=8:0", "split", "whole number");
-  refused("offload=cpu", "offload", "does not price");
+  refused("offload=cpu", "offload", "optimizer+activations");
   check_refused<SpecError>([] { layout_from_json({{"tpp", 2}}, "plan.json: layout"); }, "plan.json", "tp");
   check_refused<SpecError>([] { layout_from_json({{"zero", 4}}, "plan.json: layout"); }, "zero", "3");
   check_refused<SpecError>([] { layout_from_json({{"dp", 5e9}}, "plan.json: layout"); }, "dp", "at most");
