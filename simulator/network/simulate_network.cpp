@@ -50,6 +50,10 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
                     const SimulationOptions& options, Replicas replicas) {
   const Simulated asked = what_to_simulate(lowered, costs, network, replicas);
   if (asked.plain) return simulate(lowered, costs, options);
+  if (options.burst_bytes > 0)
+    throw SpecError(
+        "a burst is simulated where nothing else is shared and all ranks have their normal speed: leave the "
+        "burst or the rest away");
   const NetworkSpec& simulated = asked.fold.network;
   const std::int64_t actions = action_count(lowered) * simulated.replicas;
   if (actions > kMostSimulatedActions) {
