@@ -2,7 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "schedules/channels.h"
+#include "schedules/error.h"
+#include "schedules/token_bucket.h"
 
 namespace plumb {
 namespace {
@@ -18,10 +22,29 @@ inline Moments advance(SimTime* registers, const Step& step, const StepCost& cos
 class Recorder {
  public:
   Recorder(const CompiledSchedule& compiled, std::size_t actions)
-      : compiled_(compiled), times_(compiled.registers), causes_(compiled.registers) {
+      : compiled_(compiled),
+        times_(compiled.registers),
+        causes_(compiled.registers),
+        cards_(static_cast<std::size_t>(compiled.ranks)) {
     result_.start.resize(actions);
     result_.end.resize(actions);
     result_.causes.resize(actions);
+  }
+
+  /// The cost of a step whose message leaves by its rank's card.
+  StepCost by_card(std::size_t i, StepCost cost, SimTime burst) {
+    const Step& step = compiled_.steps[i];
+    const StepKind& kind = compiled_.kinds[step.kind];
+    if (!kind.sends) return cost;
+    Card& card = cards_[kind.rank];
+    if (card.channel == kUnreadRegister) card.channel = cost.channel;
+    cost.channel = card.channel;
+    const SimTime ready = start_of(times_.data(), step, cost) + cost.duration;
+    const SimTime latency = cost.delivered - cost.occupied;
+    const SimTime departure = std::max(ready, card.bucket.free_at());
+    cost.occupied = card.bucket.pass(ready, cost.occupied, burst) - departure;
+    cost.delivered = cost.occupied + latency;
+    return cost;
   }
 
   void record(std::size_t i, const StepCost& cost) {
@@ -62,6 +85,12 @@ class Recorder {
   ActionTimes take() { return std::move(result_); }
 
  private:
+  /// By which all messages of a rank leave; its register is that of the channel first used.
+  struct Card {
+    Register channel = kUnreadRegister;
+    TokenBucket bucket;
+  };
+
   /// The cause of the later of two registers, of the first where they are equal.
   Cause cause_of_later(Register first, Register second) const {
     const bool is_second =
@@ -77,6 +106,7 @@ class Recorder {
   const CompiledSchedule& compiled_;
   std::vector<SimTime> times_;
   std::vector<Cause> causes_;
+  std::vector<Card> cards_;  // [rank]
   ActionTimes result_;
 };
 
@@ -160,11 +190,32 @@ std::vector<Moments> step_moments(const CompiledSchedule& compiled, const std::v
   return moments;
 }
 
+std::vector<SimTime> burst_times(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
+                                 std::int64_t burst_bytes) {
+  if (burst_bytes < 0) throw SpecError(fmt::format("a burst of {} bytes: give 0 for none", burst_bytes));
+  if (burst_bytes == 0) return {};
+  const StageNeighbors neighbors = stage_neighbors(lowered);
+  std::vector<SimTime> bursts;
+  for (const StepKind& kind : compiled.kinds) {
+    bursts.emplace_back(0);
+    if (!kind.sends) continue;
+    const auto& next = kind.send.op == Op::kSendActivation ? neighbors.successor : neighbors.predecessor;
+    const int destination = next[static_cast<std::size_t>(kind.send.stage)];
+    if (destination < 0) continue;
+    const LinkCost& link = link_between(costs, kind.rank, lowered.stages[static_cast<std::size_t>(destination)].rank);
+    bursts.back() = to_sim_time(Seconds{static_cast<double>(burst_bytes) / link.bytes_per_second});
+  }
+  return bursts;
+}
+
 ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const CompiledSchedule& compiled,
-                         const ActionCosts& costs) {
+                         const ActionCosts& costs, const std::vector<SimTime>& bursts) {
   const std::vector<StepCost> by_kind = step_costs(compiled, costs);
   Recorder recorder(compiled, static_cast<std::size_t>(action_count(lowered)));
-  for (std::size_t i = 0; i < compiled.steps.size(); ++i) recorder.record(i, by_kind[compiled.steps[i].kind]);
+  for (std::size_t i = 0; i < compiled.steps.size(); ++i) {
+    const std::int32_t kind = compiled.steps[i].kind;
+    recorder.record(i, bursts.empty() ? by_kind[kind] : recorder.by_card(i, by_kind[kind], bursts[kind]));
+  }
   ActionTimes times = recorder.take();
   if (compiled.sends == Sends::kBuffered) issue_receives(lowered, times);
   end_receives(lowered, table, costs, times);

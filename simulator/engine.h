@@ -77,8 +77,14 @@ StepTimes step_times(const CompiledSchedule& compiled, const std::vector<StepCos
 std::vector<Moments> step_moments(const CompiledSchedule& compiled, const std::vector<StepCost>& costs);
 
 /// The times of all actions, messages included, and their causes. `table` is the table of `lowered`, of which
-/// `compiled` was made. Throws SpecError if an action has no cost.
+/// `compiled` was made. With `bursts`, all messages of a rank leave by one card, first in first out, and as much as
+/// passes the send's link in that time passes at once after an idle time (schedules/token_bucket.h): [kind of step],
+/// empty without. Throws SpecError if an action has no cost.
 ActionTimes action_times(const Schedule& lowered, const ActionTable& table, const CompiledSchedule& compiled,
-                         const ActionCosts& costs);
+                         const ActionCosts& costs, const std::vector<SimTime>& bursts = {});
+
+/// [kind of step] what `burst_bytes` take on the link of its send. Throws SpecError if they are negative.
+std::vector<SimTime> burst_times(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
+                                 std::int64_t burst_bytes);
 
 }  // namespace plumb

@@ -55,7 +55,13 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
   if (options.sends == Sends::kBlocking)
     throw ScheduleError("blocking sends are checked, not simulated: validate with them, and simulate rendezvous sends");
   if (options.validate) require_valid(lowered);
-  return simulate(lowered, compile(lowered, options.sends), costs, options.record_timeline);
+  const CompiledSchedule compiled = compile(lowered, options.sends);
+  if (options.burst_bytes == 0) return simulate(lowered, compiled, costs, options.record_timeline);
+  const ActionTable table(lowered);
+  const ActionTimes actions = action_times(lowered, table, compiled, convert_costs(lowered, costs),
+                                           burst_times(lowered, compiled, costs, options.burst_bytes));
+  const SimTime makespan = actions.end.empty() ? SimTime{0} : *std::ranges::max_element(actions.end);
+  return simulation_of(lowered, table, costs, actions, makespan, true);
 }
 
 }  // namespace plumb

@@ -22,6 +22,7 @@ namespace plumb {
 
 struct SimulationOptions {
   Sends sends = Sends::kBuffered;
+  std::int64_t burst_bytes = 0;  ///< above 0: all that a rank sends leaves by one card, which lets so much pass at once
   bool validate = true;  ///< refuse what schedules/validate.h refuses; false where the schedule is known to be valid
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };

@@ -74,6 +74,7 @@ std::string notes_of(const std::vector<SourceScore>& scores) {
     for (const std::string& correction : score.corrections) lines += fmt::format("* corrected: {}\n", correction);
     for (const std::string& assumption : score.assumptions) lines += fmt::format("* assumed: {}\n", assumption);
     for (const auto& [reason, count] : skip_reasons(score)) lines += fmt::format("* skipped {}: {}\n", count, reason);
+    for (const std::string& limit : score.limits) lines += fmt::format("* limit: {}\n", limit);
     const FitJudgement& fits = score.fits;
     if (!fits.refused_running.empty()) {
       lines += fmt::format("* ran, and predicted not to fit: {} of {} rows ({})\n", fits.refused_running.size(),

@@ -59,6 +59,7 @@ std::string notes_text(const SourceScore& score) {
   std::string text;
   for (const std::string& correction : score.corrections) text += fmt::format("  corrected: {}\n", correction);
   for (const std::string& assumption : score.assumptions) text += fmt::format("  assumed: {}\n", assumption);
+  for (const std::string& limit : score.limits) text += fmt::format("  limit: {}\n", limit);
   for (const auto& [reason, count] : skip_reasons(score)) text += fmt::format("  skipped {}: {}\n", count, reason);
   text += fit_judgement_text(score.fits);
   if (score.rank_correlation) {
@@ -180,6 +181,7 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
                         score.step_time_uncorrected ? statistics_json(*score.step_time_uncorrected) : nullptr},
                        {"corrections", score.corrections},
                        {"assumptions", score.assumptions},
+                       {"limits", score.limits},
                        {"fits",
                         {{"running_rows", score.fits.running_rows},
                          {"refused_running", score.fits.refused_running},

@@ -1,5 +1,6 @@
 #include "tools/timed_input.h"
 
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,6 +19,8 @@
 
 namespace plumb {
 namespace {
+
+constexpr double kBytesPerKib = 1024;
 
 TimedInput timed_plan(const RunArguments& arguments) {
   if (!arguments.schedule.name.empty())
@@ -59,8 +62,9 @@ TimedInput timed_input(const RunArguments& arguments) {
   const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
   if (!slow.empty()) input.spec.speeds = rank_speeds(one_replica, slow);
   input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.shrink);
+  input.spec.burst_bytes = std::llround(arguments.burst_kib * kBytesPerKib / arguments.shrink);
   input.predicted = simulate(input.spec.schedule, input.spec.costs, NetworkSpec{.speeds = input.spec.speeds},
-                             {.sends = input.spec.sends});
+                             {.sends = input.spec.sends, .burst_bytes = input.spec.burst_bytes});
   return input;
 }
 

@@ -12,11 +12,18 @@ std::string channel_name(MessageKind kind) {
 
 }  // namespace
 
+/// By which messages leave; of one wire, or of all wires of a rank.
+struct EmulatedTransport::Card {
+  std::mutex mutex;
+  TokenBucket bucket;
+};
+
 /// One direction between two ranks: the moments at which messages were sent and received into, in order, and from these
 /// when each has arrived.
 class EmulatedTransport::Wire {
  public:
-  Wire(const EmulatedLinkSpec& spec, Sends sends) : link_(spec.cost, spec.burst_bytes), sends_(sends) {}
+  Wire(const EmulatedLink& link, std::shared_ptr<Card> card, Sends sends)
+      : link_(link), card_(std::move(card)), sends_(sends) {}
 
   std::size_t sent(SimTime ready, std::int64_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -52,12 +59,14 @@ class EmulatedTransport::Wire {
         if (times_.size() >= posted_.size()) return;
         ready = std::max(ready, posted_[times_.size()]);
       }
-      times_.push_back(link_.send(ready, next.bytes));
+      const std::lock_guard lock(card_->mutex);
+      times_.push_back(link_.send(card_->bucket, ready, next.bytes));
     }
   }
 
   mutable std::mutex mutex_;
-  EmulatedLink link_;
+  const EmulatedLink link_;
+  const std::shared_ptr<Card> card_;
   const Sends sends_;
   std::vector<Message> messages_;
   std::vector<SimTime> posted_;
@@ -112,7 +121,13 @@ EmulatedTransport::~EmulatedTransport() = default;
 EmulatedTransport::Wire& EmulatedTransport::wire(const std::string& name, int source, int destination) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Wire>& found = wires_[{name, {source, destination}}];
-  if (found == nullptr) found = std::make_unique<Wire>(network_.link(source, destination), network_.sends);
+  if (found != nullptr) return *found;
+  std::shared_ptr<Card> card;
+  if (network_.burst_bytes > 0) card = cards_[source];
+  if (card == nullptr) card = std::make_shared<Card>();
+  if (network_.burst_bytes > 0) cards_[source] = card;
+  const EmulatedLink link(network_.link(source, destination), network_.burst_bytes);
+  found = std::make_unique<Wire>(link, std::move(card), network_.sends);
   return *found;
 }
 

@@ -19,21 +19,16 @@
 
 namespace plumb {
 
-/// The link between two world ranks.
-struct EmulatedLinkSpec {
-  LinkCost cost;
-  std::int64_t burst_bytes = 0;
-};
-
 struct EmulatedNetwork {
-  std::function<EmulatedLinkSpec(int source, int destination)> link;
+  std::function<LinkCost(int source, int destination)> link;  ///< between two world ranks
+  std::int64_t burst_bytes = 0;    ///< above 0: all that a rank sends leaves by one card, a token bucket of that size
   Sends sends = Sends::kBuffered;  ///< rendezvous: a message begins to move when its receive is posted too
 };
 
 class EmulatedTransport : public Transport {
  public:
   /// `inner` and `sleeper` outlive it; the times that it hands out count from the sleeper's origin. Each channel, and
-  /// each pair of members of a group, has a link of its own.
+  /// each pair of members of a group, has a link of its own, unless a burst gives each rank one card for all.
   EmulatedTransport(Transport& inner, EmulatedNetwork network, const Sleeper& sleeper);
   ~EmulatedTransport() override;
 
@@ -51,13 +46,15 @@ class EmulatedTransport : public Transport {
   class Lines;
   using WireKey = std::pair<std::string, std::pair<int, int>>;  // of the channel's or the group's text; the two ranks
 
+  struct Card;
   Wire& wire(const std::string& name, int source, int destination);
 
   Transport& inner_;
   const EmulatedNetwork network_;
   const Sleeper& sleeper_;
-  std::mutex mutex_;  // of wires_
+  std::mutex mutex_;  // of what follows
   std::map<WireKey, std::unique_ptr<Wire>> wires_;
+  std::map<int, std::shared_ptr<Card>> cards_;  // [source rank]
 };
 
 }  // namespace plumb

@@ -90,10 +90,9 @@ TimedResult run_timed(const TimedSpec& spec) {
   InProcessTransport carrier(options, [&sleeper] { return sleeper.now(); });
   const auto link = [&spec](int source, int destination) {
     const int from = coordinates_of(spec.grid, source).pipeline, to = coordinates_of(spec.grid, destination).pipeline;
-    return EmulatedLinkSpec{from == to ? replica_link(spec, from) : link_between(spec.costs, from, to),
-                            spec.burst_bytes};
+    return from == to ? replica_link(spec, from) : link_between(spec.costs, from, to);
   };
-  EmulatedTransport transport(carrier, {.link = link, .sends = spec.sends}, sleeper);
+  EmulatedTransport transport(carrier, {.link = link, .burst_bytes = spec.burst_bytes, .sends = spec.sends}, sleeper);
 
   std::vector<TimedRank> results(static_cast<std::size_t>(ranks));
   Failure failure;

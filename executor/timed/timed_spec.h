@@ -16,7 +16,7 @@ struct TimedSpec {
   CostTable costs;               ///< durations of operations, bytes of messages, links
   ProcessGrid grid;              ///< pipeline and data degrees; the costs hold what other groups do
   std::vector<double> speeds;    ///< [pipeline rank] as a share of normal; empty: all 1
-  std::int64_t burst_bytes = 0;  ///< that pass an idle link at once
+  std::int64_t burst_bytes = 0;  ///< above 0: all that a rank sends leaves by one card, which lets so much pass at once
   Sends sends = Sends::kBuffered;
   int steps = 1;         ///< how many times the schedule is replayed
   Seconds watchdog{60};  ///< the run fails if nothing at all moves for that long

@@ -32,7 +32,8 @@ struct Partition {
 Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
                              const std::vector<StagePlace>& stages);
 
-/// The layers of each model part: the embedding before the first, the head behind the last. `layers` is model_layers();
+/// The layers of each model part: the embedding before the first, the head behind the last (which may hold nothing
+/// else). `layers` is model_layers();
 /// throws SpecError if the split does not sum up to its transformer layers.
 std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers, const std::vector<int>& split);
 

@@ -108,6 +108,7 @@ MeasuredQuantities measured_quantities(const json& row) {
   }
   const auto memory_of = row.find("memory_of");
   result.memory_of_device = memory_of != row.end() && *memory_of == "device";
+  result.memory_of_last_rank = memory_of != row.end() && *memory_of == "last rank";
   const auto oom = measured.find("oom");
   result.out_of_memory = oom != measured.end() && oom->is_boolean() && oom->get<bool>();
   return result;

@@ -20,6 +20,7 @@ struct MeasuredQuantities {
   std::optional<double> least_memory_bytes;             ///< of the rank whose peak is the lowest
   std::vector<double> memory_by_rank_bytes;             ///< [rank of the world]; empty: not printed
   bool memory_of_device = false;                        ///< with what driver and runtime take, as nvidia-smi prints it
+  bool memory_of_last_rank = false;                     ///< the peak is that of the last pipeline rank
   bool out_of_memory = false;                           ///< the run was tried and did not fit
 };
 
@@ -29,7 +30,8 @@ struct MeasuredQuantities {
 /// way of counting: such a row needs its derived time, or a mapping that says that they are the model's ("flops_count":
 /// "model"). Memory keys end in their unit: gb (1e9 bytes), gib, mb (2^20
 /// bytes, as PyTorch's reports have it), mib, bytes. A mapping may say that a source's gb are others
-/// ("memory_gb_bytes": 1073741824), and that its memory is the whole device's ("memory_of": "device").
+/// ("memory_gb_bytes": 1073741824), and that its memory is the whole device's ("memory_of": "device"),
+/// or that of the rank that logs, the last of the pipeline ("memory_of": "last rank").
 MeasuredQuantities measured_quantities(const nlohmann::json& row);
 
 }  // namespace plumb

@@ -84,8 +84,9 @@ ClusterSpec cluster_of(Reader& reader) {
 std::optional<StackSpec> stack_of(Reader& reader) {
   const std::string name = reader.text("stack");
   if (name.empty()) throw Unmapped{"the framework is not known: no mapping names a stack for this source"};
-  return stack_from_json(overridden(reader.library, preset_of(reader.library.stacks, name, "stack"), "stack"),
-                         "stack " + name);
+  json stack = preset_of(reader.library.stacks, name, "stack");
+  for (const auto& [figure, value] : value_at(reader.row, "stack_with").items()) stack[figure] = value;
+  return stack_from_json(overridden(reader.library, std::move(stack), "stack"), "stack " + name);
 }
 
 TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& layout) {
@@ -152,6 +153,15 @@ std::vector<int> split_of(const Reader& reader, const Layout& layout) {
   return split;
 }
 
+/// As printed, or what a replica's batch and its number of micro-batches leave.
+std::optional<std::int64_t> microbatch_of(const Reader& reader, const Layout& layout) {
+  if (const auto printed = reader.integer("mbs")) return printed;
+  const auto batch = reader.integer("gbs");
+  const auto count = reader.integer("n_microbatches") ? reader.integer("n_microbatches") : reader.integer("ga");
+  if (!batch || !count || *count < 1 || *batch % (*count * layout.data) != 0) return std::nullopt;
+  return *batch / (*count * layout.data);
+}
+
 Layout layout_of_row(Reader& reader) {
   Layout layout{.tensor = reader.degree("tp"),
                 .pipeline = reader.degree("pp"),
@@ -168,7 +178,7 @@ Layout layout_of_row(Reader& reader) {
   }
   layout.data = static_cast<int>(data);
 
-  const auto microbatch = reader.integer("mbs");
+  const auto microbatch = microbatch_of(reader, layout);
   if (!microbatch) throw Unmapped{"the micro-batch is not printed"};
   layout.microbatch = *microbatch;
   layout.zero = zero_stage_in(reader.row);

@@ -6,7 +6,8 @@
 //   if (mapped.questions.size() == 1) predict(...)
 //
 // The fields are those of the published row schema; a mapping (score/source_mapping.h) may add these, which no source
-// prints: stack, gradient_precision, optimizer, split, group, under `model` any key of spec/model_spec.h, and `search`:
+// prints: stack, stack_with (figures of the stack that this row's own flags set otherwise: {"attention": "unfused"}),
+// gradient_precision, optimizer, split, group, under `model` any key of spec/model_spec.h, and `search`:
 // {"mbs": [1, 2, 4]} for fields that are not printed, where the fastest predicted is meant.
 
 #include <map>

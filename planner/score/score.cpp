@@ -183,7 +183,8 @@ std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction&
               measured.memory_by_rank_bytes[rank]);
     }
   } else {
-    compare(Quantity::kMemory, static_cast<double>(std::ranges::max(by_stage)), measured.peak_memory_bytes);
+    const std::int64_t peak = measured.memory_of_last_rank ? by_stage.back() : std::ranges::max(by_stage);
+    compare(Quantity::kMemory, static_cast<double>(peak), measured.peak_memory_bytes);
     compare(Quantity::kMemory, static_cast<double>(std::ranges::min(by_stage)), measured.least_memory_bytes);
   }
   return result;
@@ -198,6 +199,7 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
     if (row.mapping && score.source.empty()) {
       score.source = row.mapping->name;
       score.published = row.mapping->published;
+      score.limits = row.mapping->limits;
     }
     const MappedRow mapped = map_row(library, row.read.row, row.mapping);
     if (mapped.questions.empty()) {

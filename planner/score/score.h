@@ -74,6 +74,7 @@ struct SourceScore {
   std::vector<PublishedError> published;                 ///< other predictors' errors on the source
   std::vector<std::string> corrections;                  ///< each with its evidence, in the order met
   std::vector<std::string> assumptions;                  ///< the same
+  std::vector<std::string> limits;                       ///< of the mapping
   FitJudgement fits;
   std::optional<double> rank_correlation;  ///< mean over groups of three rows or more that differ in layout only
   std::optional<double> top1_regret_pct;   ///< the same

@@ -107,6 +107,14 @@ SourceMapping parse_source_mapping(std::string_view text, const std::string& fil
   if (object.has("rules")) {
     for (StrictObject& rule : object.objects("rules")) mapping.rules.push_back(rule_from(rule));
   }
+  if (object.has("limits")) {
+    const json& limits = object.raw("limits");
+    if (!limits.is_array()) object.fail("limits", "give a list of sentences");
+    for (const json& limit : limits) {
+      if (!limit.is_string() || limit.get<std::string>().empty()) object.fail("limits", "give a list of sentences");
+      mapping.limits.push_back(limit);
+    }
+  }
   object.finish();
   return mapping;
 }

@@ -3,7 +3,7 @@
 // what was not printed, and what was printed wrong. Data, not code: a JSON file a source under tools/specs/score, found
 // by the repository or paper that a row cites.
 //
-//   {"name": "vtrain", "cites": ["VIA-Research/vTrain"],
+//   {"name": "vtrain", "cites": ["VIA-Research/vTrain"], "limits": ["16 rows are up to half slower than their like"],
 //    "published": [{"who": "Calculon", "quantity": "step_time", "mean_pct": 15.3}],
 //    "clusters": [{"hardware": "A100", "cluster": "a100", "set": {"network.bandwidth_gb_per_s": {"value": 12.5,
 //                  "source": "..."}}}],
@@ -54,6 +54,7 @@ struct SourceMapping {
   std::vector<PublishedError> published;
   std::vector<ClusterRule> clusters;
   std::vector<MappingRule> rules;
+  std::vector<std::string> limits;  ///< what its rows leave unknown or the model leaves out, each with its evidence
 };
 
 /// Reading throws SpecError with the place: an unknown or missing key, a wrong type, a regular expression that is none,

@@ -23,9 +23,11 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
 
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
-  if (stages > model.layers) {
+  // The first and the last stage of a split may hold the embedding and the head alone.
+  const std::int64_t most = layout.split.empty() ? model.layers : model.layers + 2;
+  if (stages > most) {
     return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline,
-                       layout.chunks, stages, model.layers, model.layers);
+                       layout.chunks, stages, model.layers, most);
   }
   if (layout.pipeline == 1 && layout.chunks > 1) {
     return fmt::format("v={} interleaves the stages of several ranks, and pp=1 has one: give v=1 or a larger pp",
@@ -38,15 +40,21 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
         "the split places {} layers on {} stages, but there are {} and {}: give {} numbers that sum up to {}", placed,
         layout.split.size(), model.layers, stages, stages, model.layers);
   }
+  for (std::size_t stage = 0; stage < layout.split.size(); ++stage) {
+    const bool end = stages > 1 && (stage == 0 || stage + 1 == layout.split.size());
+    if (layout.split[stage] < (end ? 0 : 1)) {
+      return fmt::format("the split gives stage {} {} layers: only the first and the last of several may hold none",
+                         stage, layout.split[stage]);
+    }
+  }
   return std::nullopt;
 }
 
 std::optional<std::string> context_conflict(const TrainingSpec& training, const Layout& layout) {
   if (layout.context == 1) return std::nullopt;
-  if (!training.stack) {
-    return fmt::format(
-        "cp={}: Plumb's own executor does not divide sequences: leave cp out, or name a framework's stack",
-        layout.context);
+  if (!training.stack && training.sequence % (2 * layout.context) != 0) {
+    return fmt::format("cp={} cuts a sequence into {} runs, which do not divide its {} tokens: give a divisor of {}",
+                       layout.context, 2 * layout.context, training.sequence, training.sequence / 2);
   }
   if (training.sequence % layout.context != 0) {
     return fmt::format("cp={} does not divide the {} tokens of a sequence: give a divisor of {}", layout.context,

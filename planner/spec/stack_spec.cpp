@@ -13,6 +13,7 @@ namespace plumb {
 namespace {
 
 const std::vector<std::string> kAttentionNames = {"unfused", "triton", "flash2", "flash3", "cudnn"};
+const std::vector<std::string> kSelectiveNames = {"attention", "alternate-products"};
 const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"};
 
 constexpr double kMicro = 1e-6;
@@ -31,6 +32,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
+  visit.flag("repeated_heads", stack.repeated_heads);
   visit.share("tensor_hidden", stack.tensor_hidden);
   visit.share("expert_hidden", stack.expert_hidden);
   visit.share("data_hidden", stack.data_hidden);
@@ -45,6 +47,10 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.microseconds("action_overhead_us", stack.action_overhead);
   visit.number("logit_bytes", stack.logit_bytes);
   visit.number("embedding_gradient_bytes", stack.embedding_gradient_bytes);
+  visit.number("step_bytes", stack.step_bytes);
+  visit.number("workspace_mib", stack.workspace_mib);
+  visit.flag("sharded_masters", stack.sharded_masters);
+  visit.flag("tables_stay_gathered", stack.tables_stay_gathered);
 }
 
 struct Reader {
@@ -103,6 +109,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
   };
   if (object.has("attention")) stack.attention = static_cast<AttentionKernel>(named("attention", kAttentionNames));
   if (object.has("context")) stack.context = static_cast<ContextKind>(named("context", kContextNames));
+  if (object.has("selective")) stack.selective = static_cast<SelectiveKind>(named("selective", kSelectiveNames));
   visit_members(stack, Reader{object});
   if (object.has("sources")) {
     StrictObject sources = object.object("sources");
@@ -120,7 +127,8 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
   nlohmann::ordered_json json{{"name", stack.name},
                               {"note", stack.note},
                               {"attention", attention_kernel_name(stack.attention)},
-                              {"context", kContextNames[static_cast<std::size_t>(stack.context)]}};
+                              {"context", kContextNames[static_cast<std::size_t>(stack.context)]},
+                              {"selective", kSelectiveNames[static_cast<std::size_t>(stack.selective)]}};
   visit_members(stack, Writer{json});
   json["sources"] = stack.sources;
   return json;

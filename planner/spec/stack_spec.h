@@ -23,6 +23,11 @@ enum class AttentionKernel : std::uint8_t { kUnfused, kTriton, kFlash2, kFlash3,
 /// (Llama team 2024), or heads by all-to-all (Jacobs et al. 2023, Ulysses).
 enum class ContextKind : std::uint8_t { kRing, kAllGather, kUlysses };
 
+/// What selective recomputation rebuilds: the core of attention (Korthikanti et al. 2022), or all but the results of
+/// every second product, of attention's core and of the tensor group's reductions (torchtitan's per-operation
+/// checkpoints).
+enum class SelectiveKind : std::uint8_t { kAttentionCore, kAlternateProducts };
+
 struct StackSpec {
   std::string name;
   std::string note;
@@ -38,11 +43,13 @@ struct StackSpec {
   bool fused_cross_entropy = true;  ///< one pass over the logits forward, one backward; otherwise fp32 passes
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
   std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
-  bool early_stop = false;          ///< recomputation ends with the last tensor that the backward needs
-  double memory_traffic = 1;        ///< bytes of memory-bound kernels over those that must cross memory
+  SelectiveKind selective = SelectiveKind::kAttentionCore;
+  bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
+  double memory_traffic = 1;  ///< bytes of memory-bound kernels over those that must cross memory
 
   // Communication.
   ContextKind context = ContextKind::kRing;
+  bool repeated_heads = false;      ///< keys and values are repeated for each query head before they are exchanged
   double tensor_hidden = 0;         ///< share of the tensor group's traffic that runs beside compute
   double expert_hidden = 0;         ///< the same of the all-to-all of experts
   double data_hidden = 0;           ///< share of the last backward beside which gradients may be reduced
@@ -61,6 +68,10 @@ struct StackSpec {
   // Memory, in bytes.
   double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits
   double embedding_gradient_bytes = 0;  ///< held for each element of the embedding's table besides its gradient buffer
+  double step_bytes = 0;                ///< that the optimizer holds for each parameter it steps, besides its state
+  double workspace_mib = 0;             ///< that libraries of products hold, in units of 2^20 bytes
+  bool sharded_masters = false;  ///< ZeRO 3 keeps the shard of the master weights only, and gathers 16-bit copies of it
+  bool tables_stay_gathered = false;  ///< ZeRO 3 gathers the tables of both ends for the whole step
 
   std::map<std::string, std::string> sources;  ///< [key]
 
@@ -74,9 +85,10 @@ inline constexpr int kAttentionKernelCount = 5;
 /// The vocabulary's rows with which that stack trains.
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
-/// JSON form: every member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us",
-/// "action_overhead_us"), and "sources": {KEY: where its figure stands}. What is left out has the default above.
-/// Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, a negative figure.
+/// JSON form: `attention`, `context` and `selective` ("attention", "alternate-products") by their names, every member
+/// by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "action_overhead_us"), and
+/// "sources": {KEY: where its figure stands}. What is left out has the default above. Reading throws SpecError with the
+/// place: an unknown key, a wrong type, a share outside 0 to 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

@@ -50,6 +50,10 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
                     const SimulationOptions& options, Replicas replicas) {
   const Simulated asked = what_to_simulate(lowered, costs, network, replicas);
   if (asked.plain) return simulate(lowered, costs, options);
+  if (options.burst_bytes > 0)
+    throw SpecError(
+        "a burst is simulated where nothing else is shared and all ranks have their normal speed: leave the "
+        "burst or the rest away");
   const NetworkSpec& simulated = asked.fold.network;
   const std::int64_t actions = action_count(lowered) * simulated.replicas;
   if (actions > kMostSimulatedActions) {
@@ -68,9 +72,9 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   const auto last = static_cast<std::ptrdiff_t>(std::ranges::max_element(times.end) - times.end.begin());
   const SimTime makespan = times.end.empty() ? SimTime{0} : times.end[last];
   const int replica = program.actions == 0 ? 0 : static_cast<int>(last / program.actions);
-  Simulation simulation = simulation_of(lowered, ActionTable(lowered), costs,
-                                        action_times_of(program, times, replica, options.record_timeline), makespan,
-                                        options.record_timeline);
+  Simulation simulation =
+      simulation_of(lowered, program.table, costs, action_times_of(program, times, replica, options.record_timeline),
+                    makespan, options.record_timeline);
   simulation.engine = "events";
   simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;

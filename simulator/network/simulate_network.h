@@ -27,8 +27,8 @@ inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
 std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                Replicas replicas = Replicas::kFolded);
 
-/// Throws as simulate() without a network, SpecError as check_network(), and if there are more than
-/// kMostSimulatedActions to simulate.
+/// Throws as simulate() without a network, SpecError as check_network(), if there are more than
+/// kMostSimulatedActions to simulate, and for a burst where the event engine is needed.
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
 

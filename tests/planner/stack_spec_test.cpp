@@ -26,6 +26,8 @@ std::string text_of(const std::filesystem::path& path) {
 
 TEST_CASE("a stack survives its JSON form") {
   StackSpec stack{.name = "mine", .attention = AttentionKernel::kCudnn, .fused_norm = false, .tensor_hidden = 0.5};
+  stack.selective = SelectiveKind::kAlternateProducts;
+  stack.sharded_masters = true;
   stack.kernel_launch = Seconds{7e-6};
   stack.sources["tensor_hidden"] = "a guess";
   CHECK(stack_from_json(to_json(stack), "again") == stack);
@@ -44,6 +46,7 @@ TEST_CASE("a bad stack is refused with place and remedy") {
   };
   refused(R"({"note": "nameless"})", "name");
   refused(R"({"name": "x", "attention": "flash9"})", "flash2");
+  refused(R"({"name": "x", "selective": "some"})", "alternate-products");
   refused(R"({"name": "x", "data_hidden": 2})", "from 0 to 1");
   refused(R"({"name": "x", "kernel_launch_us": -1})", "kernel_launch_us");
   refused(R"({"name": "x", "fused_nrom": true})", "fused_norm");

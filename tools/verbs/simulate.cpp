@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -26,7 +28,8 @@ namespace plumb {
 namespace {
 
 SimulationOptions options_of(const SimulateArguments& arguments) {
-  return {.sends = arguments.sends == "buffered" ? Sends::kBuffered : Sends::kRendezvous};
+  return {.sends = arguments.sends == "buffered" ? Sends::kBuffered : Sends::kRendezvous,
+          .burst_bytes = std::llround(arguments.burst_kib * 1024)};
 }
 
 NetworkOptions network_of(const NetworkArguments& arguments) {
@@ -110,8 +113,8 @@ constexpr std::int64_t kLongRun = 500'000;
 int period_of_long_run(const SimulateArguments& arguments, const ChunkCosts& costs) {
   const ScheduleArguments& schedule = arguments.schedule;
   const bool wants_timeline = !arguments.trace.empty() || arguments.draw || !arguments.noise.empty() ||
-                              arguments.sends == "blocking" || !arguments.network.slow.empty() ||
-                              !arguments.network.degrade.empty();
+                              arguments.sends == "blocking" || arguments.burst_kib > 0 ||
+                              !arguments.network.slow.empty() || !arguments.network.degrade.empty();
   const std::int64_t size = static_cast<std::int64_t>(schedule.ranks) * schedule.microbatches;
   if (wants_timeline || size < kLongRun || names_schedule_file(schedule.name)) return 0;
   return period_of(schedule.name, {.ranks = schedule.ranks, .group = schedule.group, .costs = costs});
@@ -159,6 +162,8 @@ int simulate_schedule(const SimulateArguments& arguments) {
 }
 
 int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
+  if (arguments.burst_kib > 0)
+    throw InputError("--burst-kib is for a schedule with --costs: the cards of a plan's cluster are shared links");
   if (arguments.sends == "blocking") {
     throw InputError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
   }

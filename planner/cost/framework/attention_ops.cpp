@@ -43,7 +43,8 @@ double core_bytes(const LayerContext& c) {
 }
 
 double kv_bytes(const LayerContext& c) {
-  return (c.sizes.qkv - c.sizes.query) * c.sizes.tokens * c.bytes.activation;
+  const double channels = c.stack.repeated_heads ? c.sizes.query + c.sizes.value : c.sizes.qkv - c.sizes.query;
+  return channels * c.sizes.tokens * c.bytes.activation;
 }
 
 /// What a context-parallel group exchanges for one pass over the core. A ring moves what an all-gather does.
@@ -82,6 +83,16 @@ void attention_inputs_forward(const LayerContext& c, const PassBuilder& pass) {
     pass.gemm("kv up", tokens, kv_up_channels(c), kv);
     pass.traffic("keys joined", 2 * tokens * c.sizes.query * c.bytes.activation);
   }
+  pass.traffic("rope", rotary_bytes(c));
+}
+
+void attention_inputs_rebuild(const LayerContext& c, const PassBuilder& pass) {
+  if (c.layer.kv_rank > 0) {
+    attention_inputs_forward(c, pass);
+    return;
+  }
+  pass.gemm("keys", c.sizes.tokens, c.sizes.kv_heads * static_cast<double>(c.layer.head_size),
+            static_cast<double>(c.layer.hidden));
   pass.traffic("rope", rotary_bytes(c));
 }
 

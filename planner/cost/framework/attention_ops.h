@@ -10,6 +10,10 @@ namespace plumb {
 /// Queries, keys and values from the norm's output, turned by RoPE.
 void attention_inputs_forward(const LayerContext& context, const PassBuilder& pass);
 
+/// What of these torchtitan's per-operation checkpoints rebuild: of the products of queries, keys and values the
+/// second, and RoPE; of latent attention all.
+void attention_inputs_rebuild(const LayerContext& context, const PassBuilder& pass);
+
 /// Softmax(Q K^T) V and what context parallelism exchanges for it.
 void attention_core_forward(const LayerContext& context, const PassBuilder& pass);
 void attention_core_backward(const LayerContext& context, const PassBuilder& pass);

@@ -39,6 +39,19 @@ double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, doubl
   return sizes.tokens * ranks * element;
 }
 
+/// What torchtitan's per-operation checkpoints keep of a layer: its input, every second product (queries, values, gate,
+/// down), attention's result with its log-sum-exp, and what the tensor group has reduced.
+double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& work, const RankSizes& sizes,
+                                double element) {
+  constexpr double kSingle = 4;
+  const bool gated = layer.mlp == MlpKind::kSwiglu;
+  const double values = sizes.kv_heads * static_cast<double>(layer.value_size > 0 ? layer.value_size : layer.head_size);
+  const double reduced = work.tensor_parallel > 1 ? 2 * sizes.residual : 0;
+  const double products = sizes.tokens * (sizes.query + values + sizes.ffn) + (gated ? sizes.stream : 0);
+  return (sizes.residual + reduced + products + sizes.tokens * sizes.value) * element +
+         sizes.heads * sizes.tokens * kSingle;
+}
+
 Activations transformer_activations(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                                     Recompute recompute, double element) {
   const RankSizes sizes = rank_sizes(layer, work);
@@ -49,7 +62,8 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
     core = scores * (layer.dropout > 0 ? 2 * element + 1 : element);
   } else {
     constexpr double kSingle = 4;
-    if (recompute != Recompute::kSelective) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
+    const bool dropped = recompute == Recompute::kSelective && stack.selective == SelectiveKind::kAttentionCore;
+    if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
   }
   const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
   const double mlp =
@@ -59,8 +73,11 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
   switch (recompute) {
     case Recompute::kNone:
       return {.kept = rest + core};
-    case Recompute::kSelective:
-      return {.kept = rest, .rebuilt = core};
+    case Recompute::kSelective: {
+      if (stack.selective == SelectiveKind::kAttentionCore) return {.kept = rest, .rebuilt = core};
+      const double kept = std::min(rest + core, alternate_products_bytes(layer, work, sizes, element));
+      return {.kept = kept, .rebuilt = rest + core - kept};
+    }
     case Recompute::kFull:
       return {.kept = residual, .rebuilt = rest + core - residual};
   }
@@ -77,8 +94,10 @@ struct StageSum {
   std::int64_t expert_parameters = 0;
   std::int64_t last_layer = 0;
   std::int64_t largest_layer = 0;
-  std::int64_t largest_pair = 0;  ///< of neighbours
-  double kept = 0;                ///< bytes of a micro-batch
+  std::int64_t largest_pair = 0;   ///< of neighbours
+  std::int64_t largest_inner = 0;  ///< of transformer layers
+  std::int64_t tables = 0;         ///< parameters of the model's two ends
+  double kept = 0;                 ///< bytes of a micro-batch
   double rebuilt = 0;
   double largest_rebuilt = 0;
   double at_loss = 0;
@@ -113,7 +132,9 @@ void add_state(StageSum& sum, std::int64_t parameters, std::int64_t experts) {
 void add_layer(StageSum& sum, const EmbeddingLayer& layer, const MemoryContext& context) {
   const std::int64_t rows = context.rows(layer.vocab);
   const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
-  add_state(sum, parameter_count(layer, context.layout.tensor) + padding * layer.hidden, 0);
+  const std::int64_t parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden;
+  add_state(sum, parameters, 0);
+  sum.tables += parameters;
   sum.table_gradient = context.stack.embedding_gradient_bytes * static_cast<double>(rows * layer.hidden);
   if (layer.dropout > 0) sum.kept += context.stream(layer.hidden);  // a mask of one byte
 }
@@ -122,7 +143,9 @@ void add_layer(StageSum& sum, const HeadLayer& layer, const MemoryContext& conte
   const std::int64_t rows = context.rows(layer.vocab);
   const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
   const std::int64_t shared = shares_table ? rows * layer.hidden : 0;
-  add_state(sum, parameter_count(layer, context.layout.tensor) + padding * layer.hidden - shared, 0);
+  const std::int64_t parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden - shared;
+  add_state(sum, parameters, 0);
+  sum.tables += parameters;
   const double logits = static_cast<double>(context.work.microbatch * context.work.sequence) /
                         context.work.context_parallel * static_cast<double>(rows);
   sum.at_loss = context.stack.logit_bytes * logits + 2 * context.stream(layer.hidden) * context.element;
@@ -145,6 +168,7 @@ TransformerShare transformer_share(const TransformerLayer& layer, const MemoryCo
 
 void add_layer(StageSum& sum, const TransformerShare& share) {
   add_state(sum, share.parameters, share.expert_parameters);
+  sum.largest_inner = std::max(sum.largest_inner, sum.last_layer);
   sum.kept += share.held.kept;
   sum.rebuilt += share.held.rebuilt;
   sum.largest_rebuilt = std::max(sum.largest_rebuilt, share.held.rebuilt);
@@ -186,14 +210,27 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
   const std::int64_t gradient = bytes_per_element(training.gradient_precision);
   const bool all_rebuilt = backward.split || backward.recompute_actions;
   StageMemory memory;
-  memory.parameter_bytes = state(3, element);
+  const bool gathers = layout.zero >= 3 && replicas > 1;
+  memory.parameter_bytes = gathers && stack.sharded_masters ? 0 : state(3, element);
   memory.gradient_bytes = state(2, gradient) + (layout.pipeline > 1 ? whole(sum.table_gradient) : 0);
-  memory.optimizer_bytes = state(1, optimizer_bytes_per_parameter(training));
+  memory.optimizer_bytes =
+      state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
   memory.forward_bytes = whole(sum.kept);
   memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
-  memory.forward_workspace_bytes = memory.backward_workspace_bytes = whole(sum.at_loss);
-  if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += sum.largest_layer * gradient;
-  if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = sum.largest_pair * element;
+  memory.forward_workspace_bytes = whole(sum.at_loss);
+  // The loss is over before the last layer is rebuilt and its gradient reduced: the larger of these moments counts.
+  const std::int64_t rebuilt_later = backward.recompute_actions ? 0 : memory.recompute_bytes;
+  const bool reduces = layout.zero >= 2 && replicas > 1;
+  const std::int64_t reduced = stack.tables_stay_gathered ? sum.largest_inner : sum.largest_layer;
+  memory.backward_workspace_bytes =
+      std::max(reduces ? reduced * gradient : 0, memory.forward_workspace_bytes - rebuilt_later);
+  constexpr double kMebibyte = 1024.0 * 1024.0;
+  memory.forward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
+  memory.backward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
+  if (gathers) {
+    memory.unsharded_bytes =
+        (stack.tables_stay_gathered ? sum.tables + 2 * sum.largest_inner : sum.largest_pair) * element;
+  }
   return memory;
 }
 

@@ -7,10 +7,13 @@
 //   with dropout its mask and its result, 3 a T s / t; input of the projection; input of the activation; input of the
 //   down projection; with dropout a mask of 1 byte for each branch, 2 T h
 // Mixtures of experts keep the copies of tokens that their experts compute, up to the down projection's input, and what
-// the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities.
+// the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities, or
+// (StackSpec::selective) a layer's input, every second product, attention's result and the tensor group's sums.
 // Model state: weights, gradients, optimizer (spec/training_spec.h), routed experts over their own replicas.
 // Where the backward is split a layer's tensors stay until W. At the loss the stack's `logit_bytes` stand for each
-// logit.
+// logit, before the last layer is rebuilt and its gradient reduced: a backward's workspace is the larger of the two.
+// ZeRO 3 gathers two neighbouring layers, or both tables and two layers (StackSpec::tables_stay_gathered); beside the
+// gathered weights stand shards of them, or the optimizer's master weights alone (StackSpec::sharded_masters).
 
 #include <vector>
 

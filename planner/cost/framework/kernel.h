@@ -45,7 +45,7 @@ struct LayerOps {
   PassOps forward;
   PassOps input_grad;
   PassOps weight_grad;
-  PassOps rebuild_selective;  ///< attention's core again (Korthikanti et al. 2022)
+  PassOps rebuild_selective;  ///< what StackSpec::selective rebuilds
   PassOps rebuild_full;       ///< a transformer layer's forward again
 };
 

@@ -51,6 +51,14 @@ void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& 
   if (!without_down) pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
 }
 
+void block_rebuild(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+  const double output = block.rows * block.ffn * block.count * c.bytes.activation;
+  if (gates(c) > 1) {
+    pass.gemm("up", block.rows, block.up / gates(c), static_cast<double>(c.layer.hidden), kForward, block.count);
+  }
+  pass.traffic("activation", (gates(c) + 1) * output);
+}
+
 void block_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
@@ -94,6 +102,16 @@ void mlp_forward(const LayerContext& c, const PassBuilder& pass, bool without_do
   block_forward(c, pass, expert_block(c), false);
   route(c, pass, false);
   if (c.layer.shared_ffn > 0) block_forward(c, pass, shared_block(c), false);
+}
+
+void mlp_rebuild(const LayerContext& c, const PassBuilder& pass) {
+  if (c.layer.experts == 0) {
+    block_rebuild(c, pass, dense_block(c));
+    return;
+  }
+  route(c, pass, true);
+  block_rebuild(c, pass, expert_block(c));
+  if (c.layer.shared_ffn > 0) block_rebuild(c, pass, shared_block(c));
 }
 
 void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {

@@ -9,6 +9,9 @@ namespace plumb {
 
 /// `without_down`: a dense block ends with its activation (StackSpec::early_stop).
 void mlp_forward(const LayerContext& context, const PassBuilder& pass, bool without_down = false);
+/// What torchtitan's per-operation checkpoints rebuild: the second of a gated block's two up projections, and the
+/// activation; experts' routing and permutation too.
+void mlp_rebuild(const LayerContext& context, const PassBuilder& pass);
 void mlp_input_grad(const LayerContext& context, const PassBuilder& pass);
 void mlp_weight_grad(const LayerContext& context, const PassBuilder& pass);
 

@@ -77,6 +77,18 @@ void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
   exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
 }
 
+/// All but the results of every second product in the order queries, keys, values, projection, gate, up, down, of
+/// attention's core and of the tensor group's reductions, up to the last tensor that the backward needs.
+void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) {
+  norm_forward(c, pass);
+  attention_inputs_rebuild(c, pass);
+  pass.gemm("projection", c.sizes.tokens, static_cast<double>(c.layer.hidden), c.sizes.value);
+  branch_end_forward(c, pass);
+  norm_forward(c, pass);
+  mlp_rebuild(c, pass);
+  exchange_tensor(c, pass, tensor_branches(c), 0);
+}
+
 void input_grad(const LayerContext& c, const PassBuilder& pass) {
   const auto h = static_cast<double>(c.layer.hidden);
   branch_end_input_grad(c, pass);
@@ -109,7 +121,11 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
   forward(context, {ops.forward, bytes}, false);
   input_grad(context, {ops.input_grad, bytes});
   weight_grad(context, {ops.weight_grad, bytes});
-  attention_core_forward(context, {ops.rebuild_selective, bytes});
+  if (stack.selective == SelectiveKind::kAlternateProducts) {
+    rebuild_alternate_products(context, {ops.rebuild_selective, bytes});
+  } else {
+    attention_core_forward(context, {ops.rebuild_selective, bytes});
+  }
   forward(context, {ops.rebuild_full, bytes}, stack.early_stop);
   return ops;
 }

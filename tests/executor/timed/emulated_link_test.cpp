@@ -14,28 +14,31 @@ SimTime ms(double count) {
 }  // namespace
 
 TEST_CASE("without a burst a message takes bytes by bandwidth, and its latency delays nobody else") {
-  EmulatedLink link({.latency = Seconds{1e-3}, .bytes_per_second = 1e8});
-  const TransferTimes first = link.send(ms(5), 1'000'000);
+  const EmulatedLink link({.latency = Seconds{1e-3}, .bytes_per_second = 1e8});
+  TokenBucket card;
+  const TransferTimes first = link.send(card, ms(5), 1'000'000);
   CHECK(first.start == ms(5));
   CHECK(first.end == ms(16));
-  const TransferTimes second = link.send(ms(6), 500'000);
+  const TransferTimes second = link.send(card, ms(6), 500'000);
   CHECK(second.start == ms(15));
   CHECK(second.end == ms(21));
-  CHECK(link.send(ms(40), 100'000).end == ms(42));
+  CHECK(link.send(card, ms(40), 100'000).end == ms(42));
 }
 
 TEST_CASE("a burst passes at once after an idle time, and fills again at the rate") {
-  EmulatedLink link({.latency = Seconds{0}, .bytes_per_second = 1e8}, 1'000'000);
-  CHECK(link.send(ms(0), 600'000).end == ms(0));
-  CHECK(link.send(ms(0), 600'000).end == ms(2));     // 400,000 pass at once
-  CHECK(link.send(ms(7), 1'000'000).end == ms(12));  // half of the bucket has come back
-  CHECK(link.send(ms(100), 1'000'000).end == ms(100));
+  const EmulatedLink link({.latency = Seconds{0}, .bytes_per_second = 1e8}, 1'000'000);
+  TokenBucket card;
+  CHECK(link.send(card, ms(0), 600'000).end == ms(0));
+  CHECK(link.send(card, ms(0), 600'000).end == ms(2));     // 400,000 pass at once
+  CHECK(link.send(card, ms(7), 1'000'000).end == ms(12));  // half of the bucket has come back
+  CHECK(link.send(card, ms(100), 1'000'000).end == ms(100));
 }
 
 TEST_CASE("a link without limits adds its latency alone") {
-  EmulatedLink link({.latency = Seconds{2e-3}});
-  CHECK(link.send(ms(1), 1'000'000'000).end == ms(3));
-  CHECK(link.send(ms(1), 1'000'000'000).end == ms(3));
+  const EmulatedLink link({.latency = Seconds{2e-3}});
+  TokenBucket card;
+  CHECK(link.send(card, ms(1), 1'000'000'000).end == ms(3));
+  CHECK(link.send(card, ms(1), 1'000'000'000).end == ms(3));
 }
 
 TEST_CASE("a link that cannot be is refused") {

@@ -77,6 +77,69 @@ TEST_CASE("routed experts are divided by expert parallelism and sharded over the
   CHECK(memory({.data = 4, .expert = 2, .zero = 1}).optimizer_bytes == 12 * (rest / 4 + experts / 2 / 2));
 }
 
+TEST_CASE("per-operation checkpoints keep a layer's input, every second product and attention's result") {
+  TransformerLayer layer = kLlama;
+  const StackSpec stack{.name = "titan", .selective = SelectiveKind::kAlternateProducts};
+  const Layout layout{.microbatch = 4, .recompute = Recompute::kSelective};
+  const auto kept = [&](const Layout& by) {
+    return framework_memory({Layer(layer)}, kTraining, stack, by, {}).forward_bytes;
+  };
+  // By hand, elements a token: input 1024, queries 1024, values 256, attention 1024, gate 3072, down 1024; 4 bytes of
+  // log-sum-exp a head.
+  CHECK(kept(layout) == 4 * 2048 * (2 * (1024 + 1024 + 256 + 1024 + 3072 + 1024) + 16 * 4));
+  // Of two tensor ranks each holds half of what is divided, the whole down product and two reduced residuals.
+  Layout halves = layout;
+  halves.tensor = 2;
+  halves.sequence_parallel = true;
+  CHECK(kept(halves) == 4 * 2048 * (2 * (512 + 2 * 512 + 512 + 128 + 512 + 1536 + 1024) + 8 * 4));
+  const auto everything = [&](Recompute recompute) {
+    const StageMemory memory =
+        framework_memory({Layer(layer)}, kTraining, stack, {.microbatch = 4, .recompute = recompute}, {});
+    return memory.forward_bytes + memory.recompute_bytes;
+  };
+  CHECK(everything(Recompute::kSelective) == everything(Recompute::kNone));
+}
+
+TEST_CASE("sharded masters are the only weights between gathers, and tables stay gathered where the stack says so") {
+  const std::vector<Layer> layers{EmbeddingLayer{.vocab = 1000, .hidden = 1024}, Layer(kLlama), Layer(kLlama),
+                                  HeadLayer{.vocab = 1000, .hidden = 1024}};
+  StackSpec stack{.name = "titan"};
+  const Layout layout{.data = 4, .zero = 3, .microbatch = 4};
+  const auto memory = [&] { return framework_memory(layers, kTraining, stack, layout, {}); };
+  CHECK(memory().parameter_bytes > 0);
+  stack.sharded_masters = true;
+  CHECK(memory().parameter_bytes == 0);
+  stack.tables_stay_gathered = true;
+  const std::int64_t tables = parameter_count(layers.front()) + parameter_count(layers.back());
+  CHECK(memory().unsharded_bytes == 2 * (tables + 2 * parameter_count(layers[1])));
+}
+
+TEST_CASE("what the optimizer holds for a step is divided as its state is") {
+  StackSpec stack{.name = "fused"};
+  const auto optimizer = [&](int zero) { return memory_of({.data = 4, .zero = zero}, stack).optimizer_bytes; };
+  const std::int64_t whole = optimizer(0), shard = optimizer(1);
+  stack.step_bytes = 6;
+  CHECK(optimizer(0) - whole == 6 * parameter_count(kGpt));
+  CHECK(optimizer(1) - shard == 6 * parameter_count(kGpt) / 4);
+}
+
+TEST_CASE("a backward holds the loss or a layer's gradient on its way, whichever is more") {
+  const std::vector<Layer> layers{Layer(kLlama), HeadLayer{.vocab = 64, .hidden = 1024}};
+  StackSpec stack{.name = "fused"};
+  const Layout layout{.data = 4, .zero = 2, .microbatch = 4};
+  const auto workspace = [&] {
+    return framework_memory(layers, kTraining, stack, layout, {}).backward_workspace_bytes;
+  };
+  const std::int64_t gradient = 4 * parameter_count(layers.front());
+  const std::int64_t streams = 2 * 2 * 4 * 2048 * 1024;  // before and behind the last norm
+  CHECK(streams < gradient);
+  CHECK(workspace() == gradient);
+  stack.logit_bytes = 100;
+  CHECK(workspace() == streams + 100 * 4 * 2048 * 64);
+  stack.workspace_mib = 2;
+  CHECK(workspace() == streams + 100 * 4 * 2048 * 64 + 2 * 1048576);
+}
+
 TEST_CASE("the head holds what the stack says for each logit") {
   const std::vector<Layer> layers{HeadLayer{.vocab = 1000, .hidden = 1024}};
   StackSpec stack{.name = "fused", .vocab_multiple = 128};

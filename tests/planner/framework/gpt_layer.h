@@ -18,6 +18,16 @@ inline const TransformerLayer kGpt{.hidden = 1024,
                                    .linear_bias = true,
                                    .dropout = 0.1};
 
+/// A Llama layer of that size: four queries share keys and values, the MLP is gated.
+inline const TransformerLayer kLlama{.hidden = 1024,
+                                     .heads = 16,
+                                     .kv_heads = 4,
+                                     .head_size = 64,
+                                     .ffn = 3072,
+                                     .norm = NormKind::kRmsNorm,
+                                     .mlp = MlpKind::kSwiglu,
+                                     .rotary_size = 64};
+
 /// Attention in batched products, the whole square of scores.
 inline StackSpec unfused() {
   return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};

@@ -59,6 +59,34 @@ TEST_CASE("fused attention computes the causal half, its backward two and a half
         doctest::Approx(flops(whole.input_grad) - 2 * square + 2.5 * flops(ops.rebuild_selective)));
 }
 
+TEST_CASE("per-operation checkpoints rebuild every second product and gather their inputs again") {
+  const StackSpec stack{.name = "titan", .selective = SelectiveKind::kAlternateProducts};
+  const auto rebuilt = [&](const TransformerLayer& layer, const LayerWork& work) {
+    return transformer_ops(layer, work, stack, kBytes).rebuild_selective;
+  };
+  // Keys [1024, 256], projection [1024, 1024] and the second up projection [1024, 3072]; attention is kept.
+  CHECK(flops(rebuilt(kLlama, kWork)) == doctest::Approx(2 * kTokens * 1024 * (256 + 1024 + 3072)));
+  // An MLP without a gate has its up projection kept and its down projection last, which nobody needs again.
+  CHECK(flops(rebuilt(kGpt, kWork)) == doctest::Approx(2 * kTokens * 1024 * (1024 + 1024)));
+  LayerWork work = kWork;
+  work.tensor_parallel = 2;
+  work.sequence_parallel = true;
+  CHECK(exchanged(rebuilt(kLlama, work), Group::kTensor, CollectiveKind::kAllGather) == 2 * kTokens * 1024 * 2);
+  CHECK(exchanged(rebuilt(kLlama, work), Group::kTensor, CollectiveKind::kReduceScatter) == 0);
+}
+
+TEST_CASE("repeated keys and values are exchanged for every query head") {
+  StackSpec stack{.name = "titan", .context = ContextKind::kAllGather};
+  LayerWork work = kWork;
+  work.context_parallel = 4;
+  const auto gathered = [&] {
+    return exchanged(transformer_ops(kLlama, work, stack, kBytes).forward, Group::kContext, CollectiveKind::kAllGather);
+  };
+  CHECK(gathered() == kTokens * 2 * 256 * 2);
+  stack.repeated_heads = true;
+  CHECK(gathered() == kTokens * 2 * 1024 * 2);
+}
+
 TEST_CASE("memory-bound kernels move what fidelity needs them to move") {
   // Norm 2 E, softmax 2 A, dropout 2.5 A, copy 2 E, branch end 3.5 E, norm 2 E, activation 2 * 4 E, branch end 3.5 E.
   const double e = kTokens * 1024 * 2;

@@ -60,6 +60,11 @@ TEST_CASE("memory by rank stands in the ranks' order, and its largest is the pea
   CHECK(quantities(R"({"measured": {"peak_by_rank_mb": {"0": 3, "2": 2}}})").memory_by_rank_bytes.empty());
 }
 
+TEST_CASE("a mapping says of which rank the memory is") {
+  CHECK(measured_quantities({{"memory_of", "last rank"}}).memory_of_last_rank);
+  CHECK_FALSE(measured_quantities({{"memory_of", "device"}}).memory_of_last_rank);
+}
+
 TEST_CASE("a run that did not fit says so") {
   CHECK(quantities(R"({"measured": {"oom": true}})").out_of_memory);
   CHECK(!quantities(R"({"measured": {"oom": false}})").out_of_memory);

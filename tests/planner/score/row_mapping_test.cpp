@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include "planner/score/row_prediction.h"
+#include "planner/search/layout_conflict.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
@@ -72,6 +74,46 @@ TEST_CASE("a batch of accumulated micro-batches is a batch") {
   const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.questions.front().training.global_batch == 8 * 2 * 2);
+}
+
+TEST_CASE("one layer fewer at both ends may leave the first and the last chunk without any") {
+  const ScoreLibrary library = small_library();
+  json row = small_row();  // 8 layers, pp=2
+  row["model"]["layers"] = 6;
+  row["vpp"] = 4;
+  row["first_last_stage"] = "one layer fewer";
+  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.questions.front().layout.split == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 0});
+  const RowPrediction predicted = predict_row(mapped.questions.front(), {});
+  CHECK(predicted.failure.empty());
+  CHECK(predicted.step_seconds.value_or(0) > 0);
+  Layout hollow = mapped.questions.front().layout;
+  hollow.split = {1, 1, 0, 1, 1, 1, 1, 0};
+  CHECK(layout_conflict(mapped.questions.front().model, mapped.questions.front().training, 8, hollow) ==
+        "the split gives stage 2 0 layers: only the first and the last of several may hold none");
+}
+
+TEST_CASE("a micro-batch that is not printed follows from a replica's batch and its number of micro-batches") {
+  const ScoreLibrary library = small_library();
+  json row = small_row();
+  row["mbs"] = nullptr;
+  row["n_microbatches"] = 4;  // 32 sequences over two replicas
+  const auto microbatch = [&] {
+    return map_row(library, row, &library.mappings.front()).questions.at(0).layout.microbatch;
+  };
+  row = read_by(library.mappings.front(), row).row;
+  CHECK(microbatch() == 4);
+  row["n_microbatches"] = 3;
+  CHECK(map_row(library, row, &library.mappings.front()).reason == "the micro-batch is not printed");
+}
+
+TEST_CASE("a row's own flags change its stack, and a figure that no stack has is refused") {
+  const MappedRow mapped = mapped_with("stack_with", {{"attention", "unfused"}, {"logit_bytes", 6}});
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.questions.front().training.stack->attention == AttentionKernel::kUnfused);
+  CHECK(mapped.questions.front().training.stack->logit_bytes == 6);
+  check_refused<SpecError>([] { mapped_with("stack_with", {{"logit_byte", 6}}); }, "logit_bytes", "stack");
 }
 
 TEST_CASE("chunks make 1F1B interleaved, and one layer fewer at both ends is a split") {

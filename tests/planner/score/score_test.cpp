@@ -98,6 +98,19 @@ TEST_CASE("memory is compared rank by rank where it is printed so, ranks of a st
   CHECK(score.memory.worst_pct == doctest::Approx(0).epsilon(1e-9));
 }
 
+TEST_CASE("a peak of the rank that logs is held against the last of the pipeline") {
+  const ScoreLibrary library = small_library();
+  const SourceMapping& mapping = library.mappings.front();
+  json row = small_row();
+  const RowPrediction predicted =
+      predict_row(map_row(library, read_by(mapping, row).row, &mapping).questions.front(), {});
+  row["measured"]["peak_mem_bytes"] = static_cast<double>(predicted.bytes_by_pipeline_rank.back());
+  row["memory_of"] = "last rank";
+  const SourceScore score = score_rows(library, {.file = "f", .rows = {row}});
+  REQUIRE(score.memory.count == 1);
+  CHECK(score.memory.worst_pct == doctest::Approx(0).epsilon(1e-9));
+}
+
 TEST_CASE("a layer's passes are held against the sums of one layer") {
   const ScoreLibrary library = small_library();
   const SourceMapping& mapping = library.mappings.front();

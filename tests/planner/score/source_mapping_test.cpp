@@ -54,6 +54,17 @@ TEST_CASE("a rule can say why rows are left out") {
   CHECK(read_by(mapping, row(R"({"kind": null})")).skip.empty());
 }
 
+TEST_CASE("a mapping says what its rows leave unknown") {
+  const SourceMapping mapping =
+      parse_source_mapping(R"({"name": "a", "cites": ["x"], "clusters": [], "limits": ["one row is odd"]})", "a.json");
+  CHECK(mapping.limits == std::vector<std::string>{"one row is odd"});
+  for (const char* limits : {R"("odd")", R"([3])", R"([""])"}) {
+    CAPTURE(limits);
+    const std::string text = std::string(R"({"name": "a", "cites": ["x"], "clusters": [], "limits": )") + limits + "}";
+    check_refused<SpecError>([&] { parse_source_mapping(text, "a.json"); }, "a.json", "sentences");
+  }
+}
+
 TEST_CASE("a row finds its mapping by what it cites, the longest beginning first") {
   const std::vector<SourceMapping> mappings = {
       parse_source_mapping(R"({"name": "a", "cites": ["owner/"], "clusters": []})", "a"),

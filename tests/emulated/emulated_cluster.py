@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Schedules over a network that is slow on purpose, predicted and replayed by the clock.
+
+Four network namespaces of this machine, each with a card that tc's tbf limits, are joined by a bridge; mpirun starts a
+rank in each, over TCP. `plumb validate` predicts each step with the cards' rate and burst before anything runs.
+Needs root, ip, tc and mpirun; skipped (77) with a reason where they are not there or not allowed.
+
+    tests/emulated/emulated_cluster.py build/tools/plumb [-o docs/emulated.md] [--steps 5]
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+
+RANKS = 4
+NET = "10.77.0"
+BRIDGE = "plumb-br"
+TCP_SHARE = 1448 / 1514  # payload of an Ethernet frame of 1500 bytes with TCP's time stamps, as the card counts it
+BURST_KIB = 128
+HOP_MS = 0.05  # the transport asks for what has come every 5 to 50 us
+LINKS = {"1 Gbit/s": (1000, 1.0), "200 Mbit/s": (200, 0.25)}  # rate in Mbit/s, MiB of a message
+SCHEDULES = {
+    "gpipe": ("f=20,b=40", []),
+    "1f1b": ("f=20,b=40", []),
+    "interleaved": ("f=20,b=40", ["-v", "2"]),
+    "zb-h1": ("f=20,i=20,w=20", []),
+}
+MICROBATCHES = 8
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def run(*command, check=True):
+    return subprocess.run(command, check=check, capture_output=True, text=True)
+
+
+def remove_cluster():
+    for rank in range(RANKS):
+        run("ip", "netns", "del", f"plumb-r{rank}", check=False)
+        run("ip", "link", "del", f"plumb-v{rank}", check=False)
+    run("ip", "link", "del", BRIDGE, check=False)
+
+
+@contextlib.contextmanager
+def cluster(mbit):
+    remove_cluster()
+    try:
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+        run("ip", "addr", "add", f"{NET}.254/24", "dev", BRIDGE)
+        run("ip", "link", "set", BRIDGE, "up")
+        for rank in range(RANKS):
+            space, outside = f"plumb-r{rank}", f"plumb-v{rank}"
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", outside, "type", "veth", "peer", "name", "eth0", "netns", space)
+            run("ip", "link", "set", outside, "master", BRIDGE, "up")
+            run("ip", "-n", space, "addr", "add", f"{NET}.{rank + 1}/24", "dev", "eth0")
+            run("ip", "-n", space, "link", "set", "eth0", "up")
+            run("ip", "-n", space, "link", "set", "lo", "up")
+            run("ip", "netns", "exec", space, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", f"{mbit}mbit", "burst",
+                f"{BURST_KIB}kb", "latency", "500ms")
+            # A connection that has been idle keeps its speed, as between the machines of a training cluster.
+            run("ip", "netns", "exec", space, "sysctl", "-w", "net.ipv4.tcp_slow_start_after_idle=0")
+        yield
+    finally:
+        remove_cluster()
+
+
+def mpirun(arguments):
+    network = f"{NET}.0/24"
+    environment = dict(os.environ, PMIX_MCA_ptl="tcp", PMIX_MCA_ptl_tcp_remote_connections="1",
+                       PMIX_MCA_ptl_tcp_if_include=network)
+    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca",
+               "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
+    for rank in range(RANKS):
+        command += ([":"] if rank > 0 else []) + ["-n", "1", "ip", "netns", "exec", f"plumb-r{rank}", *arguments]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+
+
+def measured(plumb, schedule, mbit, mib, steps):
+    costs, numbers = SCHEDULES[schedule]
+    costs += f",c={HOP_MS},mib={mib},gb_per_s={mbit / 8000 * TCP_SHARE:.6f},unit=ms"
+    result = mpirun([plumb, "validate", "--backend", "timed", "--schedule", schedule, "-p", str(RANKS), "-m", str(MICROBATCHES),
+                   *numbers, "--costs", costs, "--burst-kib", f"{BURST_KIB * TCP_SHARE:.3f}", "--steps", str(steps), "--json"])
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr)
+    return json.loads(result.stdout)
+
+
+def require_means():
+    for tool in ("ip", "tc", "mpirun"):
+        if shutil.which(tool) is None:
+            skip(f"there is no {tool}")
+    if os.geteuid() != 0:
+        skip("network namespaces need root")
+    try:
+        with cluster(1000):
+            trial = mpirun(["true"])
+            if trial.returncode != 0:
+                skip(f"mpirun does not start ranks in namespaces: {' '.join(trial.stderr.split())[:200]}")
+    except subprocess.CalledProcessError as error:
+        skip(f"network namespaces are not to be had: {error.stderr.strip()}")
+
+
+def table(rows):
+    text = "| link | schedule | predicted, ms | measured, ms | of | error, % | with confidence, % |\n"
+    text += "| --- | --- | --- | --- | --- | --- | --- |\n"
+    for link, schedule, answer in rows:
+        step, interval = answer["step_time"], answer["step_time_interval"]
+        low, high = (100 * (step["predicted_s"] / interval[key] - 1) for key in ("high_s", "low_s"))
+        text += (f"| {link} | {schedule} | {1e3 * step['predicted_s']:.1f} | {1e3 * step['measured_s']:.1f} | {answer['steps']} | "
+                 f"{100 * step['error_ratio']:+.2f} | {low:+.2f} to {high:+.2f} ({100 * interval['confidence_ratio']:.0f} %) |\n")
+    return text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("plumb")
+    parser.add_argument("-o", "--output")
+    parser.add_argument("--steps", type=int, default=5)
+    arguments = parser.parse_args()
+    require_means()
+    plumb = os.path.abspath(arguments.plumb)
+    if "MPI   built in" not in run(plumb, "--version").stdout:
+        skip("plumb was built without MPI")
+    rows = []
+    load = os.getloadavg()[0]
+    for link, (mbit, mib) in LINKS.items():
+        with cluster(mbit):
+            for schedule in SCHEDULES:
+                rows.append((link, schedule, measured(plumb, schedule, mbit, mib, arguments.steps)))
+                if rows[-1][2]["step_time"]["measured_s"] <= 0:
+                    raise RuntimeError("nothing was measured")
+    print(table(rows))
+    if arguments.output:
+        with open(arguments.output, "w", encoding="utf-8") as file:
+            file.write(f"""# An emulated cluster
+
+Written by `tests/emulated/emulated_cluster.py PLUMB -o {arguments.output} --steps {arguments.steps}` on {datetime.date.today()}: {os.cpu_count()} cores,
+{platform.system()} {platform.release()}, load {load:.1f} at the start. Four ranks in network namespaces, each behind a card limited by a
+token bucket ({BURST_KIB} KiB), MPI over TCP; {MICROBATCHES} micro-batches; operations of 20 and 40 ms that wait; real messages of 1 MiB and
+0.25 MiB. The prediction knows the durations, the bytes, and the cards: rate, burst, {1e3 * HOP_MS:.0f} us a hop. Nothing is fitted.
+
+{table(rows)}""")
+    print(f"[cases] {len(rows)} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()
