@@ -5,8 +5,10 @@
 #include <fmt/format.h>
 
 #include "executor/check_model.h"
+#include "executor/cpu/optimizer_state.h"
 #include "executor/sequence_slice.h"
 #include "executor/tensor_division.h"
+#include "executor/training_state.h"
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 
@@ -32,6 +34,8 @@ void check_numbers(const RunSpec& spec) {
   const int slices = ActionTable(spec.schedule).parts();
   require(spec.sequence >= slices,
           fmt::format("sequences of {} tokens cannot be cut into {} slices: give longer ones", spec.sequence, slices));
+  require(spec.rebuild != Rebuild::kLayers || spec.rebuild_layers >= 1,
+          fmt::format("recomputation of every {} layers: give at least 1", spec.rebuild_layers));
   require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
 }
 
@@ -87,14 +91,23 @@ void check_division(const RunSpec& spec) {
 void check_state(const RunSpec& spec) {
   require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
   require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
-  const bool quantised = std::holds_alternative<AdamW8Bit>(spec.optimizer);
-  const bool factored = std::holds_alternative<Adafactor>(spec.optimizer);
-  if (spec.zero > 0 && spec.grid.data * spec.grid.context > 1)
-    require(
-        !quantised && !factored,
-        fmt::format("{} and its state cannot be divided by ZeRO {}; use ZeRO stage 0, AdamW, SGD or Lion",
-                    quantised ? "8-bit AdamW quantises blocks of a whole tensor" : "Adafactor sums rows and columns",
-                    spec.zero));
+  if (is_elementwise(spec.optimizer)) return;
+  const std::string_view why = std::holds_alternative<AdamW8Bit>(spec.optimizer)
+                                   ? "8-bit AdamW quantises blocks of a whole tensor"
+                                   : "Adafactor sums rows and columns of a whole tensor";
+  require(spec.zero == 0 || spec.grid.data * spec.grid.context == 1,
+          fmt::format("{}, and ZeRO {} would divide its state; use ZeRO stage 0, AdamW, SGD or Lion", why, spec.zero));
+  require(spec.grid.tensor == 1,
+          fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why,
+                      spec.grid.tensor));
+}
+
+void check_resume(const RunSpec& spec) {
+  if (spec.resume == nullptr) return;
+  require_same_training(*spec.resume, room_for_state(spec), spec.resume_name);
+  if (spec.resume->steps >= spec.steps)
+    throw InputError(fmt::format("{} has {} steps behind it, and {} are asked for: ask for more", spec.resume_name,
+                                 spec.resume->steps, spec.steps));
 }
 
 void check_buckets(const RunSpec& spec) {
@@ -119,6 +132,7 @@ void require_runnable(const RunSpec& spec) {
   check_stages(spec);
   check_state(spec);
   check_buckets(spec);
+  check_resume(spec);
   require_trainable(model_layers(spec), spec);
   check_division(spec);
 }

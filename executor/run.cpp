@@ -66,6 +66,7 @@ struct Session {
   std::vector<std::vector<SimTime>> ends;                         // [world rank][replay]
   std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica, context rank][micro-batch]
   RunResult result;
+  TrainingState state;  // of the newest checkpoint
   std::mutex failure_mutex;
   std::exception_ptr failure;  // the first
 };
@@ -85,6 +86,17 @@ std::vector<int> all_ranks(const ProcessGrid& grid) {
   std::vector<int> ranks(static_cast<std::size_t>(world_size(grid)));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
+}
+
+/// [micro-batch] whether the stage computes it again; empty: all of them.
+std::vector<bool> rebuilt_microbatches(const RunSpec& spec, int stage) {
+  if (spec.rebuild_which == RebuildWhich::kAll) return {};
+  std::vector<bool> rebuilt(static_cast<std::size_t>(spec.schedule.microbatches), false);
+  for (const auto& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kRecompute && action.stage == stage)
+        rebuilt[static_cast<std::size_t>(action.microbatch)] = true;
+  return rebuilt;
 }
 
 /// Stages of one rank of one replica.
@@ -115,12 +127,14 @@ class Rank {
       if (stages[stage].rank != place.pipeline) continue;
       stages_[stage] = std::make_unique<CpuStage>(stage_options(stage), *seat_.pool);
       seat_.stages[stage] = stages_[stage].get();
+      if (session.spec.resume != nullptr) stages_[stage]->parameters().restore(*session.spec.resume);
     }
+    if (session.spec.resume != nullptr) loss_scale_ = session.spec.resume->loss_scale;
   }
 
   void run() {
     std::int64_t peak_bytes = seat_.pool->live_bytes();
-    for (int step = 0; step < session_.spec.steps; ++step) {
+    for (int step = session_.result.first_step; step < session_.spec.steps; ++step) {
       for (const auto& stage : stages_) {
         if (stage == nullptr) continue;
         stage->begin(step);
@@ -132,9 +146,10 @@ class Rank {
       session_.ends[static_cast<std::size_t>(world_rank_)].push_back(session_.clock() - start);
       for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
       if (is_first_of_its_rank())
-        session_.result.timelines[static_cast<std::size_t>(step)].ranks[static_cast<std::size_t>(place_.pipeline)] =
+        session_.result.timelines[replay_of(step)].ranks[static_cast<std::size_t>(place_.pipeline)] =
             std::move(timeline);
       report_losses(step);
+      if (is_checkpoint(step)) checkpoint(step + 1);
     }
     ParameterBytes& bytes = session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)];
     for (const auto& stage : stages_)
@@ -159,6 +174,8 @@ class Rank {
                             .sequence = spec.sequence,
                             .slices = session_.plan.slices,
                             .rebuild = spec.rebuild,
+                            .rebuild_layers = spec.rebuild_layers,
+                            .rebuilds = rebuilt_microbatches(spec, static_cast<int>(stage)),
                             .optimizer = spec.optimizer,
                             .half = spec.half,
                             .zero = copies > 1 ? spec.zero : 0,
@@ -207,7 +224,7 @@ class Rank {
   void report_losses(int step) {
     if (place_.tensor != 0) return;
     std::vector<double>& losses =
-        session_.microbatch_loss[static_cast<std::size_t>(step)]
+        session_.microbatch_loss[replay_of(step)]
                                 [static_cast<std::size_t>(place_.data * session_.spec.grid.context + place_.context)];
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       if (stages_[stage] == nullptr || session_.plan.neighbors.successor[stage] >= 0) continue;
@@ -227,6 +244,29 @@ class Rank {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
       if (stages_[stage] != nullptr && gives_values(stage))
         stages_[stage]->parameters().copy_weights(session_.result.weights);
+  }
+
+  /// Of the result's lists by replay.
+  std::size_t replay_of(int step) const { return static_cast<std::size_t>(step - session_.result.first_step); }
+
+  bool is_checkpoint(int step) const {
+    const int every = session_.options.checkpoint_every;
+    return every > 0 && ((step + 1) % every == 0 || step + 1 == session_.spec.steps);
+  }
+
+  /// All ranks write down their own elements; then one hands the whole on while the others wait.
+  void checkpoint(int steps) {
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+      if (stages_[stage] != nullptr && gives_values(stage)) stages_[stage]->parameters().save(session_.state);
+    if (world_rank_ == 0) {
+      session_.state.steps = steps;
+      session_.state.loss_scale = loss_scale_;
+      for (const auto& stage : stages_)
+        if (stage != nullptr) session_.state.updates = stage->parameters().updates();
+    }
+    meet();
+    if (world_rank_ == 0) session_.options.checkpoint(session_.state);
+    meet();
   }
 
   /// What the optimizer does with the gradients of this step; the same on every rank.
@@ -280,7 +320,9 @@ ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_l
 }
 
 void prepare_result(Session& session) {
-  const auto steps = static_cast<std::size_t>(session.spec.steps);
+  if (session.spec.resume != nullptr) session.result.first_step = static_cast<int>(session.spec.resume->steps);
+  if (session.options.checkpoint_every > 0) session.state = room_for_state(session.spec);
+  const auto steps = static_cast<std::size_t>(session.spec.steps - session.result.first_step);
   const Schedule& schedule = session.plan.schedule;
   const Timeline empty{.source = Timeline::Source::kMeasured,
                        .title = timeline_title(schedule),
@@ -312,7 +354,7 @@ void finish_result(Session& session) {
     for (std::size_t batch = 0; batch < sums.size(); ++batch)
       session.result.losses.push_back(sums[batch] / static_cast<double>(batch_tokens(session, batch)));
   }
-  for (std::size_t step = 0; step < static_cast<std::size_t>(session.spec.steps); ++step) {
+  for (std::size_t step = 0; step < session.ends.front().size(); ++step) {
     SimTime last{0};
     for (const std::vector<SimTime>& ends : session.ends) last = std::max(last, ends[step]);
     session.result.step_seconds.push_back(to_seconds(last));

@@ -4,10 +4,12 @@
 //   const RunResult result = run(spec);
 //   result.losses.back();
 
+#include <functional>
 #include <vector>
 
 #include "executor/parameter_bytes.h"
 #include "executor/run_spec.h"
+#include "executor/training_state.h"
 #include "schedules/time.h"
 #include "traces/timeline.h"
 
@@ -16,12 +18,16 @@ namespace plumb {
 struct RunOptions {
   bool capture_gradients = false;  ///< keep what each optimizer step consumes (for tests)
   bool capture_weights = false;    ///< keep the weights after the last step (for tests)
+  int checkpoint_every = 0;        ///< replays; 0: no checkpoints. The last one has one too.
+  std::function<void(const TrainingState&)>
+      checkpoint;  ///< called with each, on a rank's thread, while all others wait
 };
 
 /// A value for each parameter of the model: [layer of the model][parameter, as layer_parameters() lists them][element].
 using ModelValues = std::vector<std::vector<std::vector<float>>>;
 
 struct RunResult {
+  int first_step = 0;                 ///< that this run did: what `resume` had behind it
   std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
   std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
   std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
@@ -39,7 +45,9 @@ struct RunResult {
 /// initial weight depend on the seed alone, so results are those of any other layout up to the order of additions, and
 /// the same every time. Memory counts every tensor: weights and their versions, gradients, moments, activations,
 /// messages that wait; not the scratch of attention (512 s bytes a rank) and what a buffered message occupies on its
-/// way. Throws SpecError or InputError if the specification is not consistent (place and remedy), ScheduleError if the
+/// way. With
+/// `resume` it goes on as the run that the state is of would have gone on. Throws SpecError or InputError if the
+/// specification is not consistent (place and remedy), or the state is of another training, ScheduleError if the
 /// schedule cannot be replayed (plan_replay), RunError if a rank fails; then all ranks have stopped.
 RunResult run(const RunSpec& spec, const RunOptions& options = {});
 

@@ -3,6 +3,7 @@
 // schedule, precision, optimizer and data. tools/lower_plan.h makes one from a plan.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,10 +18,20 @@
 
 namespace plumb {
 
-/// What of a stage R, or the head of the backward, computes again.
+struct TrainingState;  // executor/training_state.h
+
+/// What of a stage R, or the backward itself, computes again.
 enum class Rebuild : std::uint8_t {
-  kNothing,  ///< F keeps saved_tensors
-  kStage,    ///< F keeps the stage's input only
+  kNothing,    ///< F keeps saved_tensors
+  kSelective,  ///< F keeps them but for norm outputs and activations, which are cheap to have again
+  kLayers,     ///< F keeps the input of every `rebuild_layers` layers only; a backward without R goes group by group
+  kStage,      ///< F keeps the stage's input only
+};
+
+/// Which micro-batches are computed again (Huang et al. 2019 leave out the last).
+enum class RebuildWhich : std::uint8_t {
+  kAll,
+  kListed,  ///< those whose R the schedule lists for the stage
 };
 
 /// How the copies of a stage divide its state: by element, moved by reduce-scatter and all-gather, or by whole layers,
@@ -35,6 +46,8 @@ struct RunSpec {
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
   Sends sends = Sends::kBuffered;
   Rebuild rebuild = Rebuild::kNothing;
+  RebuildWhich rebuild_which = RebuildWhich::kAll;
+  int rebuild_layers = 1;       ///< of Rebuild::kLayers
   std::int64_t microbatch = 1;  ///< sequences, or samples, of a micro-batch
   std::int64_t sequence = 0;    ///< tokens of a sequence; 1 where samples are no sequences
   OptimizerSettings optimizer;
@@ -51,8 +64,10 @@ struct RunSpec {
   std::vector<std::uint8_t> text;      ///< trained on byte by byte: a token is a byte
   std::string text_name = "the text";  ///< what messages call it: its file
   SampleData samples;                  ///< trained on where the model reads samples instead of text
-  int steps = 1;                       ///< how many times the schedule is replayed
-  Seconds watchdog{60};                ///< the run fails if nothing at all moves for that long
+  int steps = 1;                       ///< how many times the schedule is replayed, those before `resume` included
+  std::shared_ptr<const TrainingState> resume;  ///< from where to go on; null: from the beginning
+  std::string resume_name = "the checkpoint";   ///< what messages call it: its file
+  Seconds watchdog{60};                         ///< the run fails if nothing at all moves for that long
 };
 
 }  // namespace plumb

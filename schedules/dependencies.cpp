@@ -14,13 +14,15 @@ namespace {
 /// Walks a schedule once and collects its dependencies, rank by rank.
 class DependencyCollector {
  public:
-  DependencyCollector(const Schedule& schedule, Sends sends)
+  DependencyCollector(const Schedule& schedule, const ActionTable& table, Sends sends)
       : schedule_(schedule),
         sends_(sends),
-        table_(schedule),
+        table_(table),
         neighbors_(stage_neighbors(schedule)),
         copied_(stages_with_copies(schedule)),
-        lowered_(has_messages(schedule)) {}
+        lowered_(has_messages(schedule)) {
+    found_.reserve(3 * static_cast<std::size_t>(action_count(schedule)));
+  }
 
   std::vector<Dependency> collect() {
     for (const auto& actions : schedule_.ranks) collect_rank(actions);
@@ -149,7 +151,7 @@ class DependencyCollector {
 
   const Schedule& schedule_;
   Sends sends_;
-  ActionTable table_;
+  const ActionTable& table_;
   StageNeighbors neighbors_;
   std::vector<bool> copied_;
   bool lowered_;
@@ -203,7 +205,11 @@ ActionPlace place_of(const ActionIds& ids, std::int32_t id) {
 }
 
 std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends) {
-  std::vector<Dependency> found = DependencyCollector(schedule, sends).collect();
+  return dependencies(schedule, ActionTable(schedule), sends);
+}
+
+std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends) {
+  std::vector<Dependency> found = DependencyCollector(schedule, table, sends).collect();
   const std::vector<bool> is_second = seconds_of_pairs(schedule);
   for (Dependency& dependency : found) {
     if (is_second[dependency.from]) --dependency.from;

@@ -57,4 +57,8 @@ struct Dependency {
 /// (schedules/joint_reductions.h).
 std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sends::kBuffered);
 
+/// The same for one who has the table of the schedule's actions (schedules/action_table.h) already.
+class ActionTable;
+std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends);
+
 }  // namespace plumb

@@ -1,6 +1,6 @@
 #pragma once
 // How many bytes each rank holds at each moment of a simulated step (DESIGN.md section 3, rules 5 and 6), from what the
-// cost table says of each stage. Buffers of messages and collectives are not counted.
+// cost table says of each stage. Collectives work in place; what is sent leaves from where it was made.
 
 #include <cstdint>
 #include <vector>
@@ -29,12 +29,14 @@ struct RankMemory {
 ///   F, R and of B, I, W; UNSHARD .. RESHARD   unsharded_bytes, from the first UNSHARD of the stage; OFFLOAD .. RELOAD
 ///   all of the micro-batch but what OFFLOAD took: forward_bytes, from the end of the one to the start
 ///                        of the other. EVICT and LOAD likewise, and the rank p-1-r holds them meanwhile (BPipe).
+/// RECV .. its consumer's start   the bytes of the message: from then on they are the consumer's input.
 /// At one moment releases come before acquisitions.
 std::vector<RankMemory> memory_by_rank(const Schedule& schedule, const ActionTable& table, const CostTable& costs,
                                        const ActionTimes& times, bool keep_samples);
 
-/// True if no rank's bytes change but at the start and the end of its own compute actions: no activations move, no
-/// parameters are gathered, no versions are kept. Then one pass over the steps gives the peaks.
+/// True if no rank's bytes change but at the start and the end of its own compute actions, behind which its receives
+/// are issued: no activations move, no parameters are gathered, no versions are kept. Then one pass over the steps
+/// gives the peaks.
 bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& compiled, const CostTable& costs);
 
 /// What a step of one kind takes on its rank at its start and gives back at its end.
@@ -44,6 +46,7 @@ struct KindMemory {
   SimTime duration{0};
   std::int64_t taken_bytes = 0;
   std::int64_t returned_bytes = 0;
+  std::int64_t consumed_bytes = 0;  ///< of messages, at its start
   int taken_activations = 0;
   int returned_activations = 0;
 };

@@ -16,6 +16,7 @@ class Collector {
         costs_(costs),
         times_(times),
         changes_(schedule.ranks.size()),
+        neighbors_(stage_neighbors(schedule)),
         unsharded_(schedule.stages.size(), false),
         has_backward_(schedule.stages.size(), false) {
     for (const auto& actions : schedule.ranks) {
@@ -120,6 +121,14 @@ class Collector {
       case Op::kReload:
         add(start, kActivations, kept, 1);
         break;
+      case Op::kRecvActivation:
+      case Op::kRecvGradient: {
+        const std::int32_t consumer = consumer_of(action);
+        const std::int64_t received = received_bytes(costs_, neighbors_, action);
+        add(start, kCommunication, received);
+        add(consumer == ActionTable::kNone ? end : times_.start[consumer], kCommunication, -received);
+        break;
+      }
       case Op::kEvict:
         add(end, kActivations, -kept, -1);
         add_on(partner, start, kActivations, kept, 1);
@@ -131,6 +140,14 @@ class Collector {
       default:
         break;
     }
+  }
+
+  /// Who reads what a RECV takes.
+  std::int32_t consumer_of(const Action& receive) const {
+    const auto find = [&](Op op) { return table_.find(op, receive.stage, receive.microbatch, receive.part); };
+    if (receive.op == Op::kRecvActivation) return find(Op::kForward);
+    const std::int32_t whole = find(Op::kBackward);
+    return whole == ActionTable::kNone ? find(Op::kInputGrad) : whole;
   }
 
   bool has_recompute(const Action& action) const {
@@ -155,11 +172,20 @@ class Collector {
   const CostTable& costs_;
   const ActionTimes& times_;
   std::vector<std::vector<MemoryChange>> changes_;
+  StageNeighbors neighbors_;
   std::vector<bool> unsharded_;
   std::vector<bool> has_backward_;
 };
 
 }  // namespace
+
+std::int64_t received_bytes(const CostTable& costs, const StageNeighbors& neighbors, const Action& receive) {
+  const bool forward = receive.op == Op::kRecvActivation;
+  const int sender = (forward ? neighbors.predecessor : neighbors.successor)[receive.stage];
+  if (sender < 0) return 0;
+  const StageCosts& stage = costs.stages[sender];
+  return forward ? stage.activation_message_bytes : stage.gradient_message_bytes;
+}
 
 std::vector<std::vector<MemoryChange>> memory_changes(const Schedule& schedule, const ActionTable& table,
                                                       const CostTable& costs, const ActionTimes& times) {

@@ -18,9 +18,12 @@ struct MemoryChange {
   std::int64_t bytes = 0;  ///< below 0: released
   MemoryKind kind = MemoryKind::kParameters;
   std::int32_t stage = 0;
-  std::int32_t microbatch = kNoMicrobatch;  ///< of activations, recomputed ones and workspace
+  std::int32_t microbatch = kNoMicrobatch;  ///< of activations, recomputed ones, workspace, messages
   int activations = 0;                      ///< (stage, micro-batch, slice)s that come (+1) or go (-1) with it
 };
+
+/// What a RECV takes; 0 where nobody sends.
+std::int64_t received_bytes(const CostTable& costs, const StageNeighbors& neighbors, const Action& receive);
 
 /// [rank] in order of time; of one moment in list order, the state that a stage always holds first. What a backward
 /// whose parts are split frees at the end of I comes off the rebuilt activations, and the rest off those that F kept.

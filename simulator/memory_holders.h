@@ -18,7 +18,7 @@ struct MemoryHolder {
   MemoryKind kind = MemoryKind::kParameters;
   int stage = 0;
   std::int64_t bytes = 0;
-  std::vector<int> microbatches;  ///< ascending; of activations, recomputed ones and workspace
+  std::vector<int> microbatches;  ///< ascending; of activations, recomputed ones, workspace, messages
 };
 
 struct MemoryPeak {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "simulator/memory.h"
+#include "simulator/memory_changes.h"
 
 namespace plumb {
 namespace {
@@ -49,6 +50,42 @@ std::vector<bool> stages_with_backward(const Schedule& schedule, const CompiledS
   return has_backward;
 }
 
+/// What an action reads of messages from another rank.
+std::int64_t consumed_bytes(const Schedule& schedule, const StageNeighbors& neighbors, const CostTable& costs,
+                            const Action& action) {
+  const bool forward = action.op == Op::kForward;
+  if (!forward && !gives_input_gradient(action.op)) return 0;
+  const int sender = (forward ? neighbors.predecessor : neighbors.successor)[action.stage];
+  if (sender < 0 || schedule.stages[sender].rank == schedule.stages[action.stage].rank) return 0;
+  return received_bytes(costs, neighbors,
+                        {.op = forward ? Op::kRecvActivation : Op::kRecvGradient, .stage = action.stage});
+}
+
+/// The receives of each rank, in the order in which they are issued.
+class Receives {
+ public:
+  Receives(const Schedule& schedule, const CostTable& costs)
+      : schedule_(schedule), costs_(costs), neighbors_(stage_neighbors(schedule)), next_(schedule.ranks.size(), 0) {}
+
+  /// Bytes of those that stand ahead of the rank's next compute step, of so many actions, which is passed.
+  std::int64_t issued_bytes(int rank, std::size_t actions) {
+    const std::vector<Action>& row = schedule_.ranks[rank];
+    std::size_t& next = next_[rank];
+    std::int64_t bytes = 0;
+    for (; next < row.size() && !is_compute(row[next].op); ++next) {
+      if (is_recv(row[next].op)) bytes += received_bytes(costs_, neighbors_, row[next]);
+    }
+    next += actions;
+    return bytes;
+  }
+
+ private:
+  const Schedule& schedule_;
+  const CostTable& costs_;
+  StageNeighbors neighbors_;
+  std::vector<std::size_t> next_;  ///< [rank] position
+};
+
 /// The memory of one rank while its steps pass by. A moment ends when time goes on: what is then held counts.
 struct Holder {
   SimTime now{0};
@@ -79,6 +116,7 @@ bool holds_in_issue_order(const Schedule& schedule, const CompiledSchedule& comp
 std::vector<KindMemory> memory_by_kind(const Schedule& schedule, const CompiledSchedule& compiled,
                                        const CostTable& costs, const std::vector<StepCost>& step_costs) {
   const std::vector<bool> has_backward = stages_with_backward(schedule, compiled);
+  const StageNeighbors neighbors = stage_neighbors(schedule);
   std::vector<KindMemory> kinds;
   for (std::size_t k = 0; k < compiled.kinds.size(); ++k) {
     const StepKind& kind = compiled.kinds[k];
@@ -86,6 +124,7 @@ std::vector<KindMemory> memory_by_kind(const Schedule& schedule, const CompiledS
     for (std::size_t i = 0; i < kind.actions.size() && kind.occupies_rank; ++i) {
       const Action& action = kind.actions[i];
       add_action(memory, action, kind.recomputed[i], costs.stages[action.stage].memory, has_backward[action.stage]);
+      memory.consumed_bytes += consumed_bytes(schedule, neighbors, costs, action);
     }
     kinds.push_back(memory);
   }
@@ -101,11 +140,16 @@ std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSc
     holders[schedule.stages[s].rank].bytes += memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes;
   }
   const std::vector<KindMemory> kinds = memory_by_kind(schedule, compiled, costs, step_costs);
+  const bool receives_any = std::ranges::any_of(kinds, [](const KindMemory& kind) { return kind.consumed_bytes != 0; });
+  Receives receives(schedule, costs);
   for (std::size_t i = 0; i < compiled.steps.size(); ++i) {
-    const KindMemory& kind = kinds[compiled.steps[i].kind];
-    if (!kind.changes) continue;
+    const std::uint32_t number = compiled.steps[i].kind;
+    const KindMemory& kind = kinds[number];
+    if (!kind.changes && !(receives_any && compiled.kinds[number].occupies_rank)) continue;
     Holder& holder = holders[kind.rank];
+    if (receives_any) holder.bytes += receives.issued_bytes(kind.rank, compiled.kinds[number].actions.size());
     holder.move_to(times.start[i]);
+    holder.bytes -= kind.consumed_bytes;
     holder.bytes += kind.taken_bytes;
     holder.activations += kind.taken_activations;
     holder.peak_activations = std::max(holder.peak_activations, holder.activations);

@@ -125,7 +125,8 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
   verb->add_flag("--unfolded", network.unfolded, "simulate every replica, also where one stands for all");
   verb->add_option("--slow", network.slow, "a rank that computes at a share of its speed, as in rank=17:0.8");
   verb->add_option("--degrade", network.degrade,
-                   "links that have a share of their capacity left, as in nic:node3=0.5 or nvlink:rank17=0.5");
+                   "links that have a share of their capacity left, or failed, as in nic:node3=0.5, nvlink:rank17=0 or "
+                   "link:NAME=0.5");
   verb->add_option("--topology", network.topology,
                    "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
@@ -253,6 +254,20 @@ void add_score(CLI::App& app, Chosen& chosen) {
   add_json(verb, score->json);
 }
 
+void add_layer_model(CLI::App* verb, RunArguments& arguments) {
+  LayerModelArguments& layer_model = arguments.layer_model;
+  verb->add_flag("--baseline", arguments.baseline, "train on one rank too, and print both losses");
+  verb->add_option("--split", layer_model.split,
+                   "a network's layers by stage: uniform, parameters, type:REGEX, or numbers as in 3,2,2");
+  verb->add_option("--microbatch-size", layer_model.microbatch, "a network's samples of a micro-batch")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--replicas", layer_model.replicas, "a network's data-parallel replicas")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--images", layer_model.images,
+                   "CIFAR-10 in its binary form, to train a network on (default: made-up samples)");
+  verb->add_flag("--normalise", layer_model.normalise, "take the images' mean off and divide by their deviation");
+}
+
 void add_hardware(CLI::App& app, Chosen& chosen) {
   for (const bool validates : {false, true}) {
     const auto arguments = std::make_shared<RunArguments>();
@@ -260,7 +275,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         app, chosen, validates ? "validate" : "run",
         validates ? "predict a plan, run it, and say how far off the prediction was" : "run a plan on hardware",
         arguments, validates ? validate_verb : run_verb);
-    verb->add_option("plan", arguments->plan, "a plan file");
+    verb->add_option("plan", arguments->plan,
+                     validates ? "a plan file" : "a plan file, or a network (alexnet, mlp, ...)");
+    if (!validates) add_layer_model(verb, *arguments);
     verb->add_option("--backend", arguments->backend,
                      "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes")
         ->check(CLI::IsMember({"cpu", "timed"}));
@@ -278,11 +295,26 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
+    verb->add_option("--context", arguments->context,
+                     "cp > 1: keys and values go round a ring, or heads by all-to-all (ulysses)")
+        ->check(CLI::IsMember({"ring", "ulysses"}));
+    verb->add_option("--clip-norm", arguments->clip_norm, "clip gradients to this global norm")
+        ->check(CLI::PositiveNumber);
+    verb->add_flag("--offload-optimizer", arguments->offload_optimizer,
+                   "keep the optimizer's state in the host's memory and update there");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
     verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
+    if (!validates) {
+      CLI::Option* folder =
+          verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
+      verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")
+          ->check(CLI::PositiveNumber)
+          ->needs(folder);
+      verb->add_flag("--resume", arguments->resume, "go on from the checkpoint, up to --steps in all")->needs(folder);
+    }
     if (validates) {
       verb->add_option("-o,--output", arguments->output, "write the prediction to a file before the first step");
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
@@ -306,7 +338,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                    "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
   verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  verb->add_option("-o,--output", calibrate->output, "file to write")->required();
+  verb->add_option("--only", calibrate->only, "print a table of these alone and write no cluster")
+      ->check(CLI::IsMember({"collectives"}));
+  verb->add_option("-o,--output", calibrate->output, "file to write");
   add_json(verb, calibrate->json);
 }
 

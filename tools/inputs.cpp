@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/spec/huggingface.h"
+#include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/nearest_name.h"

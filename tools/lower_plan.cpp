@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "planner/cost/cost_table.h"
+#include "planner/cost/data_parallel_price.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -18,34 +19,94 @@ void require_cpu_layout(const Plan& plan) {
   if (plan.training.stack) {
     refuse(fmt::format("the stack {}", plan.training.stack->name), "plan without --stack, for Plumb's own executor");
   }
-  if (plan.training.optimizer != Optimizer::kAdamW) {
-    refuse(fmt::format("{}", optimizer_name(plan.training.optimizer)), "plan with --optimizer adamw");
+  if (layout.expert > 1) refuse(fmt::format("expert parallelism (ep={})", layout.expert), "plan with --layout ep=1");
+  const Precision precision = plan.training.precision;
+  if (precision == Precision::kTf32 || precision == Precision::kFp8)
+    refuse(fmt::format("{}", precision_name(precision)), "plan with --precision fp32, bf16 or fp16");
+  if (bytes_per_element(plan.training.gradient_precision) != 4)
+    refuse(fmt::format("gradients in {}", precision_name(plan.training.gradient_precision)),
+           "plan with gradients in fp32");
+}
+
+std::optional<HalfFormat> half_format(Precision precision) {
+  if (precision == Precision::kBf16) return HalfFormat::kBf16;
+  if (precision == Precision::kFp16) return HalfFormat::kFp16;
+  return {};
+}
+
+/// [stage][bucket] as the planner has priced them; none where gradients are not reduced in buckets.
+std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Predicted& predicted) {
+  std::vector<std::vector<int>> buckets;
+  if (predicted.priced.buckets.empty()) return buckets;
+  for (const StagePlace& place : predicted.lowered.stages) {
+    std::vector<LayerGradient> gradients;
+    for (const Layer& layer : predicted.priced.layers[place.model_part])
+      gradients.push_back({.parameters = parameter_count(layer, plan.layout.tensor)});
+    buckets.emplace_back();
+    for (const GradientBucket& bucket :
+         gradient_buckets(gradients, bucket_parameters(plan.training, plan.layout), Seconds{0}))
+      buckets.back().push_back(bucket.layers);
   }
-  if (plan.training.precision != Precision::kFp32) {
-    refuse(fmt::format("{}", precision_name(plan.training.precision)), "plan with --precision fp32");
-  }
-  if (layout.tensor > 1) refuse(fmt::format("tensor parallelism (tp={})", layout.tensor), "plan with --layout tp=1");
-  if (layout.zero > 0 && layout.data > 1)
-    refuse(fmt::format("ZeRO {} over replicas", layout.zero), "plan with --layout zero=0");
-  if (layout.recompute == Recompute::kSelective)
-    refuse("selective recomputation", "plan with --layout recompute=none or full");
+  return buckets;
+}
+
+/// The ZeRO stage whose UNSHARDs and RESHARDs the schedule has.
+int zero_of(const Schedule& lowered, int planned) {
+  const auto has = [&](Op op) {
+    return std::ranges::any_of(lowered.ranks, [op](const std::vector<Action>& actions) {
+      return std::ranges::find(actions, op, &Action::op) != actions.end();
+    });
+  };
+  if (has(Op::kReshard)) return 3;
+  return has(Op::kUnshard) ? std::clamp(planned, 1, 2) : 0;
 }
 
 }  // namespace
 
+ContextAttention context_attention(const std::string& name) {
+  if (name == "ring") return ContextAttention::kRing;
+  if (name == "ulysses") return ContextAttention::kUlysses;
+  throw InputError(fmt::format("--context {}: give ring or ulysses", name));
+}
+
+OptimizerSettings optimizer_settings(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdamW:
+      return AdamW{};
+    case Optimizer::kAdamW8Bit:
+      return AdamW8Bit{};
+    case Optimizer::kAdafactor:
+      return Adafactor{};
+    case Optimizer::kLion:
+      return Lion{};
+    case Optimizer::kSgd:
+      return Sgd{};
+  }
+  return AdamW{};
+}
+
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings) {
   require_cpu_layout(plan);
   RunSpec spec{.grid = grid_of(plan.layout),
+               .sequence_parallel = plan.layout.sequence_parallel,
+               .context_attention = settings.context_attention,
                .schedule = predicted.lowered,
                .microbatch = plan.layout.microbatch,
                .sequence = plan.training.sequence,
+               .optimizer = optimizer_settings(plan.training.optimizer),
+               .half = half_format(plan.training.precision),
+               .clip_norm = settings.clip_norm,
+               .zero = plan.layout.zero,
+               .offload_optimizer = settings.offload_optimizer,
+               .bucket_layers = bucket_layers(plan, predicted),
                .seed = settings.seed,
                .text = {settings.text.begin(), settings.text.end()},
                .text_name = settings.text_name,
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages)
     spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
-  spec.rebuild = plan.layout.recompute == Recompute::kFull ? Rebuild::kStage : Rebuild::kNothing;
+  if (plan.layout.recompute == Recompute::kFull) spec.rebuild = Rebuild::kStage;
+  if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;
 }
 
@@ -66,8 +127,13 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
   for (const StagePlace& place : lowered.stages) spec.stage_layers.push_back(layers[place.model_part]);
   for (const auto& actions : lowered.ranks)
     for (const Action& action : actions)
-      if (action.op == Op::kRecompute) spec.rebuild = Rebuild::kStage;
+      if (action.op == Op::kRecompute) {
+        spec.rebuild = Rebuild::kStage;
+        spec.rebuild_which = RebuildWhich::kListed;
+      }
   spec.schedule = lowered;
+  spec.zero = zero_of(lowered, spec.zero);
+  spec.bucket_layers.clear();
   return spec;
 }
 

@@ -9,17 +9,26 @@
 
 namespace plumb {
 
+/// "ring" or "ulysses". Throws InputError otherwise.
+ContextAttention context_attention(const std::string& name);
+
 struct RunSettings {
   int steps = 1;
   std::uint64_t seed = 1;
   std::string text;       ///< the bytes to train on
   std::string text_name;  ///< their file
+  ContextAttention context_attention = ContextAttention::kRing;
+  double clip_norm = 0;  ///< of the gradients; 0: not clipped
+  bool offload_optimizer = false;
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).
-/// Throws SpecError naming what the cpu backend does not run: tensor parallelism, sharding over replicas, selective
-/// recomputation, a precision other than fp32.
+/// Throws SpecError naming what the cpu backend does not run: expert parallelism, tf32, fp8, gradients that are not in
+/// fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
+
+/// The executor's form of an optimizer, with its own numbers.
+OptimizerSettings optimizer_settings(Optimizer optimizer);
 
 /// `spec` with another schedule (its compute order, and lowered) than its plan's: the model is cut anew where the
 /// number of its parts changes. Throws ScheduleError if ranks or micro-batches are not the plan's, SpecError if the

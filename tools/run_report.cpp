@@ -45,10 +45,22 @@ std::string text_name(const std::string& path) {
 nlohmann::ordered_json run_json(const RunResult& result) {
   nlohmann::ordered_json times = nlohmann::ordered_json::array();
   for (const Seconds time : result.step_seconds) times.push_back(time.count());
-  return {{"losses", result.losses},
-          {"step_times_s", times},
-          {"peak_memory_bytes", result.peak_memory_bytes},
-          {"peak_host_bytes", result.peak_host_bytes}};
+  nlohmann::ordered_json json = {{"first_step", result.first_step},
+                                 {"losses", result.losses},
+                                 {"step_times_s", times},
+                                 {"peak_memory_bytes", result.peak_memory_bytes},
+                                 {"peak_host_bytes", result.peak_host_bytes},
+                                 {"weight_bytes", nlohmann::ordered_json::array()},
+                                 {"gradient_bytes", nlohmann::ordered_json::array()},
+                                 {"optimizer_bytes", nlohmann::ordered_json::array()},
+                                 {"loss_scales", result.loss_scales},
+                                 {"skipped_steps", result.skipped_steps}};
+  for (const ParameterBytes& bytes : result.parameter_bytes) {
+    json["weight_bytes"].push_back(bytes.weights);
+    json["gradient_bytes"].push_back(bytes.gradients);
+    json["optimizer_bytes"].push_back(bytes.optimizer);
+  }
+  return json;
 }
 
 }  // namespace plumb

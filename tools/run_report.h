@@ -23,7 +23,8 @@ std::string training_text(const std::string& path);
 /// The path, or what the text that the tool carries is called.
 std::string text_name(const std::string& path);
 
-/// {"losses", "step_times_s", "peak_memory_bytes"}
+/// {"first_step" (done before, by a checkpoint), "losses", "step_times_s", "peak_memory_bytes", "peak_host_bytes", by
+/// world rank "weight_bytes", "gradient_bytes" and "optimizer_bytes", "loss_scales" (by replay), "skipped_steps"}
 nlohmann::ordered_json run_json(const RunResult& result);
 
 }  // namespace plumb

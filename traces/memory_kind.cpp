@@ -3,8 +3,9 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, kMemoryKindCount> kNames = {
-    "parameters", "gradients", "optimizer", "weight versions", "unsharded", "activations", "recompute", "workspace"};
+constexpr std::array<std::string_view, kMemoryKindCount> kNames = {"parameters",      "gradients", "optimizer",
+                                                                   "weight versions", "unsharded", "activations",
+                                                                   "recompute",       "workspace", "communication"};
 
 }  // namespace
 

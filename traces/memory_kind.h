@@ -16,12 +16,14 @@ enum class MemoryKind : std::uint8_t {
   kActivations,     ///< what F keeps for the backward
   kRecompute,       ///< what R or the backward rebuilds
   kWorkspace,       ///< of a running F, R, B, I or W
+  kCommunication,   ///< received messages, from the issue of their RECV until their consumer starts
 };
-inline constexpr int kMemoryKindCount = 8;
+inline constexpr int kMemoryKindCount = 9;
 
 using BytesByKind = std::array<std::int64_t, kMemoryKindCount>;  ///< [kind]
 
-/// "parameters", "gradients", "optimizer", "weight versions", "unsharded", "activations", "recompute", "workspace".
+/// "parameters", "gradients", "optimizer", "weight versions", "unsharded", "activations", "recompute", "workspace",
+/// "communication".
 std::string_view memory_kind_name(MemoryKind kind);
 
 }  // namespace plumb

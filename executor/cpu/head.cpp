@@ -21,6 +21,7 @@ struct HeadSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&input, &norm_statistics, &norm_output, &logits}; }
   Tensor* kept_input() override { return &input; }
+  std::vector<Tensor*> cheap() override { return {&norm_output}; }
 };
 
 class CpuHead : public CpuLayer {
@@ -44,10 +45,8 @@ class CpuHead : public CpuLayer {
     fill_targets({targets.tokens(), static_cast<std::size_t>(rows)}, context.text, call.place);
     saved.input = std::move(input);
     saved.norm_statistics = pool.take(layer_.norm == NormKind::kLayerNorm ? 2 * own : own);
-    saved.norm_output = pool.take(own * h);
+    normalise(call, saved);
     saved.logits = pool.take(rows * layer_.vocab);
-    context.kernels.norm_forward(layer_.norm, saved.norm_output.data(), saved.norm_statistics.data(),
-                                 saved.input.data(), norm_parameters(call.weights), {own, h}, layer_.norm_epsilon);
     const AllRows norm_output = all_rows(context, saved.norm_output, h);
     context.kernels.linear_forward(saved.logits.data(), norm_output.rows, call.weights + projection_,
                                    {rows, layer_.vocab, h});
@@ -80,12 +79,24 @@ class CpuHead : public CpuLayer {
                                             {layer_.vocab, layer_.hidden, rows});
   }
 
+  void rebuild_cheap(const LayerCall& call, LayerSaved& kept) const override {
+    normalise(call, static_cast<HeadSaved&>(kept));
+  }
+
   ElementRange tied_table(ModelEnd end) const override {
     if (end != ModelEnd::kHead || !layer_.tied) return {};
     return {projection_, layer_.vocab * layer_.hidden};
   }
 
  private:
+  /// The norm's output and statistics, from the input.
+  void normalise(const LayerCall& call, HeadSaved& saved) const {
+    const std::int64_t own = own_rows(call.context), h = layer_.hidden;
+    saved.norm_output = call.context.pool->take(own * h);
+    call.context.kernels.norm_forward(layer_.norm, saved.norm_output.data(), saved.norm_statistics.data(),
+                                      saved.input.data(), norm_parameters(call.weights), {own, h}, layer_.norm_epsilon);
+  }
+
   /// The summed loss; the logits become their gradient.
   double loss_of(const LayerCall& call, const Tensor& targets, Tensor& logits) const {
     const CpuContext& context = call.context;

@@ -34,6 +34,8 @@ void drop_tensors(LayerSaved& saved) {
   for (Tensor* tensor : saved.tensors()) *tensor = {};
 }
 
+void CpuLayer::rebuild_cheap(const LayerCall&, LayerSaved&) const {}
+
 std::int64_t CpuLayer::scratch_elements(const LayerWork&) const {
   return 0;
 }

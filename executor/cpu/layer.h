@@ -65,6 +65,9 @@ class LayerSaved {
   /// Of these the layer's input, from which its forward can be run again; null for a layer that makes its own.
   virtual Tensor* kept_input() = 0;
 
+  /// Of these the ones that CpuLayer::rebuild_cheap makes again; none by default.
+  virtual std::vector<Tensor*> cheap() { return {}; }
+
   double loss = 0;  ///< summed over the micro-batch (slice) by a layer that ends the model
 };
 
@@ -105,6 +108,10 @@ class CpuLayer {
 
   /// After input_grad. What was saved is not needed any more.
   virtual void weight_grad(const LayerCall& call, LayerSaved& saved) const = 0;
+
+  /// Makes what LayerSaved::cheap() lists again from the other saved tensors: outputs of norms and activations
+  /// (selective recomputation).
+  virtual void rebuild_cheap(const LayerCall& call, LayerSaved& saved) const;
 
   /// Elements of context.scratch that the kernels need for these sequences.
   virtual std::int64_t scratch_elements(const LayerWork& work) const;

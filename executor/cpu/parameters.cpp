@@ -11,6 +11,8 @@
 namespace plumb {
 namespace {
 
+constexpr std::int64_t kSingleBytes = 4;
+
 std::span<float> part(std::span<float> values, ElementRange range) {
   return values.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
 }
@@ -54,7 +56,7 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
   for (const ElementRange& bucket : buckets_) bucket_bounds_.push_back(clipped(options_.shares.bounds, bucket));
   for (const std::int64_t bound : options_.shares.bounds)
     word_bounds_.push_back(options_.half ? (bound + 1) / 2 : bound);
-  set_initial_weights();
+  store_weights(initial_weights());
 }
 
 /// Room for weights as they are stored. 16-bit ones fill whole words.
@@ -62,16 +64,22 @@ Tensor CpuParameters::take_weights(std::int64_t elements) {
   return pool_.take(options_.half ? (elements + 1) / 2 : elements);
 }
 
-void CpuParameters::set_initial_weights() {
+/// Of all the stage's elements.
+std::vector<float> CpuParameters::initial_weights() const {
   std::vector<float> whole(static_cast<std::size_t>(elements()));
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
     const std::int64_t first = places_.first_element[i];
     fill_initial_weights(part(whole, {first, places_.first_element[i + 1] - first}), options_.layers[i],
                          options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
   }
-  const std::span<float> own = part(whole, own_);
+  return whole;
+}
+
+void CpuParameters::store_weights(std::span<const float> whole) {
+  const std::span<const float> own =
+      whole.subspan(static_cast<std::size_t>(own_.first), static_cast<std::size_t>(own_.count));
   if (options_.half) std::ranges::copy(own, master_.data());
-  const std::span<float> stored = is_held_whole() ? std::span(whole) : own;
+  const std::span<const float> stored = is_held_whole() ? whole : own;
   if (options_.half)
     narrow(own_block().halves(), stored.data(), static_cast<std::int64_t>(stored.size()), *options_.half);
   else
@@ -276,18 +284,22 @@ ParameterBytes CpuParameters::held_bytes() const {
   return bytes;
 }
 
-/// Calls `visit` for each run of own elements that is one of the whole model's parameters: but for padding, and for
-/// what another tensor rank has too and writes.
+/// Calls `visit` for each run of the pieces' elements that is one of the whole model's parameters: padding is not.
+/// Parameters that every tensor rank has are visited by all, or by the first one alone.
 template <class Visit>
-void CpuParameters::for_each_run(Visit visit) const {
-  for (const ParameterPiece& piece : pieces_) {
+void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Replicated replicated, Visit visit) const {
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const ParameterPiece& piece = pieces[i];
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
-    if (options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0) continue;
+    const bool is_replica = options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0;
+    if (is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
     for (const ElementRun& run : element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor)) {
       const std::int64_t first = std::max(run.local, piece.first_in_tensor);
       const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
       if (first < end)
-        visit(WholeRun{.layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
+        visit(WholeRun{.piece = i,
+                       .first_in_piece = first - piece.first_in_tensor,
+                       .layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
                        .index = parameter.index,
                        .whole = run.whole + (first - run.local),
                        .first_in_own = piece.first_in_range + (first - piece.first_in_tensor),
@@ -301,9 +313,50 @@ const float* CpuParameters::own_weights() const {
 }
 
 void CpuParameters::copy_own(LayerValues& model, const float* own) const {
-  for_each_run([&](const WholeRun& run) {
+  for_each_run(pieces_, Replicated::kOnFirstTensorRank, [&](const WholeRun& run) {
     std::copy_n(own + run.first_in_own, run.count, model[run.layer][run.index].data() + run.whole);
   });
+}
+
+void CpuParameters::save(TrainingState& state) const {
+  const bool by_element = is_elementwise(options_.optimizer);
+  const float* weights = own_weights();
+  for_each_run(pieces_, Replicated::kOnFirstTensorRank, [&](const WholeRun& run) {
+    SavedParameter& parameter = state.parameters[run.layer][run.index];
+    std::copy_n(weights + run.first_in_own, run.count, parameter.weights.data() + run.whole);
+    for (std::size_t field = 0; field < parameter.fields.size(); ++field) {
+      const std::span<const std::byte> bytes = state_[run.piece][field].bytes();
+      std::vector<std::byte>& whole = parameter.fields[field].bytes;
+      if (by_element)
+        std::copy_n(bytes.data() + kSingleBytes * run.first_in_piece, kSingleBytes * run.count,
+                    whole.data() + kSingleBytes * run.whole);
+      else
+        std::ranges::copy(bytes, whole.begin());
+    }
+  });
+}
+
+void CpuParameters::restore(const TrainingState& state) {
+  std::vector<float> whole = initial_weights();  // what pads a vocabulary stays as it began
+  for_each_run(pieces_in(places_, {0, elements()}), Replicated::kAll, [&](const WholeRun& run) {
+    std::copy_n(state.parameters[run.layer][run.index].weights.data() + run.whole, run.count,
+                whole.data() + run.first_in_own);
+  });
+  store_weights(whole);
+  const bool by_element = is_elementwise(options_.optimizer);
+  for_each_run(pieces_, Replicated::kAll, [&](const WholeRun& run) {
+    const SavedParameter& parameter = state.parameters[run.layer][run.index];
+    for (std::size_t field = 0; field < parameter.fields.size(); ++field) {
+      const std::span<std::byte> bytes = state_[run.piece][field].bytes();
+      const std::vector<std::byte>& saved = parameter.fields[field].bytes;
+      if (by_element)
+        std::copy_n(saved.data() + kSingleBytes * run.whole, kSingleBytes * run.count,
+                    bytes.data() + kSingleBytes * run.first_in_piece);
+      else
+        std::ranges::copy(saved, bytes.begin());
+    }
+  });
+  updates_ = state.updates;
 }
 
 LayerValues CpuParameters::values_of_share(const float* own) const {

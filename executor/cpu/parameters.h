@@ -23,6 +23,7 @@
 #include "executor/run_spec.h"
 #include "executor/step_scale.h"
 #include "executor/tensor_pool.h"
+#include "executor/training_state.h"
 
 namespace plumb {
 
@@ -95,6 +96,7 @@ class CpuParameters {
   const ParameterPlaces& places() const { return places_; }
   std::span<float> all_gradients() { return gradients_.values(); }
   std::span<float> newest_weights() { return versions_.back().weights.values(); }
+  std::int64_t updates() const { return updates_; }
   int held_versions() const { return static_cast<int>(versions_.size()); }
   ParameterBytes held_bytes() const;
 
@@ -102,6 +104,11 @@ class CpuParameters {
   /// into the model's values: [layer of the model][parameter][element].
   void copy_gradients(LayerValues& model) const { copy_own(model, own_gradients()); }
   void copy_weights(LayerValues& model) const { copy_own(model, own_weights()); }
+
+  /// Writes the own elements of weights and optimizer state into the model's, and takes up a model's: weights, state
+  /// and the count of updates. Both have room_for_state()'s shape.
+  void save(TrainingState& state) const;
+  void restore(const TrainingState& state);
 
   /// The same of the tensor rank's share of the stage: [layer in the stage][parameter][element]; elements that others
   /// own are 0.
@@ -125,7 +132,7 @@ class CpuParameters {
   bool is_held_whole() const { return options_.zero < 3; }
   std::int64_t elements() const { return places_.first_element.back(); }
   Tensor take_weights(std::int64_t elements);
-  void set_initial_weights();
+  std::vector<float> initial_weights() const;
   Tensor& own_block() { return is_held_whole() ? versions_.back().weights : weight_share_; }
   const Tensor& own_block() const { return is_held_whole() ? versions_.back().weights : weight_share_; }
   std::int64_t first_in_own_block() const { return is_held_whole() ? own_.first : 0; }
@@ -134,7 +141,9 @@ class CpuParameters {
   ElementRange own_in(ElementRange range) const;
   std::vector<Collective> reductions(std::span<float> values, const std::vector<std::int64_t>& bounds) const;
   std::vector<Collective> gathers(std::span<float> values, const std::vector<std::int64_t>& bounds) const;
-  struct WholeRun {          // of elements
+  struct WholeRun {  // of elements of one piece
+    std::size_t piece = 0;
+    std::int64_t first_in_piece = 0;
     std::size_t layer = 0;   // of the model
     std::size_t index = 0;   // of the layer's parameters
     std::int64_t whole = 0;  // first element of the whole parameter
@@ -142,8 +151,10 @@ class CpuParameters {
     std::int64_t count = 0;
   };
 
+  enum class Replicated : std::uint8_t { kAll, kOnFirstTensorRank };
   template <class Visit>
-  void for_each_run(Visit visit) const;
+  void for_each_run(const std::vector<ParameterPiece>& pieces, Replicated replicated, Visit visit) const;
+  void store_weights(std::span<const float> whole);
   const float* own_weights() const;
   void copy_own(LayerValues& model, const float* own) const;
   LayerValues values_of_share(const float* own) const;

@@ -72,6 +72,16 @@ std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std
   return ranges;
 }
 
+/// The first layer of each group that is computed again as one.
+std::vector<std::size_t> group_starts(const CpuStageOptions& options) {
+  const std::size_t layers = options.layers.size();
+  const std::size_t group =
+      options.rebuild == Rebuild::kLayers ? static_cast<std::size_t>(options.rebuild_layers) : layers;
+  std::vector<std::size_t> starts;
+  for (std::size_t first = 0; first < layers; first += group) starts.push_back(first);
+  return starts;
+}
+
 CpuParameterOptions parameter_options(const CpuStageOptions& options) {
   const TensorSeat tensor = layer_seat(options).tensor;
   const ParameterPlaces places = parameter_places(divide_layers(options.layers, tensor.ranks));
@@ -95,14 +105,17 @@ CpuParameterOptions parameter_options(const CpuStageOptions& options) {
 
 CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
     : options_(std::move(options)),
+      group_starts_(group_starts(options_)),
       pool_(pool),
       layers_(make_layers(options_)),
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
       parameters_(parameter_options(options_), pool),
       states_(options_.weight_versions.size() * contexts_.size()) {
-  for (State& state : states_)
+  for (State& state : states_) {
+    state.inputs.resize(group_starts_.size());
     for (const auto& layer : layers_) state.saved.push_back(layer->make_saved());
+  }
   if (options_.slices > 1) sequences_.resize(options_.weight_versions.size());
   for (std::vector<SequenceSaved>& layers : sequences_) layers.resize(layers_.size());
 }
@@ -121,7 +134,7 @@ void CpuStage::begin(std::int64_t step) {
       drop_tensors(*saved);
       saved->loss = 0;
     }
-    state.input = {};
+    for (Tensor& input : state.inputs) input = {};
     state.is_rebuilt = false;
   }
   for (std::vector<SequenceSaved>& layers : sequences_)
@@ -140,7 +153,8 @@ double CpuStage::loss(int microbatch) const {
 }
 
 std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
-  std::vector<Tensor*> tensors{&at(of).input};
+  std::vector<Tensor*> tensors;
+  for (Tensor& input : at(of).inputs) tensors.push_back(&input);
   for (const auto& saved : at(of).saved) std::ranges::copy(saved->tensors(), std::back_inserter(tensors));
   return tensors;
 }
@@ -178,33 +192,64 @@ LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWe
           .sequence = sequence_of(layer, of)};
 }
 
-Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, bool keep) {
+std::size_t CpuStage::group_end(std::size_t group) const {
+  return group + 1 < group_starts_.size() ? group_starts_[group + 1] : layers_.size();
+}
+
+/// The layers of a group. Without `keep` its input is all that stays.
+Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep) {
   State& state = at(of);
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
+  for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
+    const bool is_first = layer == group_starts_[group];
     LayerSaved& saved = *state.saved[layer];
     const LayerWeights weights = parameters_.weights(version_of(of), layer);
     LayerCall call = call_of(layer, of, weights);
-    call.keep_input = !keep && layer == 0;
+    call.keep_input = !keep && is_first;
     input = layers_[layer]->forward(call, std::move(input), saved);
     if (keep) continue;
-    if (layer == 0 && saved.kept_input() != nullptr) state.input = std::move(*saved.kept_input());
+    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = std::move(*saved.kept_input());
     drop_tensors(saved);
   }
   return input;
 }
 
+bool CpuStage::rebuilds(MicrobatchSlice of) const {
+  if (options_.rebuild == Rebuild::kNothing) return false;
+  return options_.rebuilds.empty() || options_.rebuilds[static_cast<std::size_t>(of.microbatch)];
+}
+
 Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
-  return run_forward(of, std::move(input), options_.rebuild == Rebuild::kNothing);
+  const bool selective = options_.rebuild == Rebuild::kSelective;
+  const bool keep = selective || !rebuilds(of);
+  for (std::size_t group = 0; group < group_starts_.size(); ++group)
+    input = run_forward(of, std::move(input), group, keep);
+  if (selective && rebuilds(of))
+    for (const auto& saved : at(of).saved)
+      for (Tensor* tensor : saved->cheap()) *tensor = {};
+  return input;
+}
+
+void CpuStage::rebuild_group(MicrobatchSlice of, std::size_t group) {
+  if (options_.rebuild != Rebuild::kSelective) {
+    run_forward(of, std::move(at(of).inputs[group]), group, true);
+    return;
+  }
+  for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
+    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), *at(of).saved[layer]);
+  }
 }
 
 void CpuStage::recompute(MicrobatchSlice of) {
-  State& state = at(of);
-  run_forward(of, std::move(state.input), true);
-  state.is_rebuilt = true;
+  for (std::size_t group = 0; group < group_starts_.size(); ++group) rebuild_group(of, group);
+  at(of).is_rebuilt = true;
 }
 
-void CpuStage::rebuild_if_needed(MicrobatchSlice of) {
-  if (options_.rebuild == Rebuild::kStage && !at(of).is_rebuilt) recompute(of);
+/// Before a backward, which comes from behind, enters a layer that ends a group.
+void CpuStage::rebuild_before(std::size_t layer, MicrobatchSlice of) {
+  if (!rebuilds(of) || at(of).is_rebuilt) return;
+  for (std::size_t group = 0; group < group_starts_.size(); ++group)
+    if (group_end(group) == layer + 1) rebuild_group(of, group);
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
@@ -220,8 +265,8 @@ void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
-  rebuild_if_needed(of);
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
+    rebuild_before(layer, of);
     output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
     layer_weight_grad(layer, of);
     complete_layer(layer);
@@ -231,9 +276,10 @@ Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
 }
 
 Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
-  rebuild_if_needed(of);
-  for (std::size_t layer = layers_.size(); layer-- > 0;)
+  for (std::size_t layer = layers_.size(); layer-- > 0;) {
+    rebuild_before(layer, of);
     output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
+  }
   return output_gradient;
 }
 

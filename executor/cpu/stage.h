@@ -23,6 +23,8 @@ struct CpuStageOptions {
   std::int64_t sequence = 1;    ///< tokens
   int slices = 1;               ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
+  int rebuild_layers = 1;      ///< of Rebuild::kLayers
+  std::vector<bool> rebuilds;  ///< [micro-batch] which are computed again; empty: all
   OptimizerSettings optimizer;
   std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
   int zero = 0;                    ///< cpu/parameters.h
@@ -83,7 +85,7 @@ class CpuStage : public Stage {
  private:
   struct State {                                     // of a micro-batch (slice)
     std::vector<std::unique_ptr<LayerSaved>> saved;  // [layer]
-    Tensor input;                                    // with recomputation: all that F keeps
+    std::vector<Tensor> inputs;                      // [group of layers] with recomputation: all that F keeps
     bool is_rebuilt = false;                         // R has run
   };
 
@@ -96,16 +98,20 @@ class CpuStage : public Stage {
   std::vector<Tensor*> activations_of(MicrobatchSlice of);
   int version_of(MicrobatchSlice of) const { return options_.weight_versions[static_cast<std::size_t>(of.microbatch)]; }
   BatchPlace place_of(MicrobatchSlice of) const;
-  Tensor run_forward(MicrobatchSlice of, Tensor input, bool keep);
+  Tensor run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep);
+  std::size_t group_end(std::size_t group) const;
+  bool rebuilds(MicrobatchSlice of) const;
+  void rebuild_group(MicrobatchSlice of, std::size_t group);
+  void rebuild_before(std::size_t layer, MicrobatchSlice of);
   LayerCall call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights);
   Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
   void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
-  void rebuild_if_needed(MicrobatchSlice of);
   void finish(MicrobatchSlice of);
   void complete_layer(std::size_t layer);
   ElementRange tied_table(ModelEnd end) const;
 
   const CpuStageOptions options_;
+  const std::vector<std::size_t> group_starts_;  // layers that are computed again together; one group without
   TensorPool& pool_;
   std::vector<std::unique_ptr<CpuLayer>> layers_;
   std::vector<float> scratch_;

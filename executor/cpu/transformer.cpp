@@ -44,6 +44,7 @@ struct TransformerSaved : LayerSaved {
             &residual, &norm2_statistics, &norm2_output, &up,  &activation,  &output_gradient};
   }
   Tensor* kept_input() override { return &input; }
+  std::vector<Tensor*> cheap() override { return {&norm1_output, &norm2_output, &activation}; }
 };
 
 /// Sizes of a block's tensors.
@@ -179,6 +180,7 @@ class CpuTransformer : public CpuLayer {
   Tensor forward(const LayerCall& call, Tensor input, LayerSaved& kept) const override;
   Tensor input_grad(const LayerCall& call, Tensor output_gradient, LayerSaved& kept) const override;
   void weight_grad(const LayerCall& call, LayerSaved& kept) const override;
+  void rebuild_cheap(const LayerCall& call, LayerSaved& kept) const override;
   std::int64_t scratch_elements(const LayerWork& work) const override {
     const AttentionSize size = attention_size(layer_, work);
     if (seat_.ranks == 1) return attention_scratch_elements(size);
@@ -186,6 +188,11 @@ class CpuTransformer : public CpuLayer {
   }
 
  private:
+  /// Norm 1's output and statistics, norm 2's, and the activation, from what they are made of.
+  void normalise_input(const LayerCall& call, TransformerSaved& saved) const;
+  void normalise_mlp_input(const LayerCall& call, const float* mlp_input, TransformerSaved& saved) const;
+  void activate(const LayerCall& call, TransformerSaved& saved) const;
+
   /// Calls `backward` with where it adds the gradients of a norm's gain and bias, which lie one behind the other.
   template <class Backward>
   void add_norm_gradients(const LayerCall& call, std::int64_t gain, std::int64_t bias, Backward backward) const {
@@ -204,6 +211,36 @@ class CpuTransformer : public CpuLayer {
   std::vector<float> rotary_;  // rotary_table [s, rotary_size], or its rows of the context rank's tokens
 };
 
+void CpuTransformer::normalise_input(const LayerCall& call, TransformerSaved& saved) const {
+  const std::int64_t own = saved.input.elements() / layer_.hidden;
+  saved.norm1_output = call.context.pool->take(saved.input.elements());
+  call.context.kernels.norm_forward(layer_.norm, saved.norm1_output.data(), saved.norm1_statistics.data(),
+                                    saved.input.data(),
+                                    {call.weights + at_.norm1_gain, at_offset(call.weights, at_.norm1_bias)},
+                                    {own, layer_.hidden}, layer_.norm_epsilon);
+}
+
+void CpuTransformer::normalise_mlp_input(const LayerCall& call, const float* mlp_input, TransformerSaved& saved) const {
+  const std::int64_t own = saved.input.elements() / layer_.hidden;
+  saved.norm2_output = call.context.pool->take(saved.input.elements());
+  call.context.kernels.norm_forward(layer_.norm, saved.norm2_output.data(), saved.norm2_statistics.data(), mlp_input,
+                                    {call.weights + at_.norm2_gain, at_offset(call.weights, at_.norm2_bias)},
+                                    {own, layer_.hidden}, layer_.norm_epsilon);
+}
+
+void CpuTransformer::activate(const LayerCall& call, TransformerSaved& saved) const {
+  const std::int64_t rows = saved.up.elements() / (layer_.mlp == MlpKind::kSwiglu ? 2 * layer_.ffn : layer_.ffn);
+  saved.activation = call.context.pool->take(rows * layer_.ffn);
+  call.context.kernels.activation_forward(layer_, saved.activation.data(), saved.up.data(), rows);
+}
+
+void CpuTransformer::rebuild_cheap(const LayerCall& call, LayerSaved& kept) const {
+  auto& saved = static_cast<TransformerSaved&>(kept);
+  normalise_input(call, saved);
+  normalise_mlp_input(call, layer_.parallel_residual ? saved.input.data() : saved.residual.data(), saved);
+  activate(call, saved);
+}
+
 Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& kept) const {
   auto& saved = static_cast<TransformerSaved&>(kept);
   const CpuContext& context = call.context;
@@ -215,9 +252,7 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
 
   saved.input = std::move(input);
   saved.norm1_statistics = pool.take(size.statistics);
-  saved.norm1_output = pool.take(own * h);
-  kernels.norm_forward(layer_.norm, saved.norm1_output.data(), saved.norm1_statistics.data(), saved.input.data(),
-                       {weights + at_.norm1_gain, at_offset(weights, at_.norm1_bias)}, {own, h}, layer_.norm_epsilon);
+  normalise_input(call, saved);
   saved.qkv = pool.take(rows * size.qkv);
   kernels.linear_forward(saved.qkv.data(), all_rows(context, saved.norm1_output, h).rows, weights + at_.qkv,
                          {rows, size.qkv, h});
@@ -236,15 +271,12 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
 
   const float* mlp_input = layer_.parallel_residual ? saved.input.data() : residual.data();
   saved.norm2_statistics = pool.take(size.statistics);
-  saved.norm2_output = pool.take(own * h);
-  kernels.norm_forward(layer_.norm, saved.norm2_output.data(), saved.norm2_statistics.data(), mlp_input,
-                       {weights + at_.norm2_gain, at_offset(weights, at_.norm2_bias)}, {own, h}, layer_.norm_epsilon);
+  normalise_mlp_input(call, mlp_input, saved);
   saved.up = pool.take(rows * size.up);
   kernels.linear_forward(saved.up.data(), all_rows(context, saved.norm2_output, h).rows, weights + at_.up,
                          {rows, size.up, h});
   if (layer_.linear_bias) kernels.bias_forward(saved.up.data(), weights + at_.up_bias, rows, size.up);
-  saved.activation = pool.take(rows * layer_.ffn);
-  kernels.activation_forward(layer_, saved.activation.data(), saved.up.data(), rows);
+  activate(call, saved);
   Tensor output = pool.take(rows * h);
   kernels.linear_forward(output.data(), saved.activation.data(), weights + at_.down, {rows, h, layer_.ffn});
   output = sum_rows(context, std::move(output), h);

@@ -54,7 +54,20 @@ double median(const std::vector<double>& ascending) {
   return ascending[ascending.size() / 2];
 }
 
-/// Least squares of t = latency + bytes * inverse on relative errors (weights 1 / t^2).
+void require_sane(const Measurement& measurement) {
+  for (std::size_t i = 0; i < measurement.samples.size(); ++i) {
+    const KernelSample& sample = measurement.samples[i];
+    check_kernel_sample(sample, fmt::format("measurement of {}, sample {}", measurement.device, i));
+  }
+  if (measurement.cores < 1 || measurement.memory_bytes < measurement.cores) {
+    throw SpecError(fmt::format("measurement of {}: {} cores with {} bytes of memory: give what the machine has",
+                                measurement.device, measurement.cores, measurement.memory_bytes));
+  }
+}
+
+}  // namespace
+
+// Least squares of t = latency + bytes * inverse on relative errors (weights 1 / t^2).
 LinkSpec message_link(const Measurement& measurement) {
   double w = 0, wx = 0, wxx = 0, wy = 0, wxy = 0;
   std::int64_t smallest = std::numeric_limits<std::int64_t>::max(), largest = 0;
@@ -81,19 +94,6 @@ LinkSpec message_link(const Measurement& measurement) {
   }
   return {.bytes_per_second = 1 / inverse, .latency = Seconds{latency}};
 }
-
-void require_sane(const Measurement& measurement) {
-  for (std::size_t i = 0; i < measurement.samples.size(); ++i) {
-    const KernelSample& sample = measurement.samples[i];
-    check_kernel_sample(sample, fmt::format("measurement of {}, sample {}", measurement.device, i));
-  }
-  if (measurement.cores < 1 || measurement.memory_bytes < measurement.cores) {
-    throw SpecError(fmt::format("measurement of {}: {} cores with {} bytes of memory: give what the machine has",
-                                measurement.device, measurement.cores, measurement.memory_bytes));
-  }
-}
-
-}  // namespace
 
 ClusterSpec cluster_from_measurement(const Measurement& measurement) {
   require_sane(measurement);

@@ -22,4 +22,8 @@ namespace plumb {
 /// messages, or if a sample's kernel is unknown, its shape has the wrong length or its time is not above 0.
 ClusterSpec cluster_from_measurement(const Measurement& measurement);
 
+/// The link that messages between two ranks have shown: the node's, above. Throws SpecError if there are fewer than two
+/// sizes of messages, or larger ones do not take longer.
+LinkSpec message_link(const Measurement& measurement);
+
 }  // namespace plumb

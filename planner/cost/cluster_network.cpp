@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/nearest_name.h"
 #include "simulator/network/fabric.h"
 #include "simulator/network/place_inner.h"
 
@@ -26,7 +27,7 @@ std::optional<Number> whole_number(std::string_view text) {
 }
 
 bool is_share(const std::optional<double>& value) {
-  return value && *value > 0 && *value <= 1;
+  return value && *value >= 0 && *value <= 1;
 }
 
 void require_below(int number, int count, std::string_view what) {
@@ -59,9 +60,17 @@ FabricSpec fabric_spec(const ClusterSpec& cluster) {
   return spec;
 }
 
-/// Scales the links of one rank or node, both directions. The rates of links are found by their names
-/// (network/fabric.h).
-void degrade(NetworkSpec& network, const ClusterSpec& cluster, const DegradedLinks& degraded) {
+/// The names of the links of one rank or node, both directions (network/fabric.h), or the one that is named. Throws
+/// SpecError if `links` has none of them.
+std::set<std::string> names_of(const DegradedLinks& degraded, const ClusterSpec& cluster,
+                               const std::vector<TopologyLink>& links) {
+  if (degraded.kind == DegradedLinks::Kind::kLink) {
+    std::vector<std::string> known;
+    for (const TopologyLink& link : links) known.push_back(link.name);
+    if (std::ranges::find(known, degraded.name) != known.end()) return {degraded.name};
+    throw SpecError(
+        fmt::format("there is no link {}: did you mean {}?", degraded.name, nearest_name(degraded.name, known)));
+  }
   const bool nic = degraded.kind == DegradedLinks::Kind::kNic;
   if (nic && !cluster.network) throw SpecError(fmt::format("cluster {} has no NICs to degrade", cluster.name));
   const int per_node = cluster.devices_per_node;
@@ -79,9 +88,25 @@ void degrade(NetworkSpec& network, const ClusterSpec& cluster, const DegradedLin
     names.insert(fmt::format("{}_up:{}", nic ? "nic" : "port", place));
     names.insert(fmt::format("{}_down:{}", nic ? "nic" : "port", place));
   }
-  for (NetworkLink& link : network.links) {
-    if (names.contains(link.name)) link.bytes_per_second *= degraded.capacity;
+  return names;
+}
+
+/// Scales links to what is left of them; returns those of which nothing is.
+std::vector<int> degrade(NetworkSpec& network, const ClusterSpec& cluster, const std::vector<TopologyLink>& links,
+                         const std::vector<DegradedLinks>& all_degraded) {
+  std::set<int> failed;
+  for (const DegradedLinks& degraded : all_degraded) {
+    const std::set<std::string> names = names_of(degraded, cluster, links);
+    for (std::size_t l = 0; l < links.size(); ++l) {
+      if (!names.contains(links[l].name)) continue;
+      if (degraded.capacity == 0) {
+        failed.insert(static_cast<int>(l));
+      } else {
+        network.links[l].bytes_per_second *= degraded.capacity;
+      }
+    }
   }
+  return {failed.begin(), failed.end()};
 }
 
 /// The data group's collective among the segments of (op, stage); nothing if there is none.
@@ -135,7 +160,7 @@ SlowRank parse_slow_rank(std::string_view text) {
   if (text.starts_with("rank=") && colon != std::string_view::npos) {
     const auto rank = whole_number<int>(text.substr(5, colon - 5));
     const auto speed = whole_number<double>(text.substr(colon + 1));
-    if (rank && is_share(speed)) return {.world_rank = *rank, .speed = *speed};
+    if (rank && is_share(speed) && *speed > 0) return {.world_rank = *rank, .speed = *speed};
   }
   throw SpecError(fmt::format(
       "slow \"{}\": write rank=NUMBER:SPEED with a share of the normal speed above 0 and at most 1, as in rank=17:0.8",
@@ -144,13 +169,15 @@ SlowRank parse_slow_rank(std::string_view text) {
 
 DegradedLinks parse_degraded_links(std::string_view text) {
   const std::size_t colon = text.find(':');
-  const std::size_t equals = text.find('=');
+  const std::size_t equals = text.rfind('=');
   if (colon != std::string_view::npos && equals != std::string_view::npos && colon < equals) {
     const std::string_view kind = text.substr(0, colon);
     const std::string_view place = text.substr(colon + 1, equals - colon - 1);
     const bool node = place.starts_with("node");
     const auto number = whole_number<int>(place.substr(std::min<std::size_t>(4, place.size())));
     const auto capacity = whole_number<double>(text.substr(equals + 1));
+    if (kind == "link" && !place.empty() && is_share(capacity))
+      return {.kind = DegradedLinks::Kind::kLink, .name = std::string(place), .capacity = *capacity};
     const bool known =
         (kind == "nic" && (node || place.starts_with("rank"))) || (kind == "nvlink" && place.starts_with("rank"));
     if (known && number && is_share(capacity)) {
@@ -160,10 +187,10 @@ DegradedLinks parse_degraded_links(std::string_view text) {
               .capacity = *capacity};
     }
   }
-  throw SpecError(
-      fmt::format("degrade \"{}\": write nic:nodeN=SHARE, nic:rankN=SHARE or nvlink:rankN=SHARE with the share of the "
-                  "capacity that is left, above 0 and at most 1, as in nic:node3=0.5",
-                  text));
+  throw SpecError(fmt::format(
+      "degrade \"{}\": write nic:nodeN=SHARE, nic:rankN=SHARE, nvlink:rankN=SHARE or link:NAME=SHARE with the "
+      "share of the capacity that is left, from 0 (failed) to 1, as in nic:node3=0.5",
+      text));
 }
 
 std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowRank>& slow) {
@@ -182,14 +209,22 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
 
 NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const InnerGrids& groups,
                             const Schedule& lowered, const CostTable& costs, const NetworkOptions& options) {
-  if (options.topology && !options.degraded.empty()) {
-    throw SpecError("degraded links are those of the cluster's own fabric: give the topology's links less bandwidth");
+  const Topology topology = options.topology ? *options.topology : fabric_topology(fabric_spec(cluster));
+  const Fabric fabric = options.topology ? fabric_of(topology) : fabric_of(fabric_spec(cluster));
+  for (const DegradedLinks& degraded : options.degraded) {
+    if (options.topology && degraded.kind != DegradedLinks::Kind::kLink)
+      throw SpecError(
+          "ports and NICs are those of the cluster's own fabric: name a link of the topology, as link:NAME");
   }
-  const Fabric fabric = options.topology ? fabric_of(*options.topology) : fabric_of(fabric_spec(cluster));
-  NetworkSpec network = with_inner_collectives(place(fabric, cluster.devices_per_node, grid, lowered, costs), fabric,
-                                               cluster.devices_per_node, groups, lowered, costs);
+  const auto placed = [&](const Fabric& links) {
+    return with_inner_collectives(place(links, cluster.devices_per_node, grid, lowered, costs), links,
+                                  cluster.devices_per_node, groups, lowered, costs);
+  };
+  NetworkSpec network = placed(fabric);
   fit_volumes(network, costs, priced_rates(network, cluster, !options.topology));
-  for (const DegradedLinks& degraded : options.degraded) degrade(network, cluster, degraded);
+  const std::vector<int> failed = degrade(network, cluster, fabric.links, options.degraded);
+  // Prices are those of the whole network; only the ways are others.
+  if (!failed.empty()) network.routes = placed(without_links(fabric, topology, failed)).routes;
   if (!options.share_links) {
     if (!options.degraded.empty()) {
       throw SpecError("links that share nothing cannot be degraded: let the links be shared");

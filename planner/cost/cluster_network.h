@@ -27,13 +27,15 @@ struct SlowRank {
   double speed = 1;
 };
 
-/// Links that have a share of their capacity left: "nic:node3" all NICs of a node, "nic:rank17" and "nvlink:rank17"
-/// those of a rank.
+/// Links that have a share of their capacity left, or none: "nic:node3" all NICs of a node, "nic:rank17" and
+/// "nvlink:rank17" those of a rank, "link:trunk_up:leaf0" the link of that name (simulator/network/fabric.h,
+/// spec/topology_spec.h).
 struct DegradedLinks {
-  enum class Kind { kNic, kPort } kind = Kind::kNic;
+  enum class Kind { kNic, kPort, kLink } kind = Kind::kNic;
   bool whole_node = false;
   int number = 0;  ///< of the node or world rank
-  double capacity = 1;
+  std::string name;
+  double capacity = 1;  ///< share of normal; 0: failed, and what used the link goes another way
 };
 
 struct NetworkOptions {
@@ -44,8 +46,8 @@ struct NetworkOptions {
   std::optional<Topology> topology;  ///< what is wired to what, instead of the cluster's own fabric
 };
 
-/// "rank=17:0.8" and "nic:node3=0.5". Throw SpecError if the text is not of that form or the share is not above 0 and
-/// at most 1.
+/// "rank=17:0.8" and "nic:node3=0.5". Throw SpecError if the text is not of that form, the capacity is not between 0
+/// and 1, or the speed not above 0 and at most 1.
 SlowRank parse_slow_rank(std::string_view text);
 DegradedLinks parse_degraded_links(std::string_view text);
 
@@ -55,9 +57,10 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
 
 /// `groups` are the tensor, context and expert groups of the same ranks, whose collectives inside actions share links
 /// as well. On a topology of the user's own, rings go through the nodes of `devices_per_node` devices all the same.
-/// Throws SpecError naming the range if a slow rank, a node or a rank of degraded links does not exist, if there is no
-/// such link, or links of a topology are to be degraded; if a topology does not connect two ranks that exchange data,
-/// or has fewer devices than the grid ranks.
+/// What failed links cut off goes the shortest other way. Throws SpecError naming the range if a slow rank, a node or a
+/// rank of degraded links does not exist; naming the nearest if no link has the name; if ports or NICs of a topology
+/// are to be degraded; naming the ranks if a topology, or what failed links leave of it, does not connect two that
+/// exchange data, or has fewer devices than the grid ranks.
 NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const InnerGrids& groups,
                             const Schedule& lowered, const CostTable& costs, const NetworkOptions& options);
 

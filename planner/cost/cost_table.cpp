@@ -8,6 +8,7 @@
 #include "planner/cost/data_parallel_price.h"
 #include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/gradient_buckets.h"
+#include "planner/cost/host_offload.h"
 #include "planner/cost/partition.h"
 #include "planner/cost/pipeline_hops.h"
 #include "planner/cost/stage_memory.h"
@@ -245,6 +246,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
       const auto at = static_cast<std::size_t>(twin - schedule.stages.begin());
       priced.costs.stages.push_back(priced.costs.stages[at]);
       if (in_buckets) priced.buckets.push_back(priced.buckets[at]);
+      if (layout.offload.optimizer) priced.host_optimizer_bytes.push_back(priced.host_optimizer_bytes[at]);
       continue;
     }
     const std::vector<int>& kinds = counts[stage.model_part];
@@ -285,6 +287,14 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     std::vector<Segment> step;
     if (stage.model_part == 0 || stage.model_part == last_part)
       step = tied_reduction(pricing, grid, first_rank, last_rank);
+    if (layout.offload.optimizer) {
+      const auto shard = [&](std::int64_t parameters, int over) {
+        return layout.zero >= 1 ? (parameters + over - 1) / over : parameters;
+      };
+      const std::int64_t updated = shard(held.parameters, layout.data * layout.context) +
+                                   shard(held.expert_parameters, expert_grid_of(layout).data);
+      optimizer = offloaded_step(pricing.cluster(), pricing.training(), updated, total(passes.backward));
+    }
     step.push_back({.kind = Segment::Kind::kCompute, .seconds = optimizer});
     costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 
@@ -292,6 +302,15 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
                        ? framework_memory(priced.layers[stage.model_part], pricing.training(), *stack, layout, backward)
                        : stage_memory(of_kinds(pricing.layer_footprints(layout), kinds_of_part[stage.model_part]),
                                       pricing.training(), layout, backward);
+    if (layout.offload.optimizer) {
+      priced.host_optimizer_bytes.push_back(std::exchange(costs.memory.optimizer_bytes, 0));
+    }
+    if (layout.offload.activations) {
+      const Seconds moved = host_move_time(pricing.cluster(), costs.memory.forward_bytes);
+      for (const Op op : {Op::kOffload, Op::kReload}) {
+        costs.segments[static_cast<std::size_t>(op)] = whole({{.kind = Segment::Kind::kCompute, .seconds = moved}});
+      }
+    }
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
     const std::int64_t stream = output_elements(pricing.layers().front(), work) / layout.context * element_bytes;
     const bool scattered = stack && stack->scattered_messages && !layout.sequence_parallel;

@@ -16,7 +16,9 @@
 //                   bucket inside that backward where the layout has buckets (cost/gradient_buckets.h), and then whole
 //   UNSHARD         all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
 //                   layer beside the pass: what is left is the first layer, and what lasts longer than the pass
-//   OPTIMIZER_STEP  AdamW on the rank's shard; the stages of a tied table first sum its gradient between them
+//   OFFLOAD, RELOAD the stage's activations of a micro-batch over the device's link to its host
+//   OPTIMIZER_STEP  AdamW on the rank's shard, or on the CPU (cost/host_offload.h); the stages of a tied table first
+//   sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
 // them. Links follow the placement of the pipeline ranks' devices.
 
@@ -35,6 +37,7 @@ struct PricedLayout {
   std::vector<std::vector<Layer>> layers;  ///< [model part]
   std::vector<int> split;                  ///< [model part] transformer layers
   std::vector<int> buckets;                ///< [stage] of gradients, reduced inside the last backward; empty: none is
+  std::vector<std::int64_t> host_optimizer_bytes;  ///< [stage] of one device, where the optimizer is offloaded
   std::vector<std::string> notes;
 };
 

@@ -21,6 +21,7 @@ std::vector<GradientBucket> gradient_buckets(const std::vector<LayerGradient>& l
   for (std::size_t i = layers.size(); i-- > 0;) {
     open.parameters += layers[i].parameters;
     open.expert_parameters += layers[i].expert_parameters;
+    ++open.layers;
     now += layers[i].backward;
     open.offset = i == 0 ? backward : now * stretch;
     if (open.parameters + open.expert_parameters < bucket_parameters && i > 0) continue;

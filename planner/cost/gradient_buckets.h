@@ -3,7 +3,7 @@
 // Megatron-LM's overlap of the gradient reduction is the same).
 //
 //   // three layers of 10 parameters; the backward takes the last layer first, 1 s each
-//   gradient_buckets({{10, 0, 1s}, {10, 0, 1s}, {10, 0, 1s}}, 15, 3s)  ->  {20, 0, 2s}, {10, 0, 3s}
+//   gradient_buckets({{10, 0, 1s}, {10, 0, 1s}, {10, 0, 1s}}, 15, 3s)  ->  {20, 0, 2s, 2}, {10, 0, 3s, 1}
 
 #include <cstdint>
 #include <vector>
@@ -23,6 +23,7 @@ struct GradientBucket {
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;
   Seconds offset{0};  ///< when it is complete, from the start of the last B or W
+  int layers = 0;     ///< of it, which end where the bucket before begins
 
   friend bool operator==(const GradientBucket&, const GradientBucket&) = default;
 };

@@ -6,6 +6,7 @@
 #include "planner/cost/framework/kernel_time.h"
 #include "planner/cost/framework/transformer_ops.h"
 #include "planner/cost/framework/vocabulary_ops.h"
+#include "planner/cost/stage_memory.h"
 
 namespace plumb {
 namespace {
@@ -79,20 +80,45 @@ void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer
   }
 }
 
-LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer, const LayerWork& work) {
+/// Attention of a context rank has its share of the pairs of query and key of whole sequences (zigzag); everything else
+/// works on its tokens alone.
+Seconds own_kernel_time(const KernelPrices& kernels, const KernelCall& call, const LayerWork& work) {
+  if (call.kind != KernelKind::kAttentionForward && call.kind != KernelKind::kAttentionBackward)
+    return kernel_time(kernels, call);
+  std::vector<std::int64_t> shape = call.shape;
+  shape[1] = work.sequence;
+  return kernel_time(kernels, kernel_call(call.kind, std::move(shape))) / work.context_parallel;
+}
+
+/// A ring passes keys and values as an all-gather does, and in the backward their gradients besides, as a
+/// reduce-scatter.
+void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block, const LayerWork& work,
+              std::int64_t element_bytes) {
+  const std::int64_t bytes =
+      work.microbatch * work.sequence * 2 * block.kv_heads / work.tensor_parallel * block.head_size * element_bytes;
+  groups.add(price.forward, {Group::kContext, CollectiveKind::kAllGather, bytes, 1});
+  groups.add(price.input_grad, {Group::kContext, CollectiveKind::kAllGather, bytes, 1});
+  groups.add(price.input_grad, {Group::kContext, CollectiveKind::kReduceScatter, bytes, 1});
+}
+
+LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
+                     const LayerWork& whole_work) {
+  const LayerWork work = context_share(whole_work);
   LayerPrice price;
   for (const KernelCall& call : layer_kernels(layer, work, Pass::kForward)) {
-    const Seconds time = kernel_time(kernels, call);
+    const Seconds time = own_kernel_time(kernels, call, whole_work);
     price.forward.compute += time;
     if (rebuilt_selectively(call.kind)) price.rebuild_selective.compute += time;
   }
   for (const KernelCall& call : layer_kernels(layer, work, Pass::kInputGrad)) {
-    price.input_grad.compute += kernel_time(kernels, call);
+    price.input_grad.compute += own_kernel_time(kernels, call, whole_work);
   }
   for (const KernelCall& call : layer_kernels(layer, work, Pass::kWeightGrad)) {
     price.weight_grad.compute += kernel_time(kernels, call);
   }
   add_own_collectives(price, groups, layer, work, kernels.element_bytes);
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block != nullptr) add_ring(price, groups, *block, whole_work, kernels.element_bytes);
   if (std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }

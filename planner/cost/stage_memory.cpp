@@ -52,8 +52,15 @@ LayerWork work_of(const TrainingSpec& training, const Layout& layout) {
           .experts = {.parallel = layout.expert, .tensor = layout.expert_tensor}};
 }
 
-LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work,
+LayerWork context_share(LayerWork work) {
+  work.sequence /= work.context_parallel;
+  work.context_parallel = 1;
+  return work;
+}
+
+LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& whole_work,
                                Recompute recompute) {
+  const LayerWork work = context_share(whole_work);
   const std::int64_t element_bytes = bytes_per_element(training.precision);
   LayerFootprint footprint{
       .parameters = parameter_count(layer, work.tensor_parallel),

@@ -57,4 +57,7 @@ StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& t
 /// The work of one micro-batch under that layout.
 LayerWork work_of(const TrainingSpec& training, const Layout& layout);
 
+/// The work of one context rank of Plumb's own executor: its sequences have 1/c of the tokens.
+LayerWork context_share(LayerWork work);
+
 }  // namespace plumb

@@ -96,6 +96,12 @@ std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Sc
           peak = std::max(peak, held + memory.backward_workspace_bytes + memory.unsharded_bytes);
           held -= action.op == Op::kBackward ? all : memory.released_at_input_grad_bytes;
           break;
+        case Op::kOffload:
+          held -= memory.forward_bytes;
+          break;
+        case Op::kReload:
+          held += memory.forward_bytes;
+          break;
         case Op::kWeightGrad:
           peak = std::max(peak, held + memory.backward_workspace_bytes + memory.unsharded_bytes);
           held -= all - memory.released_at_input_grad_bytes;

@@ -118,6 +118,7 @@ class Enumerator {
       layout.schedule = choice.name;
       layout.chunks = choice.chunks;
       layout.group = request_.group.value_or(0);
+      layout.offload = request_.offload.value_or(Offload{});
       layout.bucket_mib = request_.bucket_mib.value_or(0);
       layout.split = request_.split.value_or(std::vector<int>{});
       for (const std::int64_t microbatch :

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/host_offload.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/layout_conflict.h"
 #include "planner/search/predict.h"
@@ -120,8 +121,9 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
   const auto [it, added] = shortfalls_.try_emplace(to_text(layout));
   if (added) {
     const Schedule order = order_of(pricing_.training(), layout);
-    it->second = memory_shortfall(memory_in_issue_order(price_layout(pricing_, layout, order).costs, order),
-                                  pricing_.cluster().device);
+    it->second = memory_shortfall(
+        memory_in_issue_order(price_layout(pricing_, layout, order).costs, with_offload(order, layout)),
+        pricing_.cluster().device);
   }
   return it->second;
 }

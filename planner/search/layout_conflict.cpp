@@ -52,10 +52,9 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
 
 std::optional<std::string> context_conflict(const TrainingSpec& training, const Layout& layout) {
   if (layout.context == 1) return std::nullopt;
-  if (!training.stack) {
-    return fmt::format(
-        "cp={}: Plumb's own executor does not divide sequences: leave cp out, or name a framework's stack",
-        layout.context);
+  if (!training.stack && training.sequence % (2 * layout.context) != 0) {
+    return fmt::format("cp={} cuts a sequence into {} runs, which do not divide its {} tokens: give a divisor of {}",
+                       layout.context, 2 * layout.context, training.sequence, training.sequence / 2);
   }
   if (training.sequence % layout.context != 0) {
     return fmt::format("cp={} does not divide the {} tokens of a sequence: give a divisor of {}", layout.context,

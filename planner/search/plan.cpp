@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/cost/host_offload.h"
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
 #include "planner/search/layout_conflict.h"
@@ -75,6 +76,11 @@ Evaluation evaluate(const Plan& plan, const SimulationOptions& options, const Ne
     FitAdvisor advisor(pricing, {});
     result.infeasible =
         fmt::format("{}: {}; {}", to_text(plan.layout), to_text(*shortfall), advisor.nearest_change(plan.layout));
+  } else if (plan.layout.offload != Offload{}) {
+    const PricedLayout& priced = result.predicted->priced;
+    const auto host = host_bytes_by_rank(priced.costs, priced.host_optimizer_bytes, plan.layout, order_of(plan));
+    if (const auto reason = host_shortfall(plan.cluster, plan.layout, host))
+      result.infeasible = fmt::format("{}: {}", to_text(plan.layout), *reason);
   }
   return result;
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/cost/host_offload.h"
 #include "planner/cost/model_flops.h"
 #include "planner/cost/topology_links.h"
 #include "schedules/forms/strict_json.h"
@@ -56,7 +57,8 @@ Schedule order_of(const TrainingSpec& training, const Layout& layout) {
 }
 
 Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets, Receives receives) {
-  return lower(order, {.data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero, .buckets = buckets},
+  return lower(order, {.offload = layout.offload.activations ? std::optional(kKeptActivations) : std::nullopt,
+                       .data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero, .buckets = buckets},
                        .receives = receives});
 }
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/host_offload.h"
 #include "planner/search/fit_advisor.h"
 #include "schedules/generators/catalogue.h"
 
@@ -61,10 +62,16 @@ std::string infeasible_sentence(FitAdvisor& advisor, const Enumeration& found,
                      advisor.nearest_change(closest->first));
 }
 
-}  // namespace
+/// Why the hosts cannot hold what the layout offloads; nothing if they can, or nothing is.
+std::optional<std::string> host_conflict(const Pricing& pricing, const Layout& layout, const PricedLayout& priced) {
+  if (layout.offload == Offload{}) return std::nullopt;
+  const Schedule order = order_of(pricing.training(), layout);
+  return host_shortfall(pricing.cluster(), layout,
+                        host_bytes_by_rank(priced.costs, priced.host_optimizer_bytes, layout, order));
+}
 
-SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
-                            const LayoutRequest& request, const SearchOptions& options) {
+SearchResult search_as_asked(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                             const LayoutRequest& request, const SearchOptions& options) {
   Pricing pricing(model, cluster, training);
   Enumeration found = enumerate_layouts(model, training, cluster.devices, request);
   FitAdvisor advisor(pricing, request);
@@ -104,6 +111,11 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
       too_large(layout, *shortfall);
       continue;
     }
+    if (auto reason = host_conflict(pricing, layout, predicted.priced)) {
+      ++result.counts.too_large;
+      lose(layout, std::move(*reason));
+      continue;
+    }
     insert_ranked(kept,
                   {.makespan = predicted.simulation.makespan,
                    .index = bounded.index,
@@ -119,9 +131,29 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
     std::erase_if(losers, [&](const Rejection& loser) { return loser.layout == request_of(candidate.ranked.layout); });
     result.ranked.push_back(std::move(candidate.ranked));
   }
-  if (result.ranked.empty()) result.infeasible = infeasible_sentence(advisor, found, closest);
+  if (result.ranked.empty()) {
+    const bool devices_suffice = !found.layouts.empty() && !closest;
+    result.infeasible = devices_suffice ? "no layout fits: the hosts cannot hold what is offloaded; use more nodes"
+                                        : infeasible_sentence(advisor, found, closest);
+  }
   result.rejections = std::move(found.conflicts);
   std::ranges::move(losers, std::back_inserter(result.rejections));
+  return result;
+}
+
+}  // namespace
+
+SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
+                            const LayoutRequest& request, const SearchOptions& options) {
+  SearchResult result = search_as_asked(model, cluster, training, request, options);
+  if (request.offload || !cluster.host || result.counts.too_large == 0) return result;
+  for (const Offload offload : {Offload{.optimizer = true}, Offload{.optimizer = true, .activations = true}}) {
+    if (!result.ranked.empty()) break;
+    LayoutRequest offloading = request;
+    offloading.offload = offload;
+    SearchResult other = search_as_asked(model, cluster, training, offloading, options);
+    if (!other.ranked.empty()) result = std::move(other);
+  }
   return result;
 }
 

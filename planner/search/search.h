@@ -46,7 +46,8 @@ struct SearchResult {
 };
 
 /// Throws SpecError or ScheduleError for what is the user's mistake (see Pricing, make_schedule); what cannot exist or
-/// does not fit is a rejection.
+/// does not fit is a rejection. Where nothing fits, the request leaves offload open and the cluster names its host, the
+/// search is made again with the optimizer offloaded, then with activations too.
 SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                             const LayoutRequest& request, const SearchOptions& options = {});
 

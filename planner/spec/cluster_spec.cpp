@@ -41,22 +41,6 @@ void collect_sources(const nlohmann::json& json, const std::string& path, std::m
   for (const auto& [key, value] : json.items()) collect_sources(value, path.empty() ? key : path + "." + key, sources);
 }
 
-/// The first number below `json` that names no source, by dotted path; empty if all do.
-std::string number_without_source(const nlohmann::json& json, const std::string& path) {
-  if (json.is_number()) return path;
-  if (!json.is_structured()) return "";
-  if (json.is_object() && json.contains("value")) {
-    const auto source = json.find("source");
-    const bool named = source != json.end() && source->is_string() && !source->get<std::string>().empty();
-    return named ? "" : path;
-  }
-  for (const auto& [key, value] : json.items()) {
-    const std::string found = number_without_source(value, path.empty() ? key : path + "." + key);
-    if (!found.empty()) return found;
-  }
-  return "";
-}
-
 int count_or(StrictObject& object, std::string_view key, int fallback) {
   constexpr std::int64_t kLargestCount = 1 << 24;
   const std::int64_t count = object.positive_integer_or(key, fallback);
@@ -235,6 +219,18 @@ nlohmann::ordered_json nccl_json(const ClusterSpec& cluster) {
   return json;
 }
 
+nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
+  const HostSpec& host = *cluster.host;
+  nlohmann::ordered_json json;
+  const auto put = [&](const std::string& key, double value) { json[key] = number(cluster, "host." + key, value); };
+  put("memory_gib", static_cast<double>(host.memory_bytes) / kGibibyte);
+  put("memory_bandwidth_gb_per_s", host.memory_bytes_per_second / kGiga);
+  put("memory_efficiency", host.memory_efficiency);
+  put("device_bandwidth_gb_per_s", host.device_bytes_per_second / kGiga);
+  put("device_efficiency", host.device_efficiency);
+  return json;
+}
+
 /// Why a cluster cannot have that many devices, with the remedy; empty if it can.
 std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
@@ -323,6 +319,7 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
     if (network.has("oversubscription")) cluster.wiring.oversubscription = network.positive_number("oversubscription");
     network.finish();
   }
+  if (object.has("host")) cluster.host = read_host(object.object("host"));
   if (object.has("nccl")) {
     if (cluster.devices_per_node > 1 || cluster.network)
       cluster.nccl = read_nccl(object.object("nccl"));
@@ -349,16 +346,6 @@ ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
   return cluster_from_json(parse_json(text, file), file);
 }
 
-ClusterSpec parse_cluster_preset(std::string_view text, const std::string& file) {
-  const nlohmann::json document = parse_json(text, file);
-  if (const std::string path = number_without_source(document, ""); !path.empty()) {
-    throw SpecError(fmt::format(
-        "{}: {} has no source: write {{\"value\": ..., \"source\": \"...\"}} and say where the number is published",
-        file, path));
-  }
-  return cluster_from_json(document, file);
-}
-
 nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
   nlohmann::ordered_json json{{"name", cluster.name}, {"note", cluster.note}, {"devices", cluster.devices}};
   json["device"] = device_json(cluster);
@@ -377,6 +364,7 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
     if (wiring.oversubscription != 1)
       json["network"]["oversubscription"] = number(cluster, "network.oversubscription", wiring.oversubscription);
   }
+  if (cluster.host) json["host"] = host_json(cluster);
   if (cluster.nccl) json["nccl"] = nccl_json(cluster);
   for (const CollectiveTable& table : cluster.collective_tables) json["collective_tables"].push_back(to_json(table));
   for (const KernelSample& sample : cluster.samples) {

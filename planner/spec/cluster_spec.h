@@ -16,6 +16,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "planner/spec/host_spec.h"
 #include "planner/spec/nccl_spec.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
@@ -86,6 +87,7 @@ struct ClusterSpec {
   std::optional<LinkSpec> node_link;  ///< between devices of a node; needed where a node has more than one
   std::optional<LinkSpec> network;    ///< of one NIC; needed where there is more than one node
   WiringSpec wiring;
+  std::optional<HostSpec> host;                    ///< needed by what is offloaded
   std::optional<NcclSpec> nccl;                    ///< what NCCL's cost model asks; without it rings are priced
   std::vector<CollectiveTable> collective_tables;  ///< measured; where there is one it overrides the models
   std::vector<KernelSample> samples;  ///< measured times; where there are any for a kernel they override the roofline
@@ -118,14 +120,12 @@ void check_kernel_sample(const KernelSample& sample, std::string_view place);
 ///    "collective_slowdown"}, "node": {"devices", "bandwidth_gb_per_s", "efficiency", "latency_us", "hub": "nvswitch",
 ///    "pcie" or "mesh" (a link for each pair; the bandwidth is that of all links of a device)}, "network":
 ///    {"bandwidth_gb_per_s", "efficiency", "latency_us", "nics_per_node", "leaves": "rail" or "node", "nodes_per_leaf",
-///    "oversubscription"}, "nccl": {...} and "collective_tables": [...] (spec/nccl_spec.h), "kernel_samples": [...]}
+///    "oversubscription"}, "host": {...} (spec/host_spec.h), "nccl": {...} and "collective_tables": [...]
+///    (spec/nccl_spec.h), "kernel_samples": [...]}
 /// A number is plain or {"value": 80, "source": "..."}. GB are 1e9 bytes, GiB 2^30. Reading throws SpecError with the
 /// place: an unknown or missing key, a wrong type, a size or rate that is not positive, an efficiency above 1.
 ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& place);
 ClusterSpec parse_cluster(std::string_view text, const std::string& file);
-
-/// As parse_cluster, for what Plumb ships. Throws SpecError also naming a number that has no source.
-ClusterSpec parse_cluster_preset(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 
 }  // namespace plumb

@@ -19,8 +19,9 @@ namespace plumb {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
+constexpr std::array<std::string_view, 4> kOffloadNames = {"none", "optimizer", "activations", "optimizer+activations"};
 const std::vector<std::string> kKeys = {"dp",       "tp",    "pp",         "v",     "zero", "sp", "mbs", "recompute",
-                                        "schedule", "group", "bucket_mib", "split", "cp",   "ep", "etp"};
+                                        "schedule", "group", "bucket_mib", "split", "cp",   "ep", "etp", "offload"};
 
 std::vector<std::string_view> pieces(std::string_view text, char separator) {
   std::vector<std::string_view> result;
@@ -66,6 +67,14 @@ Recompute recompute_from_name(std::string_view name) {
   return static_cast<Recompute>(it - kRecomputeNames.begin());
 }
 
+Offload offload_from_name(std::string_view name) {
+  const auto it = std::ranges::find(kOffloadNames, name);
+  if (it == kOffloadNames.end())
+    throw SpecError(fmt::format("layout offload={}: give {}", name, fmt::join(kOffloadNames, ", ")));
+  const auto which = static_cast<std::size_t>(it - kOffloadNames.begin());
+  return {.optimizer = which % 2 == 1, .activations = which >= 2};
+}
+
 std::string lower_case(std::string_view text) {
   std::string result(text);
   std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -105,7 +114,7 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
   else if (key == "split")
     request.split = split_numbers(value, ':');
   else if (key == "offload") {
-    if (value != "none") throw SpecError("layout offload: this version does not price offloading: leave it out");
+    request.offload = offload_from_name(value);
   } else {
     throw SpecError(
         fmt::format("layout {}: there is no such key: did you mean \"{}\"?", key, nearest_name(key, kKeys)));
@@ -116,6 +125,10 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
 
 std::string_view recompute_name(Recompute recompute) {
   return kRecomputeNames[static_cast<std::size_t>(recompute)];
+}
+
+std::string_view offload_name(const Offload& offload) {
+  return kOffloadNames[(offload.optimizer ? 1U : 0U) + (offload.activations ? 2U : 0U)];
 }
 
 std::vector<int> parse_split(std::string_view text) {
@@ -157,6 +170,8 @@ std::string to_text(const LayoutRequest& request) {
   if (request.sequence_parallel) words.push_back(*request.sequence_parallel ? "sp=1" : "sp=0");
   add("mbs", request.microbatch);
   if (request.recompute) words.push_back(fmt::format("recompute={}", recompute_name(*request.recompute)));
+  if (request.offload.value_or(Offload{}) != Offload{})
+    words.push_back(fmt::format("offload={}", offload_name(*request.offload)));
   add("schedule", request.schedule);
   if (request.group.value_or(0) > 0) add("group", request.group);
   if (request.bucket_mib.value_or(0) > 0) add("bucket_mib", request.bucket_mib);
@@ -180,6 +195,7 @@ LayoutRequest request_of(const Layout& layout) {
                         .sequence_parallel = layout.sequence_parallel,
                         .microbatch = layout.microbatch,
                         .recompute = layout.recompute,
+                        .offload = layout.offload,
                         .schedule = layout.schedule,
                         .group = layout.group,
                         .bucket_mib = layout.bucket_mib};
@@ -200,6 +216,7 @@ Layout layout_of(const LayoutRequest& request) {
           .sequence_parallel = request.sequence_parallel.value_or(plain.sequence_parallel),
           .microbatch = request.microbatch.value_or(plain.microbatch),
           .recompute = request.recompute.value_or(plain.recompute),
+          .offload = request.offload.value_or(plain.offload),
           .schedule = request.schedule.value_or(plain.schedule),
           .group = request.group.value_or(plain.group),
           .bucket_mib = request.bucket_mib.value_or(plain.bucket_mib),
@@ -261,6 +278,8 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
     request.recompute =
         recompute_from_name(object.choice("recompute", {kRecomputeNames.begin(), kRecomputeNames.end()}));
   }
+  if (object.has("offload"))
+    request.offload = offload_from_name(object.choice("offload", {kOffloadNames.begin(), kOffloadNames.end()}));
   if (object.has("schedule")) request.schedule = lower_case(object.text("schedule"));
   if (object.has("group")) request.group = degree_of(object, "group", 0);
   if (object.has("bucket_mib")) request.bucket_mib = degree_of(object, "bucket_mib", 0);
@@ -287,6 +306,7 @@ nlohmann::ordered_json to_json(const Layout& layout) {
        {std::pair("cp", layout.context), std::pair("ep", layout.expert), std::pair("etp", layout.expert_tensor)}) {
     if (degree > 1) json[key] = degree;
   }
+  if (layout.offload != Offload{}) json["offload"] = offload_name(layout.offload);
   if (layout.group > 0) json["group"] = layout.group;
   if (layout.bucket_mib > 0) json["bucket_mib"] = layout.bucket_mib;
   if (!layout.split.empty()) json["split"] = layout.split;

@@ -25,6 +25,14 @@ enum class Recompute : std::uint8_t {
   kFull,       ///< everything but each layer's input
 };
 
+/// What waits in the host's memory (cost/host_offload.h).
+struct Offload {
+  bool optimizer = false;    ///< its state, which the CPU updates
+  bool activations = false;  ///< those that are not needed soon
+
+  friend bool operator==(const Offload&, const Offload&) = default;
+};
+
 struct Layout {
   int data = 1;
   int tensor = 1;
@@ -37,6 +45,7 @@ struct Layout {
   bool sequence_parallel = false;  ///< Megatron's, over the tensor group
   std::int64_t microbatch = 1;     ///< sequences
   Recompute recompute = Recompute::kNone;
+  Offload offload;
   std::string schedule = "1f1b";  ///< a name of the catalogue
   int group = 0;                  ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
   std::int64_t bucket_mib = 0;  ///< gradients reduced inside the last backward in buckets of so many MiB; 0: behind it
@@ -57,6 +66,7 @@ struct LayoutRequest {
   std::optional<bool> sequence_parallel;
   std::optional<std::int64_t> microbatch;
   std::optional<Recompute> recompute;
+  std::optional<Offload> offload;
   std::optional<std::string> schedule;
   std::optional<int> group;
   std::optional<std::int64_t> bucket_mib;
@@ -68,9 +78,12 @@ struct LayoutRequest {
 /// "none", "selective", "full".
 std::string_view recompute_name(Recompute recompute);
 
-/// Keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, schedule, group, bucket_mib, split (as split=8:8:10:6),
-/// comma-separated. Throws SpecError naming the key: unknown (with the nearest known), twice, not a number above 0,
-/// offload.
+/// "none", "optimizer", "activations", "optimizer+activations".
+std::string_view offload_name(const Offload& offload);
+
+/// Keys dp, tp, pp, cp, ep, etp, v, zero, sp, mbs, recompute, offload, schedule, group, bucket_mib, split (as
+/// split=8:8:10:6), comma-separated. Throws SpecError naming the key: unknown (with the nearest known), twice, not a
+/// number above 0.
 LayoutRequest parse_layout(std::string_view text);
 
 /// "8,8,10,6" -> {8, 8, 10, 6}. Throws SpecError unless it is a list of numbers above 0.

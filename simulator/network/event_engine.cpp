@@ -176,7 +176,8 @@ class EventEngine {
       return;
     }
     buckets_.clear();
-    for_each_inside(instance, [&](std::int32_t reduction) { buckets_.push_back(reduction); });
+    if (!program_.inside.empty())
+      for_each_inside(instance, [&](std::int32_t reduction) { buckets_.push_back(reduction); });
     if (!compute_.begin(instance, program_.alone[action], buckets_, now_)) ended(instance);
   }
 

@@ -71,11 +71,10 @@ std::map<std::int32_t, std::vector<SimTime>> set_offsets(EventProgram& program, 
 
 EventProgram event_program(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network, Sends sends) {
   const ActionCosts converted = convert_costs(lowered, costs);
-  const ActionTable table(lowered);
   const auto actions = static_cast<std::size_t>(action_count(lowered));
-  EventProgram program{.actions = static_cast<std::int32_t>(actions),
-                       .dependencies = dependencies(lowered, sends),
-                       .joint = joint_reductions(lowered)};
+  EventProgram program{
+      .actions = static_cast<std::int32_t>(actions), .table = ActionTable(lowered), .joint = joint_reductions(lowered)};
+  program.dependencies = dependencies(lowered, program.table, sends);
   program.kind.reserve(actions);
   program.lead.reserve(actions);
   program.rank.reserve(actions);
@@ -109,8 +108,8 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
         alone = cost.occupied;
         latency = cost.latency;
         rate = (forward ? activation_rates : gradient_rates)[action.stage];
-        arrival = table.find(forward ? Op::kRecvActivation : Op::kRecvGradient, cost.destination_stage,
-                             action.microbatch, action.part);
+        arrival = program.table.find(forward ? Op::kRecvActivation : Op::kRecvGradient, cost.destination_stage,
+                                     action.microbatch, action.part);
       } else if (!is_recv(action.op)) {
         alone = duration_of(converted, action);
         if (const auto flow = flows.find({action.op, action.stage}); flow != flows.end())

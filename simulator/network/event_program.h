@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/action_table.h"
 #include "schedules/dependencies.h"
 #include "schedules/joint_reductions.h"
 #include "schedules/schedule.h"
@@ -25,6 +26,7 @@ inline constexpr std::size_t kWaits = 4;  ///< of schedules/dependencies.h
 
 struct EventProgram {
   std::int32_t actions = 0;
+  ActionTable table;
   std::vector<Dependency> dependencies;  ///< schedules/dependencies.h
   JointReductions joint;                 ///< the sums over copies of stages; the first member leads
   // [action]

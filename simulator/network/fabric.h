@@ -55,6 +55,11 @@ std::vector<int> fabric_path(const FabricSpec& spec, int from_device, int to_dev
 
 Fabric fabric_of(const FabricSpec& spec);
 
+/// The same links, of which some carry nothing: what would cross one goes the shortest other way. `topology` is the
+/// graph of `fabric`, `failed` its links by number. Asked for a path where none is left, it throws SpecError naming the
+/// two ranks.
+Fabric without_links(const Fabric& fabric, const Topology& topology, const std::vector<int>& failed);
+
 /// Paths by shortest_path(). Throws SpecError as check_topology().
 Fabric fabric_of(const Topology& topology);
 

@@ -72,9 +72,9 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   const auto last = static_cast<std::ptrdiff_t>(std::ranges::max_element(times.end) - times.end.begin());
   const SimTime makespan = times.end.empty() ? SimTime{0} : times.end[last];
   const int replica = program.actions == 0 ? 0 : static_cast<int>(last / program.actions);
-  Simulation simulation = simulation_of(lowered, ActionTable(lowered), costs,
-                                        action_times_of(program, times, replica, options.record_timeline), makespan,
-                                        options.record_timeline);
+  Simulation simulation =
+      simulation_of(lowered, program.table, costs, action_times_of(program, times, replica, options.record_timeline),
+                    makespan, options.record_timeline);
   simulation.engine = "events";
   simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;

@@ -22,6 +22,9 @@ class Planner {
     uneven_ = network.collective_slowdown > 0 || !std::ranges::all_of(network.speeds, is_normal);
   }
 
+  /// False if no action of any kind does.
+  bool any_may_need_plan() const { return uneven_ || std::ranges::find(shares_, true) != shares_.end(); }
+
   bool needs_plan(const Action& action) const {
     return std::ranges::any_of(segments_of(costs_, action), [&](const Segment& segment) {
       if (segment.kind != Segment::Kind::kCollective) return false;
@@ -130,6 +133,7 @@ Stretches stretches_of(const Schedule& lowered, const CostTable& costs, const Ne
                        const InnerClasses& classes, const std::map<std::int32_t, std::vector<SimTime>>& inside) {
   using Kind = std::tuple<Op, std::int32_t, std::int16_t>;
   Planner planner(costs, network, classes);
+  if (!planner.any_may_need_plan()) return {};
   std::vector<std::int32_t> plan_of;
   std::map<std::vector<Kind>, std::int32_t> known;
   bool any = false;

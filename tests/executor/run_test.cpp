@@ -83,6 +83,21 @@ TEST_CASE("two replicas give the gradients of one rank with all their micro-batc
       }
 }
 
+TEST_CASE("micro-batches whose R a schedule lists are computed again, and the others keep what they need") {
+  const Schedule order = make_schedule("gpipe", {.ranks = 2, .microbatches = 4});
+  const RunSpec kept = spec_of(llama_model(), order);
+  std::vector<std::int64_t> peaks = {run(kept).peak_memory_bytes[0]};
+  for (const Checkpoint checkpoint : {Checkpoint::kExceptLast, Checkpoint::kAlways}) {
+    RunSpec spec = spec_of_lowered(llama_model(), lower(order, {.checkpoint = checkpoint}));
+    spec.rebuild = Rebuild::kStage;
+    spec.rebuild_which = RebuildWhich::kListed;
+    CHECK(gradients_of(spec) == gradients_of(kept));
+    peaks.push_back(run(spec).peak_memory_bytes[0]);
+  }
+  CHECK(peaks[1] < peaks[0]);
+  CHECK(peaks[2] <= peaks[1]);
+}
+
 TEST_CASE("after 20 steps every synchronous schedule has the loss of one rank") {
   for (const auto& model : {llama_model(2), gpt_model(2)}) {
     RunSpec reference = one_rank(model, 4);

@@ -110,6 +110,27 @@ TEST_CASE("a degraded NIC delays the step, and one that was not used does not") 
   CHECK(simulated(one_node, {.degraded = {parse_degraded_links("nic:node0=0.1")}}).makespan == inside.makespan);
 }
 
+TEST_CASE("what a failed link cut off goes another way, and costs what that way takes") {
+  const Plan plan = plan_of(kNodeWide);
+  const SimTime normal = simulated(plan).makespan;
+  const auto time = [&](const char* degraded, Replicas replicas = Replicas::kFolded) {
+    return simulated(plan, {.replicas = replicas, .degraded = {parse_degraded_links(degraded)}}).makespan;
+  };
+  // Rank 5 sends through another rank's NIC, and its port's traffic over the network: slower, but not cut off.
+  for (const char* failed : {"nic:rank5=0", "nvlink:rank5=0", "link:nic_up:node1.1=0"}) {
+    CHECK(time(failed) > normal);
+    CHECK(time(failed) == time(failed, Replicas::kUnfolded));
+  }
+  CHECK(time("link:nic_up:node1.1=0.25") > normal);
+
+  // A node alone has nothing else.
+  const Plan one_node = plan_of({.data = 1, .tensor = 1, .pipeline = 4}, 4);
+  check_refused<SpecError>([&] { simulated(one_node, {.degraded = {parse_degraded_links("nvlink:rank2=0")}}); },
+                           "nothing leads from rank 1 to rank 2", "use other ranks");
+  check_refused<SpecError>([&] { simulated(plan, {.degraded = {parse_degraded_links("link:nic_up:node1=0")}}); },
+                           "no link nic_up:node1", "did you mean nic_up:node1.0?");
+}
+
 TEST_CASE("late receives cost time where sends wait for them, and nothing where they do not") {
   const Plan plan = plan_of(kNodeWide);
   const auto time = [&](Sends sends, Receives receives) {
@@ -161,7 +182,8 @@ TEST_CASE("what does not exist is refused with the range") {
   for (const char* text : {"rank=1", "rank=1:0", "rank=1:1.5", "rank=x:0.5", "17:0.5", ""}) {
     check_refused<SpecError>([&] { parse_slow_rank(text); }, "slow", "rank=17:0.8");
   }
-  for (const char* text : {"nic:node3", "nic:node3=0", "nvlink:node3=0.5", "pcie:rank1=0.5", "nic:3=0.5", "nic=0.5"}) {
+  for (const char* text : {"nic:node3", "nic:node3=-0.1", "nic:node3=1.1", "link:=0", "nvlink:node3=0.5",
+                           "pcie:rank1=0.5", "nic:3=0.5", "nic=0.5"}) {
     check_refused<SpecError>([&] { parse_degraded_links(text); }, "degrade", "nic:node3=0.5");
   }
 }

@@ -78,6 +78,18 @@ TEST_CASE("a tensor group all-reduces twice a layer and pass; sequence paralleli
         doctest::Approx((2 * 8 + 2) * ring / 2));
 }
 
+TEST_CASE("a context group passes keys and values round, and their gradients, and shares the work") {
+  // 8 layers, keys and values of 512 tokens x 1024 x 2 bytes each over 4 ranks of one node.
+  const double ring = 8 * 3 * (1e-6 + 512.0 * 2 * 1024 * 2 / (4 * 100e9));
+  const Priced alone = price(small_gpt(), 1, {}), shared = price(small_gpt(), 4, {.context = 4});
+  CHECK(collective_seconds(shared, Op::kForward, CollectiveKind::kAllGather) == doctest::Approx(ring));
+  CHECK(collective_seconds(shared, Op::kInputGrad, CollectiveKind::kAllGather) == doctest::Approx(ring));
+  CHECK(collective_seconds(shared, Op::kInputGrad, CollectiveKind::kReduceScatter) == doctest::Approx(ring));
+  CHECK(collective_seconds(shared, Op::kWeightGrad, CollectiveKind::kAllGather) == 0);
+  CHECK(seconds(shared, Op::kForward) - ring > seconds(alone, Op::kForward) / 4);  // smaller kernels are no faster
+  CHECK(seconds(shared, Op::kForward) - ring < seconds(alone, Op::kForward));
+}
+
 TEST_CASE("gradients are all-reduced in their precision; ZeRO scatters them and gathers the weights") {
   const auto parameters = static_cast<double>(model_parameter_count(small_gpt()));
   const Priced plain = price(small_gpt(), 4, {.data = 4});

@@ -34,17 +34,17 @@ Layout small_layout(std::int64_t bucket_mib) {
 
 TEST_SUITE("gradient_buckets") {
   TEST_CASE("buckets fill from the last layer on, and each is complete when its last layer is") {
-    CHECK(gradient_buckets(kLayers, 30, Seconds{7}) == Buckets{{30, 0, Seconds{1}}, {10, 20, Seconds{7}}});
+    CHECK(gradient_buckets(kLayers, 30, Seconds{7}) == Buckets{{30, 0, Seconds{1}, 1}, {10, 20, Seconds{7}, 2}});
   }
 
   TEST_CASE("a layer larger than a bucket is one bucket, and one that holds all is complete at the end") {
     CHECK(gradient_buckets(kLayers, 1, Seconds{7}) ==
-          Buckets{{30, 0, Seconds{1}}, {0, 20, Seconds{3}}, {10, 0, Seconds{7}}});
-    CHECK(gradient_buckets(kLayers, 1000, Seconds{7}) == Buckets{{40, 20, Seconds{7}}});
+          Buckets{{30, 0, Seconds{1}, 1}, {0, 20, Seconds{3}, 1}, {10, 0, Seconds{7}, 1}});
+    CHECK(gradient_buckets(kLayers, 1000, Seconds{7}) == Buckets{{40, 20, Seconds{7}, 3}});
   }
 
   TEST_CASE("the layers' shares are stretched to what the stage's backward lasts") {
-    CHECK(gradient_buckets(kLayers, 30, Seconds{14}) == Buckets{{30, 0, Seconds{2}}, {10, 20, Seconds{14}}});
+    CHECK(gradient_buckets(kLayers, 30, Seconds{14}) == Buckets{{30, 0, Seconds{2}, 1}, {10, 20, Seconds{14}, 2}});
   }
 
   TEST_CASE("buckets without size or without layers are refused") {

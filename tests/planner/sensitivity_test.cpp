@@ -52,6 +52,18 @@ void stages_beside(json& plan) {
   plan["layout"]["pp"] = 4;
 }
 
+/// Activations of sixteen micro-batches, over a link too slow to hide them.
+void activations_away(json& plan) {
+  plan["training"]["global_batch"] = 32;
+  plan["layout"]["schedule"] = "gpipe";
+  plan["layout"]["offload"] = "activations";
+  plan["cluster"]["host"]["device_bandwidth_gb_per_s"] = 5;
+}
+
+void optimizer_away(json& plan) {
+  plan["layout"]["offload"] = "optimizer";
+}
+
 void data_parallel(json& plan) {
   plan["training"]["global_batch"] = 16;
   plan["layout"]["dp"] = 16;
@@ -110,6 +122,11 @@ const std::map<std::string, Row> kRows = {
     {"cluster.network.bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 100}},
     {"cluster.network.efficiency", {.moves = Moves::kDown, .value = 1}},
     {"cluster.network.latency_us", {.value = 1000}},
+    {"cluster.host.memory_gib", {.moves = Moves::kNot, .value = 4096, .before = optimizer_away}},  // enough is enough
+    {"cluster.host.memory_bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 1000, .before = optimizer_away}},
+    {"cluster.host.memory_efficiency", {.moves = Moves::kDown, .value = 1, .before = optimizer_away}},
+    {"cluster.host.device_bandwidth_gb_per_s", {.moves = Moves::kDown, .value = 100, .before = activations_away}},
+    {"cluster.host.device_efficiency", {.moves = Moves::kDown, .value = 1, .before = activations_away}},
     {"cluster.nccl.nics", {.value = 7, .before = data_parallel}},  // 7 switches' heads for 8
     {"cluster.nccl.nic_latency_us", {.value = 10, .before = data_parallel}},
     {"cluster.nccl.low_latency_launch_us", {.value = 50}},

@@ -43,6 +43,22 @@ TEST_SUITE("unit") {
     CHECK(result.peak_activations == std::vector<int>{2, 1});
   }
 
+  TEST_CASE("a received message is held from the issue of its RECV until its consumer starts") {
+    // rank 0: F0 [0,1] F1 [1,2] B0 [4,6] B1 [7,9]; rank 1: F0 [1,2] B0 [2,4] F1 [4,5] B1 [5,7]. A receive is issued one
+    // compute action ahead: rank 1's at 0 s, and as B0 starts; rank 0's as F1 starts and as B0 starts.
+    const Schedule schedule = lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n"));
+    CostTable costs = whole_costs(2, 1, 2);
+    costs.stages[0].activation_message_bytes = 5;
+    costs.stages[1].gradient_message_bytes = 7;
+    const Simulation result = simulate(schedule, costs);
+    const auto kind = static_cast<std::size_t>(MemoryKind::kCommunication);
+    CHECK(result.timeline.ranks[0].memory_by_kind[kind] == samples({{1, 7}, {2, 14}, {4, 7}, {7, 0}}));
+    CHECK(result.timeline.ranks[1].memory_by_kind[kind] == samples({{0, 5}, {1, 0}, {2, 5}, {4, 0}}));
+    // Besides, a byte of activation a chunk: two on rank 0 from 1 s on, one on rank 1.
+    CHECK(result.peak_memory_bytes == std::vector<std::int64_t>{16, 6});
+    CHECK(simulate(schedule, costs, {.record_timeline = false}).peak_memory_bytes == result.peak_memory_bytes);
+  }
+
   TEST_CASE("a split backward frees a part at the end of I and the rest at the end of W") {
     const Schedule schedule = parse_schedule("0F0 0I0 0F1 0W0 0I1 0W1\n");
     const StageMemory memory{.forward_bytes = 10, .released_at_input_grad_bytes = 4};

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PLUMB = str(pathlib.Path(sys.argv[1]).resolve())
@@ -104,6 +105,15 @@ class Presets(CommandLineTest):
 
 
 class Planning(CommandLineTest):
+    def test_the_optimizers_state_moves_to_the_host(self):
+        asked = ["simulate", "llama-2-7b", "h100:8", "--global-batch", 8, "--seq", 2048, "--layout"]
+        here = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0")
+        away = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0,offload=optimizer")
+        self.assertLess(away["peak_memory_bytes"][0], here["peak_memory_bytes"][0])
+        self.assertGreater(away["step_time_s"], here["step_time_s"])
+        self.refused(1, *asked, "offload=nvme", says=["optimizer+activations"])
+        self.refused(1, "simulate", "gpt2", "b200:8", "--global-batch", 8, "--layout", "dp=8,tp=1,pp=1,offload=optimizer", says=["host"])
+
     def test_a_plan_names_time_mfu_bubble_and_memory_by_rank(self):
         best = self.json("plan", "llama-3-8b", "h100:16", "--global-batch", 128)["best"]
         prediction = best["prediction"]
@@ -616,15 +626,15 @@ class Scores(CommandLineTest):
 class Running(CommandLineTest):
     """The cpu backend, on a machine that is described by hand: nothing is measured here."""
 
-    def cpu_plan(self, layout, steps_batch=4):
-        cluster = {"name": "hand-made", "devices": 2,
-                   "device": {"name": "cpu", "peak_tflops": {"fp32": 0.05}, "memory_gib": 4, "reserved_gib": 0,
+    def cpu_plan(self, layout, steps_batch=4, *options, devices=2):
+        cluster = {"name": "hand-made", "devices": devices,
+                   "device": {"name": "cpu", "peak_tflops": {"fp32": 0.05, "bf16": 0.05, "fp16": 0.05}, "memory_gib": 4, "reserved_gib": 0,
                               "memory_bandwidth_gb_per_s": 10, "gemm_efficiency": 0.5, "attention_efficiency": 0.5,
                               "memory_efficiency": 0.5, "kernel_fixed_us": 1, "compute_units": 1, "gemm_tile": 1},
-                   "node": {"devices": 2, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
+                   "node": {"devices": devices, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
         path = self.write("cpu.json", json.dumps(cluster))
         plan = self.folder / "cpu.plan.json"
-        self.done("plan", "gpt-nano", path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, "-o", plan)
+        self.done("plan", "gpt-nano", path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, *options, "-o", plan)
         return plan
 
     def test_a_plan_trains_and_its_loss_falls(self):
@@ -637,8 +647,60 @@ class Running(CommandLineTest):
     def test_layouts_agree_on_the_loss(self):
         losses = [self.json("run", self.cpu_plan(layout), "--steps", 5)["losses"][-1]
                   for layout in ("pp=2,mbs=1,schedule=gpipe", "pp=2,mbs=1,schedule=interleaved,v=2", "dp=2,zero=0,mbs=1")]
+        losses += [self.json("run", self.cpu_plan(layout, devices=4), "--steps", 5)["losses"][-1]
+                   for layout in ("tp=2,sp=0,pp=2,mbs=1", "tp=2,sp=1,dp=2,zero=0,mbs=1", "cp=2,tp=2,sp=1,zero=0,mbs=1", "cp=2,pp=2,zero=0,mbs=1")]
+        losses.append(self.json("run", self.cpu_plan("cp=2,pp=2,zero=0,mbs=1", devices=4), "--steps", 5,
+                                "--context", "ulysses")["losses"][-1])
         for loss in losses[1:]:
             self.assertAlmostEqual(loss, losses[0], delta=1e-4 * losses[0])
+        answer = self.json("validate", self.cpu_plan("tp=2,sp=1,pp=2,mbs=1", devices=4), "--steps", 2)
+        self.assertGreater(answer["step_time"]["measured_s"], 0)
+
+    def test_state_is_sharded_in_16_bits_by_any_optimizer(self):
+        alone = self.json("run", self.cpu_plan("pp=2,mbs=1,schedule=gpipe"), "--steps", 5, "--clip-norm", 0.5)
+        for layout in ("pp=1,dp=2,mbs=1,zero=1,bucket_mib=1", "pp=1,dp=2,mbs=1,zero=2", "pp=1,dp=2,mbs=1,zero=3"):
+            answer = self.json("run", self.cpu_plan(layout), "--steps", 5, "--clip-norm", 0.5)
+            self.assertAlmostEqual(answer["losses"][-1], alone["losses"][-1], delta=1e-4 * alone["losses"][-1])
+            self.assertAlmostEqual(answer["optimizer_bytes"][0], sum(alone["optimizer_bytes"]) / 2,
+                                   delta=16)
+        plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=0")
+        sharded = self.json("run", plan, "--steps", 5, "--schedule", "gpipe", "--shard", 1, "--prefetch")
+        self.assertAlmostEqual(sharded["losses"][-1], self.json("run", plan, "--steps", 5)["losses"][-1], delta=1e-3)
+        for precision, optimizer in (("bf16", "lion"), ("fp16", "sgd"), ("bf16", "adafactor"), ("fp32", "adamw-8bit")):
+            plan = self.cpu_plan("pp=2,mbs=1", 4, "--precision", precision, "--optimizer", optimizer)
+            answer = self.json("run", plan, "--steps", 12, "--offload-optimizer")
+            self.assertLess(answer["losses"][-1], answer["losses"][0])
+            self.assertGreater(answer["peak_host_bytes"][0], 0)
+        self.refused(1, "run", self.cpu_plan("pp=1,dp=2,mbs=1,zero=1", 4, "--optimizer", "adafactor"), says=["Adafactor", "ZeRO"])
+
+    def test_a_run_killed_at_any_moment_goes_on_to_the_same_losses(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        steps = 14
+        whole = self.json("run", plan, "--steps", steps)["losses"]
+        folder = self.folder / "state"
+        arguments = ("run", plan, "--steps", steps, "--checkpoint-dir", folder, "--checkpoint-every", 1)
+        for moment in (0.02, 0.07, 0.11):  # s behind the first checkpoint, in the middle of steps and of writing
+            (folder / "checkpoint.plumb").unlink(missing_ok=True)
+            process = subprocess.Popen([PLUMB, *map(str, arguments)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while not (folder / "checkpoint.plumb").exists() and process.poll() is None:
+                time.sleep(0.001)
+            time.sleep(moment)
+            process.kill()
+            process.wait()
+            if process.returncode == 0:
+                continue  # it was done already
+            answer = self.json(*arguments, "--resume")
+            self.assertGreaterEqual(answer["first_step"], 1)
+            self.assertEqual(answer["losses"], whole[answer["first_step"]:])
+        self.assertEqual([path.name for path in folder.iterdir()], ["checkpoint.plumb"])
+        other = self.cpu_plan("pp=1,dp=2,mbs=1,zero=1")
+        more = self.json("run", other, "--steps", steps + 2, "--checkpoint-dir", folder, "--resume")["losses"]
+        self.assertEqual(len(more), 2)
+        self.refused(1, *arguments, "--resume", says=["checkpoint.plumb has 16 steps", "ask for more"])
+        self.refused(1, "run", plan, "--steps", 30, "--checkpoint-dir", folder, "--resume", "--seed", 5, says=["seed"])
+        (folder / "checkpoint.plumb").write_bytes((folder / "checkpoint.plumb").read_bytes()[:5000])
+        self.refused(1, "run", plan, "--steps", 30, "--checkpoint-dir", folder, "--resume", says=["cut short", "5000 bytes"])
+        self.refused(2, "run", plan, "--resume", says=["--checkpoint-dir"])
 
     def test_validation_predicts_first_and_says_where_the_error_comes_from(self):
         prediction = self.folder / "prediction.json"
@@ -664,6 +726,30 @@ class Running(CommandLineTest):
             self.assertAlmostEqual(losses[-1], own["losses"][-1], delta=1e-4 * own["losses"][-1])
         self.refused(1, "run", plan, "--schedule", "1f1b", "-m", 5, says=["5 micro-batches", "4"])
         self.refused(1, "run", plan, "--offload", 1, says=["--schedule"])
+
+    def test_networks_train_by_name_beside_one_rank(self):
+        for network in ("mlp", "alexnet-32"):
+            for schedule in ("1f1b", "zb-h1", "dualpipe"):
+                answer = self.json("run", network, "--schedule", schedule, "-p", 2, "-m", 4, "--steps", 3, "--baseline",
+                                   "--split", "parameters", "--microbatch-size", 2)
+                self.assertEqual(len(answer["losses"]), 3)
+                for loss, alone in zip(answer["losses"], answer["baseline_losses"]):
+                    self.assertAlmostEqual(loss, alone, delta=1e-4 * alone)
+        images = self.folder / "data_batch_1.bin"
+        images.write_bytes(b"".join(bytes([label]) + bytes(3072) for label in range(10)))
+        on_images = ("run", "alexnet-32", "--schedule", "gpipe", "-p", 2, "-m", 2, "--steps", 1, "--images", images)
+        self.assertIn("on one rank", self.done(*on_images, "--normalise", "--baseline"))
+        images.write_bytes(bytes(5))
+        self.refused(1, *on_images, says=["data_batch_1.bin", "5 bytes", "3073"])
+
+    def test_a_network_that_cannot_be_split_so_is_refused(self):
+        run = ("run", "mlp", "-p", 2, "-m", 2, "--schedule", "1f1b", "--split")
+        self.refused(1, *run, "6,0", says=["stage 1 empty"])
+        self.refused(1, *run, "4,4", says=["places 8", "has 6"])
+        self.refused(1, *run, "type:convolution", says=["no layer of such a kind"])
+        self.refused(1, "run", "mlp", "-p", 7, "-m", 2, "--schedule", "gpipe", says=["7 stages", "6 layers"])
+        self.refused(1, "run", "mlp", says=["--schedule"])
+        self.refused(1, "run", "mlp", "-p", 2, "-m", 4, "--schedule", "pipedream", "--baseline", says=["asynchronous"])
 
     def test_schedules_are_replayed_by_the_clock(self):
         costs = ("--schedule", "1f1b", "-p", 3, "-m", 4, "--costs", "f=2,b=4,c=1,unit=ms")
@@ -692,11 +778,23 @@ class Running(CommandLineTest):
         self.refused(1, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])
         self.refused(1, "run", "--backend", "timed", *costs, "--shrink", 0, says=["1 or more"])
 
+    def test_collectives_are_measured_beside_the_model(self):
+        answer = self.json("calibrate", "--only", "collectives", "--ranks", 3, "--budget", 1)
+        rows = answer["collectives"]
+        self.assertEqual(len(rows), 16 * 4)  # seven by ring and tree, two with one algorithm; four sizes
+        self.assertTrue(all(row["time_s"] > 0 and row["ranks"] == 3 for row in rows))
+        for row in rows:
+            priced = row["collective"] in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
+            self.assertEqual(row["predicted_s"] is not None, priced and row["algorithm"] != "tree")
+        self.refused(1, "calibrate", "--only", "collectives", "-o", self.folder / "c.json", says=["--output"])
+        self.refused(1, "calibrate", says=["--output"])
+
     def test_what_the_backend_cannot_run_is_refused(self):
-        self.refused(1, "run", self.llama_plan(), says=["bf16", "fp32"])
         plan = self.cpu_plan("pp=2,mbs=1")
         self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt", "9 bytes", "longer text"])
         self.refused(2, "run", plan, "--backend", "abacus")
+        shared = self.cpu_plan("cp=2,tp=2,sp=1,zero=0,mbs=1", devices=4)  # 3 heads a tensor rank
+        self.refused(1, "run", shared, "--context", "ulysses", says=["3 heads", "2 context ranks"])
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/table.h"
+#include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_from.h"
 #include "tools/verbs/verbs.h"
 
@@ -26,6 +27,8 @@ std::string today() {
 }  // namespace
 
 int calibrate_verb(const CalibrateArguments& arguments) {
+  if (arguments.only == "collectives") return calibrate_collectives(arguments);
+  if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   if (!arguments.from.empty()) return calibrate_from(arguments, today());
   if (!arguments.base.empty() || !arguments.plan.empty()) {

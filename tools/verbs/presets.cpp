@@ -4,6 +4,7 @@
 #include "kernels/layer.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
+#include "planner/spec/preset_sources.h"
 #include "tools/console.h"
 #include "tools/inputs.h"
 #include "tools/presets.h"

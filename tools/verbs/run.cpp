@@ -7,10 +7,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/baseline.h"
 #include "executor/mpi/launched.h"
 #include "schedules/error.h"
+#include "tools/checkpoint_file.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/layer_model_run.h"
+#include "tools/layer_models.h"
 #include "tools/lower_plan.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
@@ -34,7 +38,7 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   }
   if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
   if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
-  schedule.replicas = spec.grid.data > 1;
+  schedule.replicas = spec.grid.data * spec.grid.context > 1;
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
@@ -74,39 +78,86 @@ int run_by_the_clock(const RunArguments& arguments) {
   return kDone;
 }
 
+/// What trains, and how long its steps are expected to last.
+struct Training {
+  RunSpec spec;
+  std::string title;
+  Seconds expected{1};
+};
+
+Training training_of_plan(const RunArguments& arguments, int steps) {
+  const Plan plan = plan_input(arguments.plan);
+  const Predicted predicted = runnable_prediction(plan);
+  Training training{.spec = scheduled(lower_plan(plan, predicted,
+                                                 {.steps = steps,
+                                                  .seed = arguments.seed,
+                                                  .text = training_text(arguments.text),
+                                                  .text_name = text_name(arguments.text),
+                                                  .context_attention = context_attention(arguments.context),
+                                                  .clip_norm = arguments.clip_norm,
+                                                  .offload_optimizer = arguments.offload_optimizer}),
+                                      plan, arguments.schedule),
+                    .title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout)),
+                    .expected = steps * to_seconds(predicted.simulation.makespan)};
+  if (!arguments.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
+  return training;
+}
+
+Training training_of(const RunArguments& arguments, int steps) {
+  if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
+  Training training{.spec = layer_model_run(arguments)};
+  training.spec.steps = steps;
+  training.title =
+      fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name, world_size(training.spec.grid));
+  return training;
+}
+
 }  // namespace
 
 int run_verb(const RunArguments& arguments) {
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);
-  const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = runnable_prediction(plan);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  RunSpec spec = scheduled(lower_plan(plan, predicted,
-                                      {.steps = steps,
-                                       .seed = arguments.seed,
-                                       .text = training_text(arguments.text),
-                                       .text_name = text_name(arguments.text)}),
-                           plan, arguments.schedule);
+  Training training = training_of(arguments, steps);
+  RunSpec& spec = training.spec;
   spec.watchdog = Seconds{arguments.watchdog_s};
+  std::optional<RunSpec> alone;
+  if (arguments.baseline) alone = baseline_of(spec);
 
-  const Seconds expected = steps * to_seconds(predicted.simulation.makespan);
-  const RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
+  RunOptions options;
+  if (!arguments.checkpoint.empty()) {
+    prepare_checkpoints(arguments.checkpoint);
+    if (arguments.resume) {
+      spec.resume = std::make_shared<TrainingState>(read_checkpoint(arguments.checkpoint));
+      spec.resume_name = checkpoint_path(arguments.checkpoint);
+    }
+    options.checkpoint_every = arguments.checkpoint_every > 0 ? arguments.checkpoint_every : steps;
+    options.checkpoint = [&](const TrainingState& state) { write_checkpoint(arguments.checkpoint, state); };
+  }
+
+  const RunResult result = with_progress("running", training.expected, [&] { return run(spec, options); });
+  std::optional<RunResult> baseline;
+  if (alone) baseline = with_progress("on one rank", training.expected, [&alone] { return run(*alone); });
 
   write_trace(result.timelines.back(), arguments);
   if (arguments.json) {
-    print_answer(run_json(result).dump(2) + "\n");
+    nlohmann::ordered_json answer = run_json(result);
+    if (baseline) answer["baseline_losses"] = baseline->losses;
+    print_answer(answer.dump(2) + "\n");
     return kDone;
   }
-  print_answer(fmt::format("{}, {}{}: {} steps on the cpu\n\n", plan.model.name, to_text(plan.layout),
-                           arguments.schedule.name.empty() ? "" : ", replayed as " + spec.schedule.name,
-                           result.losses.size()));
+  print_answer(fmt::format("{}: {} steps on the cpu\n\n", training.title, result.losses.size()));
+  const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
+  const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
   TextTable table{.head = {"step", "loss", "step time"}};
+  if (baseline) table.head.insert(table.head.begin() + 2, "on one rank");
   for (std::size_t i = 0; i < result.losses.size(); ++i) {
     const bool timed = result.step_seconds.size() == result.losses.size();
-    table.rows.push_back({std::to_string(i + 1), fmt::format("{:.4f}", result.losses[i]),
-                          timed ? duration_text(result.step_seconds[i].count()) : "-"});
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {std::to_string(first + i + 1), fmt::format("{:.4f}", result.losses[i])};
+    if (baseline) row.push_back(fmt::format("{:.4f}", baseline->losses[first + i]));
+    row.push_back(timed ? duration_text(result.step_seconds[i].count()) : "-");
   }
   print_answer(to_text(table));
   return kDone;

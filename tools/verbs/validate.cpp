@@ -55,7 +55,10 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
                              .text = training_text(arguments.text),
-                             .text_name = text_name(arguments.text)});
+                             .text_name = text_name(arguments.text),
+                             .context_attention = context_attention(arguments.context),
+                             .clip_norm = arguments.clip_norm,
+                             .offload_optimizer = arguments.offload_optimizer});
   spec.watchdog = Seconds{arguments.watchdog_s};
   announce(predicted.simulation.makespan);
   if (!arguments.output.empty()) {

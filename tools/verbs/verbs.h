@@ -131,8 +131,17 @@ struct ScoreArguments {
 };
 int score_verb(const ScoreArguments& arguments);
 
+/// Of a network (layer_models.h) that is run without a plan.
+struct LayerModelArguments {
+  std::string split = "uniform";  ///< executor/layer_split.h
+  std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
+  bool normalise = false;         ///< the images
+  std::int64_t microbatch = 1;    ///< samples
+  int replicas = 1;
+};
+
 struct RunArguments {
-  std::string plan;            ///< a plan file; backend timed: or
+  std::string plan;            ///< a plan file, or a network's name; backend timed: or
   ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
@@ -144,6 +153,14 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
+  std::string context = "ring";    ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
+  double clip_norm = 0;            ///< 0: gradients are not clipped
+  bool offload_optimizer = false;  ///< its state in the host's memory
+  std::string checkpoint;          ///< run: folder of the checkpoints
+  int checkpoint_every = 0;        ///< run: steps; 0: behind the last one
+  bool resume = false;             ///< run: from the checkpoint on
+  LayerModelArguments layer_model;
+  bool baseline = false;  ///< run: train on one rank too
   std::string trace;
   std::string svg;                      ///< validate: prediction above measurement
   std::string output;                   ///< validate: the prediction, written before the first step
@@ -157,7 +174,8 @@ int validate_verb(const RunArguments& arguments);
 
 struct CalibrateArguments {
   std::string backend = "cpu";
-  int ranks = 0;  ///< that work at once; 0: one a core
+  std::string only;  ///< "collectives": these alone, as a table; empty: all that a cluster needs
+  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
   std::string base;               ///< with `from`: the cluster that they were measured on

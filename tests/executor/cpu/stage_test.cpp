@@ -220,6 +220,70 @@ TEST_CASE("with recomputation F keeps the stage's input only, and R or the backw
   CHECK(pool.live_bytes() == before);
 }
 
+TEST_CASE("groups of layers keep their inputs only, and a backward has one group's tensors at a time") {
+  const std::vector<Layer> layers = {llama_block(), gpt_block(), llama_block(), llama_block(), llama_block()};
+  TensorPool pool;
+  CpuStageOptions options = options_for(layers);
+  options.rebuild = Rebuild::kLayers;
+  options.rebuild_layers = 2;
+  CpuStage stage(std::move(options), pool);
+  stage.begin(0);
+  const std::int64_t before = pool.live_bytes(), message_bytes = 4 * stage.input_elements(0);
+  stage.forward(0, pool.take_zeros(stage.input_elements(0)));
+  CHECK(pool.live_bytes() - before == 3 * message_bytes);
+  pool.reset_peak();
+  stage.backward(0, pool.take_zeros(stage.output_elements(0)));
+  CHECK(pool.peak_bytes() - before < saved_bytes(layers, false));
+  CHECK(pool.live_bytes() == before);
+}
+
+TEST_CASE("selective recomputation lets go of norm outputs and activations, exactly") {
+  for (const TransformerLayer& block : {llama_block(), gpt_block(), neox_block()}) {
+    std::int64_t dropped = 0;
+    for (const SavedTensor& tensor : saved_tensors(block, work_of({block})))
+      if (tensor.name == "norm1 output" || tensor.name == "norm2 output" || tensor.name == "activation")
+        dropped += 4 * tensor.elements;
+    TensorPool pool;
+    CpuStageOptions options = options_for({block});
+    options.rebuild = Rebuild::kSelective;
+    CpuStage stage(std::move(options), pool);
+    stage.begin(0);
+    const std::int64_t before = pool.live_bytes();
+    stage.forward(0, pool.take_zeros(stage.input_elements(0)));
+    CHECK(pool.live_bytes() - before == saved_bytes({block}, false) - dropped);
+    stage.recompute(0);
+    CHECK(pool.live_bytes() - before == saved_bytes({block}, false));
+  }
+}
+
+TEST_CASE("every kind of recomputation gives the gradients of none, bitwise, by B and by I and W") {
+  for (const std::vector<Layer>& model : models())
+    for (const Rebuild rebuild : {Rebuild::kSelective, Rebuild::kLayers, Rebuild::kStage})
+      for (const bool split : {false, true}) {
+        TensorPool pool;
+        CpuStageOptions options = options_for(model);
+        CpuStage plain(options, pool);
+        options.rebuild = rebuild;
+        options.rebuild_layers = 3;
+        options.rebuilds = {true, false};  // as the schedule `except_last` lists them
+        CpuStage again(options, pool);
+        for (CpuStage* stage : {&plain, &again}) {
+          stage->begin(0);
+          for (const int microbatch : {0, 1}) stage->forward(microbatch, {});
+          for (const int microbatch : {0, 1}) {
+            if (split) {
+              stage->input_grad(microbatch, {});
+              stage->weight_grad(microbatch);
+            } else {
+              stage->backward(microbatch, {});
+            }
+          }
+        }
+        CHECK(again.parameters().gradient_values() == plain.parameters().gradient_values());
+        CHECK(again.loss(0) == plain.loss(0));
+      }
+}
+
 TEST_CASE("an optimizer step copies the weights only while an older version is in use") {
   CpuStageOptions options = options_for(llama_model(1), 3);
   options.weight_versions = {0, 0, 1};

@@ -104,6 +104,23 @@ TEST_SUITE("fabric") {
     }
   }
 
+  TEST_CASE("without a link its traffic goes the shortest other way, and all else as before") {
+    // Two ways from a to b: direct, or over the switch.
+    const Topology topology{
+        .vertices = {"a", "b", "switch"},
+        .devices = {0, 1},
+        .links = {{"direct", 0, 1, 1e9}, {"back", 1, 0, 1e9}, {"up", 0, 2, 1e9}, {"down", 2, 1, 1e9}}};
+    const Fabric whole = fabric_of(topology);
+    CHECK(whole.path(0, 1) == std::vector<int>{0});
+    const Fabric around = without_links(whole, topology, {0});
+    CHECK(around.path(0, 1) == std::vector<int>{2, 3});
+    CHECK(around.path(1, 0) == std::vector<int>{1});
+    CHECK_THROWS_WITH_AS(without_links(whole, topology, {0, 3}).path(0, 1),
+                         "without direct, down nothing leads from rank 0 to rank 1, which exchange data: leave a link "
+                         "between them, or use other ranks",
+                         SpecError);
+  }
+
   TEST_CASE("numbers that make no network are refused with the remedy") {
     FabricSpec spec = two_nodes();
     spec.nics_per_node = 5;

@@ -1,0 +1,26 @@
+#pragma once
+// The host of a node, as far as what is offloaded asks: its memory, and each device's way to it.
+//
+//   "host": {"memory_gib": 2048, "memory_bandwidth_gb_per_s": 614, "memory_efficiency": 0.8,
+//            "device_bandwidth_gb_per_s": 63, "device_efficiency": 0.88}
+
+#include <cstdint>
+
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+
+struct HostSpec {
+  std::int64_t memory_bytes = 0;       ///< of a node
+  double memory_bytes_per_second = 0;  ///< of a node, read and written together
+  double memory_efficiency = 1;        ///< what an update on the CPU reaches of it
+  double device_bytes_per_second = 0;  ///< between one device and the host, each way
+  double device_efficiency = 1;
+
+  friend bool operator==(const HostSpec&, const HostSpec&) = default;
+};
+
+/// Reads the block. Throws SpecError naming the key if one is unknown, missing or out of range.
+HostSpec read_host(StrictObject object);
+
+}  // namespace plumb

@@ -1,0 +1,66 @@
+// The planner's memory of weights, gradients and optimizer state against the bytes that the executor's ranks hold.
+
+#include <doctest/doctest.h>
+
+#include "executor/check_run_spec.h"
+#include "executor/run.h"
+#include "planner/cost/stage_memory.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "tools/lower_plan.h"
+
+using namespace plumb;
+
+namespace {
+
+constexpr TransformerLayer kBlock{
+    .hidden = 16, .heads = 4, .kv_heads = 2, .head_size = 4, .ffn = 24, .norm = NormKind::kLayerNorm, .rotary_size = 4};
+
+std::vector<std::vector<Layer>> stages_of(int stages) {
+  const Layer embedding = EmbeddingLayer{.vocab = 256, .hidden = 16}, head = HeadLayer{.vocab = 256, .hidden = 16};
+  if (stages == 1) return {{embedding, kBlock, kBlock, head}};
+  return {{embedding, kBlock}, {kBlock, head}};
+}
+
+RunSpec spec_of(const Layout& layout, const TrainingSpec& training) {
+  const Schedule order = make_schedule("1f1b", {.ranks = layout.pipeline, .microbatches = 2});
+  const std::string text = "a small text that is long enough for a few short sequences of bytes";
+  RunSpec spec{.stage_layers = stages_of(layout.pipeline),
+               .grid = grid_of(layout),
+               .schedule = lower(order, {.data = {.enabled = layout.data > 1, .zero = layout.zero}}),
+               .sequence = training.sequence,
+               .optimizer = optimizer_settings(training.optimizer),
+               .zero = layout.zero,
+               .text = {text.begin(), text.end()}};
+  if (training.precision == Precision::kBf16) spec.half = HalfFormat::kBf16;
+  if (training.precision == Precision::kFp16) spec.half = HalfFormat::kFp16;
+  return spec;
+}
+
+}  // namespace
+
+TEST_CASE("a rank holds the weights, gradients and optimizer state that the memory model predicts, to the byte") {
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16})
+    for (const Optimizer optimizer : {Optimizer::kAdamW, Optimizer::kSgd, Optimizer::kLion})
+      for (const int data : {1, 2, 4})
+        for (const int pipeline : {1, 2})
+          for (const int tensor : {1, 2})
+            for (const int zero : {0, 1, 2, 3}) {
+              if (data * tensor * pipeline > 8 || (data == 1 && zero > 0)) continue;
+              const Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .zero = zero};
+              const TrainingSpec training{
+                  .global_batch = 2 * data, .sequence = 8, .precision = precision, .optimizer = optimizer};
+              CAPTURE(to_text(layout));
+              CAPTURE(precision_name(precision));
+              const RunSpec spec = spec_of(layout, training);
+              const std::vector<ParameterBytes> held = run(spec).parameter_bytes;
+              for (int rank = 0; rank < pipeline; ++rank) {
+                const auto stage = static_cast<std::size_t>(rank);
+                const StageMemory predicted = stage_memory(spec.stage_layers[stage], training, layout, {});
+                const auto first = static_cast<std::size_t>(world_rank_of(spec.grid, {.pipeline = rank}));
+                CHECK(held[first] == ParameterBytes{.weights = predicted.parameter_bytes,
+                                                    .gradients = predicted.gradient_bytes,
+                                                    .optimizer = predicted.optimizer_bytes});
+              }
+            }
+}

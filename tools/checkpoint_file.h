@@ -1,0 +1,24 @@
+#pragma once
+// The checkpoint of a run: one file in the folder that the user names, replaced whole each time, so that a run that is
+// killed at any moment leaves the newest one that was complete.
+
+#include <string>
+
+#include "executor/training_state.h"
+
+namespace plumb {
+
+/// "FOLDER/checkpoint.plumb".
+std::string checkpoint_path(const std::string& folder);
+
+/// Makes the folder if it is not there and clears away what killed runs have left half-written in it. Throws InputError
+/// if the folder cannot be made or written to.
+void prepare_checkpoints(const std::string& folder);
+
+/// Throws InputError if the file cannot be written whole; then the one before stays.
+void write_checkpoint(const std::string& folder, const TrainingState& state);
+
+/// Throws InputError if there is no checkpoint, or what is there is none (training_state_from_bytes).
+TrainingState read_checkpoint(const std::string& folder);
+
+}  // namespace plumb

@@ -1,0 +1,52 @@
+#include "tools/layer_model_run.h"
+
+#include <algorithm>
+
+#include "executor/layer_split.h"
+#include "schedules/error.h"
+#include "tools/files.h"
+#include "tools/layer_models.h"
+#include "tools/schedule_input.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kClasses = 10;
+
+SampleData samples_for(const LayerModelArguments& chosen, const std::vector<Layer>& model) {
+  SampleData data{.shape = std::get<InputLayer>(model.front()), .outputs = kClasses};
+  if (!chosen.images.empty()) data.images = parse_cifar10(read_file(chosen.images), chosen.images, chosen.normalise);
+  return data;
+}
+
+}  // namespace
+
+RunSpec layer_model_run(const RunArguments& arguments) {
+  const LayerModelArguments& chosen = arguments.layer_model;
+  if (arguments.schedule.name.empty())
+    throw InputError("a network runs on a schedule: name it, as in --schedule 1f1b -p 4 -m 8");
+  ScheduleArguments wanted = arguments.schedule;
+  wanted.replicas = chosen.replicas > 1;
+  const Schedule order = schedule_input(wanted);
+  const std::vector<Layer> model = layer_model(arguments.plan, kClasses);
+  RunSpec spec{.schedule = lowered_input(order, wanted),
+               .microbatch = chosen.microbatch,
+               .sequence = 1,
+               .seed = arguments.seed,
+               .samples = samples_for(chosen, model)};
+  spec.grid = {.data = chosen.replicas, .pipeline = static_cast<int>(spec.schedule.ranks.size())};
+  int parts = 0;
+  for (const StagePlace& place : spec.schedule.stages) parts = std::max(parts, place.model_part + 1);
+  const std::vector<std::vector<Layer>> layers = split_layers(model, parts, chosen.split);
+  for (const StagePlace& place : spec.schedule.stages)
+    spec.stage_layers.push_back(layers[static_cast<std::size_t>(place.model_part)]);
+  for (const auto& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kRecompute) {
+        spec.rebuild = Rebuild::kStage;
+        spec.rebuild_which = RebuildWhich::kListed;
+      }
+  return spec;
+}
+
+}  // namespace plumb

@@ -1,0 +1,12 @@
+#pragma once
+// `plumb calibrate --only collectives`: what the in-process collectives last on this machine, beside the model.
+
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+/// Prints time, algorithm and bus bandwidth of each collective by size, by ring and by tree, and what the planner's
+/// model of rings says of it with the link that messages between two ranks have shown. Writes no file.
+int calibrate_collectives(const CalibrateArguments& arguments);
+
+}  // namespace plumb
