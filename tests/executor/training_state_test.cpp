@@ -107,8 +107,8 @@ TEST_CASE("an asynchronous run goes on from a flush") {
   RunSpec spec = spec_of(llama_model(2), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}));
   const Trained whole = train(spec, 4, nullptr, 2);
   const Trained rest = train(spec, 4, whole.states[0]);
-  CHECK(rest.losses == std::vector<double>(whole.losses.end() - static_cast<std::ptrdiff_t>(rest.losses.size()),
-                                           whole.losses.end()));
+  CHECK(rest.losses ==
+        std::vector<double>(whole.losses.end() - static_cast<std::ptrdiff_t>(rest.losses.size()), whole.losses.end()));
 }
 
 TEST_CASE("bytes that are cut anywhere, damaged, or no checkpoint are refused") {
@@ -129,7 +129,8 @@ TEST_CASE("bytes that are cut anywhere, damaged, or no checkpoint are refused") 
   newer.replace(newer.find('1'), 1, "2");
   CHECK_THROWS_WITH_AS(training_state_from_bytes(newer, "c"),
                        doctest::Contains("is of version 2, and this Plumb reads version 1"), InputError);
-  CHECK_THROWS_WITH_AS(training_state_from_bytes("{}", "c"), doctest::Contains("is no checkpoint of Plumb"), InputError);
+  CHECK_THROWS_WITH_AS(training_state_from_bytes("{}", "c"), doctest::Contains("is no checkpoint of Plumb"),
+                       InputError);
 }
 
 TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refused with what differs") {
