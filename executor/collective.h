@@ -49,8 +49,8 @@ Collective all_gather(std::span<float> values, std::span<const std::int64_t> bou
 Collective reduce_scatter(std::span<float> values, std::span<const std::int64_t> bounds = {});
 Collective all_reduce(std::span<float> values);
 
-/// Block i of `outgoing` goes to member i, block i of `incoming` comes from it; both ends must mean the same size. The
-/// buffers must not overlap.
+/// Block i of `outgoing` goes to member i, block i of `incoming` comes from it; both ends must mean the same size, so
+/// that without bounds the number of members divides the buffers. The buffers must not overlap.
 Collective all_to_all(std::span<float> incoming, std::span<const float> outgoing,
                       std::span<const std::int64_t> incoming_bounds = {},
                       std::span<const std::int64_t> outgoing_bounds = {});

@@ -37,7 +37,11 @@ Moments time_repeats(const CollectiveSample& of, int repeats) {
   Moments moments{std::vector<std::vector<SimTime>>(members), std::vector<std::vector<SimTime>>(members)};
   const auto work = [&](int rank) {
     Communicator group(transport, {"measured group", ranks}, rank, clock, of.algorithm);
-    std::vector<float> values(static_cast<std::size_t>(of.bytes / 4)), outgoing(values.size());
+    const std::int64_t elements = of.bytes / 4;
+    const bool needs_equal_blocks = of.op == CollectiveOp::kAllToAll;
+    std::vector<float> values(
+        static_cast<std::size_t>(needs_equal_blocks ? elements - elements % of.members : elements));
+    const std::vector<float> outgoing(values.size());
     for (int i = 0; i < repeats; ++i) {
       group.run(all_reduce({}));  // they meet
       moments.started[static_cast<std::size_t>(rank)].push_back(clock());

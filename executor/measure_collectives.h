@@ -26,7 +26,8 @@ struct CollectiveMeasureOptions {
 };
 
 /// Every collective by ring and by tree (all_to_all and shift, which have one algorithm, once), by size. Members are
-/// threads; at least 5 repeats each. Throws SpecError if there are fewer than 2 members or a size is not positive.
+/// threads; at least 5 repeats each; all_to_all leaves out
+/// what the members do not divide. Throws SpecError if there are fewer than 2 members or a size is not positive.
 std::vector<CollectiveSample> measure_collectives(const CollectiveMeasureOptions& options);
 
 /// Bytes over time, and times the share of the buffer that crosses the busiest link (nccl-tests, doc/PERFORMANCE.md):

@@ -169,6 +169,12 @@ void require_tied_order(const Schedule& schedule, const TiedStages& tied) {
   }
 }
 
+bool has_lane_copies(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.stages, [&](const StagePlace& stage) {
+    return std::ranges::count(schedule.stages, stage.model_part, &StagePlace::model_part) > 1;
+  });
+}
+
 }  // namespace
 
 std::vector<int> copies_of_stages(const Schedule& schedule, const ProcessGrid& grid) {
@@ -198,6 +204,10 @@ ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::ve
   const std::vector<int> copies = copies_of_stages(lowered, grid);
   if (policy.zero > 0 && is_asynchronous(lowered))
     refuse(lowered, "its stages keep several versions of their weights, which are not sharded; use ZeRO stage 0");
+  if (policy.zero > 0 && !plan.tied.empty() && has_lane_copies(lowered))
+    refuse(lowered,
+           "stages have copies in the pipeline, embedding and head share their table, and state is sharded: their "
+           "steps would wait for each other; untie them, or go without ZeRO");
   require_gathering(lowered, copies, policy.zero);
   for (const std::vector<Action>& actions : lowered.ranks)
     plan.reductions.push_back(place_reductions(lowered, actions, copies, policy.zero));

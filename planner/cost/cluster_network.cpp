@@ -222,7 +222,12 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
   };
   NetworkSpec network = placed(fabric);
   fit_volumes(network, costs, priced_rates(network, cluster, !options.topology));
-  const std::vector<int> failed = degrade(network, cluster, fabric.links, options.degraded);
+  std::vector<int> failed = degrade(network, cluster, fabric.links, options.degraded);
+  if (!failed.empty() && !options.topology && !cluster.network) {  // a node alone has no NICs to go around over
+    for (std::size_t l = 0; l < fabric.links.size(); ++l) {
+      if (fabric.links[l].name.starts_with("nic")) failed.push_back(static_cast<int>(l));
+    }
+  }
   // Prices are those of the whole network; only the ways are others.
   if (!failed.empty()) network.routes = placed(without_links(fabric, topology, failed)).routes;
   if (!options.share_links) {

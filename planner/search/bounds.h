@@ -19,7 +19,7 @@ namespace plumb {
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 
 /// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation
-/// finds without the overlap of collectives.
+/// finds without the overlap of collectives and without received messages.
 std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Schedule& order);
 
 struct MemoryShortfall {

@@ -150,18 +150,16 @@ Fabric fabric_of(const FabricSpec& spec) {
 Fabric without_links(const Fabric& fabric, const Topology& topology, const std::vector<int>& failed) {
   struct Rest {
     Topology topology;
-    std::vector<int> number;    // [link of the rest] in the whole
-    std::vector<bool> is_lost;  // [link of the whole]
-    std::string names;
+    std::vector<int> number;         // [link of the rest] in the whole
+    std::vector<bool> is_lost;       // [link of the whole]
+    std::vector<std::string> names;  // [link of the whole]
     PathOf usual;
   };
   Rest rest{.topology = topology, .is_lost = std::vector<bool>(topology.links.size(), false), .usual = fabric.path};
-  for (const int link : failed) {
-    rest.is_lost[link] = true;
-    rest.names += (rest.names.empty() ? "" : ", ") + topology.links[link].name;
-  }
+  for (const int link : failed) rest.is_lost[link] = true;
   rest.topology.links.clear();
   for (int link = 0; link < static_cast<int>(topology.links.size()); ++link) {
+    rest.names.push_back(topology.links[link].name);
     if (rest.is_lost[link]) continue;
     rest.topology.links.push_back(topology.links[link]);
     rest.number.push_back(link);
@@ -169,14 +167,16 @@ Fabric without_links(const Fabric& fabric, const Topology& topology, const std::
   Fabric remaining = fabric;
   remaining.path = [shared = std::make_shared<const Rest>(std::move(rest))](int from, int to) {
     std::vector<int> path = shared->usual(from, to);
-    if (std::ranges::none_of(path, [&](int link) { return shared->is_lost[link]; })) return path;
+    const auto lost = std::ranges::find_if(path, [&](int link) { return shared->is_lost[link]; });
+    if (lost == path.end()) return path;
+    const std::string& name = shared->names[*lost];
     try {
       path = shortest_path(shared->topology, from, to);
     } catch (const SpecError&) {
       throw SpecError(
           fmt::format("without {} nothing leads from rank {} to rank {}, which exchange data: leave a link "
                       "between them, or use other ranks",
-                      shared->names, from, to));
+                      name, from, to));
     }
     for (int& link : path) link = shared->number[link];
     return path;

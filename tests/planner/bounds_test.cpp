@@ -25,11 +25,13 @@ TEST_CASE("no simulated step is faster than its bound, and none holds less than 
     CHECK(bound <= predicted.simulation.makespan);
     if (to_seconds(bound) > 0.9 * to_seconds(predicted.simulation.makespan)) ++tight;
     const std::vector<std::int64_t> peaks = memory_in_issue_order(predicted.priced.costs, order);
-    if (layout.zero < 3) {
-      CHECK(peaks == predicted.simulation.peak_memory_bytes);
-    } else {
-      for (std::size_t rank = 0; rank < peaks.size(); ++rank)
-        CHECK(peaks[rank] <= predicted.simulation.peak_memory_bytes[rank]);
+    // Besides, a rank holds what it has received for its next actions.
+    const std::int64_t received =
+        layout.pipeline > 1 ? 2 * predicted.priced.costs.stages[0].activation_message_bytes : 0;
+    for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+      const std::int64_t simulated = predicted.simulation.peak_memory_bytes[rank];
+      CHECK(peaks[rank] <= simulated);
+      if (layout.zero < 3) CHECK(simulated <= peaks[rank] + received);
     }
   }
   CHECK(tight > 100);  // a bound of 0 would pass the rest

@@ -86,8 +86,7 @@ TEST_CASE("a context group passes keys and values round, and their gradients, an
   CHECK(collective_seconds(shared, Op::kInputGrad, CollectiveKind::kAllGather) == doctest::Approx(ring));
   CHECK(collective_seconds(shared, Op::kInputGrad, CollectiveKind::kReduceScatter) == doctest::Approx(ring));
   CHECK(collective_seconds(shared, Op::kWeightGrad, CollectiveKind::kAllGather) == 0);
-  CHECK(seconds(shared, Op::kForward) - ring > seconds(alone, Op::kForward) / 4);  // smaller kernels are no faster
-  CHECK(seconds(shared, Op::kForward) - ring < seconds(alone, Op::kForward));
+  CHECK(seconds(shared, Op::kForward) - ring == doctest::Approx(seconds(alone, Op::kForward) / 4));
 }
 
 TEST_CASE("gradients are all-reduced in their precision; ZeRO scatters them and gathers the weights") {

@@ -55,7 +55,7 @@ void stages_beside(json& plan) {
 /// Activations of sixteen micro-batches, over a link too slow to hide them.
 void activations_away(json& plan) {
   plan["training"]["global_batch"] = 32;
-  plan["layout"]["schedule"] = "gpipe";
+  plan["schedule"]["name"] = "gpipe";
   plan["layout"]["offload"] = "activations";
   plan["cluster"]["host"]["device_bandwidth_gb_per_s"] = 5;
 }

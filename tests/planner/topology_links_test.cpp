@@ -87,7 +87,7 @@ TEST_CASE("less bandwidth on one link of a topology makes the step longer") {
   CHECK(makespan(plan, {.topology = slow}) > makespan(plan, {}));
   CHECK(refusal([&] {
           makespan(plan, {.degraded = {parse_degraded_links("nic:node1=0.5")}, .topology = as_graph()});
-        }).starts_with("degraded links are those of the cluster's own fabric"));
+        }).starts_with("ports and NICs are those of the cluster's own fabric"));
 }
 
 TEST_CASE("devices that share a NIC share its rate") {
