@@ -1,5 +1,6 @@
 #include "executor/copy_collectives.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -16,10 +17,6 @@ CopyCollectives::Open CopyCollectives::start(int stage, std::size_t span, const 
   Open open{.span = span};
   for (const Collective& collective : collectives) open.tickets.push_back(copies_of(stage)->start(collective));
   return open;
-}
-
-void CopyCollectives::run(int stage, const std::vector<Collective>& collectives) {
-  for (const Collective& collective : collectives) copies_of(stage)->run(collective);
 }
 
 void CopyCollectives::wait(int stage, const Open& open) {
@@ -95,30 +92,41 @@ void CopyCollectives::agree() {
   agreed_ = seat_.settle({.square_sum = static_cast<double>(sums[0]), .overflows = sums[1] > 0});
 }
 
+/// All of the rank's tied tables at once, when the first of their stages comes: shares are gathered for all of them
+/// before one is waited for, and pairs are summed in one order on every rank, so that ranks which hold one end of each
+/// of two pairs (copies in both directions) do not wait for each other.
 void CopyCollectives::sum_tied_tables(int stage_number) {
-  for (std::size_t pair = 0; pair < plan_.tied.size(); ++pair)
-    if (plan_.tied[pair].embedding == stage_number || plan_.tied[pair].head == stage_number) sum_tied(pair);
+  const auto has = [](const TiedStages& tied, int stage) { return tied.embedding == stage || tied.head == stage; };
+  const bool is_tied = std::ranges::any_of(plan_.tied, [&](const TiedStages& tied) { return has(tied, stage_number); });
+  if (!is_tied || tied_are_summed_) return;
+  tied_are_summed_ = true;
+  std::vector<std::pair<int, Open>> gathers;
+  for (const TiedStages& tied : plan_.tied)
+    for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead}) {
+      const int number = end == ModelEnd::kEmbedding ? tied.embedding : tied.head;
+      if (seat_.stages[static_cast<std::size_t>(number)] == nullptr) continue;
+      finish_reductions(number);
+      gathers.emplace_back(number, start(number, 0, stage(number).start_tied(end)));
+    }
+  for (const auto& [number, open] : gathers)
+    for (const CollectiveTicket ticket : open.tickets) copies_of(number)->wait(ticket);
+  for (std::size_t pair = 0; pair < plan_.tied.size(); ++pair) sum_tied(pair);
 }
 
-/// Both ends of a tied table get embedding's + head's gradient. On one rank the first that comes does it for both.
+/// Both ends of a tied table get embedding's + head's gradient.
 void CopyCollectives::sum_tied(std::size_t pair) {
-  if (!summed_tied_.insert(pair).second) return;
   const TiedStages& tied = plan_.tied[pair];
-  Communicator* ends = seat_.groups->tied[pair].get();
-  if (ends == nullptr) return sum_tied_here(tied);
-  const bool is_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;
-  const int number = is_first ? tied.embedding : tied.head;
-  const ModelEnd end = is_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
-  run(number, stage(number).start_tied(end));
-  ends->run(all_reduce(stage(number).tied_gradients(end)));
+  const bool has_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;
+  const bool has_last = seat_.stages[static_cast<std::size_t>(tied.head)] != nullptr;
+  if (has_first && has_last) return sum_tied_here(tied);
+  if (!has_first && !has_last) return;
+  const int number = has_first ? tied.embedding : tied.head;
+  const ModelEnd end = has_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
+  seat_.groups->tied[pair]->run(all_reduce(stage(number).tied_gradients(end)));
   stage(number).finish_tied(end);
 }
 
 void CopyCollectives::sum_tied_here(const TiedStages& tied) {
-  finish_reductions(tied.embedding);
-  finish_reductions(tied.head);
-  run(tied.embedding, stage(tied.embedding).start_tied(ModelEnd::kEmbedding));
-  run(tied.head, stage(tied.head).start_tied(ModelEnd::kHead));
   const std::span<float> first = stage(tied.embedding).tied_gradients(ModelEnd::kEmbedding);
   const std::span<float> last = stage(tied.head).tied_gradients(ModelEnd::kHead);
   for (std::size_t i = 0; i < first.size(); ++i) last[i] = first[i] = first[i] + last[i];

@@ -5,7 +5,6 @@
 
 #include <functional>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "executor/communicator.h"
@@ -47,7 +46,6 @@ class CopyCollectives {
   Communicator* copies_of(int stage) const { return seat_.groups->copies[static_cast<std::size_t>(stage)].get(); }
   Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
   Open start(int stage, std::size_t span, const std::vector<Collective>& collectives);
-  void run(int stage, const std::vector<Collective>& collectives);
   void wait(int stage, const Open& open);
   void finish_reductions(int stage);
   void finish_gather(int stage);
@@ -61,7 +59,7 @@ class CopyCollectives {
   const CloseSpan close_;
   std::vector<std::vector<Open>> reductions_;  // [stage]
   std::vector<std::optional<Open>> gathers_;   // [stage]
-  std::set<std::size_t> summed_tied_;          // pairs
+  bool tied_are_summed_ = false;
   std::optional<StepScale> agreed_;
 };
 

@@ -149,30 +149,28 @@ void require_meeting(const Schedule& schedule) {
   }
 }
 
-/// Two ends of a tied table on one rank: the first OPTIMIZER_STEP of either needs the gradients of both.
-void require_tied_order(const Schedule& schedule, const TiedStages& tied) {
+/// The first OPTIMIZER_STEP of a stage with a tied table needs the gradients of all such stages of its rank.
+void require_tied_order(const Schedule& schedule, const std::vector<TiedStages>& tied) {
+  if (tied.empty()) return;
   if (is_asynchronous(schedule))
     refuse(schedule,
            "embedding and head share their table, and the stages take their steps at different times; untie "
            "them, or use a synchronous schedule");
-  const int rank = schedule.stages[static_cast<std::size_t>(tied.embedding)].rank;
-  if (rank != schedule.stages[static_cast<std::size_t>(tied.head)].rank) return;
-  bool stepped = false;
-  for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)]) {
-    if (action.stage != tied.embedding && action.stage != tied.head) continue;
-    if (action.op == Op::kOptimizerStep) stepped = true;
-    if (stepped && (gives_weight_gradient(action.op) || action.op == Op::kReduceGrad))
-      refuse(schedule,
-             fmt::format("{} comes after an OPTIMIZER_STEP that needs it, because the embedding and the head share "
-                         "their table; move that step behind it",
-                         to_text(action)));
+  const auto is_tied = [&](int stage) {
+    return std::ranges::any_of(tied, [stage](const TiedStages& t) { return t.embedding == stage || t.head == stage; });
+  };
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    bool stepped = false;
+    for (const Action& action : actions) {
+      if (!is_tied(action.stage)) continue;
+      if (action.op == Op::kOptimizerStep) stepped = true;
+      if (stepped && (gives_weight_gradient(action.op) || action.op == Op::kReduceGrad))
+        refuse(schedule,
+               fmt::format("{} comes after an OPTIMIZER_STEP that needs it, because the embedding and the head share "
+                           "their table; move that step behind it",
+                           to_text(action)));
+    }
   }
-}
-
-bool has_lane_copies(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.stages, [&](const StagePlace& stage) {
-    return std::ranges::count(schedule.stages, stage.model_part, &StagePlace::model_part) > 1;
-  });
 }
 
 }  // namespace
@@ -199,15 +197,11 @@ ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::ve
                   .slices = ActionTable(lowered).parts(),
                   .policy = policy};
   require_lowered(lowered, plan.neighbors);
-  for (const TiedStages& stages : plan.tied) require_tied_order(lowered, stages);
+  require_tied_order(lowered, plan.tied);
   if (policy.agrees) require_meeting(lowered);
   const std::vector<int> copies = copies_of_stages(lowered, grid);
   if (policy.zero > 0 && is_asynchronous(lowered))
     refuse(lowered, "its stages keep several versions of their weights, which are not sharded; use ZeRO stage 0");
-  if (policy.zero > 0 && !plan.tied.empty() && has_lane_copies(lowered))
-    refuse(lowered,
-           "stages have copies in the pipeline, embedding and head share their table, and state is sharded: their "
-           "steps would wait for each other; untie them, or go without ZeRO");
   require_gathering(lowered, copies, policy.zero);
   for (const std::vector<Action>& actions : lowered.ranks)
     plan.reductions.push_back(place_reductions(lowered, actions, copies, policy.zero));

@@ -55,6 +55,12 @@ class TemporaryFile {
     if (std::rename(name_.c_str(), path.c_str()) != 0)
       fail(path, "cannot be replaced: name a file, not a folder", errno);
     renamed_ = true;
+    // The new name outlives a power cut once its folder is on the disk; a file system without this leaves it as it is.
+    const fs::path folder = fs::path(path).parent_path();
+    const int handle = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (handle < 0) return;
+    fsync(handle);
+    close(handle);
   }
 
  private:

@@ -40,15 +40,15 @@ enum Factor : std::size_t { kPipeline, kData, kTensor, kContext, kZero, kRebuild
 constexpr std::array<int, kFactors> kValues = {static_cast<int>(kPipelines.size()), 2, 3, 3, 4, 2, 2};
 using Product = std::array<int, kFactors>;
 
-/// Slices are not shared by context ranks, state is sharded over replicas or context ranks only, and not where stages
-/// have copies in a pipeline and share a table.
+/// Slices are not shared by context ranks, state is sharded over replicas or context ranks only, and where stages have
+/// copies in a pipeline up to ZeRO 1.
 bool exists(const Product& product) {
   const Pipeline& pipeline = kPipelines[static_cast<std::size_t>(product[kPipeline])];
   const std::string name = pipeline.name;
   const bool has_copies = name == "dualpipe" || name == "chimera";
   const bool has_replicas = product[kData] > 0 || product[kContext] > 0;
   return (pipeline.slices == 1 || product[kContext] == 0) && (product[kZero] == 0 || has_replicas) &&
-         (product[kZero] == 0 || !has_copies);
+         (product[kZero] <= 1 || !has_copies);
 }
 
 std::vector<Product> all_products() {

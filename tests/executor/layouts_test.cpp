@@ -193,12 +193,3 @@ TEST_CASE("what tensor ranks cannot share is refused with the layer and the reme
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("a micro-batch of 7 tokens cannot be divided over 2 tensor ranks"),
                        SpecError);
 }
-
-TEST_CASE("sharded state under copies of stages that share a table is refused") {
-  RunSpec spec = spec_of_lowered(
-      gpt_model(),
-      lower(make_schedule("chimera", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = 1}}), 2);
-  spec.zero = 1;
-  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("their steps would wait for each other; untie them"),
-                       ScheduleError);
-}

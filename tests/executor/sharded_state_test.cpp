@@ -108,6 +108,17 @@ TEST_CASE("a tied table on one rank, or at both ends, is summed where state is s
     }
 }
 
+TEST_CASE("ranks that hold one end of each of two tied tables share state without waiting for each other") {
+  const std::vector<Layer> model = gpt_model(2);
+  const ModelValues expected = gradients_of(one_rank(model, 8));
+  for (const char* name : {"chimera", "dualpipe"})
+    for (const ShardBy by : {ShardBy::kElement, ShardBy::kLayer}) {
+      CAPTURE(name);
+      const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
+      CHECK(worst_difference(gradients_of(sharded_spec(model, order, 2, {.zero = 1, .by = by})), expected) <= 1e-5);
+    }
+}
+
 TEST_CASE("a rank holds its share of what is sharded, and a whole copy of the rest") {
   const std::vector<Layer> model = gpt_model(2);
   std::int64_t elements = 0;
