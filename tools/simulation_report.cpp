@@ -119,7 +119,8 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
     text += fmt::format(", {:+.3g} % by shared links or slow ranks", 100 * longer);
   }
   text += fmt::format(", {} engine", simulation.engine);
-  if (simulation.replicas > 1) text += fmt::format(", replica {} the last of {} simulated", simulation.replica, simulation.replicas);
+  if (simulation.replicas > 1)
+    text += fmt::format(", replica {} the last of {} simulated", simulation.replica, simulation.replicas);
   if (const auto rate = tokens_per_second(simulation, context)) text += fmt::format(", {:.0f} tokens/s", *rate);
   if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);
   text += "\n\n";
