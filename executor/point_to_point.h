@@ -17,6 +17,7 @@ struct CommunicatorGroup {
   std::string name;  ///< for messages, e.g. "tensor group"
   std::vector<int> ranks;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): false alarm
   friend auto operator<=>(const CommunicatorGroup&, const CommunicatorGroup&) = default;
 };
 

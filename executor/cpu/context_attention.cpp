@@ -100,7 +100,7 @@ void for_each_run(const AttentionSize& size, std::int64_t row_elements, int memb
 /// [b*S, row] of this rank's tokens becomes [b*s, row/n], its share of the heads of all tokens.
 Tensor heads_of_all_tokens(const CpuContext& context, const AttentionSize& size, const RowParts& parts,
                            const float* own) {
-  const int n = context.groups.context->members();
+  const int n = std::max(1, context.groups.context->members());
   const std::int64_t rows = size.batch * size.sequence, elements = rows * parts.sum();
   Tensor outgoing = context.pool->take(elements), incoming = context.pool->take(elements);
   for (int member = 0; member < n; ++member)
@@ -117,7 +117,7 @@ Tensor heads_of_all_tokens(const CpuContext& context, const AttentionSize& size,
 /// The way back, into `own`.
 void own_tokens_of_heads(const CpuContext& context, const AttentionSize& size, const RowParts& parts, float* own,
                          const Tensor& all) {
-  const int n = context.groups.context->members();
+  const int n = std::max(1, context.groups.context->members());
   const std::int64_t rows = size.batch * size.sequence;
   Tensor outgoing = context.pool->take(all.elements()), incoming = context.pool->take(all.elements());
   for_each_run(size, parts.sum() / n, n, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
