@@ -248,6 +248,12 @@ class Schedules(CommandLineTest):
         self.assertLess(worth["network.bandwidth_gb_per_s"], 0)
         self.assertEqual({entry["group"] for entry in sensitivity["collectives"]}, {"tensor", "data"})
         self.assertTrue(sensitivity["links"])
+        sharing = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout",
+                   "dp=4,tp=4,pp=2,zero=0,mbs=1,schedule=1f1b,v=1")
+        shared = self.json(*sharing)  # the sensitivities are those of the step without sharing
+        self.assertEqual(shared["engine"], "events")
+        self.assertEqual(shared["sensitivity"], self.json(*sharing, "--links", "private")["sensitivity"])
+        self.assertIsNone(self.json(*sharing, "--slow", "rank=3:0.5")["sensitivity"])
 
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"

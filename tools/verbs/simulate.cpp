@@ -19,6 +19,7 @@
 #include "tools/plan_input.h"
 #include "tools/schedule_input.h"
 #include "tools/simulation_report.h"
+#include "tools/table.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 #include "traces/draw.h"
@@ -65,6 +66,22 @@ ReportContext explained(ReportContext context, const Schedule& lowered, const Co
   context.exposed_on_path = exposed_on_path(lowered, costs, simulation.critical_path);
   context.sensitivity = sensitivity_of(lowered, costs, simulation.critical_path);
   return context;
+}
+
+/// What the step's time is sensitive to where transfers share links, whose times no path tells: that of the step with
+/// each transfer on a link of its own. Ranks and links that are not as the cluster says have no such step.
+void add_private_sensitivity(ReportContext& context, const Plan& plan, const Predicted& predicted,
+                             const SimulateArguments& arguments) {
+  const NetworkArguments& network = arguments.network;
+  if (context.sensitivity || predicted.simulation.critical_path.empty() || !network.slow.empty() ||
+      !network.degrade.empty() || !network.topology.empty())
+    return;
+  Predicted alone = predicted;
+  alone.simulation = simulate(predicted.lowered, predicted.priced.costs, options_of(arguments));
+  context.sensitivity = sensitivity_of(alone.lowered, alone.priced.costs, alone.simulation.critical_path);
+  context.by_resource = resource_sensitivity(plan, alone);
+  print_note(fmt::format("sensitivities are those of the step with each transfer on a link of its own, {}",
+                         duration_text(to_seconds(alone.simulation.makespan).count())));
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -180,7 +197,8 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
         .has_memory = true,
         .by_resource = resource_sensitivity(plan, predicted),
         .noise = noise_of(predicted.lowered, predicted.priced.costs, plan.layout.data, arguments)};
-    const ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
+    ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
+    add_private_sensitivity(context, plan, predicted, arguments);
     if (context.noise && context.noise->steps.quiet_makespan != predicted.simulation.makespan) {
       print_note("noise is drawn with each transfer on a link of its own; the step without it is told so as well");
     }
