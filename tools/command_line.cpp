@@ -1,19 +1,16 @@
 #include "tools/command_line.h"
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <new>
 #include <string>
-#include <thread>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "executor/mpi/launched.h"
-#include "executor/mpi/run_timed_mpi.h"
 #include "schedules/error.h"
 #include "tools/console.h"
+#include "tools/report_fault.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 
@@ -351,19 +348,6 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   CLI::App* verb = add_verb(*group, chosen, "info", "what a Chrome trace adds up to", arguments, trace_info_verb);
   verb->add_option("trace", arguments->file, "a trace file")->required();
   add_json(verb, arguments->json);
-}
-
-/// One sentence. Of several processes that were started together all find the same mistakes in their input, and the
-/// first says them; what fails while they replay is said by who saw it, and ends all of them.
-int report_fault(const InputError& error) {
-  constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
-  const bool speaks = launched_rank() == 0 || dynamic_cast<const RunError*>(&error) != nullptr;
-  if (speaks) print_note(fmt::format("plumb: {}", error.what()));
-  if (has_joined_mpi()) {
-    if (!speaks) std::this_thread::sleep_for(kForTheFirstToSpeak);
-    stop_mpi_ranks(kInputFault);
-  }
-  return kInputFault;
 }
 
 /// One line for a mistake in the options: what CLI11 says, and where help is.

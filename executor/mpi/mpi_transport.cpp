@@ -32,13 +32,14 @@ Header header_of(const MessageTag& tag, std::span<const float> values) {
       tag.stage, tag.microbatch, tag.slice, 0, 0, 0, std::ssize(values), static_cast<std::int64_t>(word_sum(values))};
 }
 
-Header header_of(const MoveTag& tag, std::span<const float> values) {
+/// `group` tells groups apart whose names lead to one tag of MPI's.
+Header header_of(const MoveTag& tag, std::int64_t group, std::span<const float> values) {
   return {tag.number,
           static_cast<std::int64_t>(tag.op),
           static_cast<std::int64_t>(tag.algorithm),
           tag.elements,
           tag.root,
-          0,
+          group,
           std::ssize(values),
           static_cast<std::int64_t>(word_sum(values))};
 }
@@ -225,8 +226,8 @@ class MpiTransport::Lines : public PointToPoint {
   Lines(Engine& engine, CommunicatorGroup group)
       : engine_(engine),
         group_(std::move(group)),
-        tag_(
-            static_cast<int>(std::hash<std::string>{}(to_text(group_)) % static_cast<std::size_t>(engine.highest_tag))),
+        id_(static_cast<std::int64_t>(std::hash<std::string>{}(to_text(group_)) >> 1)),
+        tag_(static_cast<int>(id_ % engine.highest_tag)),
         operation_(std::make_shared<Operation>()) {}
 
   void move(const MoveTag& tag, const Move& move) override {
@@ -239,7 +240,7 @@ class MpiTransport::Lines : public PointToPoint {
     }
     engine_.begin(operation_, [&] {
       if (move.send_to >= 0) {
-        operation.sent = header_of(tag, move.outgoing);
+        operation.sent = header_of(tag, id_, move.outgoing);
         post_send(operation.requests, operation.sent, move.outgoing, rank(move.send_to), tag_, engine_.lines,
                   Sends::kBuffered);
       }
@@ -248,7 +249,7 @@ class MpiTransport::Lines : public PointToPoint {
     });
     engine_.wait(operation);
     if (move.receive_from < 0) return;
-    require_whole(fmt::format("{} from rank {}", operation.what, rank(move.receive_from)), header_of(tag, {}),
+    require_whole(fmt::format("{} from rank {}", operation.what, rank(move.receive_from)), header_of(tag, id_, {}),
                   operation.received, incoming);
     if (!move.add) return;
     for (std::size_t i = 0; i < incoming.size(); ++i) move.incoming[i] += incoming[i];
@@ -259,6 +260,7 @@ class MpiTransport::Lines : public PointToPoint {
 
   Engine& engine_;
   const CommunicatorGroup group_;
+  const std::int64_t id_;  // of the group
   const int tag_;
   const std::shared_ptr<Operation> operation_;
   std::int64_t number_ = -1;

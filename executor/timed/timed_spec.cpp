@@ -70,7 +70,7 @@ CostTable shrink_bytes(CostTable costs, double factor) {
   return costs;
 }
 
-void require_timed(const TimedSpec& spec, double ranks_here) {
+void require_timed(const TimedSpec& spec) {
   if (spec.costs.stages.size() != spec.schedule.stages.size())
     throw SpecError("the cost table has not a row for each stage of the schedule");
   if (!spec.speeds.empty() && spec.speeds.size() != spec.schedule.ranks.size())
@@ -79,7 +79,7 @@ void require_timed(const TimedSpec& spec, double ranks_here) {
   for (const StageCosts& stage : spec.costs.stages)
     bytes += static_cast<double>(gradient_bytes(stage)) +
              3 * static_cast<double>(stage.activation_message_bytes + stage.gradient_message_bytes);
-  bytes *= spec.grid.data * ranks_here;
+  bytes *= spec.grid.data;
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > kMemoryShare * memory)
     throw SpecError(

@@ -30,9 +30,9 @@ CostTable shrink_bytes(CostTable costs, double factor);
 std::vector<std::int64_t> bucket_bytes(const StageCosts& costs);
 std::int64_t gradient_bytes(const StageCosts& costs);
 
-/// Throws SpecError if a cost or a speed is missing, or if gradients and messages of `ranks_here`, a share of all ranks
-/// that run on this machine, would take more than half of its memory.
-void require_timed(const TimedSpec& spec, double ranks_here = 1);
+/// Throws SpecError if a cost or a speed is missing, or if the gradients and messages of all ranks, which may run on
+/// this machine, would take more than half of its memory.
+void require_timed(const TimedSpec& spec);
 
 /// Of schedule, grid, durations and bytes: ranks that replay together must have the same.
 std::uint64_t fingerprint(const TimedSpec& spec);

@@ -4,9 +4,11 @@
 #include <map>
 #include <random>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "schedules/lower.h"
+#include "simulator/network/fabric.h"
 #include "simulator/network/simulate_network.h"
 #include "tests/simulator/support.h"
 
@@ -92,6 +94,16 @@ inline void add_inner_collectives(CostTable& costs, std::uint64_t seed) {
       if (random() % 2 == 0) segments.push_back({.seconds = Seconds{static_cast<double>(random() % 50) * 1e-12}});
     }
   }
+}
+
+/// What a route uses of each link of the fabric but the devices' attachments.
+inline std::map<std::string, double> shares_by_name(const Fabric& fabric, const Route& route) {
+  std::map<std::string, double> shares;
+  for (const LinkUse& use : route.uses) {
+    const std::string& name = fabric.links[use.link].name;
+    if (!name.starts_with("attachment")) shares[name] = use.share;
+  }
+  return shares;
 }
 
 }  // namespace plumb

@@ -19,15 +19,6 @@ Fabric two_nodes_of_four() {
                               .nic_bytes_per_second = 50e9});
 }
 
-std::map<std::string, double> shares_by_name(const Fabric& fabric, const Route& route) {
-  std::map<std::string, double> shares;
-  for (const LinkUse& use : route.uses) {
-    const std::string& name = fabric.links[use.link].name;
-    if (!name.starts_with("attachment")) shares[name] = use.share;
-  }
-  return shares;
-}
-
 Segment collective(Group group, CollectiveKind kind) {
   return {.kind = Segment::Kind::kCollective, .seconds = Seconds{1}, .group = group, .collective = kind, .bytes = 1};
 }

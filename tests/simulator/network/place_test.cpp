@@ -11,15 +11,6 @@ using namespace plumb;
 
 namespace {
 
-std::map<std::string, double> shares_by_name(const Fabric& fabric, const Route& route) {
-  std::map<std::string, double> shares;
-  for (const LinkUse& use : route.uses) {
-    const std::string& name = fabric.links[use.link].name;
-    if (!name.starts_with("attachment")) shares[name] = use.share;
-  }
-  return shares;
-}
-
 Fabric nodes_of(int nodes, int devices) {
   return fabric_of(FabricSpec{.nodes = nodes,
                               .devices_per_node = devices,

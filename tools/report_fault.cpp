@@ -1,0 +1,27 @@
+#include "tools/report_fault.h"
+
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "executor/mpi/launched.h"
+#include "executor/mpi/run_timed_mpi.h"
+#include "executor/transport.h"
+#include "tools/console.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+int report_fault(const InputError& error) {
+  constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
+  const bool speaks = launched_rank() == 0 || dynamic_cast<const RunError*>(&error) != nullptr;
+  if (speaks) print_note(fmt::format("plumb: {}", error.what()));
+  if (has_joined_mpi()) {
+    if (!speaks) std::this_thread::sleep_for(kForTheFirstToSpeak);
+    stop_mpi_ranks(kInputFault);
+  }
+  return kInputFault;
+}
+
+}  // namespace plumb
