@@ -84,9 +84,8 @@ void add_sends(CLI::App* app, std::string& sends) {
 
 void add_burst(CLI::App* app, double& burst_kib) {
   app->add_option(
-         "--burst-kib", burst_kib,
-         "all that a rank sends leaves by one card, a token bucket that lets so much pass at once after idling")
-      ->check(CLI::NonNegativeNumber);
+      "--burst-kib", burst_kib,
+      "all that a rank sends leaves by one card, a token bucket that lets so much pass at once after idling");
 }
 
 void add_presets(CLI::App& app, Chosen& chosen) {

@@ -780,6 +780,8 @@ class Running(CommandLineTest):
         self.assertIn("tolerance is 0 %", beyond.stderr)
         self.assertIn("measured", beyond.stdout)  # the answer stands all the same
         self.refused(1, "run", says=["plan file"])
+        self.refused(1, "run", "alexnett", "--schedule", "1f1b", "-p", 2, "-m", 4, says=['did you mean "alexnet"'])
+        self.refused(1, "simulate", *costs, "--burst-kib", -3, says=["a burst of -3072 bytes", "give 0 for none"])
         self.refused(1, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, says=["--costs"])
         self.refused(1, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])
         self.refused(1, "run", "--backend", "timed", *costs, "--shrink", 0, says=["1 or more"])

@@ -1,6 +1,7 @@
 #include "executor/run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "executor/baseline.h"
 #include "executor/mpi/launched.h"
 #include "schedules/error.h"
+#include "schedules/nearest_name.h"
 #include "tools/checkpoint_file.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -104,6 +106,11 @@ Training training_of_plan(const RunArguments& arguments, int steps) {
 }
 
 Training training_of(const RunArguments& arguments, int steps) {
+  const bool names_file = arguments.plan.find('/') != std::string::npos || arguments.plan.ends_with(".json") ||
+                          std::filesystem::exists(arguments.plan);
+  if (!is_layer_model(arguments.plan) && !names_file)
+    throw InputError(fmt::format("{} is neither a plan's file nor a network: did you mean \"{}\"?", arguments.plan,
+                                 nearest_name(arguments.plan, layer_model_names())));
   if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
