@@ -1,7 +1,10 @@
 #include "tools/run_report.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/mpi/launched.h"
@@ -32,6 +35,21 @@ Predicted runnable_prediction(const Plan& plan) {
   Evaluation evaluation = evaluate(plan);
   if (!evaluation.predicted) throw SpecError(evaluation.infeasible);
   return std::move(*evaluation.predicted);
+}
+
+Predicted cpu_prediction(const Plan& plan) {
+  constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+  Predicted predicted = runnable_prediction(plan);
+  double bytes = 0;
+  for (const std::int64_t rank : predicted.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
+  bytes *= static_cast<double>(world_size(grid_of(plan.layout))) / plan.layout.pipeline;
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory)
+    throw SpecError(
+        fmt::format("the ranks of this plan take {:.1f} GiB together, and this machine has {:.1f} GiB: run a "
+                    "smaller model here, or replay it by --backend timed",
+                    bytes / kBytesPerGib, memory / kBytesPerGib));
+  return predicted;
 }
 
 std::string training_text(const std::string& path) {

@@ -798,6 +798,7 @@ class Running(CommandLineTest):
         self.refused(1, "calibrate", says=["--output"])
 
     def test_what_the_backend_cannot_run_is_refused(self):
+        self.refused(1, "run", self.llama_plan(), says=["GiB together", "this machine has"])
         plan = self.cpu_plan("pp=2,mbs=1")
         self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt", "9 bytes", "longer text"])
         self.refused(2, "run", plan, "--backend", "abacus")

@@ -89,7 +89,7 @@ struct Training {
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = runnable_prediction(plan);
+  const Predicted predicted = cpu_prediction(plan);
   Training training{.spec = scheduled(lower_plan(plan, predicted,
                                                  {.steps = steps,
                                                   .seed = arguments.seed,

@@ -50,7 +50,7 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = runnable_prediction(plan);
+  const Predicted predicted = cpu_prediction(plan);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
