@@ -281,6 +281,10 @@ bool is_layer_graph(const nlohmann::json& json) {
   return json.is_object() && json.contains("nodes");
 }
 
+bool has_blocks(const LayerGraph& graph) {
+  return graph.definition.find("\"block\":") != std::string::npos;
+}
+
 LayerGraph layer_graph_from_json(const nlohmann::json& json, const std::string& place) {
   StrictObject object(json, place);
   LayerGraph graph;

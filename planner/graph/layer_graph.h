@@ -41,6 +41,9 @@ struct LayerGraph {
 /// Whether the JSON of a model is a layer graph: it has "nodes".
 bool is_layer_graph(const nlohmann::json& json);
 
+/// Whether it uses blocks, which full recomputation rebuilds.
+bool has_blocks(const LayerGraph& graph);
+
 /// Throws SpecError with the place and remedy of what is wrong, for which the whole graph is worked out once.
 LayerGraph layer_graph_from_json(const nlohmann::json& json, const std::string& place);
 
