@@ -1,5 +1,6 @@
 #include "planner/cost/graph_stages.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <doctest/doctest.h>

@@ -1,5 +1,6 @@
 #include "planner/graph/graph_memory.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <doctest/doctest.h>
