@@ -91,28 +91,29 @@ class EventEngine {
   }
 
   void begin(std::int32_t instance) {
-    const std::int32_t action = action_of(instance);
-    switch (program_.kind[action]) {
+    switch (kind(instance)) {
       case EventKind::kCompute:
         started(instance);
         begin_compute(instance);
         break;
-      case EventKind::kMessage: {
-        started(instance);
-        const auto& routes =
-            actions_[action]->op == Op::kSendActivation ? network_.activation_route : network_.gradient_route;
-        const std::size_t at = static_cast<std::size_t>(replica_of(instance)) * stages_ + actions_[action]->stage;
-        begin_transfer(instance, routes.empty() ? kNoRoute : routes[at]);
-        break;
-      }
       case EventKind::kCollective:
         join_collective(instance);
         break;
       default:
         started(instance);
-        begin_transfer(instance, kNoRoute);
+        begin_transfer(instance, route_of(instance));
         break;
     }
+  }
+
+  /// Of a message or a move.
+  std::int32_t route_of(std::int32_t instance) const {
+    const Action& action = *actions_[action_of(instance)];
+    if (!is_send(action.op) && !is_move(action.op)) return kNoRoute;
+    const std::vector<std::int32_t>& routes = is_move(action.op) ? network_.move_routes[move_number(action.op)]
+                                              : action.op == Op::kSendActivation ? network_.activation_route
+                                                                                 : network_.gradient_route;
+    return routes.empty() ? kNoRoute : routes[static_cast<std::size_t>(replica_of(instance)) * stages_ + action.stage];
   }
 
   void started(std::int32_t instance) {

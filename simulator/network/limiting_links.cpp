@@ -48,6 +48,17 @@ RateOfChannel channel_rates(const NetworkSpec& network, const Schedule& schedule
       }
     }
   }
+  for (const Op op : {Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}) {
+    const std::vector<std::int32_t>& routes = network.move_routes[move_number(op)];
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+      if (routes[i] == kNoRoute) continue;
+      const auto stage = static_cast<int>(i % stages);
+      const std::size_t parts = costs.stages[stage].segments[static_cast<std::size_t>(op)].size();
+      for (std::size_t part = 0; part < parts; ++part)
+        raise(rates, op, routes[i],
+              move_rate(costs, {.op = op, .part = static_cast<std::int16_t>(part), .stage = stage}));
+    }
+  }
   for (const CollectiveFlow& flow : network.collectives) {
     const std::size_t parts = costs.stages[flow.stage].segments[static_cast<std::size_t>(flow.op)].size();
     for (std::size_t part = 0; part < parts; ++part) {
@@ -149,6 +160,7 @@ NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowe
   const auto renumber = [&](std::int32_t& route) { route = route == kNoRoute ? kNoRoute : route_number[route]; };
   std::ranges::for_each(limiting.activation_route, renumber);
   std::ranges::for_each(limiting.gradient_route, renumber);
+  for (auto& routes : limiting.move_routes) std::ranges::for_each(routes, renumber);
   for (CollectiveFlow& flow : limiting.collectives) renumber(flow.route);
   for (InnerCollective& flow : limiting.inner) renumber(flow.route);
   return limiting;

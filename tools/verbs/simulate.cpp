@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -43,15 +44,32 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
   return options;
 }
 
-/// A schedule without a cluster has no links to share, but its ranks may be slow.
-NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& arguments) {
+/// One host for all ranks, whose memory carries so many moves at full speed.
+void add_host(NetworkSpec& network, const Schedule& lowered, const CostTable& costs, double moves) {
+  double fastest = 0;
+  for (const Op op : {Op::kOffload, Op::kReload}) {
+    for (std::size_t stage = 0; stage < lowered.stages.size(); ++stage)
+      fastest = std::max(fastest, move_rate(costs, {.op = op, .stage = static_cast<std::int32_t>(stage)}));
+    network.move_routes[move_number(op)].assign(lowered.stages.size(), 0);
+  }
+  if (!(fastest > 0)) throw InputError("--costs: host= shares the time of moves: give x=, and --offload");
+  network.links = {{"host_memory", moves * fastest}};
+  network.routes = {{.uses = {{0, 1}}}};
+}
+
+/// A schedule without a cluster has no links to share but that to its host, and its ranks may be slow.
+NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double host_moves,
+                        const NetworkArguments& arguments) {
   if (!arguments.degrade.empty()) {
     throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
   }
   if (!arguments.topology.empty()) {
     throw InputError("--topology wires the ranks of a layout: give a plan, or a model and a cluster");
   }
-  return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
+  NetworkSpec network{
+      .speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
+  if (host_moves > 0) add_host(network, schedule, costs, host_moves);
+  return network;
 }
 
 /// What a timeline explains, added to what is known besides. Where transfers share links, whose times grow in no
@@ -170,7 +188,7 @@ int simulate_schedule(const SimulateArguments& arguments) {
   }
   const CostTable table = costs_for(costs, order);
   const Simulation simulation =
-      simulate(lowered, table, ranks_alone(lowered, arguments.network), options_of(arguments));
+      simulate(lowered, table, ranks_alone(lowered, table, costs.host_moves, arguments.network), options_of(arguments));
   const ReportContext known{.noise = noise_of(lowered, table, 1, arguments),
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
