@@ -76,15 +76,6 @@ std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
   return flows;
 }
 
-struct Classes {
-  std::vector<int> of_replica;
-  std::vector<int> of_link;
-  std::vector<int> of_flow;
-  int replicas = 0;
-  int links = 0;
-  int flows = 0;
-};
-
 /// The speeds of a replica's ranks.
 std::vector<double> speeds_of(const NetworkSpec& network, int replica) {
   const auto ranks = static_cast<std::ptrdiff_t>(network.speeds.size()) / network.replicas;
@@ -109,10 +100,11 @@ std::vector<std::vector<std::pair<std::int32_t, double>>> crossings_of(const Net
 }
 
 /// Splits classes until they are equitable.
-Classes refine(const NetworkSpec& network, const std::vector<Flow>& flows) {
-  Classes classes{.of_flow = std::vector<int>(flows.size())};
-  Numbering<std::vector<double>> speeds;
-  for (int k = 0; k < network.replicas; ++k) classes.of_replica.push_back(speeds.of(speeds_of(network, k)));
+AlikeClasses refine(const NetworkSpec& network, const std::vector<Flow>& flows, const std::vector<int>& kinds) {
+  AlikeClasses classes{.of_flow = std::vector<int>(flows.size())};
+  Numbering<std::pair<int, std::vector<double>>> speeds;
+  for (int k = 0; k < network.replicas; ++k)
+    classes.of_replica.push_back(speeds.of({kinds.empty() ? 0 : kinds[k], speeds_of(network, k)}));
   classes.replicas = speeds.count();
   Numbering<double> capacities;
   for (const NetworkLink& link : network.links) classes.of_link.push_back(capacities.of(link.bytes_per_second));
@@ -169,12 +161,20 @@ Classes refine(const NetworkSpec& network, const std::vector<Flow>& flows) {
 
 }  // namespace
 
+AlikeClasses alike_classes(const NetworkSpec& network, int stages, const std::vector<int>& kinds) {
+  if (network.replicas == 1) return {.of_replica = {0}, .replicas = 1};
+  return refine(network, flows_of(network, stages), kinds);
+}
+
 Fold folded(const NetworkSpec& network, int stages) {
+  return folded(network, stages, alike_classes(network, stages));
+}
+
+Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes) {
   std::vector<int> all(network.replicas);
   std::iota(all.begin(), all.end(), 0);
   if (network.replicas == 1) return {.network = network, .first_replica = all};
   const std::vector<Flow> flows = flows_of(network, stages);
-  const Classes classes = refine(network, flows);
   if (classes.replicas == network.replicas) return {.network = network, .first_replica = all};
 
   Fold fold{.network = {.replicas = classes.replicas, .collective_slowdown = network.collective_slowdown}};

@@ -132,17 +132,24 @@ void add_inner_demand(std::vector<double>& asked, const NetworkSpec& network, co
 
 }  // namespace
 
-NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
+std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
   std::vector<double> asked(network.links.size(), 0.0);
   for (const auto& [channel, rate] : channel_rates(network, lowered, costs)) {
     for (const LinkUse& use : network.routes[channel.second].uses) asked[use.link] += rate * use.share;
   }
   add_inner_demand(asked, network, lowered, costs);
+  std::vector<bool> limiting;
+  for (std::size_t l = 0; l < network.links.size(); ++l)
+    limiting.push_back(asked[l] > network.links[l].bytes_per_second * (1 + kFullTolerance));
+  return limiting;
+}
+
+NetworkSpec with_links(const NetworkSpec& network, const std::vector<bool>& kept) {
   NetworkSpec limiting = network;
   limiting.links.clear();
   std::vector<std::int32_t> number(network.links.size(), -1);
   for (std::size_t l = 0; l < network.links.size(); ++l) {
-    if (asked[l] <= network.links[l].bytes_per_second * (1 + kFullTolerance)) continue;
+    if (!kept[l]) continue;
     number[l] = static_cast<std::int32_t>(limiting.links.size());
     limiting.links.push_back(network.links[l]);
   }
@@ -164,6 +171,10 @@ NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowe
   for (CollectiveFlow& flow : limiting.collectives) renumber(flow.route);
   for (InnerCollective& flow : limiting.inner) renumber(flow.route);
   return limiting;
+}
+
+NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
+  return with_links(network, limiting_links(network, lowered, costs));
 }
 
 }  // namespace plumb

@@ -79,7 +79,7 @@ TEST_CASE("tensor groups and gradient rings of one node share its ports, folded 
 }
 
 TEST_CASE("offloaded activations share what leads to the host, as the cluster says, folded as one by one") {
-  Plan plan = plan_of({.data = 2, .tensor = 4, .pipeline = 2, .zero = 0, .microbatch = 1, .schedule = "1f1b"});
+  Plan plan = plan_of({.data = 1, .tensor = 4, .pipeline = 4, .microbatch = 1, .schedule = "1f1b"});
   plan.layout.offload.activations = true;
   plan.cluster.host =
       HostSpec{.memory_bytes = 1LL << 40, .memory_bytes_per_second = 1e12, .device_bytes_per_second = 25e9};
