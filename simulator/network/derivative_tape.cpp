@@ -1,11 +1,19 @@
 #include "simulator/network/derivative_tape.h"
 
+#include <stdexcept>
+
 namespace plumb {
+namespace {
+
+constexpr std::size_t kMostTerms = std::size_t{1} << 26;
+
+}  // namespace
 
 DerivativeTape::Node DerivativeTape::add(const Term* first, const Term* end) {
   for (; first != end; ++first) {
     if (first->what != kConstant && first->coefficient != 0) terms_.push_back(*first);
   }
+  if (terms_.size() > kMostTerms) throw std::length_error("more derivatives than a tape holds");
   first_term_.push_back(static_cast<std::int64_t>(terms_.size()));
   return static_cast<Node>(first_term_.size()) - 2;
 }

@@ -28,7 +28,7 @@ class DerivativeTape {
   static Term of(Node node, double coefficient) { return {node, coefficient}; }
   static Term by(std::int32_t number, double coefficient) { return {-2 - number, coefficient}; }
 
-  /// The sum of the terms, of nodes that are there already.
+  /// The sum of the terms, of nodes that are there already. Throws std::length_error beyond 2^26 terms, a gibibyte.
   Node add(std::initializer_list<Term> terms) { return add(terms.begin(), terms.end()); }
   Node add(const std::vector<Term>& terms) { return add(terms.data(), terms.data() + terms.size()); }
 

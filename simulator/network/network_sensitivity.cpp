@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -102,8 +103,8 @@ class Attribution {
 
 }  // namespace
 
-NetworkGradient network_gradient(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                                 Sends sends, Replicas replicas) {
+std::optional<NetworkGradient> network_gradient(const Schedule& lowered, const CostTable& costs,
+                                                const NetworkSpec& network, Sends sends, Replicas replicas) {
   SharedNetwork shared = shared_network(network, lowered, costs, replicas);
   if (shared.plain) shared = shared_network({}, lowered, costs, Replicas::kUnfolded);
   EventProgram program = event_program(lowered, costs, shared.network, sends);
@@ -111,7 +112,12 @@ NetworkGradient network_gradient(const Schedule& lowered, const CostTable& costs
   NetworkGradient gradient{
       .shared = std::move(shared), .program = std::move(program), .sends = sends, .numbers = std::move(numbers)};
   DerivativeTape tape;
-  const EventTimes times = event_times(lowered, gradient.program, gradient.shared.network, sends, {.tape = &tape});
+  EventTimes times;
+  try {
+    times = event_times(lowered, gradient.program, gradient.shared.network, sends, {.tape = &tape});
+  } catch (const std::length_error&) {
+    return std::nullopt;
+  }
   if (!times.end.empty()) gradient.makespan = *std::ranges::max_element(times.end);
   gradient.by_number = tape.gradient(tape.last, gradient.numbers.size());
   return gradient;

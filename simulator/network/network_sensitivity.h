@@ -2,7 +2,7 @@
 // What a step's time is made of where transfers share links: the derivative of the makespan by every cost and every
 // capacity, from one simulation.
 //
-//   NetworkGradient gradient = network_gradient(lowered, costs, network);
+//   const NetworkGradient gradient = *network_gradient(lowered, costs, network);
 //   sensitivity_of(lowered, costs, gradient).shared_links   // "nic_up": 12 % narrower, so much longer
 //   growth(gradient, lowered, costs_with_slower_memory, network_of_the_same)
 //
@@ -29,9 +29,11 @@ struct NetworkGradient {
   std::vector<double> by_number;  ///< derivative of the makespan in ps
 };
 
-/// By the event engine, whether anything can share or not. Throws as simulate() with a network.
-NetworkGradient network_gradient(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                                 Sends sends = Sends::kBuffered, Replicas replicas = Replicas::kFolded);
+/// By the event engine, whether anything can share or not. Nothing for a run of so many flows that their record would
+/// not fit (DerivativeTape). Throws as simulate() with a network.
+std::optional<NetworkGradient> network_gradient(const Schedule& lowered, const CostTable& costs,
+                                                const NetworkSpec& network, Sends sends = Sends::kBuffered,
+                                                Replicas replicas = Replicas::kFolded);
 
 Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, const NetworkGradient& gradient);
 

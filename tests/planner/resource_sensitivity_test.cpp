@@ -85,7 +85,7 @@ TEST_SUITE("property") {
       const Evaluation evaluation = evaluate(plan);
       REQUIRE(evaluation.predicted->network);
       const Predicted& predicted = *evaluation.predicted;
-      const NetworkGradient gradient = network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network);
+      const NetworkGradient gradient = *network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network);
       CHECK(gradient.makespan == predicted.simulation.makespan);
       for (const ResourceSensitivity& by : resource_sensitivity(plan, predicted, gradient, {})) {
         CAPTURE(by.figure);

@@ -810,6 +810,8 @@ class Running(CommandLineTest):
 
     def test_collectives_are_measured_beside_the_model(self):
         answer = self.json("calibrate", "--only", "collectives", "--ranks", 3, "--budget", 1)
+        self.assertGreater(answer["slowdown"]["compute_alone_s"], 0)
+        self.assertIn("collective_slowdown", answer["slowdown"])
         rows = answer["collectives"]
         self.assertEqual(len(rows), 16 * 4)  # seven by ring and tree, two with one algorithm; four sizes
         self.assertTrue(all(row["time_s"] > 0 and row["ranks"] == 3 for row in rows))

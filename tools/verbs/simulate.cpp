@@ -88,24 +88,17 @@ ReportContext explained(ReportContext context, const Schedule& lowered, const Co
   return context;
 }
 
-/// Up to which derivatives are recorded: about 400 bytes for each.
-constexpr std::int64_t kMostRecordedActions = 1'000'000;
+constexpr const char* kNoSensitivities = "no sensitivities: more transfers share links than derivatives are kept of";
 
 /// What the step's time is sensitive to where transfers share links.
 void add_shared_sensitivity(ReportContext& context, const Plan& plan, const Predicted& predicted,
                             const SimulateArguments& arguments) {
   if (!predicted.network || predicted.simulation.critical_path.empty()) return;
-  const std::int64_t actions = action_count(predicted.lowered) * predicted.simulation.replicas;
-  if (actions > kMostRecordedActions) {
-    print_note(fmt::format("no sensitivities of so many actions on shared links: {}, more than {}", actions,
-                           kMostRecordedActions));
-    return;
-  }
-  const NetworkOptions options = network_of(arguments.network);
-  const NetworkGradient gradient =
+  const auto gradient =
       network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network, options_of(arguments).sends);
-  context.sensitivity = sensitivity_of(predicted.lowered, predicted.priced.costs, gradient);
-  context.by_resource = resource_sensitivity(plan, predicted, gradient, options);
+  if (!gradient) return print_note(kNoSensitivities);
+  context.sensitivity = sensitivity_of(predicted.lowered, predicted.priced.costs, *gradient);
+  context.by_resource = resource_sensitivity(plan, predicted, *gradient, network_of(arguments.network));
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -193,9 +186,11 @@ int simulate_schedule(const SimulateArguments& arguments) {
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
   ReportContext context = explained(known, lowered, table, simulation);
-  if (simulation.engine == "events")
-    context.sensitivity =
-        sensitivity_of(lowered, table, network_gradient(lowered, table, network, options_of(arguments).sends));
+  if (simulation.engine == "events") {
+    const auto gradient = network_gradient(lowered, table, network, options_of(arguments).sends);
+    if (gradient) context.sensitivity = sensitivity_of(lowered, table, *gradient);
+    if (!gradient) print_note(kNoSensitivities);
+  }
   report(simulation, context, timeline_title(order), arguments);
   return kDone;
 }

@@ -85,7 +85,7 @@ bool is_inner_segment(Op op, const Segment& segment) {
 
 /// Central differences of all kinds of costs against what the gradient tells. Returns how many were compared.
 int compare(const Schedule& schedule, const CostTable& costs, const NetworkSpec& network) {
-  const NetworkGradient gradient = network_gradient(schedule, costs, network, Sends::kBuffered, Replicas::kUnfolded);
+  const NetworkGradient gradient = *network_gradient(schedule, costs, network, Sends::kBuffered, Replicas::kUnfolded);
   const Sensitivity s = sensitivity_of(schedule, costs, gradient);
   CHECK(gradient.makespan == makespan(schedule, costs, network));
   // Rates are found to about 1e-12, and each end is rounded up to a picosecond.
@@ -125,7 +125,7 @@ TEST_CASE("what a link holds back grows with the link's width, not with the pric
   CostTable costs = whole_costs(2, 1, 1);
   costs.default_link.bytes_per_second = 1e9;
   for (StageCosts& stage : costs.stages) stage.activation_message_bytes = stage.gradient_message_bytes = 1'000'000'000;
-  const Sensitivity s = sensitivity_of(schedule, costs, network_gradient(schedule, costs, one_trunk(schedule, 0.5e9)));
+  const Sensitivity s = sensitivity_of(schedule, costs, *network_gradient(schedule, costs, one_trunk(schedule, 0.5e9)));
   CHECK(s.compute_by_stage[0].count() == doctest::Approx(2));
   CHECK(s.compute_by_stage[1].count() == doctest::Approx(2));
   CHECK(s.bandwidth.count() == doctest::Approx(0));
@@ -142,7 +142,7 @@ TEST_CASE("where nothing shares the sensitivities are those of the critical path
       const Sensitivity path = sensitivity_of(schedule, costs, simulate(schedule, costs).critical_path);
       const Sensitivity events = sensitivity_of(
           schedule, costs,
-          network_gradient(schedule, costs, private_links(schedule, costs), Sends::kBuffered, Replicas::kUnfolded));
+          *network_gradient(schedule, costs, private_links(schedule, costs), Sends::kBuffered, Replicas::kUnfolded));
       const auto equal = [](Seconds a, Seconds b) {
         return a.count() == doctest::Approx(b.count()).epsilon(1e-9).scale(1);
       };
@@ -216,7 +216,7 @@ TEST_SUITE("property") {
     const Schedule schedule = lowered("1f1b", 4, 8);
     const CostTable costs = untied_costs(schedule, 7);
     const NetworkSpec network = one_trunk(schedule, 1600);
-    const NetworkGradient gradient = network_gradient(schedule, costs, network);
+    const NetworkGradient gradient = *network_gradient(schedule, costs, network);
     const Scaling all{
         .lengthens = [](Op op, const Segment&, int stage) { return op == Op::kForward && stage % 2 == 0; },
         .latency = true,
