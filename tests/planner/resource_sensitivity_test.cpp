@@ -80,7 +80,7 @@ TEST_SUITE("property") {
     offloading.cluster.host->memory_bytes_per_second /= 5;
     for (const Plan& plan :
          {plan_of({.data = 2, .tensor = 4, .pipeline = 2, .zero = 1, .split = {15, 17}}, "h100:16"),
-          plan_of({.data = 2, .tensor = 2, .pipeline = 4, .zero = 0, .split = {7, 8, 8, 9}}, "a100:16"), offloading}) {
+          plan_of({.data = 2, .tensor = 2, .pipeline = 4, .zero = 0, .split = {7, 8, 8, 9}}, "h100:16"), offloading}) {
       CAPTURE(to_text(plan.layout));
       const Evaluation evaluation = evaluate(plan);
       REQUIRE(evaluation.predicted->network);
