@@ -25,10 +25,11 @@ const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
 
 void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
-  require(grid.expert == 1,
-          fmt::format("expert {}: the cpu backend has no expert parallelism; set it to 1", grid.expert));
-  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1,
-          "a grid has at least one replica, pipeline rank, tensor rank and context rank");
+  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1 && grid.expert >= 1,
+          "a grid has at least one replica, pipeline rank, tensor rank, context rank and expert rank");
+  require(grid.data * grid.context % grid.expert == 0,
+          fmt::format("{} expert ranks do not divide the {} replicas times {} context ranks; choose a degree that does",
+                      grid.expert, grid.data, grid.context));
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -72,6 +73,8 @@ void check_division(const RunSpec& spec) {
   for (std::size_t i = 0; i < model.size(); ++i) {
     const std::string why = why_not_divisible(model[i], ranks);
     require(why.empty(), fmt::format("layer {}: {}", i, why));
+    const std::string why_not_experts = why_not_spread(model[i], spec.grid.expert);
+    require(why_not_experts.empty(), fmt::format("layer {}: {}", i, why_not_experts));
     const std::string why_not_context = why_not_shared(model[i], spec.sequence, context, ranks);
     require(why_not_context.empty(), fmt::format("layer {}: {}", i, why_not_context));
   }
@@ -100,6 +103,9 @@ void check_state(const RunSpec& spec) {
   require(spec.grid.tensor == 1,
           fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why,
                       spec.grid.tensor));
+  require(spec.grid.expert == 1,
+          fmt::format("{}, which {} expert ranks would divide; use one expert rank, AdamW, SGD or Lion", why,
+                      spec.grid.expert));
 }
 
 void check_resume(const RunSpec& spec) {

@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/batches.h"
 #include "executor/check_run_spec.h"
 #include "executor/cpu/stage.h"
 #include "executor/in_process_transport.h"
@@ -22,33 +23,6 @@
 
 namespace plumb {
 namespace {
-
-/// Which optimizer step of a replay each micro-batch belongs to.
-struct Batches {
-  std::vector<int> batch_of;        // [micro-batch]
-  std::vector<std::int64_t> sizes;  // [batch] micro-batches of one replica
-};
-
-Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
-  Batches batches{std::vector<int>(static_cast<std::size_t>(schedule.microbatches), 0), {}};
-  batches.sizes.assign(1, 0);
-  for (std::size_t i = 0; i < batches.batch_of.size(); ++i) {
-    int batch = -1;
-    for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage) {
-      if (versions.version[stage][i] < 0) continue;
-      if (batch >= 0 && batch != versions.batch[stage][i])
-        throw ScheduleError(
-            fmt::format("{}: micro-batch {} belongs to different optimizer steps on different stages; list "
-                        "each stage's OPTIMIZER_STEPs behind the same micro-batches",
-                        schedule.name, i));
-      batch = versions.batch[stage][i];
-    }
-    batches.batch_of[i] = batch;
-    batches.sizes.resize(std::max(batches.sizes.size(), static_cast<std::size_t>(batch) + 1), 0);
-    ++batches.sizes[static_cast<std::size_t>(batch)];
-  }
-  return batches;
-}
 
 /// Everything that the ranks' threads share. Each writes its own elements only.
 struct Session {
@@ -65,6 +39,8 @@ struct Session {
   std::unique_ptr<InProcessTransport> transport;
   std::vector<std::vector<SimTime>> ends;                         // [world rank][replay]
   std::vector<std::vector<std::vector<double>>> microbatch_loss;  // [replay][replica, context rank][micro-batch]
+  std::vector<std::vector<std::vector<std::vector<double>>>>
+      balance_loss;  // [replay][replica, context rank][stage][micro-batch]
   RunResult result;
   TrainingState state;  // of the newest checkpoint
   std::mutex failure_mutex;
@@ -73,13 +49,6 @@ struct Session {
 
 std::int64_t batch_tokens(const Session& session, std::size_t batch) {
   return session.spec.grid.data * session.batches.sizes[batch] * session.spec.microbatch * session.spec.sequence;
-}
-
-/// The first stage of its model part speaks for its copies.
-bool speaks_for_copies(const Session& session, int stage) {
-  const std::vector<StagePlace>& stages = session.plan.schedule.stages;
-  const int part = stages[static_cast<std::size_t>(stage)].model_part;
-  return std::ranges::find(stages, part, &StagePlace::model_part) - stages.begin() == stage;
 }
 
 std::vector<int> all_ranks(const ProcessGrid& grid) {
@@ -110,6 +79,7 @@ class Rank {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
     tensor_ = connect("tensor group", Group::kTensor);
     context_ = connect("context group", Group::kContext);
+    expert_ = connect("expert group", Group::kExpert);
     groups_ = connect_groups(session.plan, *session.transport, place, session.clock);
     seat_ = {.place = place,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
@@ -127,7 +97,9 @@ class Rank {
       if (stages[stage].rank != place.pipeline) continue;
       stages_[stage] = std::make_unique<CpuStage>(stage_options(stage), *seat_.pool);
       seat_.stages[stage] = stages_[stage].get();
-      if (session.spec.resume != nullptr) stages_[stage]->parameters().restore(*session.spec.resume);
+      if (session.spec.resume == nullptr) continue;
+      for (CpuParameters* block : {&stages_[stage]->parameters(), stages_[stage]->experts()})
+        if (block != nullptr) block->restore(*session.spec.resume);
     }
     if (session.spec.resume != nullptr) loss_scale_ = session.spec.resume->loss_scale;
   }
@@ -153,7 +125,7 @@ class Rank {
     }
     ParameterBytes& bytes = session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)];
     for (const auto& stage : stages_)
-      if (stage != nullptr) bytes = bytes + stage->parameters().held_bytes();
+      if (stage != nullptr) bytes = bytes + stage->held_bytes();
     session_.result.allocations[static_cast<std::size_t>(world_rank_)] = seat_.pool->allocations();
     if (session_.options.capture_weights) capture_weights();
     if (!is_first_of_its_rank()) return;
@@ -164,9 +136,11 @@ class Rank {
  private:
   CpuStageOptions stage_options(std::size_t stage) {
     const RunSpec& spec = session_.spec;
-    const int copies = groups_.copies[stage] == nullptr ? 1 : groups_.copies[stage]->members();
+    const auto members = [](const auto& group) { return group == nullptr ? 1 : group->members(); };
+    const auto member = [](const auto& group) { return group == nullptr ? 0 : group->member(); };
+    const int copies = members(groups_.copies[stage]);
     CpuStageOptions options{.layers = spec.stage_layers[stage],
-                            .groups = {.tensor = tensor_.get(), .context = context_.get()},
+                            .groups = {.tensor = tensor_.get(), .context = context_.get(), .expert = expert_.get()},
                             .sequence_parallel = spec.sequence_parallel,
                             .context_attention = spec.context_attention,
                             .first_layer = session_.first_layer[stage],
@@ -181,7 +155,9 @@ class Rank {
                             .zero = copies > 1 ? spec.zero : 0,
                             .shard_by = spec.shard_by,
                             .copies = copies,
-                            .copy = copies > 1 ? groups_.copies[stage]->member() : 0,
+                            .copy = member(groups_.copies[stage]),
+                            .expert_copies = members(groups_.expert_copies[stage]),
+                            .expert_copy = member(groups_.expert_copies[stage]),
                             .bucket_layers = session_.bucket_layers[stage],
                             .state_pool = spec.offload_optimizer ? seat_.host_pool : nullptr,
                             .seed = spec.seed,
@@ -192,9 +168,10 @@ class Rank {
     for (const int batch : session_.batches.batch_of)
       options.gradient_scales.push_back(
           static_cast<float>(1.0 / static_cast<double>(batch_tokens(session_, static_cast<std::size_t>(batch)))));
-    if (session_.options.capture_gradients && gives_values(stage))
+    if (session_.options.capture_gradients)
       options.before_update = [this, stage] {
-        stages_[stage]->parameters().copy_gradients(session_.result.gradients[updates_[stage]++]);
+        ModelValues& values = session_.result.gradients[updates_[stage]++];
+        for (const CpuParameters* block : speaks_for(stage)) block->copy_gradients(values);
       };
     return options;
   }
@@ -218,32 +195,37 @@ class Rank {
   /// Tensor rank 0 of context rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.
   bool is_first_of_its_rank() const { return place_.data == 0 && place_.context == 0 && place_.tensor == 0; }
 
-  /// Replica 0, whose tensor ranks write down their shares.
-  bool captures() const { return place_.data == 0 && place_.context == 0; }
-
   void report_losses(int step) {
     if (place_.tensor != 0) return;
-    std::vector<double>& losses =
-        session_.microbatch_loss[replay_of(step)]
-                                [static_cast<std::size_t>(place_.data * session_.spec.grid.context + place_.context)];
+    const auto replica = static_cast<std::size_t>(place_.data * session_.spec.grid.context + place_.context);
+    std::vector<double>& losses = session_.microbatch_loss[replay_of(step)][replica];
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      if (stages_[stage] == nullptr || session_.plan.neighbors.successor[stage] >= 0) continue;
+      if (stages_[stage] == nullptr) continue;
+      std::vector<double>& balance = session_.balance_loss[replay_of(step)][replica][stage];
+      for (std::size_t i = 0; i < balance.size(); ++i) balance[i] = stages_[stage]->balance_loss(static_cast<int>(i));
+      if (session_.plan.neighbors.successor[stage] >= 0) continue;
       for (std::size_t i = 0; i < losses.size(); ++i)
         if (session_.versions.version[stage][i] >= 0) losses[i] = stages_[stage]->loss(static_cast<int>(i));
     }
   }
 
-  /// Whether the run's values come from this stage: where state is sharded each copy has its own elements, otherwise
-  /// one copy speaks for all.
-  bool gives_values(std::size_t stage) const {
-    const bool is_sharded = session_.spec.zero > 0 && groups_.copies[stage] != nullptr;
-    return is_sharded || (captures() && speaks_for_copies(session_, static_cast<int>(stage)));
+  /// The stage's blocks of parameters for which this rank speaks: where state is sharded each copy has its own
+  /// elements, otherwise the first copy speaks for all.
+  std::vector<CpuParameters*> speaks_for(std::size_t stage) const {
+    const auto speaks = [this](const std::unique_ptr<Communicator>& copies) {
+      return session_.spec.zero > 0 || copies == nullptr || copies->member() == 0;
+    };
+    std::vector<CpuParameters*> blocks;
+    if (stages_[stage] == nullptr) return blocks;
+    if (speaks(groups_.copies[stage])) blocks.push_back(&stages_[stage]->parameters());
+    if (stages_[stage]->experts() != nullptr && speaks(groups_.expert_copies[stage]))
+      blocks.push_back(stages_[stage]->experts());
+    return blocks;
   }
 
   void capture_weights() {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (stages_[stage] != nullptr && gives_values(stage))
-        stages_[stage]->parameters().copy_weights(session_.result.weights);
+      for (const CpuParameters* block : speaks_for(stage)) block->copy_weights(session_.result.weights);
   }
 
   /// Of the result's lists by replay.
@@ -257,7 +239,7 @@ class Rank {
   /// All ranks write down their own elements; then one hands the whole on while the others wait.
   void checkpoint(int steps) {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (stages_[stage] != nullptr && gives_values(stage)) stages_[stage]->parameters().save(session_.state);
+      for (const CpuParameters* block : speaks_for(stage)) block->save(session_.state);
     if (world_rank_ == 0) {
       session_.state.steps = steps;
       session_.state.loss_scale = loss_scale_;
@@ -281,7 +263,7 @@ class Rank {
   GridCoordinates place_;
   int world_rank_;
   Communicator everyone_;
-  std::unique_ptr<Communicator> tensor_, context_;  // null in a group of one
+  std::unique_ptr<Communicator> tensor_, context_, expert_;  // null in a group of one
   ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks
@@ -336,6 +318,9 @@ void prepare_result(Session& session) {
   session.microbatch_loss.assign(
       steps, std::vector(static_cast<std::size_t>(session.spec.grid.data * session.spec.grid.context),
                          std::vector<double>(session.batches.batch_of.size())));
+  session.balance_loss.assign(
+      steps, std::vector(session.microbatch_loss.empty() ? 0 : session.microbatch_loss.front().size(),
+                         std::vector(schedule.stages.size(), std::vector<double>(session.batches.batch_of.size()))));
   session.result.parameter_bytes.resize(session.ends.size());
   session.result.allocations.resize(session.ends.size());
   const ModelValues no_values = room_for_values(session.spec, session.first_layer);
@@ -344,15 +329,21 @@ void prepare_result(Session& session) {
   if (session.options.capture_weights) session.result.weights = no_values;
 }
 
-/// Losses by optimizer step, added by replica, context rank and micro-batch; step times by replay.
+/// Losses by optimizer step, added by replica, context rank (stage) and micro-batch; step times by replay.
 void finish_result(Session& session) {
-  for (const auto& ranks : session.microbatch_loss) {
+  const auto mean = [&session](const std::vector<std::vector<double>>& parts, std::vector<double>& means) {
     std::vector<double> sums(session.batches.sizes.size(), 0.0);
-    for (const std::vector<double>& losses : ranks)
+    for (const std::vector<double>& losses : parts)
       for (std::size_t i = 0; i < losses.size(); ++i)
         sums[static_cast<std::size_t>(session.batches.batch_of[i])] += losses[i];
     for (std::size_t batch = 0; batch < sums.size(); ++batch)
-      session.result.losses.push_back(sums[batch] / static_cast<double>(batch_tokens(session, batch)));
+      means.push_back(sums[batch] / static_cast<double>(batch_tokens(session, batch)));
+  };
+  for (const auto& replicas : session.microbatch_loss) mean(replicas, session.result.losses);
+  for (const auto& replicas : session.balance_loss) {
+    std::vector<std::vector<double>> parts;
+    for (const auto& stages : replicas) parts.insert(parts.end(), stages.begin(), stages.end());
+    mean(parts, session.result.balance_losses);
   }
   for (std::size_t step = 0; step < session.ends.front().size(); ++step) {
     SimTime last{0};

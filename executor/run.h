@@ -27,10 +27,11 @@ struct RunOptions {
 using ModelValues = std::vector<std::vector<std::vector<float>>>;
 
 struct RunResult {
-  int first_step = 0;                 ///< that this run did: what `resume` had behind it
-  std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
-  std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
-  std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
+  int first_step = 0;                  ///< that this run did: what `resume` had behind it
+  std::vector<double> losses;          ///< [optimizer step] mean over the tokens of its batch, before the update
+  std::vector<double> balance_losses;  ///< [optimizer step] of mixtures of experts, which gradients include; 0 without
+  std::vector<Seconds> step_seconds;   ///< [replay] from the common start to the last rank's end
+  std::vector<Timeline> timelines;     ///< [replay] measured, of the first tensor and context rank of replica 0
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
   std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by what they are

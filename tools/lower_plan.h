@@ -23,8 +23,8 @@ struct RunSettings {
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).
-/// Throws SpecError naming what the cpu backend does not run: expert parallelism, tf32, fp8, gradients that are not in
-/// fp32.
+/// Throws SpecError naming what the cpu backend does not run: experts divided otherwise than over the tensor group,
+/// tf32, fp8, gradients that are not in fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
 
 /// The executor's form of an optimizer, with its own numbers.

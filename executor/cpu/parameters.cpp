@@ -35,7 +35,8 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
     : options_(options),
       pool_(pool),
       state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
-      places_(parameter_places(divide_layers(options.layers, options.tensor.ranks))),
+      places_(
+          parameter_places(divide_layers(options.layers, options.tensor.ranks), options.part, options.experts.ranks)),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)),
       buckets_(options.buckets) {
@@ -70,7 +71,8 @@ std::vector<float> CpuParameters::initial_weights() const {
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
     const std::int64_t first = places_.first_element[i];
     fill_initial_weights(part(whole, {first, places_.first_element[i + 1] - first}), options_.layers[i],
-                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
+                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor, options_.part,
+                         options_.experts);
   }
   return whole;
 }
@@ -293,7 +295,8 @@ void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Repl
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     const bool is_replica = options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0;
     if (is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
-    for (const ElementRun& run : element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor)) {
+    for (const ElementRun& run :
+         element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor, options_.experts)) {
       const std::int64_t first = std::max(run.local, piece.first_in_tensor);
       const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
       if (first < end)
@@ -361,8 +364,10 @@ void CpuParameters::restore(const TrainingState& state) {
 
 LayerValues CpuParameters::values_of_share(const float* own) const {
   LayerValues values(options_.layers.size());
-  for (const PlacedParameter& parameter : places_.parameters)
-    values[parameter.layer].emplace_back(static_cast<std::size_t>(parameter.count));
+  for (const PlacedParameter& parameter : places_.parameters) {
+    values[parameter.layer].resize(parameter.index + 1);
+    values[parameter.layer].back().resize(static_cast<std::size_t>(parameter.count));
+  }
   for (const ParameterPiece& piece : pieces_) {
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     std::copy_n(own + piece.first_in_range, piece.count,

@@ -1,5 +1,6 @@
 #pragma once
-// The parameters of a stage on the CPU: weights and their versions, gradients, the optimizer's state, and the update.
+// The parameters of one part of a stage on the CPU (routed experts apart from all others): weights and their versions,
+// gradients, the optimizer's state, and the update.
 //
 // Weights and gradients are one block each, layer after layer. A step updates the newest weights in place, unless a
 // micro-batch under way still needs them: then it makes a copy and updates that. A version goes when its last
@@ -33,7 +34,9 @@ using LayerValues = std::vector<std::vector<std::vector<float>>>;
 struct CpuParameterOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
-  int first_layer = 0;        ///< its number in the model
+  ParameterPart part = ParameterPart::kCommon;
+  ExpertSeat experts;   ///< which of the experts these are
+  int first_layer = 0;  ///< its number in the model
   OptimizerSettings optimizer;
   std::uint64_t seed = 1;
   std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32

@@ -1,104 +1,18 @@
 #include "executor/cpu/stage.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <iterator>
 #include <utility>
 
-#include "executor/cpu/tensor_parallel.h"
+#include "executor/cpu/stage_parts.h"
 
 namespace plumb {
 namespace {
 
-LayerSeat layer_seat(const CpuStageOptions& options) {
-  LayerSeat seat;
-  if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
-  if (const Communicator* context = options.groups.context)
-    seat.context = {context->members(), context->member(), options.context_attention};
-  return seat;
-}
-
-/// The tokens of every sequence that are worked on as a slice, or by this context rank.
-ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
-  if (options.groups.context != nullptr) return context_tokens(options.sequence, layer_seat(options).context);
-  return {.first = slice_tokens(options.sequence, options.slices, slice)};
-}
-
-std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
-  std::vector<std::unique_ptr<CpuLayer>> layers;
-  for (const Layer& layer : options.layers)
-    layers.push_back(make_cpu_layer(layer, options.sequence, layer_seat(options)));
-  return layers;
-}
-
-std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options) {
-  std::int64_t elements = 0;
-  for (const auto& layer : layers)
-    elements =
-        std::max(elements, layer->scratch_elements({.microbatch = options.microbatch, .sequence = options.sequence}));
-  return static_cast<std::size_t>(elements);
-}
-
-std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
-  std::vector<CpuContext> contexts;
-  for (int slice = 0; slice < options.slices; ++slice) {
-    const ContextTokens tokens = tokens_of_slice(options, slice);
-    const bool is_divided = options.slices > 1 || options.groups.context != nullptr;
-    contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
-                        .pool = &pool,
-                        .work = {.microbatch = options.microbatch,
-                                 .sequence = tokens.count(),
-                                 .tensor_parallel = layer_seat(options).tensor.ranks,
-                                 .sequence_parallel = options.sequence_parallel},
-                        .scratch = scratch,
-                        .first_token = options.slices > 1 ? tokens.first.first : 0,
-                        .whole_sequence = is_divided ? options.sequence : 0,
-                        .text = options.text,
-                        .samples = options.samples,
-                        .groups = options.groups});
-  }
-  return contexts;
-}
-
-/// The elements of each bucket, whose layers follow each other from the last on.
-std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
-  std::vector<ElementRange> ranges;
-  std::size_t layer = places.first_element.size() - 1;
-  for (const int layers : bucket_layers) {
-    const std::int64_t end = places.first_element[layer];
-    layer -= static_cast<std::size_t>(layers);
-    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
-  }
-  return ranges;
-}
-
-/// The first layer of each group that is computed again as one.
-std::vector<std::size_t> group_starts(const CpuStageOptions& options) {
-  const std::size_t layers = options.layers.size();
-  const std::size_t group =
-      options.rebuild == Rebuild::kLayers ? static_cast<std::size_t>(options.rebuild_layers) : layers;
-  std::vector<std::size_t> starts;
-  for (std::size_t first = 0; first < layers; first += group) starts.push_back(first);
-  return starts;
-}
-
-CpuParameterOptions parameter_options(const CpuStageOptions& options) {
-  const TensorSeat tensor = layer_seat(options).tensor;
-  const ParameterPlaces places = parameter_places(divide_layers(options.layers, tensor.ranks));
-  const bool by_element = options.shard_by == ShardBy::kElement;
-  return {.layers = options.layers,
-          .tensor = tensor,
-          .first_layer = options.first_layer,
-          .optimizer = options.optimizer,
-          .seed = options.seed,
-          .half = options.half,
-          .zero = options.zero,
-          .shares = {.bounds = by_element ? shares_by_element(places.first_element.back(), options.copies)
-                                          : shares_by_layer(places, options.copies),
-                     .member = options.copy},
-          .shard_by = options.shard_by,
-          .buckets = bucket_ranges(places, options.bucket_layers),
-          .state_pool = options.state_pool};
+GradientMeasure operator+(const GradientMeasure& a, const GradientMeasure& b) {
+  return {.square_sum = a.square_sum + b.square_sum, .overflows = a.overflows || b.overflows};
 }
 
 }  // namespace
@@ -110,7 +24,8 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       layers_(make_layers(options_)),
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
-      parameters_(parameter_options(options_), pool),
+      parameters_(parameter_options(options_, ParameterPart::kCommon), pool),
+      experts_(make_expert_parameters(options_, pool)),
       states_(options_.weight_versions.size() * contexts_.size()) {
   for (State& state : states_) {
     state.inputs.resize(group_starts_.size());
@@ -128,11 +43,12 @@ void CpuStage::begin(std::int64_t step) {
     uses.resize(std::max(uses.size(), static_cast<std::size_t>(version) + 1));
     uses[static_cast<std::size_t>(version)] += options_.slices;
   }
+  if (experts_ != nullptr) experts_->begin(uses);
   parameters_.begin(std::move(uses));
   for (State& state : states_) {  // without a backward, what F kept is still there
     for (const auto& saved : state.saved) {
       drop_tensors(*saved);
-      saved->loss = 0;
+      saved->loss = saved->balance_loss = 0;
     }
     for (Tensor& input : state.inputs) input = {};
     state.is_rebuilt = false;
@@ -150,6 +66,17 @@ double CpuStage::loss(int microbatch) const {
   for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
     sum += states_[index_of({microbatch, static_cast<int>(slice)})].saved.back()->loss;
   return sum;
+}
+
+double CpuStage::balance_loss(int microbatch) const {
+  double sum = 0;
+  for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
+    for (const auto& saved : states_[index_of({microbatch, static_cast<int>(slice)})].saved) sum += saved->balance_loss;
+  return sum;
+}
+
+ParameterBytes CpuStage::held_bytes() const {
+  return experts_ == nullptr ? parameters_.held_bytes() : parameters_.held_bytes() + experts_->held_bytes();
 }
 
 std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
@@ -182,11 +109,19 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
           .second_slice = tokens.second};
 }
 
-LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
+CpuStage::StageWeights CpuStage::weights_of(std::size_t layer, MicrobatchSlice of) const {
+  StageWeights weights{.common = parameters_.weights(version_of(of), layer)};
+  if (experts_ != nullptr) weights.experts = experts_->weights(version_of(of), layer);
+  return weights;
+}
+
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
   return {.context = context_of(of),
           .place = place_of(of),
-          .weights = weights.data,
+          .weights = weights.common.data,
           .gradients = parameters_.gradients(layer),
+          .expert_weights = weights.experts.data,
+          .expert_gradients = experts_ == nullptr ? nullptr : experts_->gradients(layer),
           .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
           .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
@@ -202,7 +137,7 @@ Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
     const bool is_first = layer == group_starts_[group];
     LayerSaved& saved = *state.saved[layer];
-    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    const StageWeights weights = weights_of(layer, of);
     LayerCall call = call_of(layer, of, weights);
     call.keep_input = !keep && is_first;
     input = layers_[layer]->forward(call, std::move(input), saved);
@@ -235,7 +170,7 @@ void CpuStage::rebuild_group(MicrobatchSlice of, std::size_t group) {
     return;
   }
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
-    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    const StageWeights weights = weights_of(layer, of);
     layers_[layer]->rebuild_cheap(call_of(layer, of, weights), *at(of).saved[layer]);
   }
 }
@@ -253,13 +188,13 @@ void CpuStage::rebuild_before(std::size_t layer, MicrobatchSlice of) {
 }
 
 Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  const StageWeights weights = weights_of(layer, of);
   return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
 }
 
 void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
   LayerSaved& saved = *at(of).saved[layer];
-  const LayerWeights weights = parameters_.weights(version_of(of), layer);
+  const StageWeights weights = weights_of(layer, of);
   layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
   drop_tensors(saved);
 }
@@ -294,6 +229,7 @@ void CpuStage::weight_grad(MicrobatchSlice of) {
 /// The micro-batch has gone through: its version of the weights may go too.
 void CpuStage::finish(MicrobatchSlice of) {
   parameters_.release(version_of(of));
+  if (experts_ != nullptr) experts_->release(version_of(of));
 }
 
 /// Tells of the bucket that ends with this layer, if anybody wants to know.
@@ -312,17 +248,40 @@ void CpuStage::complete_layer(std::size_t layer) {
 
 /// A table that both ends hold counts at the embedding.
 GradientMeasure CpuStage::gradient_measure() const {
-  return parameters_.measure(tied_table(ModelEnd::kHead));
+  const GradientMeasure common = parameters_.measure(tied_table(ModelEnd::kHead));
+  return experts_ == nullptr ? common : common + experts_->measure({});
 }
 
 void CpuStage::optimizer_step(const StepScale& scale) {
-  if (!scale.skip) parameters_.scale_gradients(scale.factor);
+  const std::array<CpuParameters*, 2> blocks = {&parameters_, experts_.get()};
+  for (CpuParameters* block : blocks)
+    if (block != nullptr && !scale.skip) block->scale_gradients(scale.factor);
   if (options_.before_update) options_.before_update();
-  parameters_.step(contexts_.front().kernels, scale.skip);
+  for (CpuParameters* block : blocks)
+    if (block != nullptr) block->step(contexts_.front().kernels, scale.skip);
 }
 
 std::vector<Collective> CpuStage::start_reduction(int bucket) {
   return parameters_.start_reduction(static_cast<std::size_t>(bucket));
+}
+
+std::vector<Collective> CpuStage::start_expert_reduction(int bucket) {
+  if (experts_ == nullptr) return {};
+  return experts_->start_reduction(static_cast<std::size_t>(bucket));
+}
+
+void CpuStage::finish_reduction() {
+  parameters_.finish_reduction();
+  if (experts_ != nullptr) experts_->finish_reduction();
+}
+
+std::vector<Collective> CpuStage::start_expert_gather() {
+  return experts_ == nullptr ? std::vector<Collective>{} : experts_->start_gather();
+}
+
+void CpuStage::drop_gathered() {
+  parameters_.drop_gathered();
+  if (experts_ != nullptr) experts_->drop_gathered();
 }
 
 /// Of the stage's block; count 0 if the stage has it not.

@@ -29,8 +29,10 @@ struct CpuStageOptions {
   std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
   int zero = 0;                    ///< cpu/parameters.h
   ShardBy shard_by = ShardBy::kElement;
-  int copies = 1;                    ///< of the stage, that share its state
-  int copy = 0;                      ///< which of them this is
+  int copies = 1;         ///< of the stage, that share its state
+  int copy = 0;           ///< which of them this is
+  int expert_copies = 1;  ///< of its routed experts on this rank, likewise
+  int expert_copy = 0;
   std::vector<int> bucket_layers;    ///< [bucket] layers of it, from the last one on; none: one bucket
   TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
   std::uint64_t seed = 1;
@@ -60,9 +62,11 @@ class CpuStage : public Stage {
   GradientMeasure gradient_measure() const override;
   void optimizer_step(const StepScale& scale = {}) override;
   std::vector<Collective> start_reduction(int bucket) override;
-  void finish_reduction() override { parameters_.finish_reduction(); }
+  std::vector<Collective> start_expert_reduction(int bucket) override;
+  void finish_reduction() override;
   std::vector<Collective> start_gather() override { return parameters_.start_gather(); }
-  void drop_gathered() override { parameters_.drop_gathered(); }
+  std::vector<Collective> start_expert_gather() override;
+  void drop_gathered() override;
   std::vector<Collective> start_tied(ModelEnd end) override {
     return parameters_.start_range(static_cast<std::size_t>(end), tied_table(end));
   }
@@ -79,8 +83,16 @@ class CpuStage : public Stage {
   /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
   double loss(int microbatch) const;
 
+  /// The load-balancing loss of its mixtures of experts, likewise summed in the last backward.
+  double balance_loss(int microbatch) const;
+
+  /// All parameters but those of routed experts; and these, null where the stage has none.
   const CpuParameters& parameters() const { return parameters_; }
   CpuParameters& parameters() { return parameters_; }
+  CpuParameters* experts() { return experts_.get(); }
+
+  /// Bytes of both.
+  ParameterBytes held_bytes() const;
 
  private:
   struct State {                                     // of a micro-batch (slice)
@@ -103,7 +115,11 @@ class CpuStage : public Stage {
   bool rebuilds(MicrobatchSlice of) const;
   void rebuild_group(MicrobatchSlice of, std::size_t group);
   void rebuild_before(std::size_t layer, MicrobatchSlice of);
-  LayerCall call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights);
+  struct StageWeights {  // a layer's
+    LayerWeights common, experts;
+  };
+  StageWeights weights_of(std::size_t layer, MicrobatchSlice of) const;
+  LayerCall call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights);
   Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
   void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
   void finish(MicrobatchSlice of);
@@ -117,6 +133,7 @@ class CpuStage : public Stage {
   std::vector<float> scratch_;
   std::vector<CpuContext> contexts_;  // [slice]
   CpuParameters parameters_;
+  std::unique_ptr<CpuParameters> experts_;  // null where there are none
   BucketHook bucket_hook_;
   float loss_scale_ = 1;
   std::int64_t step_ = 0;

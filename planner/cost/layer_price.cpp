@@ -101,6 +101,25 @@ void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer
   groups.add(price.input_grad, {Group::kContext, CollectiveKind::kReduceScatter, bytes, 1});
 }
 
+/// Picks go to their experts and back; in the backward what they weigh and the gradient of that besides.
+void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block,
+                          const LayerWork& work, std::int64_t element_bytes) {
+  if (block.experts == 0) return;
+  constexpr std::int64_t kSinglePrecision = 4;
+  const std::int64_t picks = work.microbatch * work.sequence * block.experts_per_token;
+  const std::int64_t rows = picks * block.hidden * element_bytes;
+  const auto add = [&](PassPrice& pass, std::int64_t bytes, int count) {
+    groups.add(pass, {Group::kExpert, CollectiveKind::kAllToAll, bytes, count});
+  };
+  add(price.forward, block.experts * kSinglePrecision, 1);  // how many
+  add(price.forward, rows, 2);
+  add(price.input_grad, rows, 2);
+  add(price.input_grad, picks * kSinglePrecision, 2);
+  groups.add(price.input_grad, {Group::kTensor, CollectiveKind::kAllReduce, picks * kSinglePrecision, 1});
+  const std::int64_t whole_picks = picks * work.context_parallel;
+  groups.add(price.forward, {Group::kContext, CollectiveKind::kAllGather, whole_picks * kSinglePrecision, 1});
+}
+
 LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                      const LayerWork& whole_work) {
   const LayerWork work = context_share(whole_work);
@@ -118,7 +137,12 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
   }
   add_own_collectives(price, groups, layer, work, kernels.element_bytes);
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block != nullptr) add_ring(price, groups, *block, whole_work, kernels.element_bytes);
+  if (block != nullptr) {
+    add_ring(price, groups, *block, whole_work, kernels.element_bytes);
+    LayerWork own = work;
+    own.context_parallel = whole_work.context_parallel;
+    add_expert_exchanges(price, groups, *block, own, kernels.element_bytes);
+  }
   if (std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }

@@ -8,6 +8,8 @@
 //   embedding    F  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
 //   head         F  3 all-reduce b s (fp32)     | sp: and 1 all-gather E
 //                I  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
+//   mixture      F  2 all-to-all R h in the expert group, as R = T k picks (ep > 1);  I  2 all-to-all R h and 2 of R;
+//                   and in the tensor group 1 all-reduce R (what the picks weigh);  the products' all-gathers as above
 // (the three small ones are the maximum, the sum and the target's logit of a softmax over a divided vocabulary)
 
 #include <array>

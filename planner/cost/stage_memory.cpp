@@ -17,7 +17,8 @@ std::int64_t bytes_of(const SavedTensor& tensor, std::int64_t element_bytes) {
 
 /// By their names in saved_tensors.
 bool rebuilt_selectively(std::string_view name) {
-  return name == "norm1 output" || name == "norm2 output" || name == "norm output" || name == "activation";
+  return name == "norm1 output" || name == "norm2 output" || name == "norm output" || name == "activation" ||
+         name == "shared activation";
 }
 
 bool rebuilt(const Layer& layer, std::string_view name, Recompute recompute) {
@@ -62,8 +63,10 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
                                Recompute recompute) {
   const LayerWork work = context_share(whole_work);
   const std::int64_t element_bytes = bytes_per_element(training.precision);
+  const std::int64_t experts = expert_parameter_count(layer, work.experts);
   LayerFootprint footprint{
-      .parameters = parameter_count(layer, work.tensor_parallel),
+      .parameters = parameter_count(layer, work.tensor_parallel, work.experts) - experts,
+      .expert_parameters = experts,
       .forward_workspace_bytes = workspace_elements(layer, work, Pass::kForward) * element_bytes,
       .backward_workspace_bytes = workspace_elements(layer, work, Pass::kInputGrad) * element_bytes,
       .output_bytes = output_elements(layer, work) * element_bytes,
@@ -92,15 +95,18 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
 
   StageMemory memory;
   std::int64_t parameters = 0;
+  std::int64_t experts = 0;
   std::int64_t largest = 0;
   std::int64_t largest_pair = 0;
   std::int64_t before = 0;
   std::int64_t gathered = 0;  // a GEMM's whole input
   for (const LayerFootprint& layer : layers) {
+    const std::int64_t whole = layer.parameters + layer.expert_parameters;
     parameters += layer.parameters;
-    largest = std::max(largest, layer.parameters);
-    largest_pair = std::max(largest_pair, before + layer.parameters);
-    before = layer.parameters;
+    experts += layer.expert_parameters;
+    largest = std::max(largest, whole);
+    largest_pair = std::max(largest_pair, before + whole);
+    before = whole;
     memory.forward_workspace_bytes = std::max(memory.forward_workspace_bytes, layer.forward_workspace_bytes);
     memory.backward_workspace_bytes = std::max(memory.backward_workspace_bytes, layer.backward_workspace_bytes);
     gathered = std::max(gathered, layer.gathered_bytes);
@@ -108,12 +114,15 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
   memory.forward_workspace_bytes += layers.back().output_bytes + gathered;
   memory.backward_workspace_bytes += layers.back().output_bytes + gathered;
 
-  memory.parameter_bytes = share(parameters, layout.zero >= 3 ? layout.data : 1) * element_bytes;
-  memory.gradient_bytes = share(parameters, layout.zero >= 2 ? layout.data : 1) * gradient_bytes;
-  memory.optimizer_bytes =
-      share(parameters, layout.zero >= 1 ? layout.data : 1) * optimizer_bytes_per_parameter(training);
-  if (layout.zero >= 2 && layout.data > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
-  if (layout.zero >= 3 && layout.data > 1) memory.unsharded_bytes = largest_pair * element_bytes;
+  const int replicas = layout.data * layout.context;
+  const auto held = [&](bool sharded) {
+    return share(parameters, sharded ? replicas : 1) + share(experts, sharded ? expert_grid_of(layout).data : 1);
+  };
+  memory.parameter_bytes = held(layout.zero >= 3) * element_bytes;
+  memory.gradient_bytes = held(layout.zero >= 2) * gradient_bytes;
+  memory.optimizer_bytes = held(layout.zero >= 1) * optimizer_bytes_per_parameter(training);
+  if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
+  if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = largest_pair * element_bytes;
 
   add_activations(memory, layers, backward);
   return memory;

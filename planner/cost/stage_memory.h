@@ -2,7 +2,8 @@
 // The bytes that one stage holds on its rank (schedules/cost_table.h says when each is held).
 //
 // Model state (Rajbhandari et al. 2020, section 3): weights in the computing precision, gradients in theirs, AdamW's
-// state; ZeRO 1 divides the optimizer state by the replicas, 2 the gradients too, 3 the weights too. ZeRO 2 and 3
+// state; ZeRO 1 divides the optimizer state by the replicas (context ranks among them), 2 the gradients too, 3 the
+// weights too; of routed experts by the fewer replicas that have the same ones. ZeRO 2 and 3
 // reduce layer by layer, so that one layer's whole gradient stands beside the shards; ZeRO 3 gathers layer by layer,
 // one ahead, so that two neighbouring layers stand whole (Zhao et al. 2023).
 //
@@ -33,7 +34,8 @@ struct BackwardForm {
 
 /// What one layer adds to its stage, on one rank.
 struct LayerFootprint {
-  std::int64_t parameters = 0;
+  std::int64_t parameters = 0;  ///< besides those of routed experts
+  std::int64_t expert_parameters = 0;
   std::int64_t kept_bytes = 0;  ///< of a micro-batch, from F to the last backward part
   std::int64_t rebuilt_bytes = 0;
   std::int64_t released_at_input_grad_bytes = 0;

@@ -206,6 +206,7 @@ ModelSpec qwen3_moe(Config& config) {
   model.experts = config.size_or("num_experts", 128);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);
   model.expert_ffn = config.size_or("moe_intermediate_size", 768);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
   return model;
 }
 
@@ -227,6 +228,7 @@ ModelSpec deepseek_v3(Config& config) {
   model.expert_ffn = config.size_or("moe_intermediate_size", 2048);
   model.shared_ffn = config.count_or("n_shared_experts", 1) * model.expert_ffn;
   model.dense_layers = config.count_or("first_k_dense_replace", 3);
+  model.renormalised = config.flag_or("norm_topk_prob", true);
   return model;
 }
 
