@@ -64,3 +64,37 @@ TEST_CASE("a rank holds the weights, gradients and optimizer state that the memo
               }
             }
 }
+
+TEST_CASE("routed experts are a share of the expert group's, and their state of the replicas that have the same ones") {
+  TransformerLayer mixture = kBlock;
+  mixture.experts = 4;
+  mixture.experts_per_token = 2;
+  mixture.expert_ffn = 24;
+  mixture.shared_ffn = 8;
+  for (const int data : {1, 2, 4})
+    for (const int context : {1, 2})
+      for (const int tensor : {1, 2})
+        for (const int expert : {1, 2, 4})
+          for (const int zero : {0, 1, 2, 3}) {
+            if (data * context * tensor > 8 || data * context % expert != 0 || (data * context == 1 && zero > 0))
+              continue;
+            const Layout layout{.data = data,
+                                .tensor = tensor,
+                                .context = context,
+                                .expert = expert,
+                                .expert_tensor = tensor,
+                                .zero = zero};
+            CAPTURE(to_text(layout));
+            const TrainingSpec training{
+                .global_batch = 2 * data, .sequence = 8, .precision = Precision::kBf16, .optimizer = Optimizer::kAdamW};
+            RunSpec spec = spec_of(layout, training);
+            spec.schedule = lower(make_schedule("1f1b", {.ranks = 1, .microbatches = 2}),
+                                  {.data = {.enabled = data * context > 1, .zero = zero}});
+            spec.stage_layers[0][1] = mixture;
+            const StageMemory predicted = stage_memory(spec.stage_layers[0], training, layout, {});
+            for (const ParameterBytes& held : run(spec).parameter_bytes)
+              CHECK(held == ParameterBytes{.weights = predicted.parameter_bytes,
+                                           .gradients = predicted.gradient_bytes,
+                                           .optimizer = predicted.optimizer_bytes});
+          }
+}

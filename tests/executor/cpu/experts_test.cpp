@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <thread>
 
 #include "executor/cpu/feed_forward.h"
+#include "executor/cpu/stage.h"
+#include "executor/in_process_transport.h"
 #include "kernels/counter_random.h"
 #include "tests/executor/small_model.h"
 
@@ -111,7 +114,69 @@ double difference(std::span<const float> a, const Numbers& b) {
   return worst / largest;
 }
 
+/// [rank] bytes that a stage of one block keeps after F, of the ranks of an expert group that have a replica each, or
+/// of a tensor group.
+std::vector<std::int64_t> stashed(const TransformerLayer& block, int ranks, bool of_tensor_group) {
+  const std::vector<std::uint8_t> text = walk_text();
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(ranks));
+  std::vector<TensorPool> pools(bytes.size());
+  const Clock clock = monotonic_clock();
+  InProcessTransport transport({.ranks = ranks}, clock);
+  std::vector<int> members(bytes.size());
+  std::iota(members.begin(), members.end(), 0);
+  const auto train = [&](int rank) {
+    TensorPool& pool = pools[static_cast<std::size_t>(rank)];
+    Communicator group(transport, {"group", members}, rank, clock);
+    CpuStage stage(
+        {.layers = {block},
+         .groups = {.tensor = of_tensor_group ? &group : nullptr, .expert = of_tensor_group ? nullptr : &group},
+         .microbatch = 2,
+         .sequence = 8,
+         .text = text,
+         .first_sample = of_tensor_group ? 0 : 2 * rank,
+         .weight_versions = {0},
+         .gradient_scales = {1}},
+        pool);
+    stage.begin(0);
+    const std::int64_t before = pool.live_bytes();
+    Tensor input = pool.take(stage.input_elements(0)), gradient = pool.take_zeros(stage.output_elements(0));
+    for (std::size_t i = 0; i < input.values().size(); ++i)
+      input.data()[i] = standard_normal({5, of_tensor_group ? 0U : static_cast<std::uint64_t>(rank), i});
+    const std::int64_t gradient_bytes = 4 * gradient.elements();
+    stage.forward(0, std::move(input));
+    bytes[static_cast<std::size_t>(rank)] = pool.live_bytes() - before - gradient_bytes;
+    stage.backward(0, std::move(gradient));
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank) threads.emplace_back(train, rank);
+  for (std::thread& thread : threads) thread.join();
+  return bytes;
+}
+
+std::int64_t saved_bytes(const TransformerLayer& block, const LayerWork& work) {
+  std::int64_t elements = 0;
+  for (const SavedTensor& tensor : saved_tensors(block, work))
+    if (!tensor.from_input_grad) elements += tensor.elements;
+  return 4 * elements;
+}
+
 }  // namespace
+
+TEST_CASE("what ranks of an expert group keep adds up to what saved_tensors lists for each") {
+  TransformerLayer bounded = shared_expert_block();
+  bounded.capacity_factor = 1;
+  for (const int ranks : {2, 4}) {
+    const LayerWork work{.microbatch = 2, .sequence = 8, .experts = {.parallel = ranks}};
+    const std::vector<std::int64_t> dropless = stashed(mixtral_block(), ranks, false);
+    CHECK(std::accumulate(dropless.begin(), dropless.end(), std::int64_t{0}) ==
+          ranks * saved_bytes(mixtral_block(), work));
+    // A capacity bounds every rank's rows before.
+    for (const std::int64_t bytes : stashed(bounded, ranks, false)) CHECK(bytes == saved_bytes(bounded, work));
+  }
+  const LayerWork divided{.microbatch = 2, .sequence = 8, .tensor_parallel = 2, .experts = {.tensor = 2}};
+  for (const TransformerLayer& block : {mixtral_block(), bounded})
+    for (const std::int64_t bytes : stashed(block, 2, true)) CHECK(bytes == saved_bytes(block, divided));
+}
 
 TEST_CASE("a mixture and its gradients are those of one that is written down token by token") {
   TransformerLayer dropping = shared_expert_block();
