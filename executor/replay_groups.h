@@ -17,6 +17,9 @@ struct ReplayGroups {
   std::vector<std::unique_ptr<Communicator>> tied;  ///< [pair of ReplayPlan::tied] its two ends; null if on one rank
 };
 
+/// The group of all ranks of the grid.
+CommunicatorGroup everyone_of(const ProcessGrid& grid);
+
 /// `transport` outlives them.
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
                             const Clock& clock);

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "executor/cpu/stage_parts.h"
+#include "executor/transport.h"
 
 namespace plumb {
 namespace {
@@ -161,6 +165,11 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
   if (selective && rebuilds(of))
     for (const auto& saved : at(of).saved)
       for (Tensor* tensor : saved->cheap()) *tensor = {};
+  if (const double loss = at(of).saved.back()->loss; !std::isfinite(loss))
+    throw RunError(
+        fmt::format("the loss of micro-batch {} is {}: the run has diverged; go on from a checkpoint with a smaller "
+                    "learning rate, clipped gradients or a higher precision",
+                    of.microbatch, loss));
   return input;
 }
 
