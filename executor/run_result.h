@@ -16,11 +16,11 @@ namespace plumb {
 using ModelValues = std::vector<std::vector<std::vector<float>>>;
 
 struct RunResult {
-  int first_step = 0;                 ///< that this run did: what `resume` had behind it
-  std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
+  int first_step = 0;                  ///< that this run did: what `resume` had behind it
+  std::vector<double> losses;          ///< [optimizer step] mean over the tokens of its batch, before the update
   std::vector<double> balance_losses;  ///< [optimizer step] of mixtures of experts, which gradients include; 0 without
-  std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
-  std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
+  std::vector<Seconds> step_seconds;   ///< [replay] from the common start to the last rank's end
+  std::vector<Timeline> timelines;     ///< [replay] measured, of the first tensor and context rank of replica 0
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
   std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by what they are
@@ -38,11 +38,11 @@ struct MicrobatchLoss {
 
 /// Of one world rank.
 struct RankOutcome {
-  std::vector<RankTimeline> timelines;              ///< [replay] from the common start
-  std::vector<SimTime> ends;                        ///< [replay] when the rank was done, from the common start
-  std::vector<std::vector<MicrobatchLoss>> losses;  ///< [replay] those that the rank computed
+  std::vector<RankTimeline> timelines;                      ///< [replay] from the common start
+  std::vector<SimTime> ends;                                ///< [replay] when the rank was done, from the common start
+  std::vector<std::vector<MicrobatchLoss>> losses;          ///< [replay] those that the rank computed
   std::vector<std::vector<MicrobatchLoss>> balance_losses;  ///< [replay] likewise, by stage with experts
-  std::vector<double> loss_scales;                  ///< [replay]
+  std::vector<double> loss_scales;                          ///< [replay]
   std::int64_t skipped_steps = 0;
   std::int64_t peak_memory_bytes = 0;
   std::int64_t peak_host_bytes = 0;

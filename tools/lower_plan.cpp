@@ -42,11 +42,12 @@ std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Predicted& p
   if (predicted.priced.buckets.empty()) return buckets;
   for (const StagePlace& place : predicted.lowered.stages) {
     std::vector<LayerGradient> gradients;
-    for (const Layer& layer : predicted.priced.layers[place.model_part])
+    for (const Layer& layer : predicted.priced.layers[place.model_part]) {
       const ExpertDivision division{plan.layout.expert, plan.layout.expert_tensor};
-    const std::int64_t experts = expert_parameter_count(layer, division);
-    gradients.push_back(
-        {.parameters = parameter_count(layer, plan.layout.tensor, division) - experts, .expert_parameters = experts});
+      const std::int64_t experts = expert_parameter_count(layer, division);
+      gradients.push_back(
+          {.parameters = parameter_count(layer, plan.layout.tensor, division) - experts, .expert_parameters = experts});
+    }
     buckets.emplace_back();
     for (const GradientBucket& bucket :
          gradient_buckets(gradients, bucket_parameters(plan.training, plan.layout), Seconds{0}))
