@@ -39,6 +39,27 @@ void check_numbers(const RunSpec& spec) {
   require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
 }
 
+void check_meshes(const RunSpec& spec) {
+  if (spec.meshes.empty()) return;
+  require(static_cast<int>(spec.meshes.size()) == spec.grid.pipeline,
+          fmt::format("meshes are given for {} pipeline ranks and there are {}: give each one", spec.meshes.size(),
+                      spec.grid.pipeline));
+  for (std::size_t rank = 0; rank < spec.meshes.size(); ++rank) {
+    const StageMesh& mesh = spec.meshes[rank];
+    require(
+        mesh.data >= 1 && mesh.tensor >= 1,
+        fmt::format("the mesh of pipeline rank {} has {} x {} ranks: give at least one", rank, mesh.data, mesh.tensor));
+    require(mesh.data % spec.grid.data == 0,
+            fmt::format("pipeline rank {} has {} replicas, which {} pipelines cannot share: give a multiple", rank,
+                        mesh.data, spec.grid.data));
+    const int parts = mesh.data / spec.grid.data;
+    require(spec.microbatch % parts == 0,
+            fmt::format("a micro-batch of {} sequences cannot be divided over the {} replicas of pipeline rank {}: "
+                        "choose another micro-batch or mesh",
+                        spec.microbatch, parts, rank));
+  }
+}
+
 void check_stages(const RunSpec& spec) {
   const std::vector<StagePlace>& stages = spec.schedule.stages;
   require(
@@ -64,28 +85,43 @@ std::vector<Layer> model_layers(const RunSpec& spec) {
   }
 }
 
-/// Sequence parallelism divides the tokens of each slice of a micro-batch.
-void check_division(const RunSpec& spec) {
-  const int ranks = spec.grid.tensor;
+/// The layers of each stage over the tensor ranks of its mesh.
+void check_layer_division(const RunSpec& spec) {
   const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
-  const std::vector<Layer> model = model_layers(spec);
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    const std::string why = why_not_divisible(model[i], ranks);
-    require(why.empty(), fmt::format("layer {}: {}", i, why));
-    const std::string why_not_context = why_not_shared(model[i], spec.sequence, context, ranks);
-    require(why_not_context.empty(), fmt::format("layer {}: {}", i, why_not_context));
+  const RankGrid grid = rank_grid_of(spec);
+  const std::vector<int> first = first_layers(spec);
+  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage) {
+    const int ranks = mesh_of(grid, spec.schedule.stages[stage].rank).tensor;
+    for (std::size_t i = 0; i < layers_of(spec, stage).size(); ++i) {
+      const std::size_t number = static_cast<std::size_t>(first[stage]) + i;
+      const Layer& layer = layers_of(spec, stage)[i];
+      const std::string why = why_not_divisible(layer, ranks);
+      require(why.empty(), fmt::format("layer {}: {}", number, why));
+      const std::string why_not_context = why_not_shared(layer, spec.sequence, context, ranks);
+      require(why_not_context.empty(), fmt::format("layer {}: {}", number, why_not_context));
+    }
   }
+}
+
+/// Sequence parallelism divides the tokens of each slice of a micro-batch.
+void check_token_division(const RunSpec& spec, int replicas, int ranks) {
+  const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
   const int slices = ActionTable(spec.schedule).parts();
   require(slices == 1 || context.ranks == 1,
           "sequences are sliced and shared by context ranks; use a schedule without slices, or one context rank");
   if (!spec.sequence_parallel || ranks == 1) return;
   for (int slice = 0; slice < slices; ++slice) {
-    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
+    const std::int64_t tokens =
+        spec.microbatch / replicas * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
     require(tokens % ranks == 0,
             fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
                         "choose another length or micro-batch, or go without",
                         slices > 1 ? fmt::format("'s slice {}", slice) : "", tokens, ranks));
   }
+}
+
+int largest(const RankGrid& grid, int StageMesh::*degree) {
+  return (*std::ranges::max_element(grid.meshes, {}, degree)).*degree;
 }
 
 void check_state(const RunSpec& spec) {
@@ -95,11 +131,12 @@ void check_state(const RunSpec& spec) {
   const std::string_view why = std::holds_alternative<AdamW8Bit>(spec.optimizer)
                                    ? "8-bit AdamW quantises blocks of a whole tensor"
                                    : "Adafactor sums rows and columns of a whole tensor";
-  require(spec.zero == 0 || spec.grid.data * spec.grid.context == 1,
+  const RankGrid grid = rank_grid_of(spec);
+  const int tensor = largest(grid, &StageMesh::tensor);
+  require(spec.zero == 0 || largest(grid, &StageMesh::data) * spec.grid.context == 1,
           fmt::format("{}, and ZeRO {} would divide its state; use ZeRO stage 0, AdamW, SGD or Lion", why, spec.zero));
-  require(spec.grid.tensor == 1,
-          fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why,
-                      spec.grid.tensor));
+  require(tensor == 1,
+          fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why, tensor));
 }
 
 void check_resume(const RunSpec& spec) {
@@ -129,12 +166,20 @@ void check_buckets(const RunSpec& spec) {
 
 void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
+  check_meshes(spec);
   check_stages(spec);
   check_state(spec);
   check_buckets(spec);
   check_resume(spec);
   require_trainable(model_layers(spec), spec);
-  check_division(spec);
+  check_layer_division(spec);
+  const RankGrid grid = rank_grid_of(spec);
+  for (std::size_t rank = 0; rank < grid.meshes.size(); ++rank)
+    check_token_division(spec, parts_of_microbatch(grid, static_cast<int>(rank)), grid.meshes[rank].tensor);
+}
+
+RankGrid rank_grid_of(const RunSpec& spec) {
+  return {spec.grid, spec.meshes};
 }
 
 std::vector<int> first_layers(const RunSpec& spec) {
@@ -168,7 +213,10 @@ std::vector<std::vector<int>> bucket_layers(const RunSpec& spec) {
 }
 
 ReplayPolicy replay_policy(const RunSpec& spec) {
-  return {.zero = spec.zero, .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16};
+  return {.zero = spec.zero,
+          .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16,
+          .sequence_parallel = spec.sequence_parallel,
+          .resharding = spec.resharding};
 }
 
 std::vector<TiedStages> tied_stages(const RunSpec& spec) {
@@ -179,7 +227,9 @@ std::vector<TiedStages> tied_stages(const RunSpec& spec) {
     if (head == nullptr || !head->tied) continue;
     const auto first = std::ranges::find_if(
         stages, [&](const StagePlace& place) { return place.lane == stages[last].lane && place.model_part == 0; });
-    tied.push_back({static_cast<int>(first - stages.begin()), static_cast<int>(last)});
+    tied.push_back({.embedding = static_cast<int>(first - stages.begin()),
+                    .head = static_cast<int>(last),
+                    .elements = head->vocab * head->hidden});
   }
   return tied;
 }

@@ -1,5 +1,6 @@
 #include "executor/replay_groups.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -9,11 +10,18 @@ namespace plumb {
 
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
                             const Clock& clock) {
-  const ProcessGrid& grid = plan.grid;
+  const RankGrid& grid = plan.grid;
   const std::vector<StagePlace>& stages = plan.schedule.stages;
   const int rank = world_rank_of(grid, place);
   const auto connect = [&](std::string name, std::vector<int> ranks) {
     return std::make_unique<Communicator>(transport, CommunicatorGroup{std::move(name), std::move(ranks)}, rank, clock);
+  };
+  const auto ranks_of = [&](const std::vector<int>& pipeline_ranks) {
+    std::vector<int> ranks;
+    for (int other = 0; other < world_size(grid); ++other)
+      if (std::ranges::find(pipeline_ranks, coordinates_of(grid, other).pipeline) != pipeline_ranks.end())
+        ranks.push_back(other);
+    return ranks;
   };
   ReplayGroups groups{.copies = std::vector<std::unique_ptr<Communicator>>(stages.size()),
                       .tied = std::vector<std::unique_ptr<Communicator>>(plan.tied.size())};
@@ -21,8 +29,8 @@ ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const 
     if (stages[stage].rank != place.pipeline) continue;
     std::vector<int> ranks;
     GridCoordinates member = place;
-    for (member.data = 0; member.data < grid.data; ++member.data)
-      for (member.context = 0; member.context < grid.context; ++member.context)
+    for (member.data = 0; member.data < mesh_of(grid, place.pipeline).data; ++member.data)
+      for (member.context = 0; member.context < grid.grid.context; ++member.context)
         for (const StagePlace& copy : stages) {
           if (copy.model_part != stages[stage].model_part) continue;
           member.pipeline = copy.rank;
@@ -33,9 +41,16 @@ ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const 
           connect(fmt::format("gradients of model part {}", stages[stage].model_part), std::move(ranks));
   }
   for (std::size_t pair = 0; pair < plan.tied.size(); ++pair) {
+    const int embedding = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
+    const int head = stages[static_cast<std::size_t>(plan.tied[pair].head)].rank;
+    if (mesh_of(grid, embedding) != mesh_of(grid, head)) {
+      if (place.pipeline == embedding || place.pipeline == head)
+        groups.tied[pair] = connect(fmt::format("tied tables {}", pair), ranks_of({embedding, head}));
+      continue;
+    }
     GridCoordinates first = place, last = place;
-    first.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].embedding)].rank;
-    last.pipeline = stages[static_cast<std::size_t>(plan.tied[pair].head)].rank;
+    first.pipeline = embedding;
+    last.pipeline = head;
     if (first == last || (first != place && last != place)) continue;
     groups.tied[pair] =
         connect(fmt::format("tied tables {}", pair), {world_rank_of(grid, first), world_rank_of(grid, last)});

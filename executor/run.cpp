@@ -82,7 +82,7 @@ bool speaks_for_copies(const Session& session, int stage) {
   return std::ranges::find(stages, part, &StagePlace::model_part) - stages.begin() == stage;
 }
 
-std::vector<int> all_ranks(const ProcessGrid& grid) {
+std::vector<int> all_ranks(const RankGrid& grid) {
   std::vector<int> ranks(static_cast<std::size_t>(world_size(grid)));
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
@@ -105,8 +105,8 @@ class Rank {
   Rank(Session& session, const GridCoordinates& place)
       : session_(session),
         place_(place),
-        world_rank_(world_rank_of(session.spec.grid, place)),
-        everyone_(*session.transport, {"all ranks", all_ranks(session.spec.grid)}, world_rank_, session.clock) {
+        world_rank_(world_rank_of(session.plan.grid, place)),
+        everyone_(*session.transport, {"all ranks", all_ranks(session.plan.grid)}, world_rank_, session.clock) {
     const std::vector<StagePlace>& stages = session.plan.schedule.stages;
     tensor_ = connect("tensor group", Group::kTensor);
     context_ = connect("context group", Group::kContext);
@@ -119,6 +119,7 @@ class Rank {
              .host_pool = session.host_pools[static_cast<std::size_t>(world_rank_)].get(),
              .clock = session.clock,
              .everyone = &everyone_,
+             .tensor = tensor_.get(),
              .settle = [this](const GradientMeasure& whole) { return settle(whole); }};
     if (session.spec.half == HalfFormat::kFp16) loss_scale_.scale = kFirstFp16LossScale;
     stages_.resize(stages.size());
@@ -165,12 +166,16 @@ class Rank {
   CpuStageOptions stage_options(std::size_t stage) {
     const RunSpec& spec = session_.spec;
     const int copies = groups_.copies[stage] == nullptr ? 1 : groups_.copies[stage]->members();
+    const int parts = parts_of_microbatch(session_.plan.grid, place_.pipeline);  // of each micro-batch
+    const std::int64_t own_samples = spec.microbatch / parts;
+    const std::int64_t pipeline_samples = spec.schedule.microbatches * spec.microbatch;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
                             .groups = {.tensor = tensor_.get(), .context = context_.get()},
                             .sequence_parallel = spec.sequence_parallel,
                             .context_attention = spec.context_attention,
                             .first_layer = session_.first_layer[stage],
-                            .microbatch = spec.microbatch,
+                            .microbatch = own_samples,
+                            .sample_stride = spec.microbatch,
                             .sequence = spec.sequence,
                             .slices = session_.plan.slices,
                             .rebuild = spec.rebuild,
@@ -187,7 +192,7 @@ class Rank {
                             .seed = spec.seed,
                             .text = spec.text,
                             .samples = &spec.samples,
-                            .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
+                            .first_sample = place_.data / parts * pipeline_samples + place_.data % parts * own_samples,
                             .weight_versions = session_.versions.version[stage]};
     for (const int batch : session_.batches.batch_of)
       options.gradient_scales.push_back(
@@ -209,7 +214,7 @@ class Rank {
 
   /// The rank's group along one dimension of the grid; null if it is alone there.
   std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
-    std::vector<int> ranks = group_ranks(session_.spec.grid, dimension, world_rank_);
+    std::vector<int> ranks = group_ranks(session_.plan.grid, dimension, world_rank_);
     if (ranks.size() == 1) return nullptr;
     return std::make_unique<Communicator>(*session_.transport, CommunicatorGroup{name, std::move(ranks)}, world_rank_,
                                           session_.clock);
@@ -292,7 +297,7 @@ class Rank {
 void run_rank(Session& session, int world_rank) {
   std::unique_ptr<Rank> rank;  // it goes after the abort, which ends its collectives under way
   try {
-    rank = std::make_unique<Rank>(session, coordinates_of(session.spec.grid, world_rank));
+    rank = std::make_unique<Rank>(session, coordinates_of(session.plan.grid, world_rank));
     rank->run();
   } catch (const RunAborted&) {
     // The rank that failed first has said why.
@@ -332,10 +337,10 @@ void prepare_result(Session& session) {
   session.result.timelines.assign(steps, empty);
   session.result.peak_memory_bytes.assign(schedule.ranks.size(), 0);
   session.result.peak_host_bytes.assign(schedule.ranks.size(), 0);
-  session.ends.resize(static_cast<std::size_t>(world_size(session.spec.grid)));
-  session.microbatch_loss.assign(
-      steps, std::vector(static_cast<std::size_t>(session.spec.grid.data * session.spec.grid.context),
-                         std::vector<double>(session.batches.batch_of.size())));
+  session.ends.resize(static_cast<std::size_t>(world_size(session.plan.grid)));
+  const int replicas = std::ranges::max(session.plan.grid.meshes, {}, &StageMesh::data).data;
+  session.microbatch_loss.assign(steps, std::vector(static_cast<std::size_t>(replicas * session.spec.grid.context),
+                                                    std::vector<double>(session.batches.batch_of.size())));
   session.result.parameter_bytes.resize(session.ends.size());
   session.result.allocations.resize(session.ends.size());
   const ModelValues no_values = room_for_values(session.spec, session.first_layer);
@@ -368,13 +373,13 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
   use_one_blas_thread();
   Session session{.spec = spec,
                   .options = options,
-                  .plan = plan_replay(spec.schedule, spec.grid, tied_stages(spec), replay_policy(spec)),
+                  .plan = plan_replay(spec.schedule, rank_grid_of(spec), tied_stages(spec), replay_policy(spec)),
                   .versions = weight_versions(spec.schedule),
                   .clock = monotonic_clock()};
   session.batches = batches_of(spec.schedule, session.versions);
   session.first_layer = first_layers(spec);
   session.bucket_layers = bucket_layers(spec);
-  const int ranks = world_size(spec.grid);
+  const int ranks = world_size(session.plan.grid);
   InProcessOptions transport{.ranks = ranks, .sends = spec.sends, .watchdog = spec.watchdog};
   for (int rank = 0; rank < ranks; ++rank) {
     session.pools.push_back(std::make_unique<TensorPool>());

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "executor/context_division.h"
+#include "executor/rank_grid.h"
+#include "executor/resharding_pieces.h"
 #include "executor/sample_data.h"
 #include "kernels/half_format.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
-#include "schedules/process_grid.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -39,8 +40,10 @@ enum class RebuildWhich : std::uint8_t {
 enum class ShardBy : std::uint8_t { kElement, kLayer };
 
 struct RunSpec {
-  std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
-  ProcessGrid grid;                              ///< the cpu backend: pipeline, data, tensor, context
+  std::vector<std::vector<Layer>> stage_layers;    ///< [stage]; concatenated by model_part they are the model
+  ProcessGrid grid;                                ///< the cpu backend: pipeline, data, tensor, context
+  std::vector<StageMesh> meshes;                   ///< [pipeline rank] where they differ in shape (rank_grid.h)
+  Resharding resharding = Resharding::kAllGather;  ///< of messages between these
   bool sequence_parallel = false;  ///< norms and residuals on 1/t of the tokens, in a tensor group of t > 1
   ContextAttention context_attention = ContextAttention::kRing;
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)

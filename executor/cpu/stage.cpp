@@ -173,9 +173,10 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
 
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
   const ContextTokens tokens = tokens_of_slice(options_, of.slice);
+  const std::int64_t stride = options_.sample_stride > 0 ? options_.sample_stride : options_.microbatch;
   return {.seed = options_.seed,
           .step = step_,
-          .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
+          .first_sample = options_.first_sample + of.microbatch * stride,
           .count = options_.microbatch,
           .sequence = options_.sequence,
           .slice = tokens.first,

@@ -18,10 +18,11 @@ struct CpuStageOptions {
   LayerGroups groups;              ///< that share them; they outlive the stage
   bool sequence_parallel = false;  ///< LayerWork's
   ContextAttention context_attention = ContextAttention::kRing;
-  int first_layer = 0;          ///< its number in the model
-  std::int64_t microbatch = 1;  ///< sequences
-  std::int64_t sequence = 1;    ///< tokens
-  int slices = 1;               ///< that each sequence is cut into
+  int first_layer = 0;             ///< its number in the model
+  std::int64_t microbatch = 1;     ///< sequences of it that are worked on here
+  std::int64_t sample_stride = 0;  ///< samples from one micro-batch's first to the next one's; 0: `microbatch`
+  std::int64_t sequence = 1;       ///< tokens
+  int slices = 1;                  ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
   int rebuild_layers = 1;      ///< of Rebuild::kLayers
   std::vector<bool> rebuilds;  ///< [micro-batch] which are computed again; empty: all
@@ -36,7 +37,7 @@ struct CpuStageOptions {
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage
   const SampleData* samples = nullptr;            ///< outlives the stage; may be null for models that read text
-  std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
+  std::int64_t first_sample = 0;                  ///< that is worked on here of micro-batch 0, in the global batch
   std::vector<int> weight_versions;               ///< [micro-batch] as weight_versions() says; -1: does not come by
   std::vector<float> gradient_scales;             ///< [micro-batch] 1 / tokens of its batch
   std::function<void()> before_update;            ///< called with the gradients complete; may be empty
