@@ -27,6 +27,7 @@ RunSpec baseline_of(const RunSpec& spec) {
   alone.rebuild = Rebuild::kNothing;
   alone.sequence_parallel = false;
   alone.zero = 0;
+  alone.layerwise = false;
   alone.bucket_layers.clear();
   alone.offload_optimizer = false;
   return alone;

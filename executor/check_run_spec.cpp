@@ -60,6 +60,16 @@ void check_meshes(const RunSpec& spec) {
   }
 }
 
+/// Meshes of different shape cut messages between words, which have two numbers in 16 bits.
+void check_message_words(const RunSpec& spec) {
+  if (spec.meshes.empty() || !spec.half) return;
+  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
+    require(input_elements(layers_of(spec, stage).front(), {.microbatch = 1, .sequence = 1}) % 2 == 0,
+            fmt::format("stage {} takes an odd number of values a token, which meshes of different shape cannot divide "
+                        "in 16 bits: train in fp32, or without --meshes",
+                        stage));
+}
+
 void check_stages(const RunSpec& spec) {
   const std::vector<StagePlace>& stages = spec.schedule.stages;
   require(
@@ -127,6 +137,11 @@ int largest(const RankGrid& grid, int StageMesh::*degree) {
 void check_state(const RunSpec& spec) {
   require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
   require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
+  if (spec.half && spec.shard_by == ShardBy::kLayer && spec.zero > 0)
+    for (const Layer& layer : model_layers(spec))
+      require(parameter_count(layer) % 2 == 0,
+              "a layer has an odd number of parameters, which do not fill whole words in 16 bits: divide state by "
+              "element");
   if (is_elementwise(spec.optimizer)) return;
   const std::string_view why = std::holds_alternative<AdamW8Bit>(spec.optimizer)
                                    ? "8-bit AdamW quantises blocks of a whole tensor"
@@ -168,6 +183,7 @@ void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
   check_meshes(spec);
   check_stages(spec);
+  check_message_words(spec);
   check_state(spec);
   check_buckets(spec);
   check_resume(spec);

@@ -155,6 +155,8 @@ class Rank {
     ParameterBytes& bytes = session_.result.parameter_bytes[static_cast<std::size_t>(world_rank_)];
     for (const auto& stage : stages_)
       if (stage != nullptr) bytes = bytes + stage->parameters().held_bytes();
+    if (tensor_ != nullptr)
+      session_.result.tensor_group_bytes[static_cast<std::size_t>(world_rank_)] = tensor_->buffer_bytes();
     session_.result.allocations[static_cast<std::size_t>(world_rank_)] = seat_.pool->allocations();
     if (session_.options.capture_weights) capture_weights();
     if (!is_first_of_its_rank()) return;
@@ -185,6 +187,7 @@ class Rank {
                             .half = spec.half,
                             .zero = copies > 1 ? spec.zero : 0,
                             .shard_by = spec.shard_by,
+                            .layerwise = spec.layerwise ? groups_.copies[stage].get() : nullptr,
                             .copies = copies,
                             .copy = copies > 1 ? groups_.copies[stage]->member() : 0,
                             .bucket_layers = session_.bucket_layers[stage],
@@ -343,6 +346,7 @@ void prepare_result(Session& session) {
                                                     std::vector<double>(session.batches.batch_of.size())));
   session.result.parameter_bytes.resize(session.ends.size());
   session.result.allocations.resize(session.ends.size());
+  session.result.tensor_group_bytes.resize(session.ends.size());
   const ModelValues no_values = room_for_values(session.spec, session.first_layer);
   if (session.options.capture_gradients)
     session.result.gradients.assign(steps * session.batches.sizes.size(), no_values);

@@ -4,9 +4,11 @@
 //   const RunResult result = run(spec);
 //   result.losses.back();
 
+#include <array>
 #include <functional>
 #include <vector>
 
+#include "executor/collective.h"
 #include "executor/parameter_bytes.h"
 #include "executor/run_spec.h"
 #include "executor/training_state.h"
@@ -34,11 +36,13 @@ struct RunResult {
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
   std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by what they are
-  std::vector<std::int64_t> allocations;        ///< [world rank] of tensor memory, in the whole run
-  std::vector<double> loss_scales;              ///< [replay] that it began with; 1 but in fp16
-  int skipped_steps = 0;                        ///< whose gradients overflowed
-  std::vector<ModelValues> gradients;           ///< [optimizer step] as they reach the optimizer
-  ModelValues weights;                          ///< after the last step
+  /// [world rank][CollectiveOp] buffers of its tensor group's collectives, in the whole run; zeros in a group of one.
+  std::vector<std::array<std::int64_t, kCollectiveOpCount>> tensor_group_bytes;
+  std::vector<std::int64_t> allocations;  ///< [world rank] of tensor memory, in the whole run
+  std::vector<double> loss_scales;        ///< [replay] that it began with; 1 but in fp16
+  int skipped_steps = 0;                  ///< whose gradients overflowed
+  std::vector<ModelValues> gradients;     ///< [optimizer step] as they reach the optimizer
+  ModelValues weights;                    ///< after the last step
 };
 
 /// Replays spec.schedule `spec.steps` times. Global micro-batch g of replica r is r * m + i; a sample's text and every

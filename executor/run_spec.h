@@ -59,6 +59,8 @@ struct RunSpec {
   double clip_norm = 0;  ///< of the whole gradient; 0: not clipped
   int zero = 0;          ///< ZeRO stage, which the schedule was lowered for
   ShardBy shard_by = ShardBy::kElement;
+  bool layerwise = false;  ///< ZeRO 2 and 3 reduce gradients and gather weights layer by layer inside F, B, I and W,
+                           ///< and the schedule's REDUCE_GRADs, UNSHARDs and RESHARDs have nothing left to do
   bool offload_optimizer = false;  ///< its state lives in the host's memory, and updates are made there
   /// [stage][bucket] layers of a gradient bucket, from the stage's last layer on; empty: as equal as can be, in as many
   /// buckets as the stage's REDUCE_GRADs have parts.

@@ -5,7 +5,9 @@
 #include <iterator>
 #include <utility>
 
+#include "executor/cpu/half_tensors.h"
 #include "executor/cpu/tensor_parallel.h"
+#include "kernels/cpu/half.h"
 
 namespace plumb {
 namespace {
@@ -98,6 +100,7 @@ CpuParameterOptions parameter_options(const CpuStageOptions& options) {
                      .member = options.copy},
           .shard_by = options.shard_by,
           .buckets = bucket_ranges(places, options.bucket_layers),
+          .layerwise = options.layerwise,
           .state_pool = options.state_pool};
 }
 
@@ -183,11 +186,11 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
           .second_slice = tokens.second};
 }
 
-LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights, float* gradients) {
   return {.context = context_of(of),
           .place = place_of(of),
           .weights = weights.data,
-          .gradients = parameters_.gradients(layer),
+          .gradients = gradients,
           .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
           .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
@@ -197,18 +200,56 @@ std::size_t CpuStage::group_end(std::size_t group) const {
   return group + 1 < group_starts_.size() ? group_starts_[group + 1] : layers_.size();
 }
 
+/// A tensor from a message, or one that has waited, in fp32.
+Tensor CpuStage::opened(Tensor message, std::int64_t elements) const {
+  if (!options_.half || message.empty()) return message;
+  return widened(pool_, message, elements, *options_.half);
+}
+
+/// A tensor that leaves the stage, or waits: in 16 bits it fills whole words.
+Tensor CpuStage::sealed(Tensor tensor) const {
+  if (!options_.half || tensor.empty()) return tensor;
+  Tensor words = pool_.take(message_words(tensor.elements()));
+  words.words()[words.elements() - 1] = 0;  // half of it may be over
+  narrow(words.halves(), tensor.data(), tensor.elements(), *options_.half);
+  return words;
+}
+
+std::int64_t CpuStage::message_words(std::int64_t elements) const {
+  return options_.half ? (elements + 1) / 2 : elements;
+}
+
+/// A tensor between two layers: what it would be if they were on different stages.
+Tensor CpuStage::rounded(Tensor tensor) const {
+  if (options_.half) round_to_half(tensor, *options_.half);
+  return tensor;
+}
+
+void CpuStage::narrow_kept(LayerSaved& saved) const {
+  if (options_.half) narrow_saved(saved, pool_, *options_.half);
+}
+
+void CpuStage::widen_kept(LayerSaved& saved) const {
+  if (options_.half) widen_saved(saved, pool_, *options_.half);
+}
+
 /// The layers of a group. Without `keep` its input is all that stays.
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep) {
   State& state = at(of);
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
     const bool is_first = layer == group_starts_[group];
     LayerSaved& saved = *state.saved[layer];
-    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    const bool has_next = layer + 1 < layers_.size() && !rebuilds(of);
+    const LayerWeights weights =
+        parameters_.weights(version_of(of), layer, has_next ? std::optional(layer + 1) : std::nullopt);
     LayerCall call = call_of(layer, of, weights);
     call.keep_input = !keep && is_first;
-    input = layers_[layer]->forward(call, std::move(input), saved);
-    if (keep) continue;
-    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = std::move(*saved.kept_input());
+    input = rounded(layers_[layer]->forward(call, std::move(input), saved));
+    if (keep) {
+      narrow_kept(saved);
+      continue;
+    }
+    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = sealed(std::move(*saved.kept_input()));
     drop_tensors(saved);
   }
   return input;
@@ -222,22 +263,28 @@ bool CpuStage::rebuilds(MicrobatchSlice of) const {
 Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
   const bool selective = options_.rebuild == Rebuild::kSelective;
   const bool keep = selective || !rebuilds(of);
+  input = opened(std::move(input), whole_input_elements(of.slice));
   for (std::size_t group = 0; group < group_starts_.size(); ++group)
     input = run_forward(of, std::move(input), group, keep);
   if (selective && rebuilds(of))
     for (const auto& saved : at(of).saved)
       for (Tensor* tensor : saved->cheap()) *tensor = {};
-  return input;
+  return sealed(std::move(input));
 }
 
 void CpuStage::rebuild_group(MicrobatchSlice of, std::size_t group) {
   if (options_.rebuild != Rebuild::kSelective) {
-    run_forward(of, std::move(at(of).inputs[group]), group, true);
+    const LayerWork& work = context_of(of).work;
+    const std::int64_t elements = plumb::input_elements(options_.layers[group_starts_[group]], work);
+    run_forward(of, opened(std::move(at(of).inputs[group]), elements), group, true);
     return;
   }
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
     const LayerWeights weights = parameters_.weights(version_of(of), layer);
-    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), *at(of).saved[layer]);
+    LayerSaved& saved = *at(of).saved[layer];
+    widen_kept(saved);
+    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), saved);
+    narrow_kept(saved);
   }
 }
 
@@ -253,40 +300,56 @@ void CpuStage::rebuild_before(std::size_t layer, MicrobatchSlice of) {
     if (group_end(group) == layer + 1) rebuild_group(of, group);
 }
 
-Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  const LayerWeights weights = parameters_.weights(version_of(of), layer);
-  return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
+/// Of a layer whose backward comes, and then that of the layer before.
+LayerWeights CpuStage::backward_weights(std::size_t layer, MicrobatchSlice of) {
+  const bool has_next = layer > 0 && !rebuilds(of);
+  return parameters_.weights(version_of(of), layer, has_next ? std::optional(layer - 1) : std::nullopt);
 }
 
-void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
+Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights,
+                                  Tensor output_gradient) {
   LayerSaved& saved = *at(of).saved[layer];
-  const LayerWeights weights = parameters_.weights(version_of(of), layer);
-  layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
+  widen_kept(saved);
+  const LayerCall call = call_of(layer, of, weights, parameters_.gradients(layer));
+  return rounded(layers_[layer]->input_grad(call, std::move(output_gradient), saved));
+}
+
+void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
+  LayerSaved& saved = *at(of).saved[layer];
+  widen_kept(saved);
+  layers_[layer]->weight_grad(call_of(layer, of, weights, parameters_.gradients(layer)), saved);
   drop_tensors(saved);
+  parameters_.complete(layer);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
+  output_gradient = opened(std::move(output_gradient), whole_output_elements(of.slice));
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     rebuild_before(layer, of);
-    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
-    layer_weight_grad(layer, of);
+    {
+      const LayerWeights weights = backward_weights(layer, of);
+      output_gradient = layer_input_grad(layer, of, weights, std::move(output_gradient));
+      layer_weight_grad(layer, of, weights);
+    }
     complete_layer(layer);
   }
   finish(of);
-  return output_gradient;
+  return sealed(std::move(output_gradient));
 }
 
 Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
+  output_gradient = opened(std::move(output_gradient), whole_output_elements(of.slice));
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     rebuild_before(layer, of);
-    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
+    output_gradient = layer_input_grad(layer, of, backward_weights(layer, of), std::move(output_gradient));
+    narrow_kept(*at(of).saved[layer]);
   }
-  return output_gradient;
+  return sealed(std::move(output_gradient));
 }
 
 void CpuStage::weight_grad(MicrobatchSlice of) {
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    layer_weight_grad(layer, of);
+    layer_weight_grad(layer, of, backward_weights(layer, of));
     complete_layer(layer);
   }
   finish(of);
@@ -336,10 +399,18 @@ ElementRange CpuStage::tied_table(ModelEnd end) const {
 }
 
 std::int64_t CpuStage::input_elements(int slice) const {
-  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
+  return message_words(whole_input_elements(slice));
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {
+  return message_words(whole_output_elements(slice));
+}
+
+std::int64_t CpuStage::whole_input_elements(int slice) const {
+  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
+}
+
+std::int64_t CpuStage::whole_output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 

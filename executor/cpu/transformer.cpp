@@ -45,6 +45,10 @@ struct TransformerSaved : LayerSaved {
   }
   Tensor* kept_input() override { return &input; }
   std::vector<Tensor*> cheap() override { return {&norm1_output, &norm2_output, &activation}; }
+  std::vector<Tensor*> narrowable() override {
+    return {&input,        &norm1_output, &qkv,        &attention_output, &residual,
+            &norm2_output, &up,           &activation, &output_gradient};
+  }
 };
 
 /// Sizes of a block's tensors.

@@ -81,6 +81,8 @@ TEST_CASE("meshes of different shape combine with pipelines, context ranks, ZeRO
       RunSpec spec = over(gpt_model(), "1f1b", {kTensor2, kData2}, {}, 1, zero);
       spec.shard_by = by;
       CHECK(off(spec) <= 1e-5);
+      spec.layerwise = true;
+      CHECK(off(spec) <= 1e-5);
     }
   RunSpec again = over(llama_model(), "1f1b", {kData2, kTensor2});
   again.rebuild = Rebuild::kStage;
