@@ -50,8 +50,10 @@ class Replay {
     if (!actions_.empty()) at_place(actions_.size() - 1, [&] { copies_.finish(); });
     for (const OpenSpan& open : sends_)
       at_place(open.span, [&] { close(open.span, messages_.wait_sent(open.tickets)); });
-    return std::move(timeline_);
+    return so_far();
   }
+
+  RankTimeline so_far() { return std::move(timeline_); }
 
  private:
   using Slots = std::vector<Tensor>;
@@ -270,7 +272,13 @@ class Replay {
 }  // namespace
 
 RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin) {
-  return Replay(plan, seat, origin).run();
+  Replay replay(plan, seat, origin);
+  try {
+    return replay.run();
+  } catch (const std::exception&) {
+    if (seat.interrupted) seat.interrupted(replay.so_far());
+    throw;
+  }
 }
 
 }  // namespace plumb

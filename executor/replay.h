@@ -34,6 +34,7 @@ struct ReplaySeat {
   Communicator* everyone = nullptr;  ///< all ranks; for ReplayPolicy::agrees
   Communicator* tensor = nullptr;    ///< the tensor group; for messages between meshes of different shape
   std::function<StepScale(const GradientMeasure&)> settle;  ///< what all agree on, given the whole model's gradients
+  std::function<void(RankTimeline)> interrupted;            ///< told what was done of a replay that failed
 };
 
 /// Replays the rank's list once and returns when it is done and its messages have left. Times count from `origin`.

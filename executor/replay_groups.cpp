@@ -1,12 +1,19 @@
 #include "executor/replay_groups.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace plumb {
+
+CommunicatorGroup everyone_of(const RankGrid& grid) {
+  CommunicatorGroup group{.name = "all ranks", .ranks = std::vector<int>(static_cast<std::size_t>(world_size(grid)))};
+  std::iota(group.ranks.begin(), group.ranks.end(), 0);
+  return group;
+}
 
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
                             const Clock& clock) {

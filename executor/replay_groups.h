@@ -17,6 +17,9 @@ struct ReplayGroups {
                                                       ///< both meshes where their shapes differ; null if on one rank
 };
 
+/// The group of all ranks of the grid.
+CommunicatorGroup everyone_of(const RankGrid& grid);
+
 /// `transport` outlives them.
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
                             const Clock& clock);

@@ -72,7 +72,8 @@ struct RunSpec {
   int steps = 1;                       ///< how many times the schedule is replayed, those before `resume` included
   std::shared_ptr<const TrainingState> resume;  ///< from where to go on; null: from the beginning
   std::string resume_name = "the checkpoint";   ///< what messages call it: its file
-  Seconds watchdog{60};                         ///< the run fails if nothing at all moves for that long
+  std::string source;    ///< what the spec was made of (a plan's text): ranks that train together compare it
+  Seconds watchdog{60};  ///< the run fails if nothing at all moves for that long
 };
 
 }  // namespace plumb

@@ -207,6 +207,8 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
   CLI::App* memory_app =
       add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory, memory_verb);
   memory_app->add_option("plan", memory->plan, "a plan file")->required();
+  memory_app->add_flag("--arena", memory->arena,
+                       "also plan each rank's temporary tensors into one block of memory, as a device gets it");
   add_json(memory_app, memory->json);
 
   const auto whatif = std::make_shared<WhatifArguments>();

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/mpi/launched.h"
 #include "schedules/error.h"
 #include "tools/files.h"
 #include "tools/presets.h"
@@ -24,8 +23,6 @@ const Preset& carried_text() {
 void require_cpu_arguments(const RunArguments& arguments) {
   if (arguments.plan.empty())
     throw InputError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
-  if (launched_ranks() > 1)
-    throw InputError("the cpu backend has its ranks as threads of one process: start it without mpirun");
   if (!arguments.costs.empty() || !arguments.slow.empty() || arguments.sends != "buffered" || arguments.shrink != 1)
     throw InputError(
         "--costs, --slow, --shrink and --sends are for --backend timed: the cpu backend computes as fast as it can");

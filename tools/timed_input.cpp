@@ -12,6 +12,7 @@
 #include "simulator/network/simulate_network.h"
 #include "tools/console.h"
 #include "tools/costs_option.h"
+#include "tools/cpu_run.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
@@ -68,10 +69,12 @@ TimedInput timed_input(const RunArguments& arguments) {
   return input;
 }
 
-std::optional<TimedResult> replay_timed(const TimedInput& input) {
-  if (launched_ranks() > 0) return run_timed_mpi(input.spec);
+std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace) {
+  const InterruptionListener interrupted = interrupted_trace(trace);
+  if (launched_ranks() > 0) return run_timed_mpi(input.spec, interrupted);
   const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
-  return with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
+  const TimedOptions options{.interrupted = interrupted, .threads = watched_threads()};
+  return with_progress("replaying", expected, [&] { return run_timed(input.spec, options); });
 }
 
 }  // namespace plumb

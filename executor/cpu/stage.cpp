@@ -2,11 +2,15 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "executor/cpu/half_tensors.h"
 #include "executor/cpu/tensor_parallel.h"
+#include "executor/transport.h"
 #include "kernels/cpu/half.h"
 
 namespace plumb {
@@ -269,6 +273,11 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
   if (selective && rebuilds(of))
     for (const auto& saved : at(of).saved)
       for (Tensor* tensor : saved->cheap()) *tensor = {};
+  if (const double loss = at(of).saved.back()->loss; !std::isfinite(loss))
+    throw RunError(
+        fmt::format("the loss of micro-batch {} is {}: the run has diverged; go on from a checkpoint with a smaller "
+                    "learning rate, clipped gradients or a higher precision",
+                    of.microbatch, loss));
   return sealed(std::move(input));
 }
 

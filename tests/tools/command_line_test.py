@@ -169,6 +169,15 @@ class Planning(CommandLineTest):
             self.assertEqual(rank["memory_at_peak"]["peak_bytes"], rank["peak_memory_bytes"])
         self.assertIn("activations", self.done("memory", self.llama_plan()))
 
+    def test_memory_plans_an_arena_for_each_rank(self):
+        answer = self.json("memory", self.llama_plan(), "--arena")
+        for rank, arena in zip(answer["ranks"], answer["arena"]["ranks"]):
+            self.assertGreaterEqual(arena["arena_bytes"], arena["live_bytes"])
+            self.assertLess(arena["arena_bytes"], 1.3 * rank["transient_bytes_at_peak"])
+        self.assertGreater(answer["arena"]["events"], 0)
+        self.assertIn("live at once", self.done("memory", self.llama_plan(), "--arena"))
+        self.assertIsNone(self.json("memory", self.llama_plan())["arena"])
+
     def test_what_if_answers_each_question_of_the_grid(self):
         csv = self.folder / "grid.csv"
         rows = self.json("whatif", self.llama_plan(), "--vary", "cluster.network.bandwidth_gb_per_s=25,50,100",

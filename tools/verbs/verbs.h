@@ -105,6 +105,7 @@ int schedule_convert_verb(const ScheduleVerbArguments& arguments);
 
 struct MemoryArguments {
   std::string plan;
+  bool arena = false;  ///< also what a device would be given beforehand
   bool json = false;
 };
 int memory_verb(const MemoryArguments& arguments);

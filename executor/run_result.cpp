@@ -1,0 +1,76 @@
+#include "executor/run_result.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "traces/timeline_title.h"
+
+namespace plumb {
+namespace {
+
+/// Losses by optimizer step of one replay.
+void append_losses(RunResult& result, const RunSpec& spec, const TrainingPlan& plan,
+                   const std::vector<RankOutcome>& ranks, std::size_t replay) {
+  const RankGrid& grid = plan.replay.grid;
+  const int most = std::ranges::max(grid.meshes, {}, &StageMesh::data).data;
+  const auto replicas = static_cast<std::size_t>(most * spec.grid.context);
+  std::vector microbatches(replicas, std::vector<double>(plan.batches.batch_of.size()));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const GridCoordinates place = coordinates_of(grid, static_cast<int>(rank));
+    for (const MicrobatchLoss& loss : ranks[rank].losses[replay])
+      microbatches[static_cast<std::size_t>(place.data * spec.grid.context + place.context)]
+                  [static_cast<std::size_t>(loss.microbatch)] = loss.sum;
+  }
+  std::vector<double> sums(plan.batches.sizes.size(), 0.0);
+  for (const std::vector<double>& losses : microbatches)
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      sums[static_cast<std::size_t>(plan.batches.batch_of[i])] += losses[i];
+  for (std::size_t batch = 0; batch < sums.size(); ++batch)
+    result.losses.push_back(sums[batch] / static_cast<double>(batch_tokens(spec, plan, batch)));
+}
+
+}  // namespace
+
+bool stands_for_its_pipeline_rank(const GridCoordinates& place) {
+  return place.data == 0 && place.context == 0 && place.tensor == 0;
+}
+
+Timeline empty_timeline(const Schedule& schedule) {
+  return {.source = Timeline::Source::kMeasured,
+          .title = timeline_title(schedule),
+          .microbatches = schedule.microbatches,
+          .stages = schedule.stages,
+          .ranks = std::vector<RankTimeline>(schedule.ranks.size())};
+}
+
+RunResult run_result(const RunSpec& spec, const TrainingPlan& plan, std::vector<RankOutcome> ranks) {
+  const std::size_t replays = ranks.front().ends.size(), pipeline_ranks = spec.schedule.ranks.size();
+  RunResult result{.first_step = plan.first_step,
+                   .timelines = std::vector<Timeline>(replays, empty_timeline(plan.replay.schedule)),
+                   .peak_memory_bytes = std::vector<std::int64_t>(pipeline_ranks),
+                   .peak_host_bytes = std::vector<std::int64_t>(pipeline_ranks),
+                   .loss_scales = ranks.front().loss_scales,
+                   .skipped_steps = static_cast<int>(ranks.front().skipped_steps)};
+  for (std::size_t replay = 0; replay < replays; ++replay) {
+    append_losses(result, spec, plan, ranks, replay);
+    SimTime last{0};
+    for (const RankOutcome& rank : ranks) last = std::max(last, rank.ends[replay]);
+    result.step_seconds.push_back(to_seconds(last));
+  }
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    RankOutcome& outcome = ranks[rank];
+    result.parameter_bytes.push_back(outcome.parameter_bytes);
+    result.allocations.push_back(outcome.allocations);
+    result.tensor_group_bytes.push_back(outcome.tensor_group_bytes);
+    const GridCoordinates place = coordinates_of(plan.replay.grid, static_cast<int>(rank));
+    if (!stands_for_its_pipeline_rank(place)) continue;
+    const auto pipeline = static_cast<std::size_t>(place.pipeline);
+    for (std::size_t replay = 0; replay < replays; ++replay)
+      result.timelines[replay].ranks[pipeline] = std::move(outcome.timelines[replay]);
+    result.peak_memory_bytes[pipeline] = outcome.peak_memory_bytes;
+    result.peak_host_bytes[pipeline] = outcome.peak_host_bytes;
+  }
+  return result;
+}
+
+}  // namespace plumb
