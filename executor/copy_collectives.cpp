@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace plumb {
@@ -124,9 +126,29 @@ void CopyCollectives::sum_tied(std::size_t pair) {
   const bool has_last = seat_.stages[static_cast<std::size_t>(tied.head)] != nullptr;
   if (has_first && has_last) return sum_tied_here(tied);
   if (!has_first && !has_last) return;
+  const auto mesh = [&](int number) {
+    return mesh_of(plan_.grid, plan_.schedule.stages[static_cast<std::size_t>(number)].rank);
+  };
+  if (mesh(tied.embedding) != mesh(tied.head)) return sum_tied_between_meshes(pair);
   const int number = has_first ? tied.embedding : tied.head;
   const ModelEnd end = has_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
   seat_.groups->tied[pair]->run(all_reduce(stage(number).tied_gradients(end)));
+  stage(number).finish_tied(end);
+}
+
+/// The two ends are divided differently: the first replica of each gives its rows of the whole table.
+void CopyCollectives::sum_tied_between_meshes(std::size_t pair) {
+  const TiedStages& tied = plan_.tied[pair];
+  const bool has_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;
+  const int number = has_first ? tied.embedding : tied.head;
+  const ModelEnd end = has_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
+  const std::span<float> own = stage(number).tied_gradients(end);
+  Tensor table = seat_.pool->take_zeros(tied.elements);
+  const std::int64_t first = std::min(tied.elements, seat_.place.tensor * std::ssize(own));
+  const std::int64_t count = std::min(std::ssize(own), tied.elements - first);
+  if (seat_.place.data == 0 && seat_.place.context == 0) std::copy_n(own.data(), count, table.data() + first);
+  seat_.groups->tied[pair]->run(all_reduce(table.values()));
+  std::copy_n(table.data() + first, count, own.data());
   stage(number).finish_tied(end);
 }
 

@@ -59,6 +59,7 @@ class CopyCollectives {
   void sum_tied_tables(int stage);
   void sum_tied(std::size_t pair);
   void sum_tied_here(const TiedStages& tied);
+  void sum_tied_between_meshes(std::size_t pair);
   void agree();
 
   const ReplayPlan& plan_;

@@ -1,5 +1,7 @@
 #include "executor/rank_outcome_bytes.h"
 
+#include <algorithm>
+
 #include "executor/value_bytes.h"
 
 namespace plumb {
@@ -21,6 +23,7 @@ std::string to_bytes(const RankOutcome& outcome) {
   put_values(bytes, std::vector<std::int64_t>{outcome.skipped_steps, outcome.peak_memory_bytes, outcome.peak_host_bytes,
                                               outcome.allocations, outcome.parameter_bytes.weights,
                                               outcome.parameter_bytes.gradients, outcome.parameter_bytes.optimizer});
+  put_values(bytes, std::vector<std::int64_t>(outcome.tensor_group_bytes.begin(), outcome.tensor_group_bytes.end()));
   return bytes;
 }
 
@@ -36,7 +39,10 @@ RankOutcome rank_outcome_from_bytes(std::string_view bytes) {
   }
   outcome.loss_scales = values.get<double>();
   std::vector<std::int64_t> numbers = values.get<std::int64_t>();
+  std::vector<std::int64_t> exchanged = values.get<std::int64_t>();
   values.require_end();
+  exchanged.resize(kCollectiveOpCount);
+  std::ranges::copy(exchanged, outcome.tensor_group_bytes.begin());
   numbers.resize(kNumbers);
   outcome.skipped_steps = numbers[0];
   outcome.peak_memory_bytes = numbers[1];

@@ -12,10 +12,12 @@ namespace {
 /// Losses by optimizer step of one replay: `kind` of each rank's.
 std::vector<double> mean_losses(const RunSpec& spec, const TrainingPlan& plan, const std::vector<RankOutcome>& ranks,
                                 std::size_t replay, std::vector<std::vector<MicrobatchLoss>> RankOutcome::*kind) {
-  const auto replicas = static_cast<std::size_t>(spec.grid.data * spec.grid.context);
+  const RankGrid& grid = plan.replay.grid;
+  const int most = std::ranges::max(grid.meshes, {}, &StageMesh::data).data;
+  const auto replicas = static_cast<std::size_t>(most * spec.grid.context);
   std::vector microbatches(replicas, std::vector<double>(plan.batches.batch_of.size()));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const GridCoordinates place = coordinates_of(spec.grid, static_cast<int>(rank));
+    const GridCoordinates place = coordinates_of(grid, static_cast<int>(rank));
     for (const MicrobatchLoss& loss : (ranks[rank].*kind)[replay])
       microbatches[static_cast<std::size_t>(place.data * spec.grid.context + place.context)]
                   [static_cast<std::size_t>(loss.microbatch)] += loss.sum;
@@ -63,7 +65,8 @@ RunResult run_result(const RunSpec& spec, const TrainingPlan& plan, std::vector<
     RankOutcome& outcome = ranks[rank];
     result.parameter_bytes.push_back(outcome.parameter_bytes);
     result.allocations.push_back(outcome.allocations);
-    const GridCoordinates place = coordinates_of(spec.grid, static_cast<int>(rank));
+    result.tensor_group_bytes.push_back(outcome.tensor_group_bytes);
+    const GridCoordinates place = coordinates_of(plan.replay.grid, static_cast<int>(rank));
     if (!stands_for_its_pipeline_rank(place)) continue;
     const auto pipeline = static_cast<std::size_t>(place.pipeline);
     for (std::size_t replay = 0; replay < replays; ++replay)

@@ -1,9 +1,11 @@
 #pragma once
 // What comes of a run: of one rank, and of all of them.
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
+#include "executor/collective.h"
 #include "executor/parameter_bytes.h"
 #include "executor/run_spec.h"
 #include "executor/training_plan.h"
@@ -24,11 +26,13 @@ struct RunResult {
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
   std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
   std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by what they are
-  std::vector<std::int64_t> allocations;        ///< [world rank] of tensor memory, in the whole run
-  std::vector<double> loss_scales;              ///< [replay] that it began with; 1 but in fp16
-  int skipped_steps = 0;                        ///< whose gradients overflowed
-  std::vector<ModelValues> gradients;           ///< [optimizer step] as they reach the optimizer
-  ModelValues weights;                          ///< after the last step
+  /// [world rank][CollectiveOp] buffers of its tensor group's collectives, in the whole run; zeros in a group of one.
+  std::vector<std::array<std::int64_t, kCollectiveOpCount>> tensor_group_bytes;
+  std::vector<std::int64_t> allocations;  ///< [world rank] of tensor memory, in the whole run
+  std::vector<double> loss_scales;        ///< [replay] that it began with; 1 but in fp16
+  int skipped_steps = 0;                  ///< whose gradients overflowed
+  std::vector<ModelValues> gradients;     ///< [optimizer step] as they reach the optimizer
+  ModelValues weights;                    ///< after the last step
 };
 
 struct MicrobatchLoss {
@@ -48,6 +52,7 @@ struct RankOutcome {
   std::int64_t peak_host_bytes = 0;
   std::int64_t allocations = 0;
   ParameterBytes parameter_bytes;
+  std::array<std::int64_t, kCollectiveOpCount> tensor_group_bytes{};  ///< [CollectiveOp]
 };
 
 /// Tensor rank 0 of context rank 0 of replica 0, whose timeline and memory stand for its pipeline rank.

@@ -83,7 +83,7 @@ class Stage {
   virtual std::span<float> tied_gradients(ModelEnd end) = 0;
   virtual void finish_tied(ModelEnd end) = 0;
 
-  /// Elements of the messages that reach the stage for a slice: its input, and the gradient of its output.
+  /// Elements, of 4 bytes, of the messages that reach the stage for a slice: its input, and the gradient of its output.
   virtual std::int64_t input_elements(int slice) const = 0;
   virtual std::int64_t output_elements(int slice) const = 0;
 };

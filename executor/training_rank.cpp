@@ -30,8 +30,8 @@ class Rank {
       : spec_(spec),
         plan_(plan),
         own_(own),
-        place_(coordinates_of(spec.grid, own.world_rank)),
-        everyone_(*own.transport, everyone_of(spec.grid), own.world_rank, own.clock) {
+        place_(coordinates_of(plan.replay.grid, own.world_rank)),
+        everyone_(*own.transport, everyone_of(plan.replay.grid), own.world_rank, own.clock) {
     const std::vector<StagePlace>& stages = plan.replay.schedule.stages;
     tensor_ = connect("tensor group", Group::kTensor);
     context_ = connect("context group", Group::kContext);
@@ -45,6 +45,7 @@ class Rank {
              .host_pool = own.host_pool,
              .clock = own.clock,
              .everyone = &everyone_,
+             .tensor = tensor_.get(),
              .settle = [this](const GradientMeasure& whole) { return settle(whole); },
              .interrupted = own.interrupted};
     if (spec.half == HalfFormat::kFp16) loss_scale_.scale = kFirstFp16LossScale;
@@ -80,6 +81,7 @@ class Rank {
     }
     for (const auto& stage : stages_)
       if (stage != nullptr) outcome_.parameter_bytes = outcome_.parameter_bytes + stage->held_bytes();
+    if (tensor_ != nullptr) outcome_.tensor_group_bytes = tensor_->buffer_bytes();
     outcome_.allocations = seat_.pool->allocations();
     outcome_.peak_memory_bytes = peak_bytes;
     outcome_.peak_host_bytes = seat_.host_pool->peak_bytes();
@@ -94,12 +96,16 @@ class Rank {
     const auto members = [](const auto& group) { return group == nullptr ? 1 : group->members(); };
     const auto member = [](const auto& group) { return group == nullptr ? 0 : group->member(); };
     const int copies = members(groups_.copies[stage]);
+    const int parts = parts_of_microbatch(plan_.replay.grid, place_.pipeline);  // of each micro-batch
+    const std::int64_t own_samples = spec.microbatch / parts;
+    const std::int64_t pipeline_samples = spec.schedule.microbatches * spec.microbatch;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
                             .groups = {.tensor = tensor_.get(), .context = context_.get(), .expert = expert_.get()},
                             .sequence_parallel = spec.sequence_parallel,
                             .context_attention = spec.context_attention,
                             .first_layer = plan_.first_layer[stage],
-                            .microbatch = spec.microbatch,
+                            .microbatch = own_samples,
+                            .sample_stride = spec.microbatch,
                             .sequence = spec.sequence,
                             .slices = plan_.replay.slices,
                             .rebuild = spec.rebuild,
@@ -109,6 +115,7 @@ class Rank {
                             .half = spec.half,
                             .zero = copies > 1 ? spec.zero : 0,
                             .shard_by = spec.shard_by,
+                            .layerwise = spec.layerwise ? groups_.copies[stage].get() : nullptr,
                             .copies = copies,
                             .copy = member(groups_.copies[stage]),
                             .expert_copies = members(groups_.expert_copies[stage]),
@@ -118,7 +125,7 @@ class Rank {
                             .seed = spec.seed,
                             .text = spec.text,
                             .samples = &spec.samples,
-                            .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
+                            .first_sample = place_.data / parts * pipeline_samples + place_.data % parts * own_samples,
                             .weight_versions = plan_.versions.version[stage]};
     for (const int batch : plan_.batches.batch_of)
       options.gradient_scales.push_back(
@@ -141,7 +148,7 @@ class Rank {
 
   /// The rank's group along one dimension of the grid; null if it is alone there.
   std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
-    std::vector<int> ranks = group_ranks(spec_.grid, dimension, own_.world_rank);
+    std::vector<int> ranks = group_ranks(plan_.replay.grid, dimension, own_.world_rank);
     if (ranks.size() == 1) return nullptr;
     return std::make_unique<Communicator>(*own_.transport, CommunicatorGroup{name, std::move(ranks)}, own_.world_rank,
                                           own_.clock);

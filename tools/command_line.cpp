@@ -308,6 +308,15 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
     if (!validates) {
+      verb->add_option("--meshes", arguments->meshes,
+                       "tensor ranks and replicas of each pipeline rank, as in tp2,dp2 (instead of the plan's tp, dp)");
+      verb->add_option("--reshard", arguments->reshard, "how tensors go between meshes of different shape")
+          ->check(CLI::IsMember({"direct", "all-gather", "broadcast"}));
+      verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
+          ->check(CLI::PositiveNumber);
+      verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")
+          ->check(CLI::IsMember({"element", "layer"}));
+      verb->add_flag("--zero-layerwise", arguments->zero_layerwise, "ZeRO 2 and 3 reduce and gather layer by layer");
       CLI::Option* folder =
           verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
       verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")

@@ -103,7 +103,7 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .half = half_format(plan.training.precision),
                .clip_norm = settings.clip_norm,
                .zero = plan.layout.zero,
-               .offload_optimizer = settings.offload_optimizer,
+               .offload_optimizer = settings.offload_optimizer || plan.layout.offload.optimizer,
                .bucket_layers = bucket_layers(plan, predicted),
                .seed = settings.seed,
                .text = {settings.text.begin(), settings.text.end()},

@@ -19,7 +19,7 @@ struct RunSettings {
   std::string text_name;  ///< their file
   ContextAttention context_attention = ContextAttention::kRing;
   double clip_norm = 0;  ///< of the gradients; 0: not clipped
-  bool offload_optimizer = false;
+  bool offload_optimizer = false;  ///< also where the plan does not say so
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).

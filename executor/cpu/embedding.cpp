@@ -16,6 +16,7 @@ struct EmbeddingSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&tokens, &output_gradient}; }
   Tensor* kept_input() override { return nullptr; }
+  std::vector<Tensor*> narrowable() override { return {&output_gradient}; }
 };
 
 class CpuEmbedding : public CpuLayer {

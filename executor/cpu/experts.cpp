@@ -35,6 +35,7 @@ struct ExpertsSaved : FeedForwardSaved {
     return {&probabilities, &routes, &rows, &input, &up, &activation, &output_gradient, &shared_up, &shared_activation};
   }
   std::vector<Tensor*> cheap() override { return {&activation, &shared_activation}; }
+  std::vector<Tensor*> narrowable() override { return {}; }
 };
 
 TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {

@@ -17,6 +17,7 @@ struct FeedForwardSaved {
   virtual ~FeedForwardSaved() = default;
   virtual std::vector<Tensor*> tensors() { return {&up, &activation}; }
   virtual std::vector<Tensor*> cheap() { return {&activation}; }
+  virtual std::vector<Tensor*> narrowable() { return {&up, &activation}; }  ///< LayerSaved::narrowable
 };
 
 class FeedForward {

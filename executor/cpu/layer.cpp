@@ -32,6 +32,7 @@ struct Maker {
 
 void drop_tensors(LayerSaved& saved) {
   for (Tensor* tensor : saved.tensors()) *tensor = {};
+  saved.is_narrow = false;
 }
 
 void CpuLayer::rebuild_cheap(const LayerCall&, LayerSaved&) const {}

@@ -71,6 +71,11 @@ class LayerSaved {
   /// Of these the ones that CpuLayer::rebuild_cheap makes again; none by default.
   virtual std::vector<Tensor*> cheap() { return {}; }
 
+  /// Of these the ones that wait in 16 bits where activations do (half_tensors.h): numbers of the computing precision;
+  /// none by default.
+  virtual std::vector<Tensor*> narrowable() { return {}; }
+
+  bool is_narrow = false;   ///< they are in 16 bits
   double loss = 0;          ///< summed over the micro-batch (slice) by a layer that ends the model
   double balance_loss = 0;  ///< of a mixture of experts, likewise, added to by the input gradient
 };

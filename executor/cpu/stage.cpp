@@ -9,8 +9,10 @@
 
 #include <fmt/format.h>
 
+#include "executor/cpu/half_tensors.h"
 #include "executor/cpu/stage_parts.h"
 #include "executor/transport.h"
+#include "kernels/cpu/half.h"
 
 namespace plumb {
 namespace {
@@ -104,28 +106,35 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
 
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
   const ContextTokens tokens = tokens_of_slice(options_, of.slice);
+  const std::int64_t stride = options_.sample_stride > 0 ? options_.sample_stride : options_.microbatch;
   return {.seed = options_.seed,
           .step = step_,
-          .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
+          .first_sample = options_.first_sample + of.microbatch * stride,
           .count = options_.microbatch,
           .sequence = options_.sequence,
           .slice = tokens.first,
           .second_slice = tokens.second};
 }
 
-CpuStage::StageWeights CpuStage::weights_of(std::size_t layer, MicrobatchSlice of) const {
-  StageWeights weights{.common = parameters_.weights(version_of(of), layer)};
+/// `next` is the layer that comes after it, where one does.
+CpuStage::StageWeights CpuStage::weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next) {
+  StageWeights weights{.common = parameters_.weights(version_of(of), layer, next)};
   if (experts_ != nullptr) weights.experts = experts_->weights(version_of(of), layer);
   return weights;
+}
+
+LayerCall CpuStage::backward_call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
+  LayerCall call = call_of(layer, of, weights);
+  call.gradients = parameters_.gradients(layer);
+  if (experts_ != nullptr) call.expert_gradients = experts_->gradients(layer);
+  return call;
 }
 
 LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
   return {.context = context_of(of),
           .place = place_of(of),
           .weights = weights.common.data,
-          .gradients = parameters_.gradients(layer),
           .expert_weights = weights.experts.data,
-          .expert_gradients = experts_ == nullptr ? nullptr : experts_->gradients(layer),
           .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
           .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
@@ -135,18 +144,55 @@ std::size_t CpuStage::group_end(std::size_t group) const {
   return group + 1 < group_starts_.size() ? group_starts_[group + 1] : layers_.size();
 }
 
+/// A tensor from a message, or one that has waited, in fp32.
+Tensor CpuStage::opened(Tensor message, std::int64_t elements) const {
+  if (!options_.half || message.empty()) return message;
+  return widened(pool_, message, elements, *options_.half);
+}
+
+/// A tensor that leaves the stage, or waits: in 16 bits it fills whole words.
+Tensor CpuStage::sealed(Tensor tensor) const {
+  if (!options_.half || tensor.empty()) return tensor;
+  Tensor words = pool_.take(message_words(tensor.elements()));
+  words.words()[words.elements() - 1] = 0;  // half of it may be over
+  narrow(words.halves(), tensor.data(), tensor.elements(), *options_.half);
+  return words;
+}
+
+std::int64_t CpuStage::message_words(std::int64_t elements) const {
+  return options_.half ? (elements + 1) / 2 : elements;
+}
+
+/// A tensor between two layers: what it would be if they were on different stages.
+Tensor CpuStage::rounded(Tensor tensor) const {
+  if (options_.half) round_to_half(tensor, *options_.half);
+  return tensor;
+}
+
+void CpuStage::narrow_kept(LayerSaved& saved) const {
+  if (options_.half) narrow_saved(saved, pool_, *options_.half);
+}
+
+void CpuStage::widen_kept(LayerSaved& saved) const {
+  if (options_.half) widen_saved(saved, pool_, *options_.half);
+}
+
 /// The layers of a group. Without `keep` its input is all that stays.
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep) {
   State& state = at(of);
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
     const bool is_first = layer == group_starts_[group];
     LayerSaved& saved = *state.saved[layer];
-    const StageWeights weights = weights_of(layer, of);
+    const bool has_next = layer + 1 < layers_.size() && !rebuilds(of);
+    const StageWeights weights = weights_of(layer, of, has_next ? std::optional(layer + 1) : std::nullopt);
     LayerCall call = call_of(layer, of, weights);
     call.keep_input = !keep && is_first;
-    input = layers_[layer]->forward(call, std::move(input), saved);
-    if (keep) continue;
-    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = std::move(*saved.kept_input());
+    input = rounded(layers_[layer]->forward(call, std::move(input), saved));
+    if (keep) {
+      narrow_kept(saved);
+      continue;
+    }
+    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = sealed(std::move(*saved.kept_input()));
     drop_tensors(saved);
   }
   return input;
@@ -160,6 +206,7 @@ bool CpuStage::rebuilds(MicrobatchSlice of) const {
 Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
   const bool selective = options_.rebuild == Rebuild::kSelective;
   const bool keep = selective || !rebuilds(of);
+  input = opened(std::move(input), whole_input_elements(of.slice));
   for (std::size_t group = 0; group < group_starts_.size(); ++group)
     input = run_forward(of, std::move(input), group, keep);
   if (selective && rebuilds(of))
@@ -170,17 +217,22 @@ Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
         fmt::format("the loss of micro-batch {} is {}: the run has diverged; go on from a checkpoint with a smaller "
                     "learning rate, clipped gradients or a higher precision",
                     of.microbatch, loss));
-  return input;
+  return sealed(std::move(input));
 }
 
 void CpuStage::rebuild_group(MicrobatchSlice of, std::size_t group) {
   if (options_.rebuild != Rebuild::kSelective) {
-    run_forward(of, std::move(at(of).inputs[group]), group, true);
+    const LayerWork& work = context_of(of).work;
+    const std::int64_t elements = plumb::input_elements(options_.layers[group_starts_[group]], work);
+    run_forward(of, opened(std::move(at(of).inputs[group]), elements), group, true);
     return;
   }
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
     const StageWeights weights = weights_of(layer, of);
-    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), *at(of).saved[layer]);
+    LayerSaved& saved = *at(of).saved[layer];
+    widen_kept(saved);
+    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), saved);
+    narrow_kept(saved);
   }
 }
 
@@ -196,40 +248,56 @@ void CpuStage::rebuild_before(std::size_t layer, MicrobatchSlice of) {
     if (group_end(group) == layer + 1) rebuild_group(of, group);
 }
 
-Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  const StageWeights weights = weights_of(layer, of);
-  return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
+/// Of a layer whose backward comes, and then that of the layer before.
+CpuStage::StageWeights CpuStage::backward_weights(std::size_t layer, MicrobatchSlice of) {
+  const bool has_next = layer > 0 && !rebuilds(of);
+  return weights_of(layer, of, has_next ? std::optional(layer - 1) : std::nullopt);
 }
 
-void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
+Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, const StageWeights& weights,
+                                  Tensor output_gradient) {
   LayerSaved& saved = *at(of).saved[layer];
-  const StageWeights weights = weights_of(layer, of);
-  layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
+  widen_kept(saved);
+  const LayerCall call = backward_call_of(layer, of, weights);
+  return rounded(layers_[layer]->input_grad(call, std::move(output_gradient), saved));
+}
+
+void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
+  LayerSaved& saved = *at(of).saved[layer];
+  widen_kept(saved);
+  layers_[layer]->weight_grad(backward_call_of(layer, of, weights), saved);
   drop_tensors(saved);
+  parameters_.complete(layer);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
+  output_gradient = opened(std::move(output_gradient), whole_output_elements(of.slice));
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     rebuild_before(layer, of);
-    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
-    layer_weight_grad(layer, of);
+    {
+      const StageWeights weights = backward_weights(layer, of);
+      output_gradient = layer_input_grad(layer, of, weights, std::move(output_gradient));
+      layer_weight_grad(layer, of, weights);
+    }
     complete_layer(layer);
   }
   finish(of);
-  return output_gradient;
+  return sealed(std::move(output_gradient));
 }
 
 Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
+  output_gradient = opened(std::move(output_gradient), whole_output_elements(of.slice));
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     rebuild_before(layer, of);
-    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
+    output_gradient = layer_input_grad(layer, of, backward_weights(layer, of), std::move(output_gradient));
+    narrow_kept(*at(of).saved[layer]);
   }
-  return output_gradient;
+  return sealed(std::move(output_gradient));
 }
 
 void CpuStage::weight_grad(MicrobatchSlice of) {
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    layer_weight_grad(layer, of);
+    layer_weight_grad(layer, of, backward_weights(layer, of));
     complete_layer(layer);
   }
   finish(of);
@@ -303,10 +371,18 @@ ElementRange CpuStage::tied_table(ModelEnd end) const {
 }
 
 std::int64_t CpuStage::input_elements(int slice) const {
-  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
+  return message_words(whole_input_elements(slice));
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {
+  return message_words(whole_output_elements(slice));
+}
+
+std::int64_t CpuStage::whole_input_elements(int slice) const {
+  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
+}
+
+std::int64_t CpuStage::whole_output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 

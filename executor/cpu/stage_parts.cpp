@@ -101,6 +101,7 @@ CpuParameterOptions parameter_options(const CpuStageOptions& options, ParameterP
                      .member = is_common ? options.copy : options.expert_copy},
           .shard_by = options.shard_by,
           .buckets = bucket_ranges(places, options.bucket_layers),
+          .layerwise = options.layerwise,
           .state_pool = options.state_pool};
 }
 

@@ -55,6 +55,12 @@ struct TransformerSaved : LayerSaved {
     std::ranges::copy(feed_forward->cheap(), std::back_inserter(all));
     return all;
   }
+  std::vector<Tensor*> narrowable() override {
+    std::vector<Tensor*> all = {&input, &norm1_output, &qkv, &attention_output, &residual, &norm2_output};
+    std::ranges::copy(feed_forward->narrowable(), std::back_inserter(all));
+    all.push_back(&output_gradient);
+    return all;
+  }
 };
 
 /// Sizes of a block's tensors.

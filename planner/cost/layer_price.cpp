@@ -45,9 +45,15 @@ class Exchanges {
   const InnerGroups& groups_;
 };
 
+/// A gain, or a gain and a bias.
+int norm_parameters(NormKind norm) {
+  return norm == NormKind::kLayerNorm ? 2 : 1;
+}
+
 void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer& layer, const LayerWork& work,
                          std::int64_t element_bytes) {
   using enum CollectiveKind;
+  constexpr std::int64_t kSinglePrecision = 4;
   const std::int64_t tokens = work.microbatch * work.sequence;
   const bool sequence_parallel = work.sequence_parallel;
   const auto add = [&groups](PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) {
@@ -63,19 +69,23 @@ void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer
         add(*pass, kAllReduce, 2, bytes);
       }
     }
-    if (sequence_parallel) add(price.weight_grad, kAllGather, 2, bytes);
+    if (sequence_parallel) {  // gradients of the two row-parallel outputs, inputs of the two column-parallel products
+      add(price.weight_grad, kAllGather, 4, bytes);
+      add(price.input_grad, kAllReduce, 2, norm_parameters(block->norm) * block->hidden * kSinglePrecision);
+      if (block->linear_bias) add(price.weight_grad, kAllReduce, 2, block->hidden * kSinglePrecision);
+    }
   } else if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
     const std::int64_t bytes = tokens * embedding->hidden * element_bytes;
     add(price.forward, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) add(price.weight_grad, kAllGather, 1, bytes);
   } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
     const std::int64_t bytes = tokens * head->hidden * element_bytes;
-    constexpr std::int64_t kSinglePrecision = 4;
-    add(price.forward, kAllReduce, 3, tokens * kSinglePrecision);
+    add(price.forward, kAllGather, 1, 3 * work.tensor_parallel * tokens * kSinglePrecision);
     add(price.input_grad, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) {
       add(price.forward, kAllGather, 1, bytes);
       add(price.weight_grad, kAllGather, 1, bytes);
+      add(price.input_grad, kAllReduce, 1, norm_parameters(head->norm) * head->hidden * kSinglePrecision);
     }
   }
 }

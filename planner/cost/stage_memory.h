@@ -7,6 +7,10 @@
 // reduce layer by layer, so that one layer's whole gradient stands beside the shards; ZeRO 3 gathers layer by layer,
 // one ahead, so that two neighbouring layers stand whole (Zhao et al. 2023).
 //
+// State that is no number of bytes a parameter is counted tensor by tensor: 8-bit AdamW's moments are a byte an element
+// and a scale of 4 bytes for each block of 2048 (Dettmers et al. 2022), Adafactor's the sums of a matrix by row and by
+// column, in fp32, and the second moment of a vector (Shazeer & Stern 2018).
+//
 // Activations are the tensors that kernels/layer.h says are saved (Korthikanti et al. 2022, section 4, without dropout
 // and, the attention being fused, without the s^2 term), all of them or what recomputation leaves:
 //   none       all
@@ -36,7 +40,8 @@ struct BackwardForm {
 struct LayerFootprint {
   std::int64_t parameters = 0;  ///< besides those of routed experts
   std::int64_t expert_parameters = 0;
-  std::int64_t kept_bytes = 0;  ///< of a micro-batch, from F to the last backward part
+  std::int64_t optimizer_bytes = 0;  ///< of the state of all of them
+  std::int64_t kept_bytes = 0;       ///< of a micro-batch, from F to the last backward part
   std::int64_t rebuilt_bytes = 0;
   std::int64_t released_at_input_grad_bytes = 0;
   std::int64_t forward_workspace_bytes = 0;

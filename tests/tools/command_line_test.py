@@ -742,6 +742,29 @@ class Running(CommandLineTest):
             self.assertGreater(answer["peak_host_bytes"][0], 0)
         self.refused(1, "run", self.cpu_plan("pp=1,dp=2,mbs=1,zero=1", 4, "--optimizer", "adafactor"), says=["Adafactor", "ZeRO"])
 
+    def test_pipeline_ranks_may_be_meshes_of_different_shape(self):
+        plan = self.cpu_plan("pp=2,mbs=2")
+        alone = self.json("run", plan, "--steps", 5)["losses"][-1]
+        for meshes in ("tp2,dp2", "dp2,tp2", "dp2tp2,tp1"):
+            for reshard in ("direct", "all-gather", "broadcast"):
+                loss = self.json("run", plan, "--steps", 5, "--meshes", meshes, "--reshard", reshard)["losses"][-1]
+                self.assertAlmostEqual(loss, alone, delta=1e-4 * alone)
+        answer = self.json("run", "mlp", "--schedule", "1f1b", "-p", 2, "-m", 4, "--microbatch-size", 4, "--steps", 3, "--meshes", "dp2,dp1",
+                           "--baseline")
+        self.assertAlmostEqual(answer["losses"][-1], answer["baseline_losses"][-1], delta=1e-4)
+        self.refused(1, "run", plan, "--meshes", "tp2", says=["--meshes", "2 pipeline ranks"])
+        self.refused(1, "run", plan, "--meshes", "tp2,pp2", says=["\"pp2\" is no mesh"])
+        self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
+        self.refused(1, "run", plan, "--reshard", "direct", says=["--meshes"])
+
+    def test_layers_are_computed_again_and_state_moves_by_layer(self):
+        plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=3")
+        whole = self.json("run", plan, "--steps", 5)
+        for options in (("--recompute-every", 2), ("--zero-layerwise",), ("--zero-by", "layer", "--zero-layerwise")):
+            answer = self.json("run", plan, "--steps", 5, *options)
+            self.assertAlmostEqual(answer["losses"][-1], whole["losses"][-1], delta=1e-4)
+            self.assertLess(answer["peak_memory_bytes"][0], whole["peak_memory_bytes"][0])
+
     def test_a_run_killed_at_any_moment_goes_on_to_the_same_losses(self):
         plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
         steps = 14

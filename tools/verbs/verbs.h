@@ -154,12 +154,17 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
-  std::string context = "ring";    ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
-  double clip_norm = 0;            ///< 0: gradients are not clipped
-  bool offload_optimizer = false;  ///< its state in the host's memory
-  std::string checkpoint;          ///< run: folder of the checkpoints
-  int checkpoint_every = 0;        ///< run: steps; 0: behind the last one
-  bool resume = false;             ///< run: from the checkpoint on
+  std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
+  double clip_norm = 0;             ///< 0: gradients are not clipped
+  bool offload_optimizer = false;   ///< its state in the host's memory
+  std::string meshes;               ///< run: tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
+  std::string reshard;              ///< run: between these: direct, all-gather (also if empty), broadcast
+  int recompute_every = 0;          ///< run: layers whose input is kept; 0: as the plan says
+  bool zero_layerwise = false;      ///< run: ZeRO 2 and 3 move gradients and weights layer by layer
+  std::string zero_by = "element";  ///< run: or "layer"
+  std::string checkpoint;           ///< run: folder of the checkpoints
+  int checkpoint_every = 0;         ///< run: steps; 0: behind the last one
+  bool resume = false;              ///< run: from the checkpoint on
   LayerModelArguments layer_model;
   bool baseline = false;  ///< run: train on one rank too
   std::string trace;

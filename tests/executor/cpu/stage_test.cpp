@@ -81,12 +81,13 @@ std::vector<KernelCall> expected_calls(const std::vector<Layer>& layers, Pass pa
   return calls;
 }
 
-std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad) {
-  std::int64_t elements = 0;
+std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad, std::int64_t element_bytes = 4) {
+  std::int64_t bytes = 0;
   for (const Layer& layer : layers)
     for (const SavedTensor& tensor : saved_tensors(layer, work_of(layers)))
-      if (after_input_grad ? tensor.needed_by_weight_grad : !tensor.from_input_grad) elements += tensor.elements;
-  return 4 * elements;
+      if (after_input_grad ? tensor.needed_by_weight_grad : !tensor.from_input_grad)
+        bytes += tensor.elements * (tensor.single_precision ? 4 : element_bytes);
+  return bytes;
 }
 
 }  // namespace
@@ -126,6 +127,24 @@ TEST_CASE("a stage keeps exactly the tensors that saved_tensors lists, and after
     stage.weight_grad(0);
     CHECK(pool.live_bytes() == before);
   }
+}
+
+TEST_CASE("in 16 bits a stage keeps these tensors in 2 bytes an element, but for statistics, tokens and masks") {
+  for (const std::vector<Layer>& model : models())
+    for (const HalfFormat format : {HalfFormat::kBf16, HalfFormat::kFp16}) {
+      TensorPool pool;
+      CpuStageOptions options = options_for(model);
+      options.half = format;
+      CpuStage stage(std::move(options), pool);
+      stage.begin(0);
+      const std::int64_t before = pool.live_bytes();
+      stage.forward(0, {});
+      CHECK(pool.live_bytes() - before == saved_bytes(model, false, 2));
+      stage.input_grad(0, {});
+      CHECK(pool.live_bytes() - before == saved_bytes(model, true, 2));
+      stage.weight_grad(0);
+      CHECK(pool.live_bytes() == before);
+    }
 }
 
 TEST_CASE("the temporaries of a block are those that workspace_elements counts") {
