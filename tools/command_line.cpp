@@ -45,7 +45,7 @@ void add_question(CLI::App* app, QuestionArguments& question) {
   app->add_option("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd (default: adamw)");
   app->add_option(
       "--layout", question.layout,
-      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,schedule,group,bucket_mib, as in tp=8,pp=2");
+      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,offload,schedule,group,bucket_mib, as in tp=8,pp=2");
   app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
 }
 
@@ -137,9 +137,11 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
   verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                    "a schedule's name or file (.txt, .csv, .json)");
   add_schedule_numbers(verb, arguments->schedule);
-  verb->add_option("--costs", arguments->costs,
-                   "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
-                   "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
+  verb->add_option(
+      "--costs", arguments->costs,
+      "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
+      "UNSHARD, g for REDUCE_GRAD, host=N where the host's memory carries N moves at a time at full speed; lists "
+      "by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
   add_burst(verb, arguments->burst_kib);
   add_network(verb, arguments->network);

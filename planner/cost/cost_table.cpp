@@ -28,6 +28,13 @@ BackwardForm backward_form(const Schedule& schedule) {
   return form;
 }
 
+/// True for BPipe's schedules.
+bool moves_to_partners(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::find(actions, Op::kEvict, &Action::op) != actions.end();
+  });
+}
+
 PassPrice rebuild_price(const LayerPrice& price, Recompute recompute) {
   if (recompute == Recompute::kFull) return price.rebuild_full;
   return recompute == Recompute::kSelective ? price.rebuild_selective : PassPrice{};
@@ -207,6 +214,7 @@ void price_links(CostTable& costs, const Pricing& pricing, const ProcessGrid& gr
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
   const BackwardForm backward = backward_form(schedule);
+  const bool evicts = moves_to_partners(schedule);
   const std::optional<StackSpec>& stack = pricing.training().stack;
   const Pricing::Placements& groups = pricing.placements(layout);
 
@@ -305,11 +313,17 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     if (layout.offload.optimizer) {
       priced.host_optimizer_bytes.push_back(std::exchange(costs.memory.optimizer_bytes, 0));
     }
-    if (layout.offload.activations) {
-      const Seconds moved = host_move_time(pricing.cluster(), costs.memory.forward_bytes);
-      for (const Op op : {Op::kOffload, Op::kReload}) {
+    const auto price_moves = [&](Op away, Op back, Seconds moved) {
+      for (const Op op : {away, back})
         costs.segments[static_cast<std::size_t>(op)] = whole({{.kind = Segment::Kind::kCompute, .seconds = moved}});
-      }
+    };
+    if (layout.offload.activations)
+      price_moves(Op::kOffload, Op::kReload, host_move_time(pricing.cluster(), costs.memory.forward_bytes));
+    if (const int partner = layout.pipeline - 1 - stage.rank; evicts && partner != stage.rank) {
+      const LinkCost link =
+          pipeline_link(pricing.collectives(), grid, stage.rank, partner, pricing.cluster().devices_per_node);
+      price_moves(Op::kEvict, Op::kLoad,
+                  link.latency + Seconds{static_cast<double>(costs.memory.forward_bytes) / link.bytes_per_second});
     }
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
     const std::int64_t stream = output_elements(pricing.layers().front(), work) / layout.context * element_bytes;

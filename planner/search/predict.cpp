@@ -82,6 +82,7 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
   }
   result.simulation = simulate(result.lowered, costs, shared, options, network ? network->replicas : Replicas::kFolded);
   result.prediction = prediction_of(pricing, result.simulation);
+  if (result.simulation.engine == "events") result.network = std::move(shared);
   return result;
 }
 

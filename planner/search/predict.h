@@ -46,6 +46,7 @@ struct Predicted {
   Schedule lowered;  ///< empty where no timeline is asked for and the layout names the order
   Simulation simulation;
   Prediction prediction;
+  std::optional<NetworkSpec> network;  ///< whose links the transfers share; nothing where each has its own
 };
 
 /// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole

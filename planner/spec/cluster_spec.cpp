@@ -228,6 +228,8 @@ nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
   put("memory_efficiency", host.memory_efficiency);
   put("device_bandwidth_gb_per_s", host.device_bytes_per_second / kGiga);
   put("device_efficiency", host.device_efficiency);
+  if (host.devices_per_switch != 1) put("devices_per_switch", host.devices_per_switch);
+  if (host.nic_shares_device_link) json["nic_shares_device_link"] = true;
   return json;
 }
 

@@ -232,7 +232,24 @@ class Schedules(CommandLineTest):
         exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
         self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
         self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
-        self.refused(1, *question, "--noise", "cv=0.1", "--slow", "rank=1:0.5", says=["--noise", "rank_cv="])
+        slow = self.json(*question, "--noise", "cv=0.1,runs=20", "--slow", "rank=1:0.5")
+        self.assertEqual(slow["noise"]["step_time_without_noise_s"], slow["step_time_s"])
+        self.assertGreater(slow["step_time_s"], quiet["step_time_s"])
+
+    def test_moves_share_the_hosts_memory(self):
+        question = ("simulate", "--schedule", "1f1b", "-p", 8, "-m", 16, "--offload", 2, "--costs")
+        alone = self.json(*question, "f=1,b=2,x=1.5")
+        self.assertEqual(alone["engine"], "compiled")
+        self.assertEqual(self.json(*question, "f=1,b=2,x=1.5,host=16")["makespan_s"], alone["makespan_s"])
+        shared = self.json(*question, "f=1,b=2,x=1.5,host=1")
+        self.assertEqual(shared["engine"], "events")
+        self.assertGreater(shared["makespan_s"], alone["makespan_s"])
+        sensitivity = shared["sensitivity"]
+        self.assertGreater(sensitivity["shared_links"]["host_memory"], 0)
+        self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]) + sensitivity["moves_s"] + sensitivity["capacity_s"],
+                               shared["makespan_s"], places=6)
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
+        self.refused(1, *question, "host=0", says=["host=", "above 0"])
 
     def test_a_plans_replicas_wait_for_the_slowest(self):
         plan = self.llama_plan()
@@ -259,10 +276,15 @@ class Schedules(CommandLineTest):
         self.assertTrue(sensitivity["links"])
         sharing = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout",
                    "dp=4,tp=4,pp=2,zero=0,mbs=1,schedule=1f1b,v=1")
-        shared = self.json(*sharing)  # the sensitivities are those of the step without sharing
-        self.assertEqual(shared["engine"], "events")
-        self.assertEqual(shared["sensitivity"], self.json(*sharing, "--links", "private")["sensitivity"])
-        self.assertIsNone(self.json(*sharing, "--slow", "rank=3:0.5")["sensitivity"])
+        for slow in ((), ("--slow", "rank=3:0.5")):
+            shared = self.json(*sharing, "--noise", "cv=0.05,comm_cv=0.1,runs=10", *slow)
+            self.assertEqual(shared["engine"], "events")
+            self.assertEqual(shared["noise"]["step_time_without_noise_s"], shared["step_time_s"])
+            sensitivity = shared["sensitivity"]  # all costs longer and all links narrower: the step longer
+            parts = sum(sensitivity["compute_by_stage_s"]) + sum(sensitivity[key] for key in (
+                "group_collectives_s", "bandwidth_s", "latency_s", "unshard_s", "reduction_s", "moves_s", "capacity_s"))
+            self.assertAlmostEqual(parts, shared["makespan_s"], places=6)
+            self.assertLess(sensitivity["step_change_pct_per_pct_of"]["device.peak_tflops"], 0)
 
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"
@@ -797,6 +819,8 @@ class Running(CommandLineTest):
 
     def test_collectives_are_measured_beside_the_model(self):
         answer = self.json("calibrate", "--only", "collectives", "--ranks", 3, "--budget", 1)
+        self.assertGreater(answer["slowdown"]["compute_alone_s"], 0)
+        self.assertIn("collective_slowdown", answer["slowdown"])
         rows = answer["collectives"]
         self.assertEqual(len(rows), 16 * 4)  # seven by ring and tree, two with one algorithm; four sizes
         self.assertTrue(all(row["time_s"] > 0 and row["ranks"] == 3 for row in rows))
