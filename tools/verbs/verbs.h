@@ -147,6 +147,7 @@ struct RunArguments {
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
   double burst_kib = 0;           ///< backend timed: what passes a rank's idle network card at once
+  std::string link;               ///< a measured network (calibrate --only transport): what predictions hop over
   double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
   double watchdog_s = 60;         ///< a run fails if nothing moves for so long
   std::string sends = "buffered";
@@ -180,7 +181,7 @@ int validate_verb(const RunArguments& arguments);
 
 struct CalibrateArguments {
   std::string backend = "cpu";
-  std::string only;  ///< "collectives": these alone, as a table; empty: all that a cluster needs
+  std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
   int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
