@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "schedules/error.h"
+#include "tools/command_line_partition.h"
 #include "tools/console.h"
 #include "tools/report_fault.h"
 #include "tools/verbs/verbs.h"
@@ -34,7 +35,7 @@ void add_json(CLI::App* app, bool& json) {
 }
 
 void add_question(CLI::App* app, QuestionArguments& question) {
-  app->add_option("--global-batch", question.global_batch, "sequences of one optimizer step")
+  app->add_option("--global-batch", question.global_batch, "sequences (images) of one optimizer step")
       ->check(CLI::PositiveNumber);
   app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")
       ->check(CLI::PositiveNumber);
@@ -46,7 +47,7 @@ void add_question(CLI::App* app, QuestionArguments& question) {
   app->add_option(
       "--layout", question.layout,
       "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,offload,schedule,group,bucket_mib, as in tp=8,pp=2");
-  app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
+  app->add_option("--split", question.split, "transformer layers, or a graph's nodes, of each stage, as in 8,8,10,6");
 }
 
 void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
@@ -389,6 +390,7 @@ int run_command_line(int argc, char** argv) {
   add_score(app, chosen);
   add_hardware(app, chosen);
   add_trace(app, chosen);
+  add_partition(app, chosen);
   try {
     app.parse(argc, argv);
     return chosen();

@@ -16,6 +16,18 @@ void require_cpu_layout(const Plan& plan) {
   const auto refuse = [](const std::string& what, std::string_view remedy) {
     throw SpecError(fmt::format("the cpu backend does not run {}: {}", what, remedy));
   };
+  if (plan.model.graph) {
+    const std::vector<GraphNode> nodes = graph_nodes(*plan.model.graph, plan.training.sequence);
+    const auto missing = std::ranges::find(nodes, false, &GraphNode::runs);
+    if (!is_runnable(nodes)) {
+      const std::string what = missing != nodes.end() ? fmt::format("{} ({})", missing->op, missing->name) : "a branch";
+      refuse(
+          fmt::format("{} of {}", what, plan.model.name),
+          "it runs chains of convolutions with a bias, pooling, linear layers and a loss; plan alexnet, vgg-16 or mlp");
+    }
+    if (plan.layout.recompute != Recompute::kNone)
+      refuse("recomputation of a layer graph's blocks", "plan with --layout recompute=none");
+  }
   if (plan.training.stack) {
     refuse(fmt::format("the stack {}", plan.training.stack->name), "plan without --stack, for Plumb's own executor");
   }
@@ -111,6 +123,10 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages)
     spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
+  if (plan.model.graph) {
+    const std::vector<Layer> layers = model_layers(plan.model);
+    spec.samples = {.shape = std::get<InputLayer>(layers.front()), .outputs = std::get<LossLayer>(layers.back()).width};
+  }
   if (plan.layout.recompute == Recompute::kFull) spec.rebuild = Rebuild::kStage;
   if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;

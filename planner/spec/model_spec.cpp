@@ -58,9 +58,20 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
 }
 
+ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
+  ModelSpec model{.graph = layer_graph_from_json(json, place)};
+  StrictObject object(json, place);
+  model.name = object.text("name");
+  model.source = object.text_or("source", "");
+  model.layers = std::ssize(graph_nodes(*model.graph));
+  model.sequence = has_sequence(model) ? model.graph->sizes.at("sequence") : 1;
+  return model;
+}
+
 }  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model) {
+  if (model.graph) return runnable_layers(graph_nodes(*model.graph));
   std::vector<Layer> layers;
   layers.reserve(static_cast<std::size_t>(model.layers) + 2);
   layers.emplace_back(EmbeddingLayer{
@@ -105,7 +116,12 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
   return layers;
 }
 
+bool has_sequence(const ModelSpec& model) {
+  return !model.graph || model.graph->sizes.contains("sequence");
+}
+
 std::int64_t model_parameter_count(const ModelSpec& model) {
+  if (model.graph) return parameter_count(graph_nodes(*model.graph));
   std::int64_t count = model.tied_embeddings ? -model.vocab * model.hidden : 0;
   for (const Layer& layer : model_layers(model)) count += parameter_count(layer);
   return count;
@@ -120,6 +136,7 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
 }
 
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) {
+  if (is_layer_graph(json)) return graph_model(json, place);
   StrictObject object(json, place);
   ModelSpec model;
   model.name = object.text("name");
@@ -173,6 +190,7 @@ ModelSpec parse_model(std::string_view text, const std::string& file) {
 }
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {
+  if (model.graph) return nlohmann::ordered_json::parse(model.graph->definition);
   nlohmann::ordered_json json{{"name", model.name},
                               {"source", model.source},
                               {"layers", model.layers},

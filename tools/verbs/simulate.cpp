@@ -208,7 +208,9 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
     if (evaluation.infeasible.empty()) {
       for (const std::string& note : predicted.priced.notes) print_note(note);
     }
-    const ReportContext known{.tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
+    const auto tokens = static_cast<double>(tokens_per_step(plan.training));
+    const ReportContext known{.samples_per_step = static_cast<double>(plan.training.global_batch),
+                              .tokens_per_step = has_sequence(plan.model) ? std::optional(tokens) : std::nullopt,
                               .mfu_ratio = predicted.prediction.mfu_ratio,
                               .has_memory = true,
                               .by_resource = resource_sensitivity(plan, predicted),

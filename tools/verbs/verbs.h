@@ -42,6 +42,17 @@ struct PlanArguments {
 };
 int plan_verb(const PlanArguments& arguments);
 
+struct PartitionArguments {
+  QuestionArguments question;   ///< `model` may be a profile of PipeDream or an input of Piper
+  std::string method = "time";  ///< time, parameters, uniform, type:REGEX
+  bool as_pipedream = false;    ///< a profile's stages as PipeDream's optimizer chooses them
+  bool straight = false;        ///< a profile's stages without copies
+  bool json = false;
+};
+int partition_verb(const PartitionArguments& arguments);
+/// Of measured layers; `text` is the file's.
+int partition_profile(const PartitionArguments& arguments, const std::string& text);
+
 /// A schedule by name and numbers, or by file.
 struct ScheduleArguments {
   std::string name;  ///< of the catalogue, or a file
