@@ -157,10 +157,11 @@ StagePasses stage_passes(const std::vector<int>& counts, const std::vector<Layer
     passes.rebuild += times(rebuild_price(price, recompute), counts[kind]);
     passes.input_grad += times(price.input_grad, counts[kind]);
     passes.weight_grad += times(price.weight_grad, counts[kind]);
+    passes.backward += times(whole_backward(price), counts[kind]);
   }
-  if (!form.recompute_actions) passes.input_grad += passes.rebuild;
-  passes.backward = passes.input_grad;
-  passes.backward += passes.weight_grad;
+  if (form.recompute_actions) return passes;
+  passes.input_grad += passes.rebuild;
+  passes.backward += passes.rebuild;
   return passes;
 }
 
@@ -194,7 +195,7 @@ bool reduces_in_buckets(const Layout& layout, const Schedule& schedule) {
 Seconds last_backward(const LayerPrice& price, Recompute recompute, BackwardForm form) {
   if (form.split) return total(price.weight_grad);
   const Seconds rebuild = form.recompute_actions ? Seconds{0} : total(rebuild_price(price, recompute));
-  return rebuild + total(price.input_grad) + total(price.weight_grad);
+  return rebuild + total(whole_backward(price));
 }
 
 /// Sum of the two gradients of a tied table, between the ranks of its two uses.

@@ -201,6 +201,50 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
   return price;
 }
 
+/// Of the products of that name.
+Seconds product_time(const KernelPrices& kernels, const StackSpec& stack, const PassOps& pass, std::string_view name) {
+  Seconds time{0};
+  for (const DeviceKernel& kernel : pass.kernels) {
+    const bool product = kernel.kind == DeviceKernel::Kind::kGemm && !kernel.batched && kernel.name == name;
+    if (product) time += device_kernel_time(kernels, stack, kernel);
+  }
+  return time;
+}
+
+/// Matrices divided by columns of one layer, whose input gradients are summed over the tensor group.
+std::vector<std::string_view> column_products(const Layer& layer) {
+  if (std::holds_alternative<HeadLayer>(layer)) return {"logits"};
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr || block->kv_rank > 0) return {};
+  return block->experts > 0 ? std::vector<std::string_view>{"qkv"} : std::vector<std::string_view>{"qkv", "up"};
+}
+
+/// LayerPrice::hidden.
+PassPrice::ByKind hidden_beside_products(const KernelPrices& kernels, const LayerPrice& price, const LayerOps& ops,
+                                         const Layer& layer, const StackSpec& stack) {
+  PassPrice::ByKind hidden{};
+  if (!stack.async_tensor_gradients) return hidden;
+  const auto tensor = static_cast<std::size_t>(Group::kTensor);
+  const auto each = [tensor](const PassPrice& pass, const PassOps& of, CollectiveKind kind) {
+    int count = 0;
+    for (const Exchange& exchange : of.exchanges) {
+      if (exchange.group == Group::kTensor && exchange.kind == kind) count += exchange.count;
+    }
+    return count == 0 ? Seconds{0} : pass.collective_seconds[tensor][static_cast<std::size_t>(kind)] / count;
+  };
+  using enum CollectiveKind;
+  for (const std::string_view name : column_products(layer)) {
+    const Seconds weights = product_time(kernels, stack, ops.weight_grad, name);
+    const Seconds inputs = product_time(kernels, stack, ops.input_grad, name);
+    for (const CollectiveKind kind : {kAllReduce, kReduceScatter}) {
+      hidden[static_cast<std::size_t>(kind)] += std::min(weights, each(price.input_grad, ops.input_grad, kind));
+    }
+    hidden[static_cast<std::size_t>(kAllGather)] +=
+        std::min(inputs, each(price.weight_grad, ops.weight_grad, kAllGather));
+  }
+  return hidden;
+}
+
 LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                            const LayerWork& work, const StackSpec& stack) {
   const LayerOps ops = ops_of(kernels, layer, work, stack);
@@ -216,6 +260,7 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
     result.rebuild_full.host += stack.layer_launches_forward * stack.kernel_launch;
     result.input_grad.host += stack.layer_launches_backward * stack.kernel_launch;
   }
+  result.hidden = hidden_beside_products(kernels, result, ops, layer, stack);
   return result;
 }
 
@@ -232,6 +277,21 @@ PassPrice& PassPrice::operator+=(const PassPrice& other) {
     }
   }
   return *this;
+}
+
+PassPrice whole_backward(const LayerPrice& price) {
+  PassPrice whole = price.input_grad;
+  whole += price.weight_grad;
+  const auto tensor = static_cast<std::size_t>(Group::kTensor);
+  for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    if (!(price.hidden[kind].count() > 0)) continue;
+    Seconds& time = whole.collective_seconds[tensor][kind];
+    std::int64_t& bytes = whole.collective_bytes[tensor][kind];
+    const Seconds hidden = std::min(time, price.hidden[kind]);
+    bytes = shown_bytes(bytes, 1 - hidden / time);
+    time -= hidden;
+  }
+  return whole;
 }
 
 Seconds total(const PassPrice& price) {

@@ -54,7 +54,13 @@ struct LayerPrice {
   PassPrice weight_grad;
   PassPrice rebuild_selective;  ///< norms and activation once more
   PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head
+  PassPrice::ByKind hidden{};   ///< of the tensor group's collectives, what a whole backward hides beside its products
 };
+
+/// Both gradients in one action. With StackSpec::async_tensor_gradients a matrix's sum of input gradients travels
+/// beside the product of its weight gradient, and with sequence parallelism its gathered input beside that of its input
+/// gradient; apart, in I and W, neither does.
+PassPrice whole_backward(const LayerPrice& price);
 
 /// Where the groups sit that a layer's collectives take.
 struct InnerGroups {

@@ -114,6 +114,7 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
   const auto known = layer_states_.find(key);
   if (known != layer_states_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
+  const double bytes_per_second = cluster_.device.memory_bytes_per_second * cluster_.device.memory_efficiency;
   std::vector<LayerState> states;
   if (graph_) {
     for (const GraphNode& node : graph_->kinds) {
@@ -123,9 +124,15 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
   }
   for (const Layer& kind : kinds_) {
     const std::int64_t experts = expert_parameter_count(kind, work.experts);
-    states.push_back({.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
-                      .expert_parameters = experts,
-                      .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)});
+    LayerState state{.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
+                     .expert_parameters = experts,
+                     .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)};
+    if (training_.stack) {
+      const double stepped =
+          static_cast<double>(state.parameters) / shards + static_cast<double>(state.expert_parameters) / expert_shards;
+      state.optimizer += Seconds{stepped * training_.stack->step_traffic / bytes_per_second};
+    }
+    states.push_back(state);
   }
   return layer_states_.emplace(key, std::move(states)).first->second;
 }

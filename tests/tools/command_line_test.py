@@ -588,6 +588,8 @@ class Scores(CommandLineTest):
         self.assertEqual([row["id"] for row in score["rows"]], ["one", "two"])
         for row in score["rows"]:
             self.assertAlmostEqual(row["error_pct"], 100 * (row["predicted"] / row["measured"] - 1), places=6)
+            self.assertAlmostEqual(sum(row["components_s"].values()), row["predicted"], places=6)
+            self.assertGreater(row["components_s"]["TP"], 0)
         source = score["sources"][0]
         self.assertEqual((source["file"], source["source"], source["rows"], source["scored"]),
                          ("rows.json", "vtrain", 2, 2))
