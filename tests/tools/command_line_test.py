@@ -241,6 +241,9 @@ class Schedules(CommandLineTest):
         alone = self.json(*question, "f=1,b=2,x=1.5")
         self.assertEqual(alone["engine"], "compiled")
         self.assertEqual(self.json(*question, "f=1,b=2,x=1.5,host=16")["makespan_s"], alone["makespan_s"])
+        wide = self.json(*question, "f=1,b=2,x=1.5,host=3")  # as soon as more ranks move than that
+        self.assertEqual(wide["engine"], "events")
+        self.assertGreaterEqual(wide["makespan_s"], alone["makespan_s"])
         shared = self.json(*question, "f=1,b=2,x=1.5,host=1")
         self.assertEqual(shared["engine"], "events")
         self.assertGreater(shared["makespan_s"], alone["makespan_s"])

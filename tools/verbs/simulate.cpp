@@ -52,11 +52,11 @@ void add_host(NetworkSpec& network, const Schedule& lowered, const CostTable& co
   for (const Op op : {Op::kOffload, Op::kReload}) {
     for (std::size_t stage = 0; stage < lowered.stages.size(); ++stage)
       fastest = std::max(fastest, move_rate(costs, {.op = op, .stage = static_cast<std::int32_t>(stage)}));
-    network.move_routes[move_number(op)].assign(lowered.stages.size(), 0);
+    for (const StagePlace& stage : lowered.stages) network.move_routes[move_number(op)].push_back(stage.rank);
   }
   if (!(fastest > 0)) throw InputError("--costs: host= shares the time of moves: give x=, and --offload");
   network.links = {{"host_memory", moves * fastest}};
-  network.routes = {{.uses = {{0, 1}}}};
+  network.routes.assign(lowered.ranks.size(), {.uses = {{0, 1}}});  // a route is a channel's, and so a rank's
 }
 
 /// A schedule without a cluster has no links to share but that to its host, and its ranks may be slow.
