@@ -35,7 +35,9 @@ struct ExpertsSaved : FeedForwardSaved {
     return {&probabilities, &routes, &rows, &input, &up, &activation, &output_gradient, &shared_up, &shared_activation};
   }
   std::vector<Tensor*> cheap() override { return {&activation, &shared_activation}; }
-  std::vector<Tensor*> narrowable() override { return {}; }
+  std::vector<Tensor*> narrowable() override {
+    return {&input, &up, &activation, &output_gradient, &shared_up, &shared_activation};
+  }
 };
 
 TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
