@@ -39,7 +39,8 @@ GridCoordinates coordinates_of(const RankGrid& ranks, int world_rank);
 int world_rank_of(const RankGrid& ranks, const GridCoordinates& coordinates);
 
 /// The ranks of a mesh that differ from `world_rank` in their tensor, or context, or data coordinate alone, ascending.
-/// Throws SpecError if the rank lies outside, asserts that it is one of these three, or of experts over meshes of one shape.
+/// Throws SpecError if the rank lies outside, asserts that it is one of these three, or of experts over meshes of one
+/// shape.
 std::vector<int> group_ranks(const RankGrid& ranks, Group group, int world_rank);
 
 const StageMesh& mesh_of(const RankGrid& ranks, int pipeline_rank);

@@ -18,7 +18,7 @@ struct RunSettings {
   std::string text;       ///< the bytes to train on
   std::string text_name;  ///< their file
   ContextAttention context_attention = ContextAttention::kRing;
-  double clip_norm = 0;  ///< of the gradients; 0: not clipped
+  double clip_norm = 0;            ///< of the gradients; 0: not clipped
   bool offload_optimizer = false;  ///< also where the plan does not say so
 };
 
