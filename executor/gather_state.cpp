@@ -13,7 +13,7 @@ namespace {
 
 /// [layer of the model] whether one of the rank's stages has it.
 std::vector<bool> layers_of_rank(const RunSpec& spec, const TrainingPlan& plan, int world_rank) {
-  const int pipeline = coordinates_of(spec.grid, world_rank).pipeline;
+  const int pipeline = coordinates_of(plan.replay.grid, world_rank).pipeline;
   std::vector<bool> has;
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage) {
     const auto first = static_cast<std::size_t>(plan.first_layer[stage]);
@@ -80,7 +80,7 @@ TrainingState gather_state(const RunSpec& spec, const TrainingPlan& plan, const 
       for (std::size_t i = 0; i < own.parameters[layer].size(); ++i)
         join(whole.parameters[layer][i], packed(own.parameters[layer][i]));
   }
-  for (int other = 1; other < world_size(spec.grid); ++other) {
+  for (int other = 1; other < world_size(plan.replay.grid); ++other) {
     if (world_rank != 0 && world_rank != other) continue;
     Communicator pair(transport, {fmt::format("checkpoint of step {}", own.steps), {0, other}}, world_rank, clock);
     const TrainingState& mine = world_rank == 0 ? whole : own;

@@ -30,7 +30,8 @@ ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_l
 RunResult run(const RunSpec& spec, const RunOptions& options) {
   const TrainingPlan plan = plan_training(spec);
   use_one_blas_thread();
-  const int ranks = world_size(spec.grid);
+  const RankGrid& grid = plan.replay.grid;
+  const int ranks = world_size(grid);
   const RankMemory memory(ranks);
   const Clock clock = monotonic_clock();
   InProcessTransport transport({.ranks = ranks,
@@ -53,7 +54,7 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
   Interruption interruption(plan.replay.schedule);
   const auto train = [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
-    const auto interrupted = [&interruption, place = coordinates_of(spec.grid, rank)](RankTimeline timeline) {
+    const auto interrupted = [&interruption, place = coordinates_of(grid, rank)](RankTimeline timeline) {
       interruption.add(place, std::move(timeline));
     };
     outcomes[index] = train_rank(spec, plan,

@@ -38,7 +38,7 @@ Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
 
 TrainingPlan plan_training(const RunSpec& spec) {
   require_runnable(spec);
-  TrainingPlan plan{.replay = plan_replay(spec.schedule, spec.grid, tied_stages(spec), replay_policy(spec)),
+  TrainingPlan plan{.replay = plan_replay(spec.schedule, rank_grid_of(spec), tied_stages(spec), replay_policy(spec)),
                     .versions = weight_versions(spec.schedule)};
   plan.batches = batches_of(spec.schedule, plan.versions);
   plan.first_layer = first_layers(spec);
@@ -60,8 +60,10 @@ std::uint64_t fingerprint(const RunSpec& spec) {
         static_cast<int>(spec.context_attention), static_cast<int>(spec.sends), static_cast<int>(spec.rebuild),
         static_cast<int>(spec.rebuild_which), spec.rebuild_layers, static_cast<int>(spec.optimizer.index()),
         spec.half ? static_cast<int>(*spec.half) : -1, spec.zero, static_cast<int>(spec.shard_by),
-        int{spec.offload_optimizer}, spec.steps})
+        int{spec.offload_optimizer}, spec.steps, static_cast<int>(spec.resharding), int{spec.layerwise}})
     print.add(number);
+  for (const StageMesh& mesh : spec.meshes)
+    for (const int degree : {mesh.data, mesh.tensor}) print.add(degree);
   for (const std::int64_t number : {spec.microbatch, spec.sequence, static_cast<std::int64_t>(spec.seed),
                                     spec.resume == nullptr ? 0 : spec.resume->steps, spec.samples.samples})
     print.add(number);

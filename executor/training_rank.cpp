@@ -12,12 +12,6 @@
 namespace plumb {
 namespace {
 
-/// The first stage of its model part speaks for its copies.
-bool speaks_for_copies(const std::vector<StagePlace>& stages, int stage) {
-  const int part = stages[static_cast<std::size_t>(stage)].model_part;
-  return std::ranges::find(stages, part, &StagePlace::model_part) - stages.begin() == stage;
-}
-
 /// [micro-batch] whether the stage computes it again; empty: all of them.
 std::vector<bool> rebuilt_microbatches(const RunSpec& spec, int stage) {
   if (spec.rebuild_which == RebuildWhich::kAll) return {};
@@ -36,11 +30,12 @@ class Rank {
       : spec_(spec),
         plan_(plan),
         own_(own),
-        place_(coordinates_of(spec.grid, own.world_rank)),
-        everyone_(*own.transport, everyone_of(spec.grid), own.world_rank, own.clock) {
+        place_(coordinates_of(plan.replay.grid, own.world_rank)),
+        everyone_(*own.transport, everyone_of(plan.replay.grid), own.world_rank, own.clock) {
     const std::vector<StagePlace>& stages = plan.replay.schedule.stages;
     tensor_ = connect("tensor group", Group::kTensor);
     context_ = connect("context group", Group::kContext);
+    expert_ = connect("expert group", Group::kExpert);
     groups_ = connect_groups(plan.replay, *own.transport, place_, own.clock);
     seat_ = {.place = place_,
              .stages = std::vector<Stage*>(stages.size(), nullptr),
@@ -50,6 +45,7 @@ class Rank {
              .host_pool = own.host_pool,
              .clock = own.clock,
              .everyone = &everyone_,
+             .tensor = tensor_.get(),
              .settle = [this](const GradientMeasure& whole) { return settle(whole); },
              .interrupted = own.interrupted};
     if (spec.half == HalfFormat::kFp16) loss_scale_.scale = kFirstFp16LossScale;
@@ -59,7 +55,9 @@ class Rank {
       if (stages[stage].rank != place_.pipeline) continue;
       stages_[stage] = std::make_unique<CpuStage>(stage_options(stage), *seat_.pool);
       seat_.stages[stage] = stages_[stage].get();
-      if (spec.resume != nullptr) stages_[stage]->parameters().restore(*spec.resume);
+      if (spec.resume == nullptr) continue;
+      for (CpuParameters* block : {&stages_[stage]->parameters(), stages_[stage]->experts()})
+        if (block != nullptr) block->restore(*spec.resume);
     }
     if (spec.resume != nullptr) loss_scale_ = spec.resume->loss_scale;
   }
@@ -82,7 +80,8 @@ class Rank {
       if (is_checkpoint(step)) checkpoint(step + 1);
     }
     for (const auto& stage : stages_)
-      if (stage != nullptr) outcome_.parameter_bytes = outcome_.parameter_bytes + stage->parameters().held_bytes();
+      if (stage != nullptr) outcome_.parameter_bytes = outcome_.parameter_bytes + stage->held_bytes();
+    if (tensor_ != nullptr) outcome_.tensor_group_bytes = tensor_->buffer_bytes();
     outcome_.allocations = seat_.pool->allocations();
     outcome_.peak_memory_bytes = peak_bytes;
     outcome_.peak_host_bytes = seat_.host_pool->peak_bytes();
@@ -94,13 +93,19 @@ class Rank {
  private:
   CpuStageOptions stage_options(std::size_t stage) {
     const RunSpec& spec = spec_;
-    const int copies = groups_.copies[stage] == nullptr ? 1 : groups_.copies[stage]->members();
+    const auto members = [](const auto& group) { return group == nullptr ? 1 : group->members(); };
+    const auto member = [](const auto& group) { return group == nullptr ? 0 : group->member(); };
+    const int copies = members(groups_.copies[stage]);
+    const int parts = parts_of_microbatch(plan_.replay.grid, place_.pipeline);  // of each micro-batch
+    const std::int64_t own_samples = spec.microbatch / parts;
+    const std::int64_t pipeline_samples = spec.schedule.microbatches * spec.microbatch;
     CpuStageOptions options{.layers = spec.stage_layers[stage],
-                            .groups = {.tensor = tensor_.get(), .context = context_.get()},
+                            .groups = {.tensor = tensor_.get(), .context = context_.get(), .expert = expert_.get()},
                             .sequence_parallel = spec.sequence_parallel,
                             .context_attention = spec.context_attention,
                             .first_layer = plan_.first_layer[stage],
-                            .microbatch = spec.microbatch,
+                            .microbatch = own_samples,
+                            .sample_stride = spec.microbatch,
                             .sequence = spec.sequence,
                             .slices = plan_.replay.slices,
                             .rebuild = spec.rebuild,
@@ -110,21 +115,25 @@ class Rank {
                             .half = spec.half,
                             .zero = copies > 1 ? spec.zero : 0,
                             .shard_by = spec.shard_by,
+                            .layerwise = spec.layerwise ? groups_.copies[stage].get() : nullptr,
                             .copies = copies,
-                            .copy = copies > 1 ? groups_.copies[stage]->member() : 0,
+                            .copy = member(groups_.copies[stage]),
+                            .expert_copies = members(groups_.expert_copies[stage]),
+                            .expert_copy = member(groups_.expert_copies[stage]),
                             .bucket_layers = plan_.bucket_layers[stage],
                             .state_pool = spec.offload_optimizer ? seat_.host_pool : nullptr,
                             .seed = spec.seed,
                             .text = spec.text,
                             .samples = &spec.samples,
-                            .first_sample = place_.data * spec.schedule.microbatches * spec.microbatch,
+                            .first_sample = place_.data / parts * pipeline_samples + place_.data % parts * own_samples,
                             .weight_versions = plan_.versions.version[stage]};
     for (const int batch : plan_.batches.batch_of)
       options.gradient_scales.push_back(
           static_cast<float>(1.0 / static_cast<double>(batch_tokens(spec, plan_, static_cast<std::size_t>(batch)))));
-    if (own_.gradients != nullptr && gives_values(stage))
+    if (own_.gradients != nullptr)
       options.before_update = [this, stage] {
-        stages_[stage]->parameters().copy_gradients((*own_.gradients)[updates_[stage]++]);
+        ModelValues& values = (*own_.gradients)[updates_[stage]++];
+        for (const CpuParameters* block : speaks_for(stage)) block->copy_gradients(values);
       };
     return options;
   }
@@ -139,36 +148,45 @@ class Rank {
 
   /// The rank's group along one dimension of the grid; null if it is alone there.
   std::unique_ptr<Communicator> connect(const char* name, Group dimension) const {
-    std::vector<int> ranks = group_ranks(spec_.grid, dimension, own_.world_rank);
+    std::vector<int> ranks = group_ranks(plan_.replay.grid, dimension, own_.world_rank);
     if (ranks.size() == 1) return nullptr;
     return std::make_unique<Communicator>(*own_.transport, CommunicatorGroup{name, std::move(ranks)}, own_.world_rank,
                                           own_.clock);
   }
 
-  /// Replica 0, whose tensor ranks write down their shares.
-  bool captures() const { return place_.data == 0 && place_.context == 0; }
-
   void report_losses() {
     std::vector<MicrobatchLoss>& losses = outcome_.losses.emplace_back();
+    std::vector<MicrobatchLoss>& balance = outcome_.balance_losses.emplace_back();
     if (place_.tensor != 0) return;
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      if (stages_[stage] == nullptr || plan_.replay.neighbors.successor[stage] >= 0) continue;
-      for (int i = 0; i < spec_.schedule.microbatches; ++i)
-        if (plan_.versions.version[stage][static_cast<std::size_t>(i)] >= 0)
+      if (stages_[stage] == nullptr) continue;
+      for (int i = 0; i < spec_.schedule.microbatches; ++i) {
+        if (plan_.versions.version[stage][static_cast<std::size_t>(i)] < 0) continue;
+        if (plan_.replay.neighbors.successor[stage] < 0)
           losses.push_back({.microbatch = i, .sum = stages_[stage]->loss(i)});
+        if (stages_[stage]->experts() != nullptr)
+          balance.push_back({.microbatch = i, .sum = stages_[stage]->balance_loss(i)});
+      }
     }
   }
 
-  /// Whether the run's values come from this stage: where state is sharded each copy has its own elements, otherwise
-  /// one copy speaks for all.
-  bool gives_values(std::size_t stage) const {
-    const bool is_sharded = spec_.zero > 0 && groups_.copies[stage] != nullptr;
-    return is_sharded || (captures() && speaks_for_copies(plan_.replay.schedule.stages, static_cast<int>(stage)));
+  /// The stage's blocks of parameters for which this rank speaks: where state is sharded each copy has its own
+  /// elements, otherwise the first copy speaks for all.
+  std::vector<CpuParameters*> speaks_for(std::size_t stage) const {
+    const auto speaks = [this](const std::unique_ptr<Communicator>& copies) {
+      return spec_.zero > 0 || copies == nullptr || copies->member() == 0;
+    };
+    std::vector<CpuParameters*> blocks;
+    if (stages_[stage] == nullptr) return blocks;
+    if (speaks(groups_.copies[stage])) blocks.push_back(&stages_[stage]->parameters());
+    if (stages_[stage]->experts() != nullptr && speaks(groups_.expert_copies[stage]))
+      blocks.push_back(stages_[stage]->experts());
+    return blocks;
   }
 
   void capture_weights() {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (stages_[stage] != nullptr && gives_values(stage)) stages_[stage]->parameters().copy_weights(*own_.weights);
+      for (const CpuParameters* block : speaks_for(stage)) block->copy_weights(*own_.weights);
   }
 
   bool is_checkpoint(int step) const {
@@ -180,7 +198,7 @@ class Rank {
   void checkpoint(int steps) {
     const CheckpointDesk& desk = own_.checkpoints;
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (stages_[stage] != nullptr && gives_values(stage)) stages_[stage]->parameters().save(*desk.state);
+      for (const CpuParameters* block : speaks_for(stage)) block->save(*desk.state);
     if (own_.world_rank == 0 || !desk.is_shared) {
       desk.state->steps = steps;
       desk.state->loss_scale = loss_scale_;
@@ -205,7 +223,7 @@ class Rank {
   const TrainingSeat& own_;
   const GridCoordinates place_;
   Communicator everyone_;
-  std::unique_ptr<Communicator> tensor_, context_;  // null in a group of one
+  std::unique_ptr<Communicator> tensor_, context_, expert_;  // null in a group of one
   ReplayGroups groups_;
   ReplaySeat seat_;
   std::vector<std::unique_ptr<CpuStage>> stages_;  // [stage], null for those of other ranks

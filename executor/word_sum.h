@@ -8,8 +8,8 @@
 
 namespace plumb {
 
-/// The sum of values[i] * (2 i + 1), as 32-bit words modulo 2^64: any one word that changes changes it, and so do two
-/// that are exchanged.
+/// The sum of word[i] * (2 i + 1) modulo 2^64, two values to a word and a last odd one by itself: any one value that
+/// changes changes it, for the factors are odd.
 std::uint64_t word_sum(std::span<const float> values);
 
 /// What is said of a message of so many values whose sum is another than the one that was sent.

@@ -292,6 +292,7 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         ->check(CLI::PositiveNumber);
     add_sends(verb, arguments->sends);
     add_burst(verb, arguments->burst_kib);
+    verb->add_option("--link", arguments->link, "predict hops over a measured network (calibrate --only transport)");
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
@@ -309,6 +310,15 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
     if (!validates) {
+      verb->add_option("--meshes", arguments->meshes,
+                       "tensor ranks and replicas of each pipeline rank, as in tp2,dp2 (instead of the plan's tp, dp)");
+      verb->add_option("--reshard", arguments->reshard, "how tensors go between meshes of different shape")
+          ->check(CLI::IsMember({"direct", "all-gather", "broadcast"}));
+      verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
+          ->check(CLI::PositiveNumber);
+      verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")
+          ->check(CLI::IsMember({"element", "layer"}));
+      verb->add_flag("--zero-layerwise", arguments->zero_layerwise, "ZeRO 2 and 3 reduce and gather layer by layer");
       CLI::Option* folder =
           verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
       verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")
@@ -339,8 +349,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                    "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
   verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  verb->add_option("--only", calibrate->only, "print a table of these alone and write no cluster")
-      ->check(CLI::IsMember({"collectives"}));
+  verb->add_option("--only", calibrate->only, "collectives (a table), or transport (a file for --link)")
+      ->check(CLI::IsMember({"collectives", "transport"}));
   verb->add_option("-o,--output", calibrate->output, "file to write");
   add_json(verb, calibrate->json);
 }

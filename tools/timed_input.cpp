@@ -13,6 +13,7 @@
 #include "tools/console.h"
 #include "tools/costs_option.h"
 #include "tools/cpu_run.h"
+#include "tools/link_file.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
@@ -62,8 +63,15 @@ TimedInput timed_input(const RunArguments& arguments) {
   for (const std::string& text : arguments.slow) slow.push_back(parse_slow_rank(text));
   const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
   if (!slow.empty()) input.spec.speeds = rank_speeds(one_replica, slow);
+  double burst_bytes = arguments.burst_kib * kBytesPerKib;
+  if (!arguments.link.empty()) {
+    if (burst_bytes != 0) throw InputError("--link has the card's burst: leave --burst-kib away");
+    const MessageLink link = read_link(arguments.link);
+    input.spec.costs = over_link(std::move(input.spec.costs), input.spec.schedule, link);
+    burst_bytes = static_cast<double>(link.burst_bytes);
+  }
   input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.shrink);
-  input.spec.burst_bytes = std::llround(arguments.burst_kib * kBytesPerKib / arguments.shrink);
+  input.spec.burst_bytes = std::llround(burst_bytes / arguments.shrink);
   input.predicted = simulate(input.spec.schedule, input.spec.costs, NetworkSpec{.speeds = input.spec.speeds},
                              {.sends = input.spec.sends, .burst_bytes = input.spec.burst_bytes});
   return input;

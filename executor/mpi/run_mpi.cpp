@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/check_run_spec.h"
 #include "executor/gather_state.h"
 #include "executor/mpi/mpi_transport.h"
 #include "executor/mpi/mpi_world.h"
@@ -34,7 +35,7 @@ void require_separate_memories(const RunSpec& spec, const RunOptions& options) {
 
 std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options) {
   MpiWorld& world = MpiWorld::joined();
-  world.require_team(world_size(spec.grid), fingerprint(spec), spec.watchdog);
+  world.require_team(world_size(rank_grid_of(spec)), fingerprint(spec), spec.watchdog);
   require_separate_memories(spec, options);
   const TrainingPlan plan = plan_training(spec);
   use_one_blas_thread();
@@ -52,7 +53,7 @@ std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options)
     };
     Interruption interruption(spec.schedule);
     const auto interrupted = [&](RankTimeline timeline) {
-      interruption.add(coordinates_of(spec.grid, world.rank()), std::move(timeline));
+      interruption.add(coordinates_of(plan.replay.grid, world.rank()), std::move(timeline));
       interruption.tell(options.interrupted);
     };
     bytes = to_bytes(train_rank(

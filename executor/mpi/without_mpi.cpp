@@ -3,6 +3,7 @@
 #include <cstdlib>
 
 #include "executor/mpi/joined.h"
+#include "executor/mpi/measure_mpi.h"
 #include "executor/mpi/run_mpi.h"
 #include "executor/mpi/run_timed_mpi.h"
 #include "schedules/error.h"
@@ -23,6 +24,10 @@ std::optional<TimedResult> run_timed_mpi(const TimedSpec&, const InterruptionLis
 }
 
 std::optional<RunResult> run_mpi(const RunSpec&, const RunOptions&) {
+  refuse();
+}
+
+std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasureOptions&) {
   refuse();
 }
 

@@ -45,9 +45,15 @@ class Exchanges {
   const InnerGroups& groups_;
 };
 
+/// A gain, or a gain and a bias.
+int norm_parameters(NormKind norm) {
+  return norm == NormKind::kLayerNorm ? 2 : 1;
+}
+
 void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer& layer, const LayerWork& work,
                          std::int64_t element_bytes) {
   using enum CollectiveKind;
+  constexpr std::int64_t kSinglePrecision = 4;
   const std::int64_t tokens = work.microbatch * work.sequence;
   const bool sequence_parallel = work.sequence_parallel;
   const auto add = [&groups](PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) {
@@ -63,19 +69,23 @@ void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer
         add(*pass, kAllReduce, 2, bytes);
       }
     }
-    if (sequence_parallel) add(price.weight_grad, kAllGather, 2, bytes);
+    if (sequence_parallel) {  // gradients of the two row-parallel outputs, inputs of the two column-parallel products
+      add(price.weight_grad, kAllGather, 4, bytes);
+      add(price.input_grad, kAllReduce, 2, norm_parameters(block->norm) * block->hidden * kSinglePrecision);
+      if (block->linear_bias) add(price.weight_grad, kAllReduce, 2, block->hidden * kSinglePrecision);
+    }
   } else if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
     const std::int64_t bytes = tokens * embedding->hidden * element_bytes;
     add(price.forward, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) add(price.weight_grad, kAllGather, 1, bytes);
   } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
     const std::int64_t bytes = tokens * head->hidden * element_bytes;
-    constexpr std::int64_t kSinglePrecision = 4;
-    add(price.forward, kAllReduce, 3, tokens * kSinglePrecision);
+    add(price.forward, kAllGather, 1, 3 * work.tensor_parallel * tokens * kSinglePrecision);
     add(price.input_grad, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) {
       add(price.forward, kAllGather, 1, bytes);
       add(price.weight_grad, kAllGather, 1, bytes);
+      add(price.input_grad, kAllReduce, 1, norm_parameters(head->norm) * head->hidden * kSinglePrecision);
     }
   }
 }
@@ -101,6 +111,25 @@ void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer
   groups.add(price.input_grad, {Group::kContext, CollectiveKind::kReduceScatter, bytes, 1});
 }
 
+/// Picks go to their experts and back; in the backward what they weigh and the gradient of that besides.
+void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block,
+                          const LayerWork& work, std::int64_t element_bytes) {
+  if (block.experts == 0) return;
+  constexpr std::int64_t kSinglePrecision = 4;
+  const std::int64_t picks = work.microbatch * work.sequence * block.experts_per_token;
+  const std::int64_t rows = picks * block.hidden * element_bytes;
+  const auto add = [&](PassPrice& pass, std::int64_t bytes, int count) {
+    groups.add(pass, {Group::kExpert, CollectiveKind::kAllToAll, bytes, count});
+  };
+  add(price.forward, block.experts * kSinglePrecision, 1);  // how many
+  add(price.forward, rows, 2);
+  add(price.input_grad, rows, 2);
+  add(price.input_grad, picks * kSinglePrecision, 2);
+  groups.add(price.input_grad, {Group::kTensor, CollectiveKind::kAllReduce, picks * kSinglePrecision, 1});
+  const std::int64_t whole_picks = picks * work.context_parallel;
+  groups.add(price.forward, {Group::kContext, CollectiveKind::kAllGather, whole_picks * kSinglePrecision, 1});
+}
+
 LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                      const LayerWork& whole_work) {
   const LayerWork work = context_share(whole_work);
@@ -118,7 +147,12 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
   }
   add_own_collectives(price, groups, layer, work, kernels.element_bytes);
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block != nullptr) add_ring(price, groups, *block, whole_work, kernels.element_bytes);
+  if (block != nullptr) {
+    add_ring(price, groups, *block, whole_work, kernels.element_bytes);
+    LayerWork own = work;
+    own.context_parallel = whole_work.context_parallel;
+    add_expert_exchanges(price, groups, *block, own, kernels.element_bytes);
+  }
   if (std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }

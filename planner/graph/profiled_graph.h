@@ -1,9 +1,10 @@
 #pragma once
 // A layer graph whose times somebody has measured: PipeDream's profiles (graph.txt) and Piper's inputs.
 //
-//   node7 -- Conv2d(...) -- forward_compute_time=1.2, backward_compute_time=2.5, activation_size=4096.0,
-//   parameter_size=9.0 	node7 -- node8                                                             (ms and bytes of
-//   a mini-batch)
+//   node7 -- Conv2d(...) -- forward_compute_time=1.2, backward_compute_time=2.5, activation_size=4096.0, ...
+//   node7 -- node8
+//
+// with ms and bytes of a mini-batch.
 
 #include <string>
 #include <string_view>

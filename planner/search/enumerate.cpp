@@ -71,7 +71,9 @@ class Enumerator {
         Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
         for (const int expert : expert_choices(layout)) {
           layout.expert = expert;
-          layout.expert_tensor = request_.expert_tensor.value_or(1);
+          // Plumb's own executor divides every expert like an MLP.
+          const bool like_mlp = !training_.stack && model_.experts > 0;
+          layout.expert_tensor = request_.expert_tensor.value_or(like_mlp ? tensor : 1);
           degrees(layout);
         }
       }
@@ -89,7 +91,8 @@ class Enumerator {
     if (model_.experts == 0) return {1};
     std::vector<int> choices;
     for (const int expert : divisors(static_cast<int>(model_.experts))) {
-      if (layout.data * layout.context * layout.tensor % expert == 0) choices.push_back(expert);
+      const int shared = training_.stack ? layout.tensor : 1;  // the own executor has etp=tp
+      if (layout.data * layout.context * shared % expert == 0) choices.push_back(expert);
     }
     return choices;
   }

@@ -14,7 +14,12 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
   };
   if (model.heads % layout.tensor != 0) return undivided(model.heads, "heads");
   if (model.kv_heads % layout.tensor != 0) return undivided(model.kv_heads, "kv heads");
-  if (model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
+  const bool has_mlp = model.experts == 0 || model.dense_layers > 0;
+  if (has_mlp && model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
+  if (model.experts > 0 && !training.stack) {
+    if (model.expert_ffn % layout.tensor != 0) return undivided(model.expert_ffn, "channels of an expert");
+    if (model.shared_ffn % layout.tensor != 0) return undivided(model.shared_ffn, "channels of the shared expert");
+  }
   if (!layout.sequence_parallel) return std::nullopt;
   if (layout.tensor == 1) return "sp=1 divides over tensor-parallel ranks, and tp=1 has none: give sp=0 or a larger tp";
   if (training.sequence % layout.tensor != 0)
@@ -102,11 +107,15 @@ std::optional<std::string> context_conflict(const TrainingSpec& training, const 
 }
 
 std::optional<std::string> expert_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
-  if (!training.stack && (model.experts > 0 || model.kv_rank > 0 || model.dropout > 0)) {
-    return fmt::format("{} has {}, which Plumb's own executor does not run: name a framework's stack", model.name,
-                       model.experts > 0   ? "experts"
-                       : model.kv_rank > 0 ? "latent attention"
-                                           : "dropout");
+  if (!training.stack && model.kv_rank > 0) {
+    return fmt::format("{} has latent attention, which Plumb's own executor does not run: name a framework's stack",
+                       model.name);
+  }
+  if (!training.stack && model.experts > 0 && layout.expert_tensor != layout.tensor) {
+    return fmt::format(
+        "Plumb's own executor divides every expert over the tensor group: give etp={}, or name a "
+        "framework's stack",
+        layout.tensor);
   }
   if (layout.expert == 1 && layout.expert_tensor == 1) return std::nullopt;
   if (model.experts == 0) {

@@ -29,12 +29,17 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
 
 void read_experts(StrictObject& object, ModelSpec& model) {
   model.experts = size_of(object, "experts", 0, kLargestWidth);
-  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers"}) object.has(key);
+  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "renormalised",
+                                     "capacity_factor", "balance_loss"})
+    object.has(key);
   if (model.experts == 0) return;
   model.experts_per_token = width(object, "experts_per_token");
   model.expert_ffn = width(object, "expert_ffn");
   model.shared_ffn = object.has("shared_ffn") ? size_of(object, "shared_ffn", 0, kLargestWidth) : 0;
   model.dense_layers = object.non_negative_integer_or("dense_layers", 0);
+  model.renormalised = object.boolean_or("renormalised", true);
+  if (object.has("capacity_factor")) model.capacity_factor = object.non_negative_number("capacity_factor");
+  if (object.has("balance_loss")) model.balance_loss = object.non_negative_number("balance_loss");
   if (model.experts_per_token > model.experts) {
     object.fail("experts_per_token", fmt::format("a token cannot pass {} of {} experts: give at most {}",
                                                  model.experts_per_token, model.experts, model.experts));
@@ -98,6 +103,9 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
     mixture.experts_per_token = model.experts_per_token;
     mixture.expert_ffn = model.expert_ffn;
     mixture.shared_ffn = model.shared_ffn;
+    mixture.renormalised = model.renormalised;
+    mixture.capacity_factor = model.capacity_factor;
+    mixture.balance_loss = model.balance_loss;
     layers.insert(layers.end(), static_cast<std::size_t>(model.layers - dense), Layer(mixture));
   }
   layers.emplace_back(HeadLayer{.vocab = model.vocab,
@@ -212,6 +220,9 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
     json["expert_ffn"] = model.expert_ffn;
     json["shared_ffn"] = model.shared_ffn;
     json["dense_layers"] = model.dense_layers;
+    json["renormalised"] = model.renormalised;
+    if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
+    if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
   }
   if (model.kv_rank > 0) {
     json["kv_rank"] = model.kv_rank;

@@ -49,6 +49,9 @@ struct ModelSpec {
   std::int64_t expert_ffn = 0;
   std::int64_t shared_ffn = 0;
   std::int64_t dense_layers = 0;
+  bool renormalised = true;
+  double capacity_factor = 0;
+  double balance_loss = 0;
   // Multi-head latent attention (kernels/layer.h); kv_rank 0: none.
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;

@@ -16,7 +16,8 @@ RankOutcome sample() {
                       .peak_memory_bytes = 4,
                       .peak_host_bytes = 5,
                       .allocations = 6,
-                      .parameter_bytes = {.weights = 7, .gradients = 8, .optimizer = 9}};
+                      .parameter_bytes = {.weights = 7, .gradients = 8, .optimizer = 9},
+                      .tensor_group_bytes = {1, 2, 3}};
   outcome.timelines[1].spans = {{.start = SimTime{1}, .end = SimTime{3}, .action = {.stage = 2, .microbatch = 5}}};
   return outcome;
 }
@@ -38,6 +39,7 @@ TEST_CASE("a rank's outcome comes back from its bytes") {
   CHECK(back.peak_host_bytes == 5);
   CHECK(back.allocations == 6);
   CHECK(back.parameter_bytes == outcome.parameter_bytes);
+  CHECK(back.tensor_group_bytes == outcome.tensor_group_bytes);
 }
 
 TEST_CASE("an outcome's bytes that were cut short or run on are refused, wherever") {

@@ -9,8 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/baseline.h"
+#include "executor/check_run_spec.h"
 #include "executor/mpi/launched.h"
 #include "schedules/error.h"
+#include "schedules/lower.h"
 #include "schedules/nearest_name.h"
 #include "tools/checkpoint_file.h"
 #include "tools/console.h"
@@ -20,6 +22,7 @@
 #include "tools/layer_models.h"
 #include "tools/lower_plan.h"
 #include "tools/plan_input.h"
+#include "tools/run_layout.h"
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
 #include "tools/table.h"
@@ -38,11 +41,14 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   if (schedule.name.empty()) {
     if (schedule.offload || schedule.shard)
       throw InputError("--offload and --shard change a schedule: name it with --schedule");
-    return spec;
+    if (spec.meshes.empty()) return spec;
+    const Schedule order = order_of(plan);
+    const Schedule lowered = lower(order, {.data = {.enabled = has_replicas(spec), .zero = spec.zero}});
+    return with_schedule(std::move(spec), plan, order, lowered);
   }
   if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
   if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
-  schedule.replicas = spec.grid.data * spec.grid.context > 1;
+  schedule.replicas = has_replicas(spec);
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
@@ -92,19 +98,21 @@ struct Training {
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = cpu_prediction(plan);
-  Training training{.spec = scheduled(lower_plan(plan, predicted,
-                                                 {.steps = steps,
-                                                  .seed = arguments.seed,
-                                                  .text = training_text(arguments.text),
-                                                  .text_name = text_name(arguments.text),
-                                                  .context_attention = context_attention(arguments.context),
-                                                  .clip_norm = arguments.clip_norm,
-                                                  .offload_optimizer = arguments.offload_optimizer}),
-                                      plan, arguments.schedule),
+  RunSpec spec = lower_plan(plan, predicted,
+                            {.steps = steps,
+                             .seed = arguments.seed,
+                             .text = training_text(arguments.text),
+                             .text_name = text_name(arguments.text),
+                             .context_attention = context_attention(arguments.context),
+                             .clip_norm = arguments.clip_norm,
+                             .offload_optimizer = arguments.offload_optimizer});
+  apply_layout_arguments(spec, arguments);
+  Training training{.spec = scheduled(std::move(spec), plan, arguments.schedule),
                     .title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout)),
                     .expected = steps * to_seconds(predicted.simulation.makespan)};
   training.spec.source = to_json(plan, version_text()).dump();
   if (!arguments.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
+  if (!arguments.meshes.empty()) training.title += " on meshes " + arguments.meshes;
   return training;
 }
 
@@ -118,8 +126,8 @@ Training training_of(const RunArguments& arguments, int steps) {
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
   training.spec.source = fmt::format("{} split by {}", arguments.plan, arguments.layer_model.split);
-  training.title =
-      fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name, world_size(training.spec.grid));
+  training.title = fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name,
+                               world_size(rank_grid_of(training.spec)));
   return training;
 }
 

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -16,7 +14,9 @@
 #include "tools/console.h"
 #include "tools/cpu_run.h"
 #include "tools/files.h"
+#include "tools/link_file.h"
 #include "tools/lower_plan.h"
+#include "tools/machine_load.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
@@ -53,7 +53,12 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = cpu_prediction(plan);
+  Predicted predicted = cpu_prediction(plan);
+  if (!arguments.link.empty()) {
+    const MessageLink link = read_link(arguments.link);
+    predicted.simulation = simulate(predicted.lowered, over_link(predicted.priced.costs, predicted.lowered, link),
+                                    {.burst_bytes = link.burst_bytes});
+  }
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
@@ -101,13 +106,6 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
   }
   if (replayed.measured.empty()) return {};
   return replayed;
-}
-
-/// What else this machine was doing: its mean number of runnable threads in the last minute.
-std::string load_text() {
-  double load = 0;
-  return getloadavg(&load, 1) == 1 ? fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency())
-                                   : std::string("load unknown");
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ ModelSpec olmoe(HuggingFaceConfig& config) {
   model.experts = config.size_or("num_experts", 64);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);
   model.expert_ffn = model.ffn;
+  model.renormalised = config.flag_or("norm_topk_prob", false);
   return model;
 }
 
@@ -51,6 +52,7 @@ ModelSpec qwen2_moe(HuggingFaceConfig& config) {
   model.experts_per_token = config.size_or("num_experts_per_tok", 4);
   model.expert_ffn = config.size_or("moe_intermediate_size", 1408);
   model.shared_ffn = config.count_or("shared_expert_intermediate_size", 5632);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
   return model;
 }
 
@@ -62,6 +64,7 @@ ModelSpec qwen3_moe(HuggingFaceConfig& config) {
   model.experts = config.size_or("num_experts", 128);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);
   model.expert_ffn = config.size_or("moe_intermediate_size", 768);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
   return model;
 }
 
@@ -93,12 +96,16 @@ ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t
 
 /// Its class has no default for the number of experts.
 ModelSpec deepseek_v2(HuggingFaceConfig& config) {
-  return deepseek(config, 0, 0, 1407, 0, 0);
+  ModelSpec model = deepseek(config, 0, 0, 1407, 0, 0);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
+  return model;
 }
 
 /// Its multi-token prediction module and its routers' bias are left out.
 ModelSpec deepseek_v3(HuggingFaceConfig& config) {
-  return deepseek(config, 256, 8, 2048, 1, 3);
+  ModelSpec model = deepseek(config, 256, 8, 2048, 1, 3);
+  model.renormalised = config.flag_or("norm_topk_prob", true);
+  return model;
 }
 
 /// Layer norms without biases (counted here with), gated experts.
