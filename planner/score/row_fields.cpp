@@ -51,7 +51,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAliases
                                                                                      {"head_dim", "head_size"},
                                                                                      {"rotary", "rotary_size"}}};
 
-constexpr std::array<std::string_view, 28> kModelKeys = {"layers",
+constexpr std::array<std::string_view, 29> kModelKeys = {"layers",
                                                          "hidden",
                                                          "heads",
                                                          "kv_heads",
@@ -70,6 +70,7 @@ constexpr std::array<std::string_view, 28> kModelKeys = {"layers",
                                                          "rotary_size",
                                                          "rope_theta",
                                                          "window",
+                                                         "full_attention_every",
                                                          "tied_embeddings",
                                                          "dropout",
                                                          "experts",
