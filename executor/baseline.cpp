@@ -23,9 +23,11 @@ RunSpec baseline_of(const RunSpec& spec) {
   alone.schedule =
       lower(make_schedule("naive", {.ranks = 1, .microbatches = spec.schedule.microbatches * spec.grid.data}));
   alone.grid = {};
+  alone.meshes.clear();
   alone.rebuild = Rebuild::kNothing;
   alone.sequence_parallel = false;
   alone.zero = 0;
+  alone.layerwise = false;
   alone.bucket_layers.clear();
   alone.offload_optimizer = false;
   return alone;

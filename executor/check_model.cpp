@@ -22,8 +22,19 @@ void check_block(const TransformerLayer& block, int number) {
   require(block.heads >= 1 && block.kv_heads >= 1 && block.heads % block.kv_heads == 0,
           fmt::format("layer {}: {} heads and {} kv heads; kv heads must divide heads", number, block.heads,
                       block.kv_heads));
-  require(block.head_size >= 1 && block.ffn >= 1,
+  require(block.head_size >= 1 && (block.ffn >= 1 || block.experts > 0),
           fmt::format("layer {}: head size and ffn must be at least 1", number));
+  require(
+      block.experts == 0 ||
+          (block.expert_ffn >= 1 && block.experts_per_token >= 1 && block.experts_per_token <= block.experts),
+      fmt::format("layer {}: {} of {} experts a token with {} channels each; give at least one of each, and no more "
+                  "experts a token than there are",
+                  number, block.experts_per_token, block.experts, block.expert_ffn));
+  require(
+      block.capacity_factor >= 0 && block.balance_loss >= 0 && block.dropout >= 0 && block.dropout < 1,
+      fmt::format("layer {}: a capacity factor of {}, a balance loss of {} and a dropout of {}; give 0 or more, and "
+                  "less than 1 of dropout",
+                  number, block.capacity_factor, block.balance_loss, block.dropout));
   require(block.rotary_size >= 0 && block.rotary_size % 2 == 0 && block.rotary_size <= block.head_size,
           fmt::format("layer {}: rotary size {} must be even and at most the head size {}", number, block.rotary_size,
                       block.head_size));
@@ -41,11 +52,14 @@ void check_text_model(const std::vector<Layer>& model, const RunSpec& spec) {
     require(hidden_of(model[i]) == hidden_of(model[0]) && hidden_of(model[i]) >= 1,
             fmt::format("layer {}: hidden size {}, and the embedding's is {}", number, hidden_of(model[i]),
                         hidden_of(model[0])));
-    require(has_kernels(model[i]),
-            fmt::format("layer {}: the cpu backend does not run it yet; see kernels/README.md", number));
+    require(
+        has_kernels(model[i]),
+        fmt::format("layer {} has latent attention, which the cpu backend does not run; give it kv_rank 0", number));
     if (const auto* block = std::get_if<TransformerLayer>(&model[i])) check_block(*block, number);
   }
   const auto& embedding = std::get<EmbeddingLayer>(model.front());
+  require(embedding.dropout >= 0 && embedding.dropout < 1,
+          fmt::format("layer 0: dropout {}; give 0 or more and less than 1", embedding.dropout));
   const auto& head = std::get<HeadLayer>(model.back());
   require(embedding.vocab == head.vocab,
           fmt::format("the embedding has {} tokens and the head {}", embedding.vocab, head.vocab));

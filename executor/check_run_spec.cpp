@@ -25,10 +25,11 @@ const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
 
 void check_numbers(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
-  require(grid.expert == 1,
-          fmt::format("expert {}: the cpu backend has no expert parallelism; set it to 1", grid.expert));
-  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1,
-          "a grid has at least one replica, pipeline rank, tensor rank and context rank");
+  require(grid.data >= 1 && grid.pipeline >= 1 && grid.tensor >= 1 && grid.context >= 1 && grid.expert >= 1,
+          "a grid has at least one replica, pipeline rank, tensor rank, context rank and expert rank");
+  require(grid.data * grid.context % grid.expert == 0,
+          fmt::format("{} expert ranks do not divide the {} replicas times {} context ranks; choose a degree that does",
+                      grid.expert, grid.data, grid.context));
   require(spec.microbatch >= 1, fmt::format("a micro-batch of {} sequences: give at least 1", spec.microbatch));
   require(spec.sequence >= 1, fmt::format("sequences of {} tokens: give at least 1", spec.sequence));
   const int slices = ActionTable(spec.schedule).parts();
@@ -37,6 +38,37 @@ void check_numbers(const RunSpec& spec) {
   require(spec.rebuild != Rebuild::kLayers || spec.rebuild_layers >= 1,
           fmt::format("recomputation of every {} layers: give at least 1", spec.rebuild_layers));
   require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
+}
+
+void check_meshes(const RunSpec& spec) {
+  if (spec.meshes.empty()) return;
+  require(static_cast<int>(spec.meshes.size()) == spec.grid.pipeline,
+          fmt::format("meshes are given for {} pipeline ranks and there are {}: give each one", spec.meshes.size(),
+                      spec.grid.pipeline));
+  for (std::size_t rank = 0; rank < spec.meshes.size(); ++rank) {
+    const StageMesh& mesh = spec.meshes[rank];
+    require(
+        mesh.data >= 1 && mesh.tensor >= 1,
+        fmt::format("the mesh of pipeline rank {} has {} x {} ranks: give at least one", rank, mesh.data, mesh.tensor));
+    require(mesh.data % spec.grid.data == 0,
+            fmt::format("pipeline rank {} has {} replicas, which {} pipelines cannot share: give a multiple", rank,
+                        mesh.data, spec.grid.data));
+    const int parts = mesh.data / spec.grid.data;
+    require(spec.microbatch % parts == 0,
+            fmt::format("a micro-batch of {} sequences cannot be divided over the {} replicas of pipeline rank {}: "
+                        "choose another micro-batch or mesh",
+                        spec.microbatch, parts, rank));
+  }
+}
+
+/// Meshes of different shape cut messages between words, which have two numbers in 16 bits.
+void check_message_words(const RunSpec& spec) {
+  if (spec.meshes.empty() || !spec.half) return;
+  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
+    require(input_elements(layers_of(spec, stage).front(), {.microbatch = 1, .sequence = 1}) % 2 == 0,
+            fmt::format("stage {} takes an odd number of values a token, which meshes of different shape cannot divide "
+                        "in 16 bits: train in fp32, or without --meshes",
+                        stage));
 }
 
 void check_stages(const RunSpec& spec) {
@@ -64,23 +96,47 @@ std::vector<Layer> model_layers(const RunSpec& spec) {
   }
 }
 
-/// Sequence parallelism divides the tokens of each slice of a micro-batch.
-void check_division(const RunSpec& spec) {
-  const int ranks = spec.grid.tensor;
+/// The layers of each stage over the tensor ranks of its mesh.
+void check_layer_division(const RunSpec& spec) {
   const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
-  const std::vector<Layer> model = model_layers(spec);
-  for (std::size_t i = 0; i < model.size(); ++i) {
-    const std::string why = why_not_divisible(model[i], ranks);
-    require(why.empty(), fmt::format("layer {}: {}", i, why));
-    const std::string why_not_context = why_not_shared(model[i], spec.sequence, context, ranks);
-    require(why_not_context.empty(), fmt::format("layer {}: {}", i, why_not_context));
+  const RankGrid grid = rank_grid_of(spec);
+  const std::vector<int> first = first_layers(spec);
+  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage) {
+    const int ranks = mesh_of(grid, spec.schedule.stages[stage].rank).tensor;
+    for (std::size_t i = 0; i < layers_of(spec, stage).size(); ++i) {
+      const std::size_t number = static_cast<std::size_t>(first[stage]) + i;
+      const Layer& layer = layers_of(spec, stage)[i];
+      const std::string why = why_not_divisible(layer, ranks);
+      require(why.empty(), fmt::format("layer {}: {}", number, why));
+      const std::string why_not_experts = why_not_spread(layer, spec.grid.expert);
+      require(why_not_experts.empty(), fmt::format("layer {}: {}", number, why_not_experts));
+      const std::string why_not_context = why_not_shared(layer, spec.sequence, context, ranks);
+      require(why_not_context.empty(), fmt::format("layer {}: {}", number, why_not_context));
+    }
   }
+}
+
+/// Routed experts are gathered and reduced with their stage, by ranks of one grid.
+void check_experts(const RunSpec& spec) {
+  const auto is_mixture = [](const Layer& layer) {
+    const auto* block = std::get_if<TransformerLayer>(&layer);
+    return block != nullptr && block->experts > 0;
+  };
+  if (std::ranges::none_of(model_layers(spec), is_mixture)) return;
+  require(!spec.layerwise, "mixtures of experts do not go layer by layer under ZeRO: share them by stage");
+  require(spec.meshes.empty(), "mixtures of experts do not go over meshes of different shapes: give all stages one");
+}
+
+/// Sequence parallelism divides the tokens of each slice of a micro-batch.
+void check_token_division(const RunSpec& spec, int replicas, int ranks) {
+  const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
   const int slices = ActionTable(spec.schedule).parts();
   require(slices == 1 || context.ranks == 1,
           "sequences are sliced and shared by context ranks; use a schedule without slices, or one context rank");
   if (!spec.sequence_parallel || ranks == 1) return;
   for (int slice = 0; slice < slices; ++slice) {
-    const std::int64_t tokens = spec.microbatch * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
+    const std::int64_t tokens =
+        spec.microbatch / replicas * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
     require(tokens % ranks == 0,
             fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
                         "choose another length or micro-batch, or go without",
@@ -88,18 +144,31 @@ void check_division(const RunSpec& spec) {
   }
 }
 
+int largest(const RankGrid& grid, int StageMesh::*degree) {
+  return (*std::ranges::max_element(grid.meshes, {}, degree)).*degree;
+}
+
 void check_state(const RunSpec& spec) {
   require(spec.zero >= 0 && spec.zero <= 3, fmt::format("there is no ZeRO stage {}: give 0, 1, 2 or 3", spec.zero));
   require(spec.clip_norm >= 0, fmt::format("a clipping norm of {}: give one above 0, or 0 for none", spec.clip_norm));
+  if (spec.half && spec.shard_by == ShardBy::kLayer && spec.zero > 0)
+    for (const Layer& layer : model_layers(spec))
+      require(parameter_count(layer) % 2 == 0,
+              "a layer has an odd number of parameters, which do not fill whole words in 16 bits: divide state by "
+              "element");
   if (is_elementwise(spec.optimizer)) return;
   const std::string_view why = std::holds_alternative<AdamW8Bit>(spec.optimizer)
                                    ? "8-bit AdamW quantises blocks of a whole tensor"
                                    : "Adafactor sums rows and columns of a whole tensor";
-  require(spec.zero == 0 || spec.grid.data * spec.grid.context == 1,
+  const RankGrid grid = rank_grid_of(spec);
+  const int tensor = largest(grid, &StageMesh::tensor);
+  require(spec.zero == 0 || largest(grid, &StageMesh::data) * spec.grid.context == 1,
           fmt::format("{}, and ZeRO {} would divide its state; use ZeRO stage 0, AdamW, SGD or Lion", why, spec.zero));
-  require(spec.grid.tensor == 1,
-          fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why,
-                      spec.grid.tensor));
+  require(tensor == 1,
+          fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why, tensor));
+  require(spec.grid.expert == 1,
+          fmt::format("{}, which {} expert ranks would divide; use one expert rank, AdamW, SGD or Lion", why,
+                      spec.grid.expert));
 }
 
 void check_resume(const RunSpec& spec) {
@@ -129,12 +198,22 @@ void check_buckets(const RunSpec& spec) {
 
 void require_runnable(const RunSpec& spec) {
   check_numbers(spec);
+  check_meshes(spec);
   check_stages(spec);
+  check_message_words(spec);
   check_state(spec);
   check_buckets(spec);
   check_resume(spec);
   require_trainable(model_layers(spec), spec);
-  check_division(spec);
+  check_layer_division(spec);
+  check_experts(spec);
+  const RankGrid grid = rank_grid_of(spec);
+  for (std::size_t rank = 0; rank < grid.meshes.size(); ++rank)
+    check_token_division(spec, parts_of_microbatch(grid, static_cast<int>(rank)), grid.meshes[rank].tensor);
+}
+
+RankGrid rank_grid_of(const RunSpec& spec) {
+  return {spec.grid, spec.meshes};
 }
 
 std::vector<int> first_layers(const RunSpec& spec) {
@@ -168,7 +247,10 @@ std::vector<std::vector<int>> bucket_layers(const RunSpec& spec) {
 }
 
 ReplayPolicy replay_policy(const RunSpec& spec) {
-  return {.zero = spec.zero, .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16};
+  return {.zero = spec.zero,
+          .agrees = spec.clip_norm > 0 || spec.half == HalfFormat::kFp16,
+          .sequence_parallel = spec.sequence_parallel,
+          .resharding = spec.resharding};
 }
 
 std::vector<TiedStages> tied_stages(const RunSpec& spec) {
@@ -179,7 +261,9 @@ std::vector<TiedStages> tied_stages(const RunSpec& spec) {
     if (head == nullptr || !head->tied) continue;
     const auto first = std::ranges::find_if(
         stages, [&](const StagePlace& place) { return place.lane == stages[last].lane && place.model_part == 0; });
-    tied.push_back({static_cast<int>(first - stages.begin()), static_cast<int>(last)});
+    tied.push_back({.embedding = static_cast<int>(first - stages.begin()),
+                    .head = static_cast<int>(last),
+                    .elements = head->vocab * head->hidden});
   }
   return tied;
 }

@@ -13,6 +13,9 @@ namespace plumb {
 /// not fit each other, or the text is too short or has bytes beyond the vocabulary.
 void require_runnable(const RunSpec& spec);
 
+/// The ranks of the run.
+RankGrid rank_grid_of(const RunSpec& spec);
+
 /// Number of the stage's first layer in the model. [stage]
 std::vector<int> first_layers(const RunSpec& spec);
 

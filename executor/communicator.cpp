@@ -62,6 +62,7 @@ Communicator::~Communicator() {
 }
 
 TransferTimes Communicator::run(const Collective& collective) {
+  buffer_bytes_[static_cast<std::size_t>(collective.op)] += static_cast<std::int64_t>(collective.values.size_bytes());
   std::int64_t number = 0;
   {
     std::unique_lock lock(mutex_);
@@ -78,6 +79,7 @@ TransferTimes Communicator::run(const Collective& collective) {
 }
 
 CollectiveTicket Communicator::start(const Collective& collective) {
+  buffer_bytes_[static_cast<std::size_t>(collective.op)] += static_cast<std::int64_t>(collective.values.size_bytes());
   std::unique_lock lock(mutex_);
   const std::int64_t number = begun_++;
   auto place = std::ranges::find(operations_, -1, &Operation::number);

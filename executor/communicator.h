@@ -13,6 +13,7 @@
 // does not depend on timing and every transport has every collective. Once the kinds that occur have occurred, nothing
 // allocates memory.
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
@@ -50,6 +51,9 @@ class Communicator {
   int member() const { return member_; }
   const CommunicatorGroup& group() const { return group_; }
 
+  /// Of the buffers (Collective::values) of all that was run or started so far, by CollectiveOp.
+  const std::array<std::int64_t, kCollectiveOpCount>& buffer_bytes() const { return buffer_bytes_; }
+
   /// Behind all that was started. Throws RunError with the group, the rank and the collective if members disagree about
   /// what comes next or nothing moves any more, RunAborted if another rank failed first.
   TransferTimes run(const Collective& collective);
@@ -80,6 +84,7 @@ class Communicator {
   const Clock clock_;
   const CollectiveAlgorithm algorithm_;
   const std::unique_ptr<PointToPoint> lines_;  // null in a group of one
+  std::array<std::int64_t, kCollectiveOpCount> buffer_bytes_{};
   std::map<StepsKey, std::vector<CollectiveStep>> steps_;
   std::vector<std::int64_t> bounds_;           // [members + 1] where a collective has none
   std::vector<std::int64_t> outgoing_bounds_;  // likewise

@@ -31,7 +31,6 @@ std::string why_not_shared(const Layer& layer, std::int64_t sequence, const Cont
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr)
     return fmt::format("a layer of kind {} is not shared by context ranks; set context to 1", layer_kind_name(layer));
-  if (block->dropout > 0) return "dropout is not done with context parallelism; set dropout to 0 or context to 1";
   if (!is_ring && (block->heads / tensor_ranks % seat.ranks != 0 || block->kv_heads / tensor_ranks % seat.ranks != 0))
     return fmt::format(
         "{} heads and {} kv heads a tensor rank cannot be divided over {} context ranks by all-to-all; use the ring, "

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <iterator>
 #include <utility>
 
 namespace plumb {
@@ -13,17 +15,15 @@ CopyCollectives::CopyCollectives(const ReplayPlan& plan, const ReplaySeat& seat,
       reductions_(plan.schedule.stages.size()),
       gathers_(plan.schedule.stages.size()) {}
 
-CopyCollectives::Open CopyCollectives::start(int stage, std::size_t span, const std::vector<Collective>& collectives) {
-  Open open{.span = span};
-  for (const Collective& collective : collectives) open.tickets.push_back(copies_of(stage)->start(collective));
-  return open;
+void CopyCollectives::start(Open& open, Communicator* group, const std::vector<Collective>& collectives) {
+  for (const Collective& collective : collectives) open.collectives.push_back({group, group->start(collective)});
 }
 
-void CopyCollectives::wait(int stage, const Open& open) {
+void CopyCollectives::wait(const Open& open) {
   std::optional<TransferTimes> all;
-  for (const CollectiveTicket ticket : open.tickets) {
-    const TransferTimes times = copies_of(stage)->wait(ticket);
-    all = {all ? all->start : times.start, times.end};
+  for (const Started& started : open.collectives) {
+    const TransferTimes times = started.group->wait(started.ticket);
+    all = {all ? std::min(all->start, times.start) : times.start, all ? std::max(all->end, times.end) : times.end};
   }
   if (all) close_(open.span, *all);
 }
@@ -31,25 +31,32 @@ void CopyCollectives::wait(int stage, const Open& open) {
 void CopyCollectives::reduce(int stage_number, int bucket, std::size_t span) {
   if (copies_of(stage_number) == nullptr) return;
   if (plan_.policy.zero >= 2) finish_reductions(stage_number);
-  reductions_[static_cast<std::size_t>(stage_number)].push_back(
-      start(stage_number, span, stage(stage_number).start_reduction(bucket)));
+  Open open{.span = span};
+  start(open, copies_of(stage_number), stage(stage_number).start_reduction(bucket));
+  if (Communicator* experts = expert_copies_of(stage_number))
+    start(open, experts, stage(stage_number).start_expert_reduction(bucket));
+  reductions_[static_cast<std::size_t>(stage_number)].push_back(std::move(open));
 }
 
 void CopyCollectives::finish_reductions(int stage_number) {
   std::vector<Open>& open = reductions_[static_cast<std::size_t>(stage_number)];
-  for (const Open& reduction : open) wait(stage_number, reduction);
+  for (const Open& reduction : open) wait(reduction);
   if (!open.empty()) stage(stage_number).finish_reduction();
   open.clear();
 }
 
 void CopyCollectives::gather(int stage_number, std::size_t span) {
   if (copies_of(stage_number) == nullptr) return;
-  gathers_[static_cast<std::size_t>(stage_number)] = start(stage_number, span, stage(stage_number).start_gather());
+  Open open{.span = span};
+  start(open, copies_of(stage_number), stage(stage_number).start_gather());
+  if (Communicator* experts = expert_copies_of(stage_number))
+    start(open, experts, stage(stage_number).start_expert_gather());
+  gathers_[static_cast<std::size_t>(stage_number)] = std::move(open);
 }
 
 void CopyCollectives::finish_gather(int stage_number) {
   std::optional<Open>& open = gathers_[static_cast<std::size_t>(stage_number)];
-  if (open) wait(stage_number, *open);
+  if (open) wait(*open);
   open.reset();
 }
 
@@ -100,16 +107,15 @@ void CopyCollectives::sum_tied_tables(int stage_number) {
   const bool is_tied = std::ranges::any_of(plan_.tied, [&](const TiedStages& tied) { return has(tied, stage_number); });
   if (!is_tied || tied_are_summed_) return;
   tied_are_summed_ = true;
-  std::vector<std::pair<int, Open>> gathers;
+  Open gathers;
   for (const TiedStages& tied : plan_.tied)
     for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead}) {
       const int number = end == ModelEnd::kEmbedding ? tied.embedding : tied.head;
       if (seat_.stages[static_cast<std::size_t>(number)] == nullptr) continue;
       finish_reductions(number);
-      gathers.emplace_back(number, start(number, 0, stage(number).start_tied(end)));
+      start(gathers, copies_of(number), stage(number).start_tied(end));
     }
-  for (const auto& [number, open] : gathers)
-    for (const CollectiveTicket ticket : open.tickets) copies_of(number)->wait(ticket);
+  for (const Started& started : gathers.collectives) started.group->wait(started.ticket);
   for (std::size_t pair = 0; pair < plan_.tied.size(); ++pair) sum_tied(pair);
 }
 
@@ -120,9 +126,29 @@ void CopyCollectives::sum_tied(std::size_t pair) {
   const bool has_last = seat_.stages[static_cast<std::size_t>(tied.head)] != nullptr;
   if (has_first && has_last) return sum_tied_here(tied);
   if (!has_first && !has_last) return;
+  const auto mesh = [&](int number) {
+    return mesh_of(plan_.grid, plan_.schedule.stages[static_cast<std::size_t>(number)].rank);
+  };
+  if (mesh(tied.embedding) != mesh(tied.head)) return sum_tied_between_meshes(pair);
   const int number = has_first ? tied.embedding : tied.head;
   const ModelEnd end = has_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
   seat_.groups->tied[pair]->run(all_reduce(stage(number).tied_gradients(end)));
+  stage(number).finish_tied(end);
+}
+
+/// The two ends are divided differently: the first replica of each gives its rows of the whole table.
+void CopyCollectives::sum_tied_between_meshes(std::size_t pair) {
+  const TiedStages& tied = plan_.tied[pair];
+  const bool has_first = seat_.stages[static_cast<std::size_t>(tied.embedding)] != nullptr;
+  const int number = has_first ? tied.embedding : tied.head;
+  const ModelEnd end = has_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
+  const std::span<float> own = stage(number).tied_gradients(end);
+  Tensor table = seat_.pool->take_zeros(tied.elements);
+  const std::int64_t first = std::min(tied.elements, seat_.place.tensor * std::ssize(own));
+  const std::int64_t count = std::min(std::ssize(own), tied.elements - first);
+  if (seat_.place.data == 0 && seat_.place.context == 0) std::copy_n(own.data(), count, table.data() + first);
+  seat_.groups->tied[pair]->run(all_reduce(table.values()));
+  std::copy_n(table.data() + first, count, own.data());
   stage(number).finish_tied(end);
 }
 

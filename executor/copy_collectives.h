@@ -38,20 +38,28 @@ class CopyCollectives {
   void finish();
 
  private:
+  struct Started {
+    Communicator* group = nullptr;
+    CollectiveTicket ticket;
+  };
   struct Open {
     std::size_t span = 0;
-    std::vector<CollectiveTicket> tickets;
+    std::vector<Started> collectives;
   };
 
   Communicator* copies_of(int stage) const { return seat_.groups->copies[static_cast<std::size_t>(stage)].get(); }
+  Communicator* expert_copies_of(int stage) const {
+    return seat_.groups->expert_copies[static_cast<std::size_t>(stage)].get();
+  }
   Stage& stage(int number) const { return *seat_.stages[static_cast<std::size_t>(number)]; }
-  Open start(int stage, std::size_t span, const std::vector<Collective>& collectives);
-  void wait(int stage, const Open& open);
+  static void start(Open& open, Communicator* group, const std::vector<Collective>& collectives);
+  void wait(const Open& open);
   void finish_reductions(int stage);
   void finish_gather(int stage);
   void sum_tied_tables(int stage);
   void sum_tied(std::size_t pair);
   void sum_tied_here(const TiedStages& tied);
+  void sum_tied_between_meshes(std::size_t pair);
   void agree();
 
   const ReplayPlan& plan_;

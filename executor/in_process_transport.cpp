@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/word_sum.h"
+
 namespace plumb {
 
 std::string to_text(const Channel& channel, const MessageTag& tag) {
@@ -18,6 +20,7 @@ struct InProcessTransport::Message : Ticket {
   Channel channel;
   MessageTag tag;
   Tensor tensor;
+  std::uint64_t sum = 0;  // of what was sent
   TransferTimes times;
   bool done = false;
 };
@@ -140,6 +143,8 @@ TicketPtr InProcessTransport::send(const Channel& channel, const MessageTag& tag
   message->tag = tag;
   message->tensor = std::move(payload);
   message->times.start = clock_();
+  message->sum = word_sum(message->tensor.values());
+  if (options_.in_transit) options_.in_transit(channel, tag, message->tensor.values());
 
   std::unique_lock lock(mutex_);
   require_running();
@@ -197,6 +202,8 @@ void InProcessTransport::deliver(Message& send, Message& receive) {
                                send.tensor.elements(), receive.tensor.elements()));
   const SimTime start = clock_();
   std::ranges::copy(send.tensor.values(), receive.tensor.data());
+  if (word_sum(receive.tensor.values()) != send.sum)
+    throw RunError(changed_text("the " + to_text(send.channel, send.tag), receive.tensor.values().size()));
   send.tensor = {};
   const SimTime end = clock_();
 

@@ -2,14 +2,17 @@
 // Ranks as threads of one process: a message is a copy from one rank's memory into another's.
 //
 // Buffered sends copy at once, into the receive's tensor if it is posted and into a buffer of the transport otherwise;
-// rendezvous sends wait for their receive, and whoever comes second copies. In collectives the receiver copies, or
+// rendezvous sends wait for their receive, and whoever comes second copies. The sum of a message's words is taken when
+// it is sent and again from what has arrived. In collectives the receiver copies, or
 // adds, straight from the sender's memory.
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "executor/clock.h"
 #include "executor/transport.h"
@@ -17,12 +20,17 @@
 
 namespace plumb {
 
+/// For tests: called on the sender's thread with a message that leaves, when its sum has been taken. It may change the
+/// values, wait, or throw (RunAborted: the thread ends without a word), as a machine at fault would.
+using InTransit = std::function<void(const Channel& channel, const MessageTag& tag, std::span<float> values)>;
+
 struct InProcessOptions {
   int ranks = 1;
   Sends sends = Sends::kBuffered;
   Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on any rank, is an error
   std::vector<TensorPool*> pools;  ///< [rank] where copy_to makes its copies; empty: it is not asked for. They outlive
                                    ///< the transport.
+  InTransit in_transit;            ///< empty: messages arrive as they were sent
 };
 
 class InProcessTransport : public Transport {

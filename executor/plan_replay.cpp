@@ -29,6 +29,24 @@ void require_supported(const Schedule& schedule) {
                            a, b));
 }
 
+/// Ranks that hold the same stage, or each other's activations, have meshes of one shape.
+void require_like_meshes(const Schedule& schedule, const RankGrid& grid) {
+  const auto expect = [&](int a, int b, const std::string& what) {
+    if (mesh_of(grid, a) != mesh_of(grid, b))
+      refuse(schedule, fmt::format("{} lie on pipeline ranks {} and {}, whose meshes have different shapes: give these "
+                                   "two the same",
+                                   what, a, b));
+  };
+  for (const StagePlace& place : schedule.stages) {
+    const auto first = std::ranges::find(schedule.stages, place.model_part, &StagePlace::model_part);
+    expect(first->rank, place.rank, fmt::format("copies of model part {}", place.model_part));
+  }
+  const int ranks = static_cast<int>(schedule.ranks.size());
+  for (int rank = 0; rank < ranks; ++rank)
+    for (const Action& action : schedule.ranks[static_cast<std::size_t>(rank)])
+      if (action.op == Op::kEvict) expect(rank, ranks - 1 - rank, "a stage and the partner of its EVICTs");
+}
+
 /// Messages between ranks and OPTIMIZER_STEPs must be there: a schedule straight from its generator is not replayed.
 void require_lowered(const Schedule& schedule, const StageNeighbors& neighbors) {
   const auto has = [&](auto wanted) {
@@ -175,21 +193,22 @@ void require_tied_order(const Schedule& schedule, const std::vector<TiedStages>&
 
 }  // namespace
 
-std::vector<int> copies_of_stages(const Schedule& schedule, const ProcessGrid& grid) {
+std::vector<int> copies_of_stages(const Schedule& schedule, const RankGrid& grid) {
   std::vector<int> copies;
   for (const StagePlace& place : schedule.stages)
-    copies.push_back(grid.data * grid.context *
+    copies.push_back(mesh_of(grid, place.rank).data * grid.grid.context *
                      static_cast<int>(std::ranges::count(schedule.stages, place.model_part, &StagePlace::model_part)));
   return copies;
 }
 
-ReplayPlan plan_replay(const Schedule& lowered, const ProcessGrid& grid, std::vector<TiedStages> tied,
+ReplayPlan plan_replay(const Schedule& lowered, const RankGrid& grid, std::vector<TiedStages> tied,
                        const ReplayPolicy& policy) {
   require_valid(lowered);
-  if (grid.pipeline != static_cast<int>(lowered.ranks.size()))
+  if (grid.meshes.size() != lowered.ranks.size())
     refuse(lowered,
-           fmt::format("it is for {} pipeline ranks and the grid has {}", lowered.ranks.size(), grid.pipeline));
+           fmt::format("it is for {} pipeline ranks and the grid has {}", lowered.ranks.size(), grid.meshes.size()));
   require_supported(lowered);
+  require_like_meshes(lowered, grid);
   ReplayPlan plan{.schedule = lowered,
                   .grid = grid,
                   .tied = std::move(tied),

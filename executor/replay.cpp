@@ -6,21 +6,15 @@
 #include <fmt/format.h>
 
 #include "executor/copy_collectives.h"
+#include "executor/stage_messages.h"
 
 namespace plumb {
 namespace {
 
-/// A tensor that waits for its consumer: made here, or on its way.
-struct Inbox {
-  Tensor tensor;
-  TicketPtr receive;
-  std::size_t span = 0;  // of the RECV
-};
-
 /// A span whose times are known only when its transfer is over.
 struct OpenSpan {
   std::size_t span = 0;
-  TicketPtr ticket;
+  std::vector<TicketPtr> tickets;
 };
 
 /// One replay of one rank's list.
@@ -38,6 +32,7 @@ class Replay {
         leaving_activations_(arrived_activations_.size()),
         leaving_gradients_(arrived_activations_.size()),
         away_(arrived_activations_.size()),
+        messages_(plan, seat),
         copies_(plan, seat, [this](std::size_t span, const TransferTimes& times) { close(span, times); }) {}
 
   RankTimeline run() {
@@ -54,9 +49,11 @@ class Replay {
     }
     if (!actions_.empty()) at_place(actions_.size() - 1, [&] { copies_.finish(); });
     for (const OpenSpan& open : sends_)
-      at_place(open.span, [&] { close(open.span, seat_.transport->wait_sent(open.ticket)); });
-    return std::move(timeline_);
+      at_place(open.span, [&] { close(open.span, messages_.wait_sent(open.tickets)); });
+    return so_far();
   }
+
+  RankTimeline so_far() { return std::move(timeline_); }
 
  private:
   using Slots = std::vector<Tensor>;
@@ -80,9 +77,10 @@ class Replay {
     const auto add = [&](const char* name, int coordinate, int count) {
       if (count > 1) text += fmt::format("{} {} {}", text.empty() ? " of" : ",", name, coordinate);
     };
-    add("replica", seat_.place.data, plan_.grid.data);
-    add("context rank", seat_.place.context, plan_.grid.context);
-    add("tensor rank", seat_.place.tensor, plan_.grid.tensor);
+    const StageMesh& mesh = mesh_of(plan_.grid, seat_.place.pipeline);
+    add("replica", seat_.place.data, mesh.data);
+    add("context rank", seat_.place.context, plan_.grid.grid.context);
+    add("tensor rank", seat_.place.tensor, mesh.tensor);
     return text;
   }
 
@@ -151,7 +149,7 @@ class Replay {
   void take_away(const Action& action) {
     std::vector<Tensor>& away = away_[slot(action)];
     away = stage(action.stage).take_activations(slice_of(action));
-    const int partner = plan_.grid.pipeline - 1 - seat_.place.pipeline;
+    const int partner = plan_.grid.grid.pipeline - 1 - seat_.place.pipeline;
     for (Tensor& tensor : away)
       tensor = action.op == Op::kOffload ? seat_.host_pool->take_copy(tensor)
                                          : seat_.transport->copy_to(world_rank(partner), tensor);
@@ -192,29 +190,27 @@ class Replay {
 
   /// The input of a compute action; waits for it if it comes from another rank.
   Tensor take(Inbox& inbox) {
-    if (inbox.receive == nullptr) return std::move(inbox.tensor);
-    Received received = seat_.transport->wait_received(inbox.receive);
-    inbox.receive = nullptr;
-    timeline_.spans[inbox.span].end = received.times.end - origin_;  // its start stays the moment it was issued
+    const bool is_on_its_way = inbox.is_on_its_way();
+    Received received = messages_.take(inbox);
+    if (is_on_its_way)
+      timeline_.spans[inbox.span].end = received.times.end - origin_;  // its start stays the moment it was issued
     return std::move(received.tensor);
   }
 
   void send(const Action& action, Slots& leaving, const std::vector<int>& neighbors) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
-    const Channel channel{world_rank(seat_.place.pipeline), world_rank(rank_of(neighbor)), kind_of(action.op)};
-    sends_.push_back(
-        {timeline_.spans.size() - 1, seat_.transport->send(channel, {action.stage, action.microbatch, action.part},
-                                                           std::move(leaving[slot(action)]))});
+    sends_.push_back({timeline_.spans.size() - 1, messages_.send(rank_of(neighbor), kind_of(action.op),
+                                                                 {action.stage, action.microbatch, action.part},
+                                                                 std::move(leaving[slot(action)]))});
   }
 
   void receive(const Action& action, std::vector<Inbox>& arrived, const std::vector<int>& neighbors,
                std::int64_t elements) {
     const int neighbor = neighbors[static_cast<std::size_t>(action.stage)];
-    const Channel channel{world_rank(rank_of(neighbor)), world_rank(seat_.place.pipeline), kind_of(action.op)};
     Inbox& inbox = arrived[slot(action)];
     inbox.span = timeline_.spans.size() - 1;
-    inbox.receive =
-        seat_.transport->receive(channel, {neighbor, action.microbatch, action.part}, seat_.pool->take(elements));
+    messages_.receive(rank_of(neighbor), kind_of(action.op), {neighbor, action.microbatch, action.part}, elements,
+                      inbox);
   }
 
   const PlacedReductions& reductions_at(std::size_t position) const {
@@ -267,6 +263,7 @@ class Replay {
   Slots leaving_activations_;  // [stage, micro-batch, slice], of the producer
   Slots leaving_gradients_;
   std::vector<std::vector<Tensor>> away_;  // [stage, micro-batch, slice] what OFFLOAD or EVICT has taken
+  StageMessages messages_;
   std::vector<OpenSpan> sends_;
   CopyCollectives copies_;
   RankTimeline timeline_;
@@ -275,7 +272,13 @@ class Replay {
 }  // namespace
 
 RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin) {
-  return Replay(plan, seat, origin).run();
+  Replay replay(plan, seat, origin);
+  try {
+    return replay.run();
+  } catch (const std::exception&) {
+    if (seat.interrupted) seat.interrupted(replay.so_far());
+    throw;
+  }
 }
 
 }  // namespace plumb

@@ -6,8 +6,9 @@
 //   RankTimeline measured = replay(plan, seat, clock());          // on each rank's thread or process
 //
 // Compute runs inline. A send is posted and goes its way; a receive is posted into memory taken at that moment and
-// waited for by its consumer; what a stage's copies do together goes on beside it (copy_collectives.h). A pair runs one
-// after the other. OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is in the other memory when they end.
+// waited for by its consumer (stage_messages.h); what a stage's copies do together goes on beside it
+// (copy_collectives.h). A pair runs one after the other. OFFLOAD, RELOAD, EVICT and LOAD copy inline: what they move is
+// in the other memory when they end.
 
 #include <functional>
 #include <vector>
@@ -27,11 +28,13 @@ struct ReplaySeat {
   std::vector<Stage*> stages;  ///< [stage]; null for those of other ranks
   Transport* transport = nullptr;
   ReplayGroups* groups = nullptr;
-  TensorPool* pool = nullptr;                               ///< of messages; its live bytes are the timeline's memory
-  TensorPool* host_pool = nullptr;                          ///< where OFFLOAD takes activations
-  Clock clock;                                              ///< the transport's
-  Communicator* everyone = nullptr;                         ///< all ranks; for ReplayPolicy::agrees
+  TensorPool* pool = nullptr;        ///< of messages; its live bytes are the timeline's memory
+  TensorPool* host_pool = nullptr;   ///< where OFFLOAD takes activations
+  Clock clock;                       ///< the transport's
+  Communicator* everyone = nullptr;  ///< all ranks; for ReplayPolicy::agrees
+  Communicator* tensor = nullptr;    ///< the tensor group; for messages between meshes of different shape
   std::function<StepScale(const GradientMeasure&)> settle;  ///< what all agree on, given the whole model's gradients
+  std::function<void(RankTimeline)> interrupted;            ///< told what was done of a replay that failed
 };
 
 /// Replays the rank's list once and returns when it is done and its messages have left. Times count from `origin`.

@@ -13,8 +13,13 @@ namespace plumb {
 struct ReplayGroups {
   std::vector<std::unique_ptr<Communicator>> copies;  ///< [stage] the stage's copies over lanes, replicas and parts of
                                                       ///< the context; null where there is one, and for other ranks
-  std::vector<std::unique_ptr<Communicator>> tied;    ///< [pair of ReplayPlan::tied] its two ends; null if on one rank
+  std::vector<std::unique_ptr<Communicator>> expert_copies;  ///< [stage] those of them that have the same experts
+  std::vector<std::unique_ptr<Communicator>> tied;  ///< [pair of ReplayPlan::tied] its two ends, or all ranks of both
+                                                    ///< meshes where their shapes differ; null if on one rank
 };
+
+/// The group of all ranks of the grid.
+CommunicatorGroup everyone_of(const RankGrid& grid);
 
 /// `transport` outlives them.
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,

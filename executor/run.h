@@ -1,17 +1,16 @@
 #pragma once
-// Trains with real numerics: the cpu backend. One thread a rank, in this process.
+// Trains with real numerics: the cpu backend. One thread a rank, in this process; mpi/run_mpi.h has a process a rank.
 //
 //   const RunResult result = run(spec);
 //   result.losses.back();
 
 #include <functional>
-#include <vector>
 
-#include "executor/parameter_bytes.h"
+#include "executor/interruption.h"
+#include "executor/rank_threads.h"
+#include "executor/run_result.h"
 #include "executor/run_spec.h"
 #include "executor/training_state.h"
-#include "schedules/time.h"
-#include "traces/timeline.h"
 
 namespace plumb {
 
@@ -20,25 +19,9 @@ struct RunOptions {
   bool capture_weights = false;    ///< keep the weights after the last step (for tests)
   int checkpoint_every = 0;        ///< replays; 0: no checkpoints. The last one has one too.
   std::function<void(const TrainingState&)>
-      checkpoint;  ///< called with each, on a rank's thread, while all others wait
-};
-
-/// A value for each parameter of the model: [layer of the model][parameter, as layer_parameters() lists them][element].
-using ModelValues = std::vector<std::vector<std::vector<float>>>;
-
-struct RunResult {
-  int first_step = 0;                 ///< that this run did: what `resume` had behind it
-  std::vector<double> losses;         ///< [optimizer step] mean over the tokens of its batch, before the update
-  std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
-  std::vector<Timeline> timelines;    ///< [replay] measured, of the first tensor and context rank of replica 0
-  std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] likewise, tensors in the whole run
-  std::vector<std::int64_t> peak_host_bytes;    ///< [pipeline rank] likewise, what was offloaded to the host's memory
-  std::vector<ParameterBytes> parameter_bytes;  ///< [world rank] held between steps, by what they are
-  std::vector<std::int64_t> allocations;        ///< [world rank] of tensor memory, in the whole run
-  std::vector<double> loss_scales;              ///< [replay] that it began with; 1 but in fp16
-  int skipped_steps = 0;                        ///< whose gradients overflowed
-  std::vector<ModelValues> gradients;           ///< [optimizer step] as they reach the optimizer
-  ModelValues weights;                          ///< after the last step
+      checkpoint;                    ///< called with each, on a rank's thread, while all others wait
+  InterruptionListener interrupted;  ///< told what was done of a replay that failed
+  RankThreadsOptions threads;
 };
 
 /// Replays spec.schedule `spec.steps` times. Global micro-batch g of replica r is r * m + i; a sample's text and every

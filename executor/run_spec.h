@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "executor/context_division.h"
+#include "executor/rank_grid.h"
+#include "executor/resharding_pieces.h"
 #include "executor/sample_data.h"
 #include "kernels/half_format.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
-#include "schedules/process_grid.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -39,8 +40,10 @@ enum class RebuildWhich : std::uint8_t {
 enum class ShardBy : std::uint8_t { kElement, kLayer };
 
 struct RunSpec {
-  std::vector<std::vector<Layer>> stage_layers;  ///< [stage]; concatenated by model_part they are the model
-  ProcessGrid grid;                              ///< the cpu backend: pipeline, data, tensor, context
+  std::vector<std::vector<Layer>> stage_layers;    ///< [stage]; concatenated by model_part they are the model
+  ProcessGrid grid;                                ///< the cpu backend: pipeline, data, tensor, context
+  std::vector<StageMesh> meshes;                   ///< [pipeline rank] where they differ in shape (rank_grid.h)
+  Resharding resharding = Resharding::kAllGather;  ///< of messages between these
   bool sequence_parallel = false;  ///< norms and residuals on 1/t of the tokens, in a tensor group of t > 1
   ContextAttention context_attention = ContextAttention::kRing;
   Schedule schedule;  ///< lowered; one step (or, if asynchronous, one run between flushes)
@@ -56,6 +59,8 @@ struct RunSpec {
   double clip_norm = 0;  ///< of the whole gradient; 0: not clipped
   int zero = 0;          ///< ZeRO stage, which the schedule was lowered for
   ShardBy shard_by = ShardBy::kElement;
+  bool layerwise = false;  ///< ZeRO 2 and 3 reduce gradients and gather weights layer by layer inside F, B, I and W,
+                           ///< and the schedule's REDUCE_GRADs, UNSHARDs and RESHARDs have nothing left to do
   bool offload_optimizer = false;  ///< its state lives in the host's memory, and updates are made there
   /// [stage][bucket] layers of a gradient bucket, from the stage's last layer on; empty: as equal as can be, in as many
   /// buckets as the stage's REDUCE_GRADs have parts.
@@ -67,7 +72,8 @@ struct RunSpec {
   int steps = 1;                       ///< how many times the schedule is replayed, those before `resume` included
   std::shared_ptr<const TrainingState> resume;  ///< from where to go on; null: from the beginning
   std::string resume_name = "the checkpoint";   ///< what messages call it: its file
-  Seconds watchdog{60};                         ///< the run fails if nothing at all moves for that long
+  std::string source;    ///< what the spec was made of (a plan's text): ranks that train together compare it
+  Seconds watchdog{60};  ///< the run fails if nothing at all moves for that long
 };
 
 }  // namespace plumb

@@ -63,14 +63,17 @@ class Stage {
   virtual void optimizer_step(const StepScale& scale) = 0;
 
   // What the copies of a stage do together, where there are several: collectives of their group, in order. Their memory
-  // stays where it is until they have ended and the stage is told so.
+  // stays where it is until they have ended and the stage is told so. Routed experts have a group of their own, of the
+  // copies that have the same experts.
 
   /// REDUCE_GRAD of a bucket.
   virtual std::vector<Collective> start_reduction(int bucket) = 0;
+  virtual std::vector<Collective> start_expert_reduction(int) { return {}; }
   virtual void finish_reduction() = 0;
 
   /// UNSHARD and RESHARD: the whole weights come, and go.
   virtual std::vector<Collective> start_gather() = 0;
+  virtual std::vector<Collective> start_expert_gather() { return {}; }
   virtual void drop_gathered() = 0;
 
   /// Makes the gradients of one end's copy of a shared token table whole, after their reduction.
@@ -80,7 +83,7 @@ class Stage {
   virtual std::span<float> tied_gradients(ModelEnd end) = 0;
   virtual void finish_tied(ModelEnd end) = 0;
 
-  /// Elements of the messages that reach the stage for a slice: its input, and the gradient of its output.
+  /// Elements, of 4 bytes, of the messages that reach the stage for a slice: its input, and the gradient of its output.
   virtual std::int64_t input_elements(int slice) const = 0;
   virtual std::int64_t output_elements(int slice) const = 0;
 };

@@ -38,7 +38,7 @@ std::vector<DimensionRun> dimension_runs(const Layer& layer, const ParameterTens
   if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
     const std::int64_t query = block->heads * block->head_size, keys = block->kv_heads * block->head_size;
     if (tensor.name.starts_with("qkv.")) return divide_pieces({query, keys, keys}, seat);
-    if (tensor.name.starts_with("gate_up.")) return divide_pieces({block->ffn, block->ffn}, seat);
+    if (tensor.name.find("gate_up.") != std::string::npos) return divide_pieces({size / 2, size / 2}, seat);
     return divide_pieces({size}, seat);
   }
   const std::int64_t share = rounded_up(size, seat.ranks), first = std::min(seat.rank * share, size);
@@ -63,13 +63,22 @@ std::string why_not_divisible(const Layer& layer, int ranks) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr)
     return fmt::format("a layer of kind {} is not divided over tensor ranks; set tensor to 1", layer_kind_name(layer));
-  if (block->dropout > 0) return "dropout is not done with tensor parallelism; set dropout to 0 or tensor to 1";
+  const bool mixture = block->experts > 0;
   for (const auto& [name, count] : {std::pair{"heads", block->heads}, std::pair{"kv heads", block->kv_heads},
-                                    std::pair{"ffn channels", block->ffn}})
+                                    std::pair{"ffn channels", mixture ? 0 : block->ffn},
+                                    std::pair{"channels of an expert", mixture ? block->expert_ffn : 0},
+                                    std::pair{"channels of the shared expert", mixture ? block->shared_ffn : 0}})
     if (count % ranks != 0)
       return fmt::format("{} {} cannot be divided over {} tensor ranks; choose a tensor degree that divides them",
                          count, name, ranks);
   return {};
+}
+
+std::string why_not_spread(const Layer& layer, int ranks) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr || block->experts % ranks == 0) return {};
+  return fmt::format("{} experts cannot be spread over {} expert ranks; choose an expert degree that divides them",
+                     block->experts, ranks);
 }
 
 Layer divide_layer(const Layer& layer, int ranks) {
@@ -79,7 +88,9 @@ Layer divide_layer(const Layer& layer, int ranks) {
   if (auto* block = std::get_if<TransformerLayer>(&share)) {
     block->heads /= ranks;
     block->kv_heads /= ranks;
-    block->ffn /= ranks;
+    if (block->experts == 0) block->ffn /= ranks;
+    block->expert_ffn /= ranks;
+    block->shared_ffn /= ranks;
   }
   if (auto* embedding = std::get_if<EmbeddingLayer>(&share)) embedding->vocab = rounded_up(embedding->vocab, ranks);
   if (auto* head = std::get_if<HeadLayer>(&share)) head->vocab = rounded_up(head->vocab, ranks);
@@ -92,21 +103,25 @@ std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks) {
   return shares;
 }
 
-std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat) {
+std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat,
+                                     const ExpertSeat& experts) {
   const ParameterTensor tensor = layer_parameters(layer)[parameter];
-  if (seat.ranks == 1 || tensor.split_dimension < 0) return {{0, 0, element_count(tensor)}};
+  const int spread = tensor.expert ? experts.ranks : 1, expert_rank = tensor.expert ? experts.rank : 0;
+  const std::int64_t elements = element_count(tensor) / spread;
+  if (seat.ranks == 1 || tensor.split_dimension < 0) return {{0, expert_rank * elements, elements}};
   const auto dimension = static_cast<std::size_t>(tensor.split_dimension);
   std::int64_t outer = 1, inner = 1;
   for (std::size_t d = 0; d < tensor.shape.size(); ++d)
     (d < dimension ? outer : inner) *= d == dimension ? 1 : tensor.shape[d];
+  outer /= spread;  // the experts are the first dimension
   const std::int64_t local_size = layer_parameters(divide_layer(layer, seat.ranks))[parameter].shape[dimension];
   const std::vector<DimensionRun> divided = dimension_runs(layer, tensor, seat);
   std::vector<ElementRun> runs;
   for (std::int64_t i = 0; i < outer; ++i)
     for (const DimensionRun& run : divided)
       if (run.count > 0)
-        runs.push_back({(i * local_size + run.local) * inner, (i * tensor.shape[dimension] + run.whole) * inner,
-                        run.count * inner});
+        runs.push_back({(i * local_size + run.local) * inner,
+                        ((expert_rank * outer + i) * tensor.shape[dimension] + run.whole) * inner, run.count * inner});
   return runs;
 }
 

@@ -17,11 +17,30 @@ struct TensorSeat {
   int rank = 0;
 };
 
+/// Which rank of how many that have some of the experts each.
+struct ExpertSeat {
+  int ranks = 1;
+  int rank = 0;
+};
+
+/// The two kinds of parameters of a layer: those of routed experts, which only the ranks of the same experts have, and
+/// all others.
+enum class ParameterPart : std::uint8_t { kCommon, kExperts };
+
+constexpr bool is_in(const ParameterTensor& tensor, ParameterPart part) {
+  return tensor.expert == (part == ParameterPart::kExperts);
+}
+
 /// Why `ranks` ranks cannot share the layer, with the remedy; empty if they can. A vocabulary that they do not divide
 /// is padded.
 std::string why_not_divisible(const Layer& layer, int ranks);
 
-/// The layer of one rank; the layer itself for one. A vocabulary is rounded up. Asserts that it is divisible.
+/// Why `ranks` ranks cannot have some of the layer's experts each, with the remedy; empty if they can, or if it has
+/// none.
+std::string why_not_spread(const Layer& layer, int ranks);
+
+/// The layer of one rank; the layer itself for one. A vocabulary is rounded up; every expert is divided like an MLP,
+/// and all of them are there. Asserts that it is divisible.
 Layer divide_layer(const Layer& layer, int ranks);
 
 std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks);
@@ -35,6 +54,7 @@ struct ElementRun {
 
 /// All elements of the rank's share of a parameter (in the order of layer_parameters()), ascending in `local`; what
 /// pads a vocabulary is in none.
-std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat);
+std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat,
+                                     const ExpertSeat& experts = {});
 
 }  // namespace plumb

@@ -1,7 +1,9 @@
 #include "kernels/layer.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 
 #include "kernels/layer/kind_parts.h"
 
@@ -9,9 +11,9 @@ namespace plumb {
 namespace {
 
 /// One update a parameter tensor: weight decay differs between them.
-std::vector<KernelCall> optimizer_kernels(const Layer& layer, int tensor_parallel) {
+std::vector<KernelCall> optimizer_kernels(const Layer& layer, const LayerWork& work) {
   std::vector<KernelCall> calls;
-  for (const ParameterTensor& tensor : layer_parameters(layer, tensor_parallel))
+  for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts))
     calls.push_back(kernel_call(KernelKind::kAdamW, {element_count(tensor)}));
   return calls;
 }
@@ -49,15 +51,21 @@ std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts) 
   return count;
 }
 
+std::int64_t expert_capacity(const TransformerLayer& layer, std::int64_t sequence) {
+  if (layer.capacity_factor <= 0) return sequence;
+  const auto picks = static_cast<double>(sequence * layer.experts_per_token);
+  const auto even = layer.capacity_factor * picks / static_cast<double>(layer.experts);
+  return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::ceil(even)), 1, sequence);
+}
+
 bool has_kernels(const Layer& layer) {
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding->dropout == 0;
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  return block == nullptr || (block->experts == 0 && block->kv_rank == 0 && block->dropout == 0);
+  return block == nullptr || block->kv_rank == 0;
 }
 
 std::vector<KernelCall> layer_kernels(const Layer& layer, const LayerWork& work, Pass pass) {
   assert(has_kernels(layer));
-  if (pass == Pass::kOptimizer) return optimizer_kernels(layer, work.tensor_parallel);
+  if (pass == Pass::kOptimizer) return optimizer_kernels(layer, work);
   return std::visit([&](const auto& kind) { return kernels_of(kind, work, pass); }, layer);
 }
 

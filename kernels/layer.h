@@ -48,8 +48,11 @@ std::int64_t parameter_count(const Layer& layer, int tensor_parallel = 1, Expert
 /// Of these the parameters of routed experts.
 std::int64_t expert_parameter_count(const Layer& layer, ExpertDivision experts = {});
 
-/// Whether this version's kernels run the layer: not mixtures of experts, latent attention and dropout, which are only
-/// priced.
+/// Copies of a sequence's tokens that one expert of the layer takes at most; all of them, `sequence`, without a
+/// capacity factor.
+std::int64_t expert_capacity(const TransformerLayer& layer, std::int64_t sequence);
+
+/// Whether this version's kernels run the layer: not latent attention, which is only priced.
 bool has_kernels(const Layer& layer);
 
 enum class Pass : std::uint8_t { kForward, kInputGrad, kWeightGrad, kOptimizer };
@@ -61,7 +64,7 @@ struct LayerWork {
   int tensor_parallel = 1;
   bool sequence_parallel = false;  ///< norms, residuals and dropout work on 1/t of the tokens (Megatron's SP)
   int context_parallel = 1;        ///< ranks that share the sequence; only priced
-  ExpertDivision experts;          ///< only priced
+  ExpertDivision experts;
 };
 
 /// The kernels of one pass over one layer on one rank, in the order in which they run. A whole backward is the input

@@ -42,6 +42,10 @@ int world_rank_of(const ProcessGrid& grid, const GridCoordinates& c) {
   return c.tensor + grid.tensor * (c.context + grid.context * (c.data + grid.data * c.pipeline));
 }
 
+int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates) {
+  return (coordinates.context + grid.context * coordinates.data) % grid.expert;
+}
+
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank) {
   const GridCoordinates here = coordinates_of(grid, world_rank);
   std::vector<int> ranks;

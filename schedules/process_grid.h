@@ -41,6 +41,9 @@ int world_size(const ProcessGrid& grid);
 GridCoordinates coordinates_of(const ProcessGrid& grid, int world_rank);
 int world_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 
+/// Which of `grid.expert` shares of the experts a rank has.
+int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
+
 /// The ranks that differ from `world_rank` in that dimension alone, ascending, itself included. kExpert: blocks of
 /// `expert` consecutive ranks of the stage's cp * dp ranks. Throws SpecError if the rank lies outside the grid.
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank);

@@ -11,29 +11,16 @@
 #include "simulator/action_costs.h"
 #include "simulator/compiled_schedule.h"
 #include "simulator/engine.h"
+#include "simulator/noise_draws.h"
 
 namespace plumb {
 namespace {
-
-/// What a draw is for.
-enum class Drawn : std::uint64_t { kAction, kRank, kMessage, kCollective };
 
 /// A collective of all replicas.
 bool joins_replicas(const StepKind& kind) {
   return !kind.actions.empty() &&
          (kind.actions.front().op == Op::kUnshard || kind.actions.front().op == Op::kReduceGrad);
 }
-
-SimTime times_factor(SimTime duration, double factor) {
-  if (factor == 1) return duration;  // exact, also where a double is not
-  return SimTime{static_cast<std::int64_t>(static_cast<double>(duration.count()) * factor + 0.5)};
-}
-
-struct Shapes {
-  FactorShape action;
-  FactorShape rank;
-  FactorShape communication;
-};
 
 /// More time than SimTime holds, summed exactly, whatever the order.
 class LongTime {
@@ -55,44 +42,27 @@ class LongTime {
   std::int64_t rest_ = 0;  ///< picoseconds, less than a second
 };
 
-struct Totals {
-  SimTime makespan{0};
-  std::vector<SimTime> busy;  ///< [replica * ranks + rank]
-};
-
 /// One run of all replicas, side by side.
 class Run {
  public:
   Run(const CompiledSchedule& compiled, const std::vector<StepCost>& costs, const NoiseSpec& noise,
-      const Shapes& shapes, int run)
-      : compiled_(compiled), costs_(costs), noise_(noise), shapes_(shapes), run_(static_cast<std::uint64_t>(run)) {
-    registers_.resize(static_cast<std::size_t>(noise.replicas), std::vector<SimTime>(compiled.registers));
-    for (int replica = 0; replica < noise.replicas; ++replica) {
-      action_bases_.push_back(base(Drawn::kAction, replica));
-      message_bases_.push_back(base(Drawn::kMessage, replica));
-      for (int rank = 0; rank < compiled.ranks; ++rank)
-        rank_factors_.push_back(factor(shapes.rank, base(Drawn::kRank, replica), rank));
-    }
-    busy_.resize(rank_factors_.size());
-  }
+      const NoiseShapes& shapes, int run)
+      : compiled_(compiled),
+        costs_(costs),
+        noise_(noise),
+        draws_(shapes, noise.seed, run, noise.replicas, compiled.ranks),
+        registers_(static_cast<std::size_t>(noise.replicas), std::vector<SimTime>(compiled.registers)),
+        busy_(static_cast<std::size_t>(noise.replicas) * compiled.ranks) {}
 
-  Totals finish() {
+  NoisyRun finish() {
     for (std::size_t i = 0; i < compiled_.steps.size(); ++i) step(i);
-    Totals totals{.busy = std::move(busy_)};
+    NoisyRun totals{.busy = std::move(busy_)};
     for (const auto& registers : registers_)
       totals.makespan = std::max(totals.makespan, *std::ranges::max_element(registers));
     return totals;
   }
 
  private:
-  std::uint64_t base(Drawn what, int replica) const {
-    return random_key({noise_.seed, run_, static_cast<std::uint64_t>(what), static_cast<std::uint64_t>(replica)});
-  }
-
-  static double factor(const FactorShape& shape, std::uint64_t base, std::int64_t which) {
-    return random_factor(shape, random_key({base, static_cast<std::uint64_t>(which)}));
-  }
-
   void step(std::size_t i) {
     const Step& step = compiled_.steps[i];
     const StepKind& kind = compiled_.kinds[step.kind];
@@ -102,7 +72,7 @@ class Run {
       SimTime start{0};
       for (const auto& registers : registers_) start = std::max(start, start_of(registers.data(), step, cost));
       StepCost drawn = cost;
-      drawn.duration = times_factor(cost.duration, factor(shapes_.communication, collective_base_, collective(i)));
+      drawn.duration = times_factor(cost.duration, draws_.collective(collective(i)));
       for (auto& registers : registers_) run_step(registers.data(), step, drawn, start);
       return;
     }
@@ -120,11 +90,10 @@ class Run {
     SimTime departure{0};
     for (int replica = 0; replica < noise_.replicas; ++replica) {
       const SimTime* registers = registers_[replica].data();
-      const double own = factor(shapes_.action, action_bases_[replica], compiled_.send_ids[i]);
-      const SimTime offset = times_factor(cost.duration, own * rank_factors_[replica * compiled_.ranks + kind.rank]);
+      const SimTime offset = times_factor(cost.duration, draws_.compute(replica, kind.rank, compiled_.send_ids[i]));
       departure = std::max({departure, start_of(registers, step, cost) + offset, registers[cost.channel]});
     }
-    const double common = factor(shapes_.communication, collective_base_, compiled_.action_ids[i]);
+    const double common = draws_.collective(compiled_.action_ids[i]);
     for (auto& registers : registers_) {
       registers[cost.channel] = departure + times_factor(cost.occupied, common);
       registers[step.output] = departure + times_factor(cost.delivered, common);
@@ -135,13 +104,12 @@ class Run {
     StepCost drawn = cost;
     const std::int32_t action = compiled_.action_ids[i];
     if (kind.occupies_rank) {
-      const double own = factor(shapes_.action, action_bases_[replica], action);
-      drawn.duration = times_factor(cost.duration, own * rank_factors_[replica * compiled_.ranks + kind.rank]);
+      drawn.duration = times_factor(cost.duration, draws_.compute(replica, kind.rank, action));
     } else if (!kind.actions.empty()) {
-      drawn.duration = times_factor(cost.duration, factor(shapes_.communication, message_bases_[replica], action));
+      drawn.duration = times_factor(cost.duration, draws_.transfer(replica, action));
     }
     if (kind.sends) {
-      const double own = factor(shapes_.communication, message_bases_[replica], compiled_.send_ids[i]);
+      const double own = draws_.transfer(replica, compiled_.send_ids[i]);
       drawn.occupied = times_factor(cost.occupied, own);
       drawn.delivered = times_factor(cost.delivered, own);
     }
@@ -153,20 +121,15 @@ class Run {
     const StepKind& kind = compiled_.kinds[compiled_.steps[i].kind];
     if (!kind.lasts_longest) return compiled_.action_ids[i];
     const Action& first = kind.actions.front();
-    return -1 - (static_cast<std::int64_t>(first.stage) << 16 | first.part);
+    return NoiseDraws::sum_of_copies(first.stage, first.part);
   }
 
   const CompiledSchedule& compiled_;
   const std::vector<StepCost>& costs_;
   const NoiseSpec& noise_;
-  const Shapes& shapes_;
-  std::uint64_t run_;
+  NoiseDraws draws_;
   std::vector<std::vector<SimTime>> registers_;  ///< [replica][register]
-  std::uint64_t collective_base_ = base(Drawn::kCollective, 0);
-  std::vector<std::uint64_t> action_bases_;   ///< [replica] of keys
-  std::vector<std::uint64_t> message_bases_;  ///< [replica] of keys
-  std::vector<double> rank_factors_;          ///< [replica * ranks + rank]
-  std::vector<SimTime> busy_;                 ///< [replica * ranks + rank]
+  std::vector<SimTime> busy_;                    ///< [replica * ranks + rank]
 };
 
 void check(const NoiseSpec& noise) {
@@ -176,28 +139,19 @@ void check(const NoiseSpec& noise) {
 
 }  // namespace
 
-NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NoiseSpec& noise, Sends sends,
-                          int threads) {
+NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std::function<NoisyRun(int)>& timed) {
   check(noise);
-  const Shapes shapes{.action = factor_shape(noise.distribution, noise.cv),
-                      .rank = factor_shape(noise.distribution, noise.rank_cv),
-                      .communication = factor_shape(noise.distribution, noise.communication_cv)};
-  const CompiledSchedule compiled = compile(lowered, sends);
-  const std::vector<StepCost> by_kind = step_costs(compiled, convert_costs(lowered, costs));
-  const Shapes quiet{};
-  const NoiseSpec once{.replicas = 1};
-  const Totals without = Run(compiled, by_kind, once, quiet, 0).finish();
-
+  const NoisyRun without = timed(-1);
   NoisySteps result{.quiet_makespan = without.makespan,
                     .makespans = std::vector<SimTime>(static_cast<std::size_t>(noise.runs)),
                     .quiet_idle = {}};
-  for (const SimTime busy : without.busy) result.quiet_idle.push_back(without.makespan - busy);
+  for (int rank = 0; rank < ranks; ++rank) result.quiet_idle.push_back(without.makespan - without.busy[rank]);
   const int workers =
       std::min(noise.runs, threads > 0 ? threads : std::max(1, int(std::thread::hardware_concurrency())));
   const auto work = [&](int worker) {
-    std::vector<LongTime> idle(static_cast<std::size_t>(compiled.ranks));
+    std::vector<LongTime> idle(static_cast<std::size_t>(ranks));
     for (int run = worker; run < noise.runs; run += workers) {
-      const Totals totals = Run(compiled, by_kind, noise, shapes, run).finish();
+      const NoisyRun totals = timed(run);
       result.makespans[run] = totals.makespan;
       for (std::size_t i = 0; i < totals.busy.size(); ++i) idle[i % idle.size()].add(totals.makespan - totals.busy[i]);
     }
@@ -213,6 +167,19 @@ NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const
   for (const LongTime& sum : idle)
     result.mean_idle.push_back(sum.total() / (static_cast<double>(noise.runs) * noise.replicas));
   return result;
+}
+
+NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NoiseSpec& noise, Sends sends,
+                          int threads) {
+  const NoiseShapes shapes = noise_shapes(noise);
+  const CompiledSchedule compiled = compile(lowered, sends);
+  const std::vector<StepCost> by_kind = step_costs(compiled, convert_costs(lowered, costs));
+  const NoiseShapes quiet{};
+  const NoiseSpec once{.replicas = 1};
+  return noisy_steps(noise, compiled.ranks, threads, [&](int run) {
+    return run < 0 ? Run(compiled, by_kind, once, quiet, 0).finish()
+                   : Run(compiled, by_kind, noise, shapes, run).finish();
+  });
 }
 
 SimTime percentile(std::vector<SimTime> times, double percent) {

@@ -5,10 +5,12 @@
 //   NoisySteps noisy = simulate_noise(lowered, costs, {.cv = 0.05, .runs = 1000});
 //   slowdown_ratio(noisy), percentile(noisy.makespans, 99)
 //
-// Order is fixed and every transfer has its link to itself: one pass over the compiled steps a run. Data-parallel
-// replicas draw apart and meet in each UNSHARD and REDUCE_GRAD, which starts when the last of them has come to it.
+// Order is fixed. Where every transfer has its link to itself, one pass over the compiled steps a run; with shared
+// links the event engine (network/network_noise.h). Data-parallel replicas draw apart and meet in each UNSHARD and
+// REDUCE_GRAD, which starts when the last of them has come to it.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "schedules/cost_table.h"
@@ -39,6 +41,15 @@ struct NoisySteps {
 /// does, SpecError as factor_shape() and if there are no runs or no replicas.
 NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NoiseSpec& noise,
                           Sends sends = Sends::kBuffered, int threads = 0);
+
+/// Sums of the runs of any engine: `timed(run)` is one run's makespan and its time of computing by [replica * ranks +
+/// rank]; run -1 is the one without noise, of any number of replicas that are alike. Throws as factor_shape() and if
+/// there are no runs or no replicas.
+struct NoisyRun {
+  SimTime makespan{0};
+  std::vector<SimTime> busy;
+};
+NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std::function<NoisyRun(int)>& timed);
 
 /// The smallest of the times that at least `percent` of 100 of them do not exceed (nearest rank). `times` is not empty.
 SimTime percentile(std::vector<SimTime> times, double percent);

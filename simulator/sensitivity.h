@@ -6,6 +6,7 @@
 //
 // Exact for small changes away from ties: where two paths are equally long, faster costs gain less than is told here.
 
+#include <string>
 #include <vector>
 
 #include "schedules/cost_table.h"
@@ -28,6 +29,12 @@ struct LinkSensitivity {
   Seconds latency{0};
 };
 
+/// Of all shared links of one kind ("nic_up"): seconds that the step grows by with them narrower in proportion.
+struct SharedLinkSensitivity {
+  std::string kind;
+  Seconds seconds{0};
+};
+
 /// Seconds of the makespan that grow in proportion to a cost. All of them together are the makespan.
 struct Sensitivity {
   std::vector<Seconds> compute_by_stage;  ///< [stage] computing of F, B, I, W, R and OPTIMIZER_STEP
@@ -37,12 +44,15 @@ struct Sensitivity {
   Seconds unshard{0};                     ///< gathering of parameters
   Seconds reduction{0};                   ///< of gradients
   Seconds moves{0};                       ///< OFFLOAD, RELOAD, EVICT, LOAD
+  Seconds capacity{0};                    ///< narrower shared links; 0 where nothing is shared
   // The same once more, in detail, where it is above 0.
-  std::vector<CollectiveSensitivity> collectives;  ///< of group_collectives, unshard and reduction, by group and kind
-  std::vector<LinkSensitivity> links;              ///< of bandwidth and latency, by source and destination
+  std::vector<CollectiveSensitivity> collectives;   ///< of group_collectives, unshard and reduction, by group and kind
+  std::vector<LinkSensitivity> links;               ///< of bandwidth and latency, by source and destination
+  std::vector<SharedLinkSensitivity> shared_links;  ///< of capacity, by kind of link
 };
 
-/// Of the critical path of a simulation without shared links, of `lowered` under `costs`. Empty for an empty path.
+/// Of the critical path of a simulation without shared links (network/network_sensitivity.h has those with), of
+/// `lowered` under `costs`. Empty for an empty path.
 Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, const std::vector<CriticalStep>& path);
 
 }  // namespace plumb

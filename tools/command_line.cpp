@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "schedules/error.h"
+#include "tools/command_line_partition.h"
 #include "tools/console.h"
 #include "tools/report_fault.h"
 #include "tools/verbs/verbs.h"
@@ -34,7 +35,7 @@ void add_json(CLI::App* app, bool& json) {
 }
 
 void add_question(CLI::App* app, QuestionArguments& question) {
-  app->add_option("--global-batch", question.global_batch, "sequences of one optimizer step")
+  app->add_option("--global-batch", question.global_batch, "sequences (images) of one optimizer step")
       ->check(CLI::PositiveNumber);
   app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")
       ->check(CLI::PositiveNumber);
@@ -45,8 +46,8 @@ void add_question(CLI::App* app, QuestionArguments& question) {
   app->add_option("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd (default: adamw)");
   app->add_option(
       "--layout", question.layout,
-      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,schedule,group,bucket_mib, as in tp=8,pp=2");
-  app->add_option("--split", question.split, "transformer layers of each stage, as in 8,8,10,6");
+      "what is fixed of dp,tp,pp,cp,ep,etp,v,zero,sp,mbs,recompute,offload,schedule,group,bucket_mib, as in tp=8,pp=2");
+  app->add_option("--split", question.split, "transformer layers, or a graph's nodes, of each stage, as in 8,8,10,6");
 }
 
 void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
@@ -137,9 +138,11 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
   verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
                    "a schedule's name or file (.txt, .csv, .json)");
   add_schedule_numbers(verb, arguments->schedule);
-  verb->add_option("--costs", arguments->costs,
-                   "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
-                   "UNSHARD, g for REDUCE_GRAD; lists by stage f=1:1:2)");
+  verb->add_option(
+      "--costs", arguments->costs,
+      "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
+      "UNSHARD, g for REDUCE_GRAD, host=N where the host's memory carries N moves at a time at full speed; lists "
+      "by stage f=1:1:2)");
   add_sends(verb, arguments->sends);
   add_burst(verb, arguments->burst_kib);
   add_network(verb, arguments->network);
@@ -207,6 +210,8 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
   CLI::App* memory_app =
       add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory, memory_verb);
   memory_app->add_option("plan", memory->plan, "a plan file")->required();
+  memory_app->add_flag("--arena", memory->arena,
+                       "also plan each rank's temporary tensors into one block of memory, as a device gets it");
   add_json(memory_app, memory->json);
 
   const auto whatif = std::make_shared<WhatifArguments>();
@@ -289,6 +294,7 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         ->check(CLI::PositiveNumber);
     add_sends(verb, arguments->sends);
     add_burst(verb, arguments->burst_kib);
+    verb->add_option("--link", arguments->link, "predict hops over a measured network (calibrate --only transport)");
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
@@ -306,6 +312,15 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
     if (!validates) {
+      verb->add_option("--meshes", arguments->meshes,
+                       "tensor ranks and replicas of each pipeline rank, as in tp2,dp2 (instead of the plan's tp, dp)");
+      verb->add_option("--reshard", arguments->reshard, "how tensors go between meshes of different shape")
+          ->check(CLI::IsMember({"direct", "all-gather", "broadcast"}));
+      verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
+          ->check(CLI::PositiveNumber);
+      verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")
+          ->check(CLI::IsMember({"element", "layer"}));
+      verb->add_flag("--zero-layerwise", arguments->zero_layerwise, "ZeRO 2 and 3 reduce and gather layer by layer");
       CLI::Option* folder =
           verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
       verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")
@@ -336,8 +351,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                    "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
   verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  verb->add_option("--only", calibrate->only, "print a table of these alone and write no cluster")
-      ->check(CLI::IsMember({"collectives"}));
+  verb->add_option("--only", calibrate->only, "collectives (a table), or transport (a file for --link)")
+      ->check(CLI::IsMember({"collectives", "transport"}));
   verb->add_option("-o,--output", calibrate->output, "file to write");
   add_json(verb, calibrate->json);
 }
@@ -377,6 +392,7 @@ int run_command_line(int argc, char** argv) {
   add_score(app, chosen);
   add_hardware(app, chosen);
   add_trace(app, chosen);
+  add_partition(app, chosen);
   try {
     app.parse(argc, argv);
     return chosen();

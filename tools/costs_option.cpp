@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kUnitKey = "unit";
 constexpr std::string_view kMessageKey = "mib";
 constexpr std::string_view kBandwidthKey = "gb_per_s";
+constexpr std::string_view kHostKey = "host";
 constexpr double kBytesPerMib = 1024.0 * 1024.0;
 constexpr double kBytesPerGb = 1e9;
 
@@ -74,12 +75,13 @@ CostsOption parse_costs(std::string_view text) {
       option.unit = parse_unit(entry.substr(equals + 1));
       continue;
     }
-    if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey) {
-      std::vector<std::string> names{std::string(kUnitKey), std::string(kMessageKey), std::string(kBandwidthKey)};
+    if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey && key != kHostKey) {
+      std::vector<std::string> names{std::string(kUnitKey), std::string(kMessageKey), std::string(kBandwidthKey),
+                                     std::string(kHostKey)};
       for (const auto& [name, list] : lists) names.push_back(name);
       throw SpecError(
           fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c, "
-                      "unit, mib or gb_per_s",
+                      "unit, mib, gb_per_s or host",
                       key, nearest_name(key, names)));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
@@ -91,7 +93,8 @@ CostsOption parse_costs(std::string_view text) {
     const std::vector<double> numbers = entry->second;
     given.erase(entry);
     if (numbers.size() != 1 || numbers[0] == 0)
-      throw SpecError(fmt::format("--costs: {}= is one number above 0 for every message: give one", key));
+      throw SpecError(fmt::format("--costs: {}= is one number above 0{}: give one", key,
+                                  key == kHostKey ? "" : " for every message"));
     return numbers[0];
   };
   if (given.contains(kMessageKey) != given.contains(kBandwidthKey))
@@ -100,6 +103,7 @@ CostsOption parse_costs(std::string_view text) {
     option.message_bytes = one_number(kMessageKey) * kBytesPerMib;
     option.bytes_per_second = one_number(kBandwidthKey) * kBytesPerGb;
   }
+  if (given.contains(kHostKey)) option.host_moves = one_number(kHostKey);
   for (const auto& [key, numbers] : given) {
     lists.find(key)->second->clear();
     for (const double number : numbers) lists.find(key)->second->push_back(Seconds{number * option.unit.seconds});

@@ -24,11 +24,12 @@ struct CostsOption {
   bool whole_backward = false;  ///< b= was given
   double message_bytes = 0;     ///< of every message; 0: only the hop's latency counts
   double bytes_per_second = std::numeric_limits<double>::infinity();  ///< of every hop
+  double host_moves = 0;  ///< OFFLOADs and RELOADs that the host's memory carries at full speed; 0: however many
 };
 
-/// Keys f, i, w, b, r, o, x, u, g, c, unit (s, ms, us, ns, ps), mib (of a message) and gb_per_s (of a hop). Throws
-/// SpecError naming the entry: unknown key (with the nearest known), twice, not a number of 0 or more, an unknown unit,
-/// a message size without a bandwidth or the reverse.
+/// Keys f, i, w, b, r, o, x, u, g, c, unit (s, ms, us, ns, ps), mib (of a message), gb_per_s (of a hop) and host (moves
+/// at a time). Throws SpecError naming the entry: unknown key (with the nearest known), twice, not a number of 0 or
+/// more, an unknown unit, a message size without a bandwidth or the reverse.
 CostsOption parse_costs(std::string_view text);
 
 /// The table for a schedule. Throws SpecError if whole backwards are priced but the schedule splits them, or a list of

@@ -12,7 +12,8 @@ nlohmann::ordered_json idle_json(const IdleByCause& idle) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
   for (int i = 0; i < kIdleCauseCount; ++i) {
     std::string key(idle_cause_name(static_cast<IdleCause>(i)));
-    std::ranges::replace(key, '-', '_');
+    std::ranges::replace_if(
+        key, [](char c) { return c == '-' || c == ' '; }, '_');
     json[key + "_s"] = to_seconds(idle[static_cast<std::size_t>(i)]).count();
   }
   return json;

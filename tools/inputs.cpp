@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/spec/huggingface.h"
+#include "planner/spec/huggingface/huggingface.h"
 #include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"

@@ -6,6 +6,7 @@
 #include "schedules/error.h"
 #include "tools/files.h"
 #include "tools/layer_models.h"
+#include "tools/run_layout.h"
 #include "tools/schedule_input.h"
 
 namespace plumb {
@@ -26,7 +27,7 @@ RunSpec layer_model_run(const RunArguments& arguments) {
   if (arguments.schedule.name.empty())
     throw InputError("a network runs on a schedule: name it, as in --schedule 1f1b -p 4 -m 8");
   ScheduleArguments wanted = arguments.schedule;
-  wanted.replicas = chosen.replicas > 1;
+  wanted.replicas = chosen.replicas > 1 || arguments.meshes.find("dp") != std::string::npos;
   const Schedule order = schedule_input(wanted);
   const std::vector<Layer> model = layer_model(arguments.plan, kClasses);
   RunSpec spec{.schedule = lowered_input(order, wanted),
@@ -46,6 +47,7 @@ RunSpec layer_model_run(const RunArguments& arguments) {
         spec.rebuild = Rebuild::kStage;
         spec.rebuild_which = RebuildWhich::kListed;
       }
+  apply_layout_arguments(spec, arguments);
   return spec;
 }
 

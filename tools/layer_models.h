@@ -1,8 +1,9 @@
 #pragma once
-// Networks that are no transformers, as lists of layers by name.
+// The presets that the cpu backend trains as they are: layer graphs that are chains of the executor's layers.
 //
 //   layer_model("vgg-16", 10)   // on 224 x 224, with ten classes
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,10 +12,7 @@
 
 namespace plumb {
 
-/// alexnet (Krizhevsky et al. 2012: two groups, overlapping pooling, dropout in the two large linear layers; without
-/// its local response normalisation), vgg-11, vgg-16, vgg-19 (Simonyan & Zisserman 2015, columns A, D and E), all on
-/// images of 224 x 224; alexnet-32, the same shape of network made small for images of 32 x 32; mlp, four residual
-/// blocks with GELU and a squared error.
+/// alexnet, alexnet-32, alexnet-one-tower, mlp, vgg-11, vgg-16, vgg-19.
 const std::vector<std::string>& layer_model_names();
 bool is_layer_model(std::string_view name);
 

@@ -16,10 +16,24 @@ void require_cpu_layout(const Plan& plan) {
   const auto refuse = [](const std::string& what, std::string_view remedy) {
     throw SpecError(fmt::format("the cpu backend does not run {}: {}", what, remedy));
   };
+  if (plan.model.graph) {
+    const std::vector<GraphNode> nodes = graph_nodes(*plan.model.graph, plan.training.sequence);
+    const auto missing = std::ranges::find(nodes, false, &GraphNode::runs);
+    if (!is_runnable(nodes)) {
+      const std::string what = missing != nodes.end() ? fmt::format("{} ({})", missing->op, missing->name) : "a branch";
+      refuse(
+          fmt::format("{} of {}", what, plan.model.name),
+          "it runs chains of convolutions with a bias, pooling, linear layers and a loss; plan alexnet, vgg-16 or mlp");
+    }
+    if (plan.layout.recompute != Recompute::kNone)
+      refuse("recomputation of a layer graph's blocks", "plan with --layout recompute=none");
+  }
   if (plan.training.stack) {
     refuse(fmt::format("the stack {}", plan.training.stack->name), "plan without --stack, for Plumb's own executor");
   }
-  if (layout.expert > 1) refuse(fmt::format("expert parallelism (ep={})", layout.expert), "plan with --layout ep=1");
+  if (plan.model.experts > 0 && layout.expert_tensor != layout.tensor)
+    refuse(fmt::format("experts over etp={} and tp={} ranks", layout.expert_tensor, layout.tensor),
+           fmt::format("plan with --layout etp={}", layout.tensor));
   const Precision precision = plan.training.precision;
   if (precision == Precision::kTf32 || precision == Precision::kFp8)
     refuse(fmt::format("{}", precision_name(precision)), "plan with --precision fp32, bf16 or fp16");
@@ -40,8 +54,12 @@ std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Predicted& p
   if (predicted.priced.buckets.empty()) return buckets;
   for (const StagePlace& place : predicted.lowered.stages) {
     std::vector<LayerGradient> gradients;
-    for (const Layer& layer : predicted.priced.layers[place.model_part])
-      gradients.push_back({.parameters = parameter_count(layer, plan.layout.tensor)});
+    for (const Layer& layer : predicted.priced.layers[place.model_part]) {
+      const ExpertDivision division{plan.layout.expert, plan.layout.expert_tensor};
+      const std::int64_t experts = expert_parameter_count(layer, division);
+      gradients.push_back(
+          {.parameters = parameter_count(layer, plan.layout.tensor, division) - experts, .expert_parameters = experts});
+    }
     buckets.emplace_back();
     for (const GradientBucket& bucket :
          gradient_buckets(gradients, bucket_parameters(plan.training, plan.layout), Seconds{0}))
@@ -97,7 +115,7 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .half = half_format(plan.training.precision),
                .clip_norm = settings.clip_norm,
                .zero = plan.layout.zero,
-               .offload_optimizer = settings.offload_optimizer,
+               .offload_optimizer = settings.offload_optimizer || plan.layout.offload.optimizer,
                .bucket_layers = bucket_layers(plan, predicted),
                .seed = settings.seed,
                .text = {settings.text.begin(), settings.text.end()},
@@ -105,6 +123,10 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
                .steps = settings.steps};
   for (const StagePlace& place : predicted.lowered.stages)
     spec.stage_layers.push_back(predicted.priced.layers[place.model_part]);
+  if (plan.model.graph) {
+    const std::vector<Layer> layers = model_layers(plan.model);
+    spec.samples = {.shape = std::get<InputLayer>(layers.front()), .outputs = std::get<LossLayer>(layers.back()).width};
+  }
   if (plan.layout.recompute == Recompute::kFull) spec.rebuild = Rebuild::kStage;
   if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;

@@ -18,13 +18,13 @@ struct RunSettings {
   std::string text;       ///< the bytes to train on
   std::string text_name;  ///< their file
   ContextAttention context_attention = ContextAttention::kRing;
-  double clip_norm = 0;  ///< of the gradients; 0: not clipped
-  bool offload_optimizer = false;
+  double clip_norm = 0;            ///< of the gradients; 0: not clipped
+  bool offload_optimizer = false;  ///< also where the plan does not say so
 };
 
 /// The spec that replays exactly the schedule that was simulated (`predicted` is the plan's prediction).
-/// Throws SpecError naming what the cpu backend does not run: expert parallelism, tf32, fp8, gradients that are not in
-/// fp32.
+/// Throws SpecError naming what the cpu backend does not run: experts divided otherwise than over the tensor group,
+/// tf32, fp8, gradients that are not in fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
 
 /// The executor's form of an optimizer, with its own numbers.

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "executor/mpi/joined.h"
 #include "executor/mpi/launched.h"
-#include "executor/mpi/run_timed_mpi.h"
 #include "executor/transport.h"
 #include "tools/console.h"
 #include "tools/verbs/verbs.h"

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/mpi/launched.h"
 #include "schedules/error.h"
 #include "tools/files.h"
 #include "tools/presets.h"
@@ -24,8 +23,6 @@ const Preset& carried_text() {
 void require_cpu_arguments(const RunArguments& arguments) {
   if (arguments.plan.empty())
     throw InputError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
-  if (launched_ranks() > 1)
-    throw InputError("the cpu backend has its ranks as threads of one process: start it without mpirun");
   if (!arguments.costs.empty() || !arguments.slow.empty() || arguments.sends != "buffered" || arguments.shrink != 1)
     throw InputError(
         "--costs, --slow, --shrink and --sends are for --backend timed: the cpu backend computes as fast as it can");
@@ -65,6 +62,7 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   for (const Seconds time : result.step_seconds) times.push_back(time.count());
   nlohmann::ordered_json json = {{"first_step", result.first_step},
                                  {"losses", result.losses},
+                                 {"balance_losses", nullptr},
                                  {"step_times_s", times},
                                  {"peak_memory_bytes", result.peak_memory_bytes},
                                  {"peak_host_bytes", result.peak_host_bytes},
@@ -73,6 +71,8 @@ nlohmann::ordered_json run_json(const RunResult& result) {
                                  {"optimizer_bytes", nlohmann::ordered_json::array()},
                                  {"loss_scales", result.loss_scales},
                                  {"skipped_steps", result.skipped_steps}};
+  const auto is_there = [](double loss) { return loss > 0; };
+  if (std::ranges::any_of(result.balance_losses, is_there)) json["balance_losses"] = result.balance_losses;
   for (const ParameterBytes& bytes : result.parameter_bytes) {
     json["weight_bytes"].push_back(bytes.weights);
     json["gradient_bytes"].push_back(bytes.gradients);

@@ -162,7 +162,8 @@ std::string score_page(const std::vector<SourceScore>& scores, const std::option
                        const std::string& command) {
   return fmt::format(
              "# Fidelity\n\nWritten by\n\n    {}\n\nErrors are 100 |predicted / measured - 1| in per cent; the "
-             "bias is their mean with the sign.\n\n",
+             "bias is their mean with the sign. Plumb's own runs, predicted and measured, with their spread: "
+             "[on this machine's cores](validation.md), [on an emulated cluster](emulated.md).\n\n",
              command) +
          table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_kinds(scores) + table_of_orders(scores) + notes_of(scores) +
          table_of_worst(scores);

@@ -77,6 +77,16 @@ std::string notes_text(const SourceScore& score) {
                                     score.source.empty() ? "" : " (mapping " + score.source + ")", text);
 }
 
+/// Seconds by component; null unless the row's step is predicted.
+ordered_json components_json(const ScoredQuantity& scored) {
+  if (!scored.components) return nullptr;
+  ordered_json components = ordered_json::object();
+  for (std::size_t i = 0; i < scored.components->size(); ++i) {
+    components[std::string(component_name(static_cast<TimeComponent>(i)))] = (*scored.components)[i].count();
+  }
+  return components;
+}
+
 ordered_json statistics_json(const ErrorStatistics& statistics) {
   if (statistics.count == 0) return nullptr;
   return {{"count", statistics.count},
@@ -214,7 +224,8 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
                       {"predicted", scored.predicted},
                       {"measured", scored.measured},
                       {"error_pct", error_pct(scored)},
-                      {"uncorrected_error_pct", uncorrected}});
+                      {"uncorrected_error_pct", uncorrected},
+                      {"components_s", components_json(scored)}});
     }
   }
   return {{"sources", sources}, {"rows", rows}, {"fit", fit ? fit_json(*fit) : ordered_json(nullptr)}};

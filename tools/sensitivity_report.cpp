@@ -12,6 +12,11 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Shares of links may make the step shorter; what is below a part in 1e9 is rounding.
+bool share_counts(Seconds of, SimTime makespan) {
+  return std::abs(of / to_seconds(makespan)) > 1e-9;
+}
+
 }  // namespace
 
 ordered_json sensitivity_json(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource) {
@@ -29,6 +34,8 @@ ordered_json sensitivity_json(const Sensitivity& sensitivity, const std::vector<
                      {"bandwidth_s", link.bandwidth.count()},
                      {"latency_s", link.latency.count()}});
   }
+  ordered_json shared = ordered_json::object();
+  for (const SharedLinkSensitivity& link : sensitivity.shared_links) shared[link.kind] = link.seconds.count();
   ordered_json figures = ordered_json::object();
   for (const ResourceSensitivity& by : by_resource) figures[by.figure] = by.elasticity;
   return {{"compute_by_stage_s", stages},
@@ -38,6 +45,8 @@ ordered_json sensitivity_json(const Sensitivity& sensitivity, const std::vector<
           {"unshard_s", sensitivity.unshard.count()},
           {"reduction_s", sensitivity.reduction.count()},
           {"moves_s", sensitivity.moves.count()},
+          {"capacity_s", sensitivity.capacity.count()},
+          {"shared_links", shared},
           {"collectives", collectives},
           {"links", links},
           {"step_change_pct_per_pct_of", by_resource.empty() ? ordered_json(nullptr) : figures}};
@@ -60,7 +69,11 @@ std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<R
                                  {"UNSHARD", sensitivity.unshard},
                                  {"REDUCE_GRAD", sensitivity.reduction},
                                  {"moves", sensitivity.moves}}) {
-    if (of > Seconds{0}) parts.push_back(fmt::format("{} {}", name, share(of)));
+    if (share_counts(of, makespan)) parts.push_back(fmt::format("{} {}", name, share(of)));
+  }
+  for (const SharedLinkSensitivity& link : sensitivity.shared_links) {
+    if (share_counts(link.seconds, makespan))
+      parts.push_back(fmt::format("narrower shared {} {}", link.kind, share(link.seconds)));
   }
   std::string text = fmt::format("each 1 % longer makes the step longer by: {}\n", fmt::join(parts, ", "));
   if (by_resource.empty()) return text;

@@ -27,10 +27,10 @@ ordered_json or_null(const std::optional<T>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-std::optional<double> tokens_per_second(const Simulation& simulation, const ReportContext& context) {
+std::optional<double> per_second(const std::optional<double>& per_step, const Simulation& simulation) {
   const double time = seconds(simulation.makespan);
-  if (!context.tokens_per_step || time <= 0) return std::nullopt;
-  return *context.tokens_per_step / time;
+  if (!per_step || time <= 0) return std::nullopt;
+  return *per_step / time;
 }
 
 /// Time on the critical path by operation, the waits for transfers between its actions apart.
@@ -89,7 +89,8 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"replica", simulation.replica},
       {"bubble_ratio", simulation.bubble_ratio},
       {"span_bubble_ratio", simulation.span_bubble_ratio},
-      {"tokens_per_s", or_null(tokens_per_second(simulation, context))},
+      {"samples_per_s", or_null(per_second(context.samples_per_step, simulation))},
+      {"tokens_per_s", or_null(per_second(context.tokens_per_step, simulation))},
       {"mfu", or_null(context.mfu_ratio)},
       {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes) : ordered_json(nullptr)},
       {"peak_activations", simulation.peak_activations},
@@ -121,7 +122,11 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   text += fmt::format(", {} engine", simulation.engine);
   if (simulation.replicas > 1)
     text += fmt::format(", replica {} the last of {} simulated", simulation.replica, simulation.replicas);
-  if (const auto rate = tokens_per_second(simulation, context)) text += fmt::format(", {:.0f} tokens/s", *rate);
+  if (const auto rate = per_second(context.tokens_per_step, simulation)) {
+    text += fmt::format(", {:.0f} tokens/s", *rate);
+  } else if (const auto samples = per_second(context.samples_per_step, simulation)) {
+    text += fmt::format(", {:.0f} samples/s", *samples);
+  }
   if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);
   text += "\n\n";
 

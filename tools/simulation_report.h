@@ -20,7 +20,8 @@ namespace plumb {
 
 /// What a simulation alone does not know; nothing where there is no model.
 struct ReportContext {
-  std::optional<double> tokens_per_step;
+  std::optional<double> samples_per_step;
+  std::optional<double> tokens_per_step;  ///< where samples are sequences
   std::optional<double> mfu_ratio;
   bool has_memory = false;                       ///< the costs came with bytes
   std::vector<MemoryPeak> memory_peaks;          ///< [rank]; empty without bytes or without a timeline

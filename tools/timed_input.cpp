@@ -12,6 +12,8 @@
 #include "simulator/network/simulate_network.h"
 #include "tools/console.h"
 #include "tools/costs_option.h"
+#include "tools/cpu_run.h"
+#include "tools/link_file.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
@@ -61,17 +63,26 @@ TimedInput timed_input(const RunArguments& arguments) {
   for (const std::string& text : arguments.slow) slow.push_back(parse_slow_rank(text));
   const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
   if (!slow.empty()) input.spec.speeds = rank_speeds(one_replica, slow);
+  double burst_bytes = arguments.burst_kib * kBytesPerKib;
+  if (!arguments.link.empty()) {
+    if (burst_bytes != 0) throw InputError("--link has the card's burst: leave --burst-kib away");
+    const MessageLink link = read_link(arguments.link);
+    input.spec.costs = over_link(std::move(input.spec.costs), input.spec.schedule, link);
+    burst_bytes = static_cast<double>(link.burst_bytes);
+  }
   input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.shrink);
-  input.spec.burst_bytes = std::llround(arguments.burst_kib * kBytesPerKib / arguments.shrink);
+  input.spec.burst_bytes = std::llround(burst_bytes / arguments.shrink);
   input.predicted = simulate(input.spec.schedule, input.spec.costs, NetworkSpec{.speeds = input.spec.speeds},
                              {.sends = input.spec.sends, .burst_bytes = input.spec.burst_bytes});
   return input;
 }
 
-std::optional<TimedResult> replay_timed(const TimedInput& input) {
-  if (launched_ranks() > 0) return run_timed_mpi(input.spec);
+std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace) {
+  const InterruptionListener interrupted = interrupted_trace(trace);
+  if (launched_ranks() > 0) return run_timed_mpi(input.spec, interrupted);
   const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
-  return with_progress("replaying", expected, [&input] { return run_timed(input.spec); });
+  const TimedOptions options{.interrupted = interrupted, .threads = watched_threads()};
+  return with_progress("replaying", expected, [&] { return run_timed(input.spec, options); });
 }
 
 }  // namespace plumb

@@ -1,7 +1,9 @@
 #include "traces/idle_causes.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
+#include <tuple>
 
 #include "traces/chain.h"
 #include "traces/statistics.h"
@@ -9,9 +11,9 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<std::string_view, kIdleCauseCount> kNames = {"warm-up",   "drain", "activation", "gradient",
-                                                                  "imbalance", "link",  "transfer",   "parameters",
-                                                                  "reduction", "move",  "overhead"};
+constexpr std::array<std::string_view, kIdleCauseCount> kNames = {
+    "warm-up", "drain",    "activation", "gradient",  "memory limit", "imbalance",
+    "link",    "transfer", "parameters", "reduction", "move",         "overhead"};
 
 SimTime& of(IdleByCause& idle, IdleCause cause) {
   return idle[static_cast<std::size_t>(cause)];
@@ -34,9 +36,53 @@ class Gap {
   IdleByCause& idle_;
 };
 
+/// When the input of each rank's next forward is there.
+class NextForwards {
+ public:
+  explicit NextForwards(const Timeline& timeline) : stages_(timeline.stages) {
+    for (const RankTimeline& rank : timeline.ranks) {
+      for (const Span& span : rank.spans) {
+        if (span.action.op == Op::kSendActivation || span.action.op == Op::kForward)
+          ends_[key_of(span.action)] = span.end;
+      }
+    }
+    for (const RankTimeline& rank : timeline.ranks) {
+      std::vector<SimTime>& ready = ready_.emplace_back(rank.spans.size(), SimTime::max());
+      for (std::size_t i = rank.spans.size(); i-- > 1;)
+        ready[i - 1] = rank.spans[i].action.op == Op::kForward ? input_of(rank.spans[i].action) : ready[i];
+    }
+  }
+
+  /// Of the forward that is listed first behind a span; SimTime::max() if none is.
+  SimTime ready(std::size_t rank, std::size_t span) const { return ready_[rank][span]; }
+
+ private:
+  using Key = std::tuple<Op, std::int32_t, std::int32_t, std::int16_t>;
+  static Key key_of(const Action& action) { return {action.op, action.stage, action.microbatch, action.part}; }
+
+  SimTime input_of(const Action& forward) const {
+    const StagePlace& place = stages_[forward.stage];
+    if (place.model_part == 0) return SimTime::min();
+    for (std::size_t s = 0; s < stages_.size(); ++s) {
+      if (stages_[s].lane != place.lane || stages_[s].model_part != place.model_part - 1) continue;
+      Action maker = forward;
+      maker.stage = static_cast<std::int32_t>(s);
+      maker.op = stages_[s].rank == place.rank ? Op::kForward : Op::kSendActivation;
+      const auto end = ends_.find(key_of(maker));
+      return end == ends_.end() ? SimTime::max() : end->second;
+    }
+    return SimTime::max();
+  }
+
+  const std::vector<StagePlace>& stages_;
+  std::map<Key, SimTime> ends_;
+  std::vector<std::vector<SimTime>> ready_;  ///< [rank][span]
+};
+
 class Collector {
  public:
-  explicit Collector(const Timeline& timeline) : timeline_(timeline), awaited_(last_awaited(timeline)) {}
+  explicit Collector(const Timeline& timeline)
+      : timeline_(timeline), awaited_(last_awaited(timeline)), forwards_(timeline) {}
 
   /// The gap in front of a rank's compute action.
   void explain(Gap& gap, std::size_t rank, std::size_t span) const {
@@ -49,8 +95,13 @@ class Collector {
         case Op::kSendGradient: {
           const ChainLink maker = awaited_[awaited.rank][awaited.span];
           if (maker.rank >= 0) {
-            const bool forward = input.action.op == Op::kSendActivation;
-            gap.until(at(maker).end, forward ? IdleCause::kActivation : IdleCause::kGradient);
+            const SimTime made = at(maker).end;
+            if (input.action.op == Op::kSendActivation) {
+              gap.until(made, IdleCause::kActivation);
+            } else {
+              gap.until(std::min(made, forwards_.ready(rank, span)), IdleCause::kGradient);
+              gap.until(made, IdleCause::kMemoryLimit);
+            }
           }
           gap.until(input.start, IdleCause::kLink);
           gap.until(input.end, IdleCause::kTransfer);
@@ -78,11 +129,12 @@ class Collector {
 
   const Timeline& timeline_;
   std::vector<std::vector<ChainLink>> awaited_;
+  NextForwards forwards_;
 };
 
 /// Moves what a rank with `less_work` than the busiest waits in any order from waiting for others to imbalance.
 void take_imbalance(IdleByCause& idle, SimTime less_work) {
-  for (const IdleCause waiting : {IdleCause::kActivation, IdleCause::kGradient}) {
+  for (const IdleCause waiting : {IdleCause::kActivation, IdleCause::kGradient, IdleCause::kMemoryLimit}) {
     const SimTime taken = std::min(of(idle, waiting), less_work);
     of(idle, waiting) -= taken;
     of(idle, IdleCause::kImbalance) += taken;

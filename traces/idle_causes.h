@@ -11,19 +11,21 @@
 namespace plumb {
 
 enum class IdleCause : std::uint8_t {
-  kWarmUp,      ///< before the rank's first compute action
-  kDrain,       ///< behind its last one
-  kActivation,  ///< another rank has not made the activation yet
-  kGradient,    ///< another rank has not made the gradient yet
-  kImbalance,   ///< of the two above, what a rank with less work than the busiest waits in any order
-  kLink,        ///< the message is made, but its channel or its receiver is not ready
-  kTransfer,    ///< the message is on its way
-  kParameters,  ///< an UNSHARD
-  kReduction,   ///< a REDUCE_GRAD
-  kMove,        ///< a RELOAD or LOAD
-  kOverhead,    ///< nothing that the schedule knows: all inputs are there (measured timelines)
+  kWarmUp,       ///< before the rank's first compute action
+  kDrain,        ///< behind its last one
+  kActivation,   ///< another rank has not made the activation yet
+  kGradient,     ///< another rank has not made the gradient yet
+  kMemoryLimit,  ///< so it is, but the rank's next forward has its input: the order bounds the activations that it
+                 ///< holds
+  kImbalance,    ///< of the three above, what a rank with less work than the busiest waits in any order
+  kLink,         ///< the message is made, but its channel or its receiver is not ready
+  kTransfer,     ///< the message is on its way
+  kParameters,   ///< an UNSHARD
+  kReduction,    ///< a REDUCE_GRAD
+  kMove,         ///< a RELOAD or LOAD
+  kOverhead,     ///< nothing that the schedule knows: all inputs are there (measured timelines)
 };
-inline constexpr int kIdleCauseCount = 11;
+inline constexpr int kIdleCauseCount = 12;
 
 /// "warm-up", "drain", "activation", ...
 std::string_view idle_cause_name(IdleCause cause);

@@ -130,8 +130,9 @@ void own_tokens_of_heads(const CpuContext& context, const AttentionSize& size, c
     });
 }
 
-AttentionSize size_of_heads(const AttentionSize& size, int members) {
+AttentionSize size_of_heads(const AttentionSize& size, int members, int member) {
   AttentionSize whole = size;
+  whole.dropout.first_head += member * (size.heads / members);
   whole.sequence *= members;
   whole.heads /= members;
   whole.kv_heads /= members;
@@ -180,7 +181,7 @@ void ring_attention_backward(const CpuContext& context, const AttentionSize& siz
 
 Tensor ulysses_attention_forward(const CpuContext& context, const AttentionSize& size, float* output,
                                  float* log_sum_exp, const float* qkv) {
-  const AttentionSize whole = size_of_heads(size, context.groups.context->members());
+  const AttentionSize whole = size_of_heads(size, context.groups.context->members(), context.groups.context->member());
   Tensor exchanged = heads_of_all_tokens(context, size, qkv_parts(size), qkv);
   Tensor whole_output = context.pool->take(whole.batch * whole.sequence * whole.heads * whole.head_size);
   attention_forward(whole_output.data(), log_sum_exp, exchanged.data(), whole, context.scratch);
@@ -190,7 +191,7 @@ Tensor ulysses_attention_forward(const CpuContext& context, const AttentionSize&
 
 void ulysses_attention_backward(const CpuContext& context, const AttentionSize& size, float* dqkv, const float* doutput,
                                 const float* exchanged_qkv, const float* output, const float* log_sum_exp) {
-  const AttentionSize whole = size_of_heads(size, context.groups.context->members());
+  const AttentionSize whole = size_of_heads(size, context.groups.context->members(), context.groups.context->member());
   const Tensor whole_doutput = heads_of_all_tokens(context, size, output_parts(size), doutput);
   const Tensor whole_output = heads_of_all_tokens(context, size, output_parts(size), output);
   Tensor whole_dqkv =

@@ -15,6 +15,7 @@ struct ConvolutionSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&input, &relu_mask, &output_gradient}; }
   Tensor* kept_input() override { return &input; }
+  std::vector<Tensor*> narrowable() override { return {&input, &output_gradient}; }
 };
 
 class CpuConvolution : public CpuLayer {

@@ -16,6 +16,7 @@ struct EmbeddingSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&tokens, &output_gradient}; }
   Tensor* kept_input() override { return nullptr; }
+  std::vector<Tensor*> narrowable() override { return {&output_gradient}; }
 };
 
 class CpuEmbedding : public CpuLayer {
@@ -42,7 +43,9 @@ class CpuEmbedding : public CpuLayer {
     const OwnPositions own = seat_.rank == 0 ? own_positions(call.weights, context) : OwnPositions{};
     context.kernels.embedding_forward(output.data(), saved.tokens.tokens(), call.weights + tokens_at_, own.rows, layer_,
                                       context.work);
-    return sum_rows(context, std::move(output), layer_.hidden);
+    output = sum_rows(context, std::move(output), layer_.hidden);
+    if (layer_.dropout > 0) drop_own_rows(call, 0, output.data(), output.data(), layer_.hidden, layer_.dropout);
+    return output;
   }
 
   Tensor input_grad(const LayerCall&, Tensor output_gradient, LayerSaved& kept) const override {
@@ -53,6 +56,8 @@ class CpuEmbedding : public CpuLayer {
   void weight_grad(const LayerCall& call, LayerSaved& kept) const override {
     auto& saved = static_cast<EmbeddingSaved&>(kept);
     const CpuContext& context = call.context;
+    if (layer_.dropout > 0)
+      drop_own_rows(call, 0, saved.output_gradient.data(), saved.output_gradient.data(), layer_.hidden, layer_.dropout);
     const AllRows gradient = all_rows(context, saved.output_gradient, layer_.hidden);
     if (shared_.count() == 0 || positions_at_ < 0) {
       context.kernels.embedding_backward(call.gradients + tokens_at_, positions_from(call.gradients, context),

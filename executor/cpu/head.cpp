@@ -22,6 +22,7 @@ struct HeadSaved : LayerSaved {
   std::vector<Tensor*> tensors() override { return {&input, &norm_statistics, &norm_output, &logits}; }
   Tensor* kept_input() override { return &input; }
   std::vector<Tensor*> cheap() override { return {&norm_output}; }
+  std::vector<Tensor*> narrowable() override { return {&input, &norm_output, &logits}; }
 };
 
 class CpuHead : public CpuLayer {

@@ -21,7 +21,7 @@ bool has_relu(const Layer& layer) {
 
 float deviation_of(const Layer& layer, const ParameterTensor& matrix) {
   if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) return kTableDeviation;
-  return std::sqrt((has_relu(layer) ? 2.0F : 1.0F) / static_cast<float>(matrix.shape[1]));
+  return std::sqrt((has_relu(layer) ? 2.0F : 1.0F) / static_cast<float>(matrix.shape.back()));
 }
 
 bool ends_with_gain(const std::string& name) {
@@ -31,13 +31,18 @@ bool ends_with_gain(const std::string& name) {
 }  // namespace
 
 void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
-                          const TensorSeat& seat) {
+                          const TensorSeat& seat, ParameterPart part, const ExpertSeat& experts) {
   const auto* head = std::get_if<HeadLayer>(&layer);
   std::size_t offset = 0;
   std::uint64_t number = 0;
-  const std::vector<ParameterTensor> shares = layer_parameters(divide_layer(layer, seat.ranks));
+  const std::vector<ParameterTensor> shares =
+      layer_parameters(divide_layer(layer, seat.ranks), 1, {.parallel = experts.ranks});
   for (const ParameterTensor& tensor : layer_parameters(layer)) {
     const auto parameter = static_cast<std::size_t>(number);
+    if (!is_in(tensor, part)) {
+      ++number;
+      continue;
+    }
     const std::span<float> values = weights.subspan(offset, static_cast<std::size_t>(element_count(shares[parameter])));
     offset += values.size();
     const bool is_tied_table = head != nullptr && head->tied && tensor.name == "projection.weight";
@@ -50,7 +55,7 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
     }
     const float deviation = deviation_of(layer, tensor);
     std::ranges::fill(values, 0.0F);
-    for (const ElementRun& run : element_runs(layer, parameter, seat))
+    for (const ElementRun& run : element_runs(layer, parameter, seat, experts))
       for (std::int64_t i = 0; i < run.count; ++i)
         values[static_cast<std::size_t>(run.local + i)] =
             deviation *

@@ -12,9 +12,11 @@
 
 namespace plumb {
 
-/// weights: [parameter_count(divide_layer(layer, seat.ranks))], the parameters of the seat's share one after the other;
-/// what pads a vocabulary is 0. `layer_number` counts from the model's first layer, the embedding.
+/// weights: the parameters of one part of the seat's share of divide_layer(layer, seat.ranks) one after the other, and
+/// of the experts those of `experts`; what pads a vocabulary is 0. `layer_number` counts from the model's first layer,
+/// the embedding.
 void fill_initial_weights(std::span<float> weights, const Layer& layer, int layer_number, std::uint64_t seed,
-                          const TensorSeat& seat = {});
+                          const TensorSeat& seat = {}, ParameterPart part = ParameterPart::kCommon,
+                          const ExpertSeat& experts = {});
 
 }  // namespace plumb

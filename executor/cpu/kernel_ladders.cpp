@@ -88,9 +88,12 @@ std::vector<KernelCall> other_kernel_ladder() {
   }
   for (const std::int64_t rows : kTokens)
     for (const std::int64_t columns : kChannels)
-      for (const KernelKind kind :
-           {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout, KernelKind::kSquaredError})
+      for (const KernelKind kind : {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout,
+                                    KernelKind::kSquaredError, KernelKind::kCopyRows})
         calls.push_back(kernel_call(kind, {rows, columns}));
+  for (const std::int64_t rows : kTokens)
+    for (const std::int64_t experts : {8, 128})
+      for (const std::int64_t picks : {2, 8}) calls.push_back(kernel_call(KernelKind::kRouter, {rows, experts, picks}));
   for (const std::int64_t elements : {64, 1024, 16384, 262144, 4194304})
     calls.push_back(kernel_call(KernelKind::kAdamW, {elements}));
   append_image_calls(calls);

@@ -1,5 +1,7 @@
 #include "executor/cpu/kernel_set.h"
 
+#include <numeric>
+
 #include "kernels/cpu/adamw.h"
 #include "kernels/cpu/bias.h"
 #include "kernels/cpu/cross_entropy.h"
@@ -49,6 +51,73 @@ void CpuKernelSet::linear_input_grad(float* dx, const float* dy, const float* we
 void CpuKernelSet::linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) const {
   note(KernelKind::kGemm, {size.m, size.n, size.k, 1, form(GemmForm::kWeightGrad)});
   plumb::linear_weight_grad(dweight, dy, x, size);
+}
+
+void CpuKernelSet::note_experts(std::span<const std::int64_t> rows, std::int64_t out, std::int64_t in,
+                                GemmForm kind) const {
+  const auto experts = static_cast<std::int64_t>(rows.size());
+  const std::int64_t even = (std::accumulate(rows.begin(), rows.end(), std::int64_t{0}) + experts - 1) / experts;
+  if (kind == GemmForm::kWeightGrad)
+    note(KernelKind::kGemm, {out, in, even, experts, form(kind)});
+  else
+    note(KernelKind::kGemm, {even, out, in, experts, form(kind)});
+}
+
+void CpuKernelSet::experts_forward(float* y, const float* x, const float* weights, std::span<const std::int64_t> rows,
+                                   std::int64_t out, std::int64_t in) const {
+  note_experts(rows, out, in, GemmForm::kForward);
+  for (const std::int64_t count : rows) {
+    if (count > 0) plumb::linear_forward(y, x, weights, {count, out, in});
+    y += count * out;
+    x += count * in;
+    weights += out * in;
+  }
+}
+
+void CpuKernelSet::experts_input_grad(float* dx, const float* dy, const float* weights,
+                                      std::span<const std::int64_t> rows, std::int64_t in, std::int64_t out) const {
+  note_experts(rows, in, out, GemmForm::kInputGrad);
+  for (const std::int64_t count : rows) {
+    if (count > 0) plumb::linear_input_grad(dx, dy, weights, {count, in, out});
+    dx += count * in;
+    dy += count * out;
+    weights += out * in;
+  }
+}
+
+void CpuKernelSet::experts_weight_grad(float* dweights, const float* dy, const float* x,
+                                       std::span<const std::int64_t> rows, std::int64_t out, std::int64_t in) const {
+  note_experts(rows, out, in, GemmForm::kWeightGrad);
+  for (const std::int64_t count : rows) {
+    if (count > 0) plumb::linear_weight_grad(dweights, dy, x, {out, in, count});
+    dweights += out * in;
+    dy += count * out;
+    x += count * in;
+  }
+}
+
+void CpuKernelSet::router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const {
+  note(KernelKind::kRouter, {size.tokens, size.experts, size.picks});
+  plumb::router_forward(scores, picks, size);
+}
+
+void CpuKernelSet::router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,
+                                   const RouterSize& size, bool renormalised, const float* added,
+                                   std::int64_t tokens_a_row) const {
+  note(KernelKind::kRouter, {size.tokens, size.experts, size.picks});
+  plumb::router_backward(probabilities, weight_gradients, picks, size, renormalised, added, tokens_a_row);
+}
+
+void CpuKernelSet::place_rows(float* placed, const float* rows, const std::int32_t* places,
+                              const CopyRowsSize& size) const {
+  note(KernelKind::kCopyRows, {size.tokens * size.picks, size.columns});
+  plumb::place_rows(placed, rows, places, size);
+}
+
+void CpuKernelSet::sum_placed_rows(float* rows, const float* placed, const std::int32_t* places, const float* weights,
+                                   const CopyRowsSize& size) const {
+  note(KernelKind::kCopyRows, {size.tokens * size.picks, size.columns});
+  plumb::sum_placed_rows(rows, placed, places, weights, size);
 }
 
 void CpuKernelSet::attention_forward(float* output, float* log_sum_exp, const float* qkv, const AttentionSize& size,
@@ -213,6 +282,17 @@ void CpuKernelSet::dropout(float* y, const float* x, const DropoutKey& key, cons
                            double probability) const {
   note(KernelKind::kDropout, {rows.count * rows.tokens, rows.columns});
   plumb::dropout(y, x, key, rows, probability);
+}
+
+void CpuKernelSet::dropout(float* y, const float* x, const DropoutKey& key, std::span<const DropoutRows> runs,
+                           double probability) const {
+  std::int64_t rows = 0, columns = 0;
+  for (const DropoutRows& run : runs) {
+    plumb::dropout(y + rows * run.columns, x + rows * run.columns, key, run, probability);
+    rows += run.count * run.tokens;
+    columns = run.columns;
+  }
+  note(KernelKind::kDropout, {rows, columns});
 }
 
 double CpuKernelSet::squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns,

@@ -5,16 +5,19 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "kernels/cpu/activation.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/convolution.h"
+#include "kernels/cpu/copy_rows.h"
 #include "kernels/cpu/dropout.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/pooling.h"
 #include "kernels/cpu/rotary.h"
+#include "kernels/cpu/router.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
 
@@ -39,6 +42,23 @@ class CpuKernelSet {
   void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) const;
   void linear_input_grad(float* dx, const float* dy, const float* weight, const GemmSize& size) const;
   void linear_weight_grad(float* dweight, const float* dy, const float* x, const GemmSize& size) const;
+
+  /// The same products for each expert, of the rows that are its own: x and y (or dx and dy) have those of one behind
+  /// those of the other, and weights lie one behind the other, [out, in] each. Written down as one call of even shares.
+  void experts_forward(float* y, const float* x, const float* weights, std::span<const std::int64_t> rows,
+                       std::int64_t out, std::int64_t in) const;
+  void experts_input_grad(float* dx, const float* dy, const float* weights, std::span<const std::int64_t> rows,
+                          std::int64_t in, std::int64_t out) const;
+  void experts_weight_grad(float* dweights, const float* dy, const float* x, std::span<const std::int64_t> rows,
+                           std::int64_t out, std::int64_t in) const;
+
+  void router_forward(float* scores, std::int32_t* picks, const RouterSize& size) const;
+  void router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,
+                       const RouterSize& size, bool renormalised, const float* added, std::int64_t tokens_a_row) const;
+  void place_rows(float* placed, const float* rows, const std::int32_t* places, const CopyRowsSize& size) const;
+  void sum_placed_rows(float* rows, const float* placed, const std::int32_t* places, const float* weights,
+                       const CopyRowsSize& size) const;
+
   void attention_forward(float* output, float* log_sum_exp, const float* qkv, const AttentionSize& size,
                          float* scratch) const;
   void attention_backward(float* dqkv, const float* doutput, const float* qkv, const float* output,
@@ -91,6 +111,10 @@ class CpuKernelSet {
   void gelu_forward(float* y, const float* x, const ActivationSize& size, bool exact) const;
   void gelu_backward(float* x, const float* dy, const ActivationSize& size, bool exact) const;
   void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability) const;
+
+  /// The same for runs of rows that lie one behind the other; one call.
+  void dropout(float* y, const float* x, const DropoutKey& key, std::span<const DropoutRows> runs,
+               double probability) const;
   double squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns,
                        float gradient_scale) const;
 
@@ -101,6 +125,7 @@ class CpuKernelSet {
 
  private:
   void note(KernelKind kind, std::initializer_list<std::int64_t> shape) const;
+  void note_experts(std::span<const std::int64_t> rows, std::int64_t out, std::int64_t in, GemmForm kind) const;
   void note(KernelKind kind, const ConvolutionSize& size) const;
   void note(KernelKind kind, const PoolingSize& size, bool average) const;
 

@@ -1,5 +1,6 @@
 #include "executor/cpu/layer.h"
 
+#include <algorithm>
 #include <cassert>
 #include <variant>
 
@@ -16,8 +17,7 @@ struct Maker {
     return make_cpu_embedding(layer, sequence, seat);
   }
   std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
-    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence,
-                                seat.context);
+    return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence, seat);
   }
   std::unique_ptr<CpuLayer> operator()(const HeadLayer& layer) const { return make_cpu_head(layer, seat.tensor); }
   std::unique_ptr<CpuLayer> operator()(const InputLayer& layer) const { return make_cpu_input(layer); }
@@ -32,6 +32,7 @@ struct Maker {
 
 void drop_tensors(LayerSaved& saved) {
   for (Tensor* tensor : saved.tensors()) *tensor = {};
+  saved.is_narrow = false;
 }
 
 void CpuLayer::rebuild_cheap(const LayerCall&, LayerSaved&) const {}
@@ -62,13 +63,14 @@ std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequen
   return std::visit(Maker{sequence, seat}, layer);
 }
 
-std::int64_t parameter_offset(const Layer& layer, const std::string& name) {
+std::int64_t parameter_offset(const Layer& layer, const std::string& name, int expert_ranks) {
+  const std::vector<ParameterTensor> tensors = layer_parameters(layer, 1, {.parallel = expert_ranks});
+  const auto named = std::ranges::find(tensors, name, &ParameterTensor::name);
+  if (named == tensors.end()) return -1;
   std::int64_t offset = 0;
-  for (const ParameterTensor& tensor : layer_parameters(layer)) {
-    if (tensor.name == name) return offset;
-    offset += element_count(tensor);
-  }
-  return -1;
+  for (auto tensor = tensors.begin(); tensor != named; ++tensor)
+    if (tensor->expert == named->expert) offset += element_count(*tensor);
+  return offset;
 }
 
 }  // namespace plumb

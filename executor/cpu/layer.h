@@ -27,12 +27,14 @@ namespace plumb {
 struct LayerGroups {
   Communicator* tensor = nullptr;
   Communicator* context = nullptr;
+  Communicator* expert = nullptr;  ///< the ranks that have some of the routed experts each
 };
 
 /// Where a rank sits in these groups.
 struct LayerSeat {
   TensorSeat tensor;
   ContextSeat context;
+  ExpertSeat experts;
 };
 
 /// What the layers of a stage share.
@@ -48,8 +50,9 @@ struct CpuContext {
   LayerGroups groups;
 };
 
-/// What the slices of a micro-batch share in one layer: from the first F to the last I. Attention's alone.
+/// What the slices of a micro-batch share in one layer: from the first F to the last I.
 struct SequenceSaved {
+  Tensor picks;        // [b*s, k] of a mixture of experts, those of the slices done so far
   Tensor keys_values;  // [b*s, 2k*d]
   Tensor gradients;    // [b*s, 2k*d], what the slices done so far owe to them; from the first I on
 };
@@ -68,7 +71,13 @@ class LayerSaved {
   /// Of these the ones that CpuLayer::rebuild_cheap makes again; none by default.
   virtual std::vector<Tensor*> cheap() { return {}; }
 
-  double loss = 0;  ///< summed over the micro-batch (slice) by a layer that ends the model
+  /// Of these the ones that wait in 16 bits where activations do (half_tensors.h): numbers of the computing precision;
+  /// none by default.
+  virtual std::vector<Tensor*> narrowable() { return {}; }
+
+  bool is_narrow = false;   ///< they are in 16 bits
+  double loss = 0;          ///< summed over the micro-batch (slice) by a layer that ends the model
+  double balance_loss = 0;  ///< of a mixture of experts, likewise, added to by the input gradient
 };
 
 /// Empties all tensors.
@@ -77,9 +86,11 @@ void drop_tensors(LayerSaved& saved);
 /// One micro-batch (slice) at one layer.
 struct LayerCall {
   const CpuContext& context;
-  BatchPlace place;                   ///< which samples these are
-  const float* weights = nullptr;     ///< [parameter_count(layer)], of the micro-batch's version
-  float* gradients = nullptr;         ///< [parameter_count(layer)], added to
+  BatchPlace place;                       ///< which samples these are
+  const float* weights = nullptr;         ///< the layer's common parameters, of the micro-batch's version
+  float* gradients = nullptr;             ///< likewise, added to
+  const float* expert_weights = nullptr;  ///< its routed experts' parameters on this rank; null where it has none
+  float* expert_gradients = nullptr;
   float gradient_scale = 1;           ///< 1 / tokens of the batch; for a layer that ends the model
   int layer_number = 0;               ///< in the model
   bool keep_input = false;            ///< leave the input in kept_input() also where the backward does not read it
@@ -124,8 +135,9 @@ class CpuLayer {
 /// Asserts has_kernels().
 std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat = {});
 
-/// Element offset of the parameter of that name in the layer's block; -1 if there is none.
-std::int64_t parameter_offset(const Layer& layer, const std::string& name);
+/// Element offset of the parameter of that name among the layer's parameters of the same part, of whose experts a rank
+/// has one in `expert_ranks`; -1 if there is none.
+std::int64_t parameter_offset(const Layer& layer, const std::string& name, int expert_ranks = 1);
 
 /// The address of a parameter at its offset; null if the layer has none of it (-1).
 template <class T>

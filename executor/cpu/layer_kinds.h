@@ -12,7 +12,7 @@ namespace plumb {
 
 std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, std::int64_t sequence, const LayerSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
-                                               const ContextSeat& seat);
+                                               const LayerSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer, const TensorSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_input(const InputLayer& layer);
 std::unique_ptr<CpuLayer> make_cpu_convolution(const ConvolutionLayer& layer);

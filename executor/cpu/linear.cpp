@@ -16,6 +16,7 @@ struct LinearSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&input, &before_activation, &relu_mask, &output_gradient}; }
   Tensor* kept_input() override { return &input; }
+  std::vector<Tensor*> narrowable() override { return {&input, &before_activation, &output_gradient}; }
 };
 
 class CpuLinear : public CpuLayer {

@@ -12,6 +12,7 @@ struct LossSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&predictions}; }
   Tensor* kept_input() override { return &predictions; }
+  std::vector<Tensor*> narrowable() override { return {&predictions}; }
 };
 
 class CpuLoss : public CpuLayer {

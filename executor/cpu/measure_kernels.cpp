@@ -64,6 +64,7 @@ struct Operands {
   std::vector<std::int32_t> tokens;
   std::vector<std::int32_t> targets;
   std::vector<std::int32_t> places;
+  std::vector<std::int32_t> row_numbers;  // 0, 1, ...
   std::vector<std::uint32_t> mask;
   std::vector<float> scratch;
   std::vector<float> rotary;
@@ -197,6 +198,13 @@ void call_other(const KernelCall& call, Operands& with) {
       float* tensor = with.hot.next(area);
       return kernels.dropout(tensor, tensor, {}, {.count = rows, .columns = columns}, 0.1);
     }
+    case KernelKind::kRouter:
+      with.places.resize(static_cast<std::size_t>(rows * call.shape[2]));
+      return kernels.router_forward(with.hot.next(area), with.places.data(), {rows, columns, call.shape[2]});
+    case KernelKind::kCopyRows:
+      while (std::ssize(with.row_numbers) < rows)
+        with.row_numbers.push_back(static_cast<std::int32_t>(with.row_numbers.size()));
+      return kernels.place_rows(with.hot.next(area), with.hot.next(area), with.row_numbers.data(), {rows, 1, columns});
     case KernelKind::kSquaredError:
       kernels.squared_error(with.hot.next(area), with.cold.next(area), rows, columns, 1.0F / static_cast<float>(rows));
       return;

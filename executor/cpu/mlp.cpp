@@ -15,6 +15,7 @@ struct MlpSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&input, &up, &activation, &output_gradient}; }
   Tensor* kept_input() override { return &input; }
+  std::vector<Tensor*> narrowable() override { return {&input, &up, &activation, &output_gradient}; }
 };
 
 class CpuMlp : public CpuLayer {

@@ -6,16 +6,18 @@
 
 namespace plumb {
 
-ParameterPlaces parameter_places(const std::vector<Layer>& layers) {
+ParameterPlaces parameter_places(const std::vector<Layer>& layers, ParameterPart part, int expert_ranks) {
   ParameterPlaces places;
   std::int64_t first = 0;
   for (std::size_t layer = 0; layer < layers.size(); ++layer) {
     places.first_element.push_back(first);
     std::size_t index = 0;
-    for (ParameterTensor& tensor : layer_parameters(layers[layer])) {
+    for (ParameterTensor& tensor : layer_parameters(layers[layer], 1, {.parallel = expert_ranks})) {
+      const std::size_t number = index++;
+      if (!is_in(tensor, part)) continue;
       const std::int64_t count = element_count(tensor);
       places.parameters.push_back(
-          {.layer = layer, .index = index++, .tensor = std::move(tensor), .first = first, .count = count});
+          {.layer = layer, .index = number, .tensor = std::move(tensor), .first = first, .count = count});
       first += count;
     }
   }

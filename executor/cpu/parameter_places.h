@@ -13,18 +13,20 @@ namespace plumb {
 /// A parameter tensor, and the elements [first, first + count) of the stage's blocks that are its own.
 struct PlacedParameter {
   std::size_t layer = 0;  ///< in the stage
-  std::size_t index = 0;  ///< in the layer
+  std::size_t index = 0;  ///< in layer_parameters()
   ParameterTensor tensor;
   std::int64_t first = 0;
   std::int64_t count = 0;
 };
 
-/// Parameters layer after layer, in the order of layer_parameters().
+/// Parameters of one part layer after layer, in the order of layer_parameters().
 struct ParameterPlaces {
   std::vector<PlacedParameter> parameters;
   std::vector<std::int64_t> first_element;  ///< [layer], and at the end the elements of the block
 };
-ParameterPlaces parameter_places(const std::vector<Layer>& layers);
+/// `layers` are a tensor rank's, of whose experts one of `expert_ranks` ranks has its share.
+ParameterPlaces parameter_places(const std::vector<Layer>& layers, ParameterPart part = ParameterPart::kCommon,
+                                 int expert_ranks = 1);
 
 /// The elements of a parameter that lie in a range of the block.
 struct ParameterPiece {

@@ -17,14 +17,6 @@ std::span<float> part(std::span<float> values, ElementRange range) {
   return values.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
 }
 
-/// The boundaries of shares within a range, from its start on.
-std::vector<std::int64_t> clipped(const std::vector<std::int64_t>& bounds, ElementRange range) {
-  std::vector<std::int64_t> inside;
-  for (const std::int64_t bound : bounds)
-    inside.push_back(std::clamp(bound, range.first, range.first + range.count) - range.first);
-  return inside;
-}
-
 std::int64_t bytes_in(const Tensor& tensor) {
   return static_cast<std::int64_t>(tensor.bytes().size());
 }
@@ -35,7 +27,8 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
     : options_(options),
       pool_(pool),
       state_pool_(options.state_pool == nullptr ? pool : *options.state_pool),
-      places_(parameter_places(divide_layers(options.layers, options.tensor.ranks))),
+      places_(
+          parameter_places(divide_layers(options.layers, options.tensor.ranks), options.part, options.experts.ranks)),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)),
       buckets_(options.buckets) {
@@ -53,9 +46,14 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
     state_.push_back(
         fresh_state(options_.optimizer, places_.parameters[piece.parameter].tensor, piece.count, state_pool_));
   if (buckets_.empty()) buckets_.push_back({0, elements()});
-  for (const ElementRange& bucket : buckets_) bucket_bounds_.push_back(clipped(options_.shares.bounds, bucket));
+  for (const ElementRange& bucket : buckets_) bucket_bounds_.push_back(clipped_bounds(options_.shares.bounds, bucket));
   for (const std::int64_t bound : options_.shares.bounds)
     word_bounds_.push_back(options_.half ? (bound + 1) / 2 : bound);
+  if (options_.layerwise != nullptr && options_.zero >= 2) {
+    layer_gradients_.resize(options_.layers.size());
+    layer_moves_.emplace(*options_.layerwise, word_bounds_, options_.shard_by, pool_);
+    gradient_moves_.emplace(*options_.layerwise, options_.shares.bounds, options_.shard_by, pool_);
+  }
   store_weights(initial_weights());
 }
 
@@ -70,7 +68,8 @@ std::vector<float> CpuParameters::initial_weights() const {
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
     const std::int64_t first = places_.first_element[i];
     fill_initial_weights(part(whole, {first, places_.first_element[i + 1] - first}), options_.layers[i],
-                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
+                         options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor, options_.part,
+                         options_.experts);
   }
   return whole;
 }
@@ -102,7 +101,28 @@ void CpuParameters::release(int version) {
   std::erase_if(versions_, [&](const Version& held) { return held.number == version; });
 }
 
-LayerWeights CpuParameters::weights(int version, std::size_t layer) const {
+/// The layer's part of the weights' storage; in 16 bits its ends may share words with its neighbours.
+ElementRange CpuParameters::words_of(std::size_t layer) const {
+  const std::int64_t first = places_.first_element[layer], end = places_.first_element[layer + 1];
+  if (!options_.half) return {first, end - first};
+  return {first / 2, (end + 1) / 2 - first / 2};
+}
+
+LayerWeights CpuParameters::weights(int version, std::size_t layer, std::optional<std::size_t> next) {
+  if (gathers_layers()) {
+    const ElementRange words = words_of(layer);
+    Tensor whole =
+        layer_moves_->gather(words, next ? std::optional(words_of(*next)) : std::nullopt, weight_share_.values());
+    const std::int64_t first = places_.first_element[layer], count = places_.first_element[layer + 1] - first;
+    if (!options_.half) {
+      const float* data = whole.data();
+      return {.widened = std::move(whole), .data = data};
+    }
+    LayerWeights result{.widened = pool_.take(count)};
+    widen(result.widened.data(), whole.halves() + (first - 2 * words.first), count, *options_.half);
+    result.data = result.widened.data();
+    return result;
+  }
   const auto held = std::ranges::find(versions_, version, &Version::number);
   assert(held != versions_.end());  // weight_versions() refuses schedules in which it is not there
   const std::int64_t first = places_.first_element[layer], count = places_.first_element[layer + 1] - first;
@@ -113,7 +133,20 @@ LayerWeights CpuParameters::weights(int version, std::size_t layer) const {
   return result;
 }
 
+void CpuParameters::complete(std::size_t layer) {
+  if (!gradient_moves_ || layer_gradients_[layer].empty()) return;
+  const std::int64_t first = places_.first_element[layer];
+  gradient_moves_->reduce({first, places_.first_element[layer + 1] - first}, layer_gradients_[layer].values(),
+                          gradient_share_.values());
+  layer_gradients_[layer] = {};
+}
+
 float* CpuParameters::gradients(std::size_t layer) {
+  if (gradient_moves_) {
+    Tensor& own = layer_gradients_[layer];
+    if (own.empty()) own = pool_.take_zeros(places_.first_element[layer + 1] - places_.first_element[layer]);
+    return own.data();
+  }
   if (gradients_.empty()) gradients_ = pool_.take_zeros(elements());
   return gradients_.data() + places_.first_element[layer];
 }
@@ -186,36 +219,16 @@ void CpuParameters::update(const CpuKernelSet& kernels) {
     std::copy_n(weights, own_.count, block.data() + first);
 }
 
-std::vector<Collective> CpuParameters::reductions(std::span<float> values,
-                                                  const std::vector<std::int64_t>& bounds) const {
-  if (options_.shard_by == ShardBy::kElement) return {reduce_scatter(values, bounds)};
-  std::vector<Collective> collectives;
-  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
-    if (bounds[owner] < bounds[owner + 1])
-      collectives.push_back(
-          reduce(part(values, {bounds[owner], bounds[owner + 1] - bounds[owner]}), static_cast<int>(owner)));
-  return collectives;
-}
-
-std::vector<Collective> CpuParameters::gathers(std::span<float> values, const std::vector<std::int64_t>& bounds) const {
-  if (options_.shard_by == ShardBy::kElement) return {all_gather(values, bounds)};
-  std::vector<Collective> collectives;
-  for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
-    if (bounds[owner] < bounds[owner + 1])
-      collectives.push_back(
-          broadcast(part(values, {bounds[owner], bounds[owner + 1] - bounds[owner]}), static_cast<int>(owner)));
-  return collectives;
-}
-
 std::vector<Collective> CpuParameters::start_reduction(std::size_t bucket) {
   if (options_.zero < 2) {
     const std::span<float> values = part(gradients_.values(), buckets_[bucket]);
     if (options_.zero == 0) return {all_reduce(values)};
-    return reductions(values, bucket_bounds_[bucket]);
+    return reduce_shares(values, bucket_bounds_[bucket], options_.shard_by);
   }
+  if (gradient_moves_) return {};  // done layer by layer
   gradients(0);
   reducing_ = std::move(gradients_);
-  return reductions(reducing_.values(), options_.shares.bounds);
+  return reduce_shares(reducing_.values(), options_.shares.bounds, options_.shard_by);
 }
 
 void CpuParameters::finish_reduction() {
@@ -227,13 +240,14 @@ void CpuParameters::finish_reduction() {
 }
 
 std::vector<Collective> CpuParameters::start_gather() {
+  if (gathers_layers()) return {};
   Tensor& whole = versions_.back().weights;
   if (!is_held_whole()) {
     whole = take_weights(elements());
     std::ranges::copy(weight_share_.values(),
                       whole.data() + word_bounds_[static_cast<std::size_t>(options_.shares.member)]);
   }
-  return gathers(whole.values(), word_bounds_);
+  return gather_shares(whole.values(), word_bounds_, options_.shard_by);
 }
 
 void CpuParameters::drop_gathered() {
@@ -254,8 +268,8 @@ std::vector<Collective> CpuParameters::start_range(std::size_t slot, ElementRang
       std::copy_n(gradient_share_.data() + (own.first - own_.first), own.count,
                   open.values.data() + (own.first - range.first));
   }
-  open.bounds = clipped(options_.shares.bounds, range);
-  return gathers(open.values, open.bounds);
+  open.bounds = clipped_bounds(options_.shares.bounds, range);
+  return gather_shares(open.values, open.bounds, options_.shard_by);
 }
 
 void CpuParameters::finish_range(std::size_t slot) {
@@ -293,7 +307,8 @@ void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Repl
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     const bool is_replica = options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0;
     if (is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
-    for (const ElementRun& run : element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor)) {
+    for (const ElementRun& run :
+         element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor, options_.experts)) {
       const std::int64_t first = std::max(run.local, piece.first_in_tensor);
       const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
       if (first < end)
@@ -361,8 +376,10 @@ void CpuParameters::restore(const TrainingState& state) {
 
 LayerValues CpuParameters::values_of_share(const float* own) const {
   LayerValues values(options_.layers.size());
-  for (const PlacedParameter& parameter : places_.parameters)
-    values[parameter.layer].emplace_back(static_cast<std::size_t>(parameter.count));
+  for (const PlacedParameter& parameter : places_.parameters) {
+    values[parameter.layer].resize(parameter.index + 1);
+    values[parameter.layer].back().resize(static_cast<std::size_t>(parameter.count));
+  }
   for (const ParameterPiece& piece : pieces_) {
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     std::copy_n(own + piece.first_in_range, piece.count,

@@ -1,5 +1,6 @@
 #pragma once
-// The parameters of a stage on the CPU: weights and their versions, gradients, the optimizer's state, and the update.
+// The parameters of one part of a stage on the CPU (routed experts apart from all others): weights and their versions,
+// gradients, the optimizer's state, and the update.
 //
 // Weights and gradients are one block each, layer after layer. A step updates the newest weights in place, unless a
 // micro-batch under way still needs them: then it makes a copy and updates that. A version goes when its last
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "executor/collective.h"
+#include "executor/cpu/layer_moves.h"
 #include "executor/cpu/optimizer_state.h"
 #include "executor/cpu/parameter_places.h"
 #include "executor/parameter_bytes.h"
@@ -33,7 +35,9 @@ using LayerValues = std::vector<std::vector<std::vector<float>>>;
 struct CpuParameterOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
-  int first_layer = 0;        ///< its number in the model
+  ParameterPart part = ParameterPart::kCommon;
+  ExpertSeat experts;   ///< which of the experts these are
+  int first_layer = 0;  ///< its number in the model
   OptimizerSettings optimizer;
   std::uint64_t seed = 1;
   std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
@@ -41,6 +45,7 @@ struct CpuParameterOptions {
   ParameterShares shares;          ///< of the block's elements; none: there is one copy, and nothing is sharded
   ShardBy shard_by = ShardBy::kElement;
   std::vector<ElementRange> buckets;  ///< of gradients; none: all in one
+  Communicator* layerwise = nullptr;  ///< the copies, if ZeRO 2 and 3 go layer by layer (layer_moves.h); outlives them
   TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives and updates are made; null: the stage's pool
 };
 
@@ -61,9 +66,13 @@ class CpuParameters {
   /// A use of a version is over.
   void release(int version);
 
-  /// The layer's share of a version's weights, which is held and whole, and of the gradients.
-  LayerWeights weights(int version, std::size_t layer) const;
+  /// The layer's share of a version's weights, which is held and whole, and of the gradients. Layer by layer the
+  /// weights are gathered here; then those of `next` are started on.
+  LayerWeights weights(int version, std::size_t layer, std::optional<std::size_t> next = {});
   float* gradients(std::size_t layer);
+
+  /// The layer's weight gradient of a micro-batch is complete: layer by layer it is reduced.
+  void complete(std::size_t layer);
 
   /// Of the gradients that this member speaks for (its own, whether or not state is sharded), but for `excluded`
   /// elements of the block.
@@ -139,8 +148,8 @@ class CpuParameters {
   const float* own_gradients() const;
   void update(const CpuKernelSet& kernels);
   ElementRange own_in(ElementRange range) const;
-  std::vector<Collective> reductions(std::span<float> values, const std::vector<std::int64_t>& bounds) const;
-  std::vector<Collective> gathers(std::span<float> values, const std::vector<std::int64_t>& bounds) const;
+  ElementRange words_of(std::size_t layer) const;
+  bool gathers_layers() const { return layer_moves_ && !is_held_whole(); }
   struct WholeRun {  // of elements of one piece
     std::size_t piece = 0;
     std::int64_t first_in_piece = 0;
@@ -163,21 +172,23 @@ class CpuParameters {
   TensorPool& pool_;
   TensorPool& state_pool_;
   const ParameterPlaces places_;
-  const ElementRange own_;                                // all elements, unless state is sharded
-  const std::vector<ParameterPiece> pieces_;              // of own_
-  std::vector<ElementRange> buckets_;                     // of gradients, in the order of completion
-  std::vector<Version> versions_;                         // ascending; the newest last
-  std::vector<int> uses_;                                 // [version] still to be released
-  Tensor weight_share_;                                   // [own], where weights are sharded
-  Tensor gradients_;                                      // [elements]
-  Tensor gradient_share_;                                 // [own], where gradients are sharded
-  Tensor reducing_;                                       // [elements], where gradients are sharded: on their way
-  std::array<OpenRange, 2> open_ranges_;                  // a slot for each end of the model
-  std::vector<std::vector<std::int64_t>> bucket_bounds_;  // [bucket][members + 1]
-  std::vector<std::int64_t> word_bounds_;                 // [members + 1] of the weights' storage in words
-  Tensor master_;                                         // [own] in fp32, where weights are in 16 bits
-  std::vector<std::vector<Tensor>> state_;                // [piece]
-  std::int64_t updates_ = 0;                              // since the beginning, for bias corrections
+  const ElementRange own_;                                  // all elements, unless state is sharded
+  const std::vector<ParameterPiece> pieces_;                // of own_
+  std::vector<ElementRange> buckets_;                       // of gradients, in the order of completion
+  std::vector<Version> versions_;                           // ascending; the newest last
+  std::vector<int> uses_;                                   // [version] still to be released
+  Tensor weight_share_;                                     // [own], where weights are sharded
+  Tensor gradients_;                                        // [elements]
+  Tensor gradient_share_;                                   // [own], where gradients are sharded
+  std::vector<Tensor> layer_gradients_;                     // [layer] whole, where gradients are reduced layer by layer
+  std::optional<LayerMoves> layer_moves_, gradient_moves_;  // of weights in words, and of gradients
+  Tensor reducing_;                                         // [elements], where gradients are sharded: on their way
+  std::array<OpenRange, 2> open_ranges_;                    // a slot for each end of the model
+  std::vector<std::vector<std::int64_t>> bucket_bounds_;    // [bucket][members + 1]
+  std::vector<std::int64_t> word_bounds_;                   // [members + 1] of the weights' storage in words
+  Tensor master_;                                           // [own] in fp32, where weights are in 16 bits
+  std::vector<std::vector<Tensor>> state_;                  // [piece]
+  std::int64_t updates_ = 0;                                // since the beginning, for bias corrections
 };
 
 }  // namespace plumb

@@ -13,6 +13,7 @@ struct PoolingSaved : LayerSaved {
 
   std::vector<Tensor*> tensors() override { return {&input, &places}; }
   Tensor* kept_input() override { return &input; }
+  std::vector<Tensor*> narrowable() override { return {&input}; }
 };
 
 class CpuPooling : public CpuLayer {

@@ -1,104 +1,24 @@
 #include "executor/cpu/stage.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
-#include "executor/cpu/tensor_parallel.h"
+#include <fmt/format.h>
+
+#include "executor/cpu/half_tensors.h"
+#include "executor/cpu/stage_parts.h"
+#include "executor/transport.h"
+#include "kernels/cpu/half.h"
 
 namespace plumb {
 namespace {
 
-LayerSeat layer_seat(const CpuStageOptions& options) {
-  LayerSeat seat;
-  if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
-  if (const Communicator* context = options.groups.context)
-    seat.context = {context->members(), context->member(), options.context_attention};
-  return seat;
-}
-
-/// The tokens of every sequence that are worked on as a slice, or by this context rank.
-ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
-  if (options.groups.context != nullptr) return context_tokens(options.sequence, layer_seat(options).context);
-  return {.first = slice_tokens(options.sequence, options.slices, slice)};
-}
-
-std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
-  std::vector<std::unique_ptr<CpuLayer>> layers;
-  for (const Layer& layer : options.layers)
-    layers.push_back(make_cpu_layer(layer, options.sequence, layer_seat(options)));
-  return layers;
-}
-
-std::size_t scratch_elements(const std::vector<std::unique_ptr<CpuLayer>>& layers, const CpuStageOptions& options) {
-  std::int64_t elements = 0;
-  for (const auto& layer : layers)
-    elements =
-        std::max(elements, layer->scratch_elements({.microbatch = options.microbatch, .sequence = options.sequence}));
-  return static_cast<std::size_t>(elements);
-}
-
-std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPool& pool, float* scratch) {
-  std::vector<CpuContext> contexts;
-  for (int slice = 0; slice < options.slices; ++slice) {
-    const ContextTokens tokens = tokens_of_slice(options, slice);
-    const bool is_divided = options.slices > 1 || options.groups.context != nullptr;
-    contexts.push_back({.kernels = CpuKernelSet(options.kernel_log),
-                        .pool = &pool,
-                        .work = {.microbatch = options.microbatch,
-                                 .sequence = tokens.count(),
-                                 .tensor_parallel = layer_seat(options).tensor.ranks,
-                                 .sequence_parallel = options.sequence_parallel},
-                        .scratch = scratch,
-                        .first_token = options.slices > 1 ? tokens.first.first : 0,
-                        .whole_sequence = is_divided ? options.sequence : 0,
-                        .text = options.text,
-                        .samples = options.samples,
-                        .groups = options.groups});
-  }
-  return contexts;
-}
-
-/// The elements of each bucket, whose layers follow each other from the last on.
-std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
-  std::vector<ElementRange> ranges;
-  std::size_t layer = places.first_element.size() - 1;
-  for (const int layers : bucket_layers) {
-    const std::int64_t end = places.first_element[layer];
-    layer -= static_cast<std::size_t>(layers);
-    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
-  }
-  return ranges;
-}
-
-/// The first layer of each group that is computed again as one.
-std::vector<std::size_t> group_starts(const CpuStageOptions& options) {
-  const std::size_t layers = options.layers.size();
-  const std::size_t group =
-      options.rebuild == Rebuild::kLayers ? static_cast<std::size_t>(options.rebuild_layers) : layers;
-  std::vector<std::size_t> starts;
-  for (std::size_t first = 0; first < layers; first += group) starts.push_back(first);
-  return starts;
-}
-
-CpuParameterOptions parameter_options(const CpuStageOptions& options) {
-  const TensorSeat tensor = layer_seat(options).tensor;
-  const ParameterPlaces places = parameter_places(divide_layers(options.layers, tensor.ranks));
-  const bool by_element = options.shard_by == ShardBy::kElement;
-  return {.layers = options.layers,
-          .tensor = tensor,
-          .first_layer = options.first_layer,
-          .optimizer = options.optimizer,
-          .seed = options.seed,
-          .half = options.half,
-          .zero = options.zero,
-          .shares = {.bounds = by_element ? shares_by_element(places.first_element.back(), options.copies)
-                                          : shares_by_layer(places, options.copies),
-                     .member = options.copy},
-          .shard_by = options.shard_by,
-          .buckets = bucket_ranges(places, options.bucket_layers),
-          .state_pool = options.state_pool};
+GradientMeasure operator+(const GradientMeasure& a, const GradientMeasure& b) {
+  return {.square_sum = a.square_sum + b.square_sum, .overflows = a.overflows || b.overflows};
 }
 
 }  // namespace
@@ -110,7 +30,8 @@ CpuStage::CpuStage(CpuStageOptions options, TensorPool& pool)
       layers_(make_layers(options_)),
       scratch_(scratch_elements(layers_, options_)),
       contexts_(slice_contexts(options_, pool, scratch_.data())),
-      parameters_(parameter_options(options_), pool),
+      parameters_(parameter_options(options_, ParameterPart::kCommon), pool),
+      experts_(make_expert_parameters(options_, pool)),
       states_(options_.weight_versions.size() * contexts_.size()) {
   for (State& state : states_) {
     state.inputs.resize(group_starts_.size());
@@ -128,11 +49,12 @@ void CpuStage::begin(std::int64_t step) {
     uses.resize(std::max(uses.size(), static_cast<std::size_t>(version) + 1));
     uses[static_cast<std::size_t>(version)] += options_.slices;
   }
+  if (experts_ != nullptr) experts_->begin(uses);
   parameters_.begin(std::move(uses));
   for (State& state : states_) {  // without a backward, what F kept is still there
     for (const auto& saved : state.saved) {
       drop_tensors(*saved);
-      saved->loss = 0;
+      saved->loss = saved->balance_loss = 0;
     }
     for (Tensor& input : state.inputs) input = {};
     state.is_rebuilt = false;
@@ -150,6 +72,17 @@ double CpuStage::loss(int microbatch) const {
   for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
     sum += states_[index_of({microbatch, static_cast<int>(slice)})].saved.back()->loss;
   return sum;
+}
+
+double CpuStage::balance_loss(int microbatch) const {
+  double sum = 0;
+  for (std::size_t slice = 0; slice < contexts_.size(); ++slice)
+    for (const auto& saved : states_[index_of({microbatch, static_cast<int>(slice)})].saved) sum += saved->balance_loss;
+  return sum;
+}
+
+ParameterBytes CpuStage::held_bytes() const {
+  return experts_ == nullptr ? parameters_.held_bytes() : parameters_.held_bytes() + experts_->held_bytes();
 }
 
 std::vector<Tensor*> CpuStage::activations_of(MicrobatchSlice of) {
@@ -173,20 +106,35 @@ void CpuStage::put_activations(MicrobatchSlice of, std::vector<Tensor> activatio
 
 BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
   const ContextTokens tokens = tokens_of_slice(options_, of.slice);
+  const std::int64_t stride = options_.sample_stride > 0 ? options_.sample_stride : options_.microbatch;
   return {.seed = options_.seed,
           .step = step_,
-          .first_sample = options_.first_sample + of.microbatch * options_.microbatch,
+          .first_sample = options_.first_sample + of.microbatch * stride,
           .count = options_.microbatch,
           .sequence = options_.sequence,
           .slice = tokens.first,
           .second_slice = tokens.second};
 }
 
-LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights) {
+/// `next` is the layer that comes after it, where one does.
+CpuStage::StageWeights CpuStage::weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next) {
+  StageWeights weights{.common = parameters_.weights(version_of(of), layer, next)};
+  if (experts_ != nullptr) weights.experts = experts_->weights(version_of(of), layer);
+  return weights;
+}
+
+LayerCall CpuStage::backward_call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
+  LayerCall call = call_of(layer, of, weights);
+  call.gradients = parameters_.gradients(layer);
+  if (experts_ != nullptr) call.expert_gradients = experts_->gradients(layer);
+  return call;
+}
+
+LayerCall CpuStage::call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
   return {.context = context_of(of),
           .place = place_of(of),
-          .weights = weights.data,
-          .gradients = parameters_.gradients(layer),
+          .weights = weights.common.data,
+          .expert_weights = weights.experts.data,
           .gradient_scale = loss_scale_ * options_.gradient_scales[static_cast<std::size_t>(of.microbatch)],
           .layer_number = options_.first_layer + static_cast<int>(layer),
           .sequence = sequence_of(layer, of)};
@@ -196,18 +144,55 @@ std::size_t CpuStage::group_end(std::size_t group) const {
   return group + 1 < group_starts_.size() ? group_starts_[group + 1] : layers_.size();
 }
 
+/// A tensor from a message, or one that has waited, in fp32.
+Tensor CpuStage::opened(Tensor message, std::int64_t elements) const {
+  if (!options_.half || message.empty()) return message;
+  return widened(pool_, message, elements, *options_.half);
+}
+
+/// A tensor that leaves the stage, or waits: in 16 bits it fills whole words.
+Tensor CpuStage::sealed(Tensor tensor) const {
+  if (!options_.half || tensor.empty()) return tensor;
+  Tensor words = pool_.take(message_words(tensor.elements()));
+  words.words()[words.elements() - 1] = 0;  // half of it may be over
+  narrow(words.halves(), tensor.data(), tensor.elements(), *options_.half);
+  return words;
+}
+
+std::int64_t CpuStage::message_words(std::int64_t elements) const {
+  return options_.half ? (elements + 1) / 2 : elements;
+}
+
+/// A tensor between two layers: what it would be if they were on different stages.
+Tensor CpuStage::rounded(Tensor tensor) const {
+  if (options_.half) round_to_half(tensor, *options_.half);
+  return tensor;
+}
+
+void CpuStage::narrow_kept(LayerSaved& saved) const {
+  if (options_.half) narrow_saved(saved, pool_, *options_.half);
+}
+
+void CpuStage::widen_kept(LayerSaved& saved) const {
+  if (options_.half) widen_saved(saved, pool_, *options_.half);
+}
+
 /// The layers of a group. Without `keep` its input is all that stays.
 Tensor CpuStage::run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep) {
   State& state = at(of);
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
     const bool is_first = layer == group_starts_[group];
     LayerSaved& saved = *state.saved[layer];
-    const LayerWeights weights = parameters_.weights(version_of(of), layer);
+    const bool has_next = layer + 1 < layers_.size() && !rebuilds(of);
+    const StageWeights weights = weights_of(layer, of, has_next ? std::optional(layer + 1) : std::nullopt);
     LayerCall call = call_of(layer, of, weights);
     call.keep_input = !keep && is_first;
-    input = layers_[layer]->forward(call, std::move(input), saved);
-    if (keep) continue;
-    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = std::move(*saved.kept_input());
+    input = rounded(layers_[layer]->forward(call, std::move(input), saved));
+    if (keep) {
+      narrow_kept(saved);
+      continue;
+    }
+    if (is_first && saved.kept_input() != nullptr) state.inputs[group] = sealed(std::move(*saved.kept_input()));
     drop_tensors(saved);
   }
   return input;
@@ -221,22 +206,33 @@ bool CpuStage::rebuilds(MicrobatchSlice of) const {
 Tensor CpuStage::forward(MicrobatchSlice of, Tensor input) {
   const bool selective = options_.rebuild == Rebuild::kSelective;
   const bool keep = selective || !rebuilds(of);
+  input = opened(std::move(input), whole_input_elements(of.slice));
   for (std::size_t group = 0; group < group_starts_.size(); ++group)
     input = run_forward(of, std::move(input), group, keep);
   if (selective && rebuilds(of))
     for (const auto& saved : at(of).saved)
       for (Tensor* tensor : saved->cheap()) *tensor = {};
-  return input;
+  if (const double loss = at(of).saved.back()->loss; !std::isfinite(loss))
+    throw RunError(
+        fmt::format("the loss of micro-batch {} is {}: the run has diverged; go on from a checkpoint with a smaller "
+                    "learning rate, clipped gradients or a higher precision",
+                    of.microbatch, loss));
+  return sealed(std::move(input));
 }
 
 void CpuStage::rebuild_group(MicrobatchSlice of, std::size_t group) {
   if (options_.rebuild != Rebuild::kSelective) {
-    run_forward(of, std::move(at(of).inputs[group]), group, true);
+    const LayerWork& work = context_of(of).work;
+    const std::int64_t elements = plumb::input_elements(options_.layers[group_starts_[group]], work);
+    run_forward(of, opened(std::move(at(of).inputs[group]), elements), group, true);
     return;
   }
   for (std::size_t layer = group_starts_[group]; layer < group_end(group); ++layer) {
-    const LayerWeights weights = parameters_.weights(version_of(of), layer);
-    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), *at(of).saved[layer]);
+    const StageWeights weights = weights_of(layer, of);
+    LayerSaved& saved = *at(of).saved[layer];
+    widen_kept(saved);
+    layers_[layer]->rebuild_cheap(call_of(layer, of, weights), saved);
+    narrow_kept(saved);
   }
 }
 
@@ -252,40 +248,56 @@ void CpuStage::rebuild_before(std::size_t layer, MicrobatchSlice of) {
     if (group_end(group) == layer + 1) rebuild_group(of, group);
 }
 
-Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient) {
-  const LayerWeights weights = parameters_.weights(version_of(of), layer);
-  return layers_[layer]->input_grad(call_of(layer, of, weights), std::move(output_gradient), *at(of).saved[layer]);
+/// Of a layer whose backward comes, and then that of the layer before.
+CpuStage::StageWeights CpuStage::backward_weights(std::size_t layer, MicrobatchSlice of) {
+  const bool has_next = layer > 0 && !rebuilds(of);
+  return weights_of(layer, of, has_next ? std::optional(layer - 1) : std::nullopt);
 }
 
-void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of) {
+Tensor CpuStage::layer_input_grad(std::size_t layer, MicrobatchSlice of, const StageWeights& weights,
+                                  Tensor output_gradient) {
   LayerSaved& saved = *at(of).saved[layer];
-  const LayerWeights weights = parameters_.weights(version_of(of), layer);
-  layers_[layer]->weight_grad(call_of(layer, of, weights), saved);
+  widen_kept(saved);
+  const LayerCall call = backward_call_of(layer, of, weights);
+  return rounded(layers_[layer]->input_grad(call, std::move(output_gradient), saved));
+}
+
+void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of, const StageWeights& weights) {
+  LayerSaved& saved = *at(of).saved[layer];
+  widen_kept(saved);
+  layers_[layer]->weight_grad(backward_call_of(layer, of, weights), saved);
   drop_tensors(saved);
+  parameters_.complete(layer);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {
+  output_gradient = opened(std::move(output_gradient), whole_output_elements(of.slice));
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     rebuild_before(layer, of);
-    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
-    layer_weight_grad(layer, of);
+    {
+      const StageWeights weights = backward_weights(layer, of);
+      output_gradient = layer_input_grad(layer, of, weights, std::move(output_gradient));
+      layer_weight_grad(layer, of, weights);
+    }
     complete_layer(layer);
   }
   finish(of);
-  return output_gradient;
+  return sealed(std::move(output_gradient));
 }
 
 Tensor CpuStage::input_grad(MicrobatchSlice of, Tensor output_gradient) {
+  output_gradient = opened(std::move(output_gradient), whole_output_elements(of.slice));
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
     rebuild_before(layer, of);
-    output_gradient = layer_input_grad(layer, of, std::move(output_gradient));
+    output_gradient = layer_input_grad(layer, of, backward_weights(layer, of), std::move(output_gradient));
+    narrow_kept(*at(of).saved[layer]);
   }
-  return output_gradient;
+  return sealed(std::move(output_gradient));
 }
 
 void CpuStage::weight_grad(MicrobatchSlice of) {
   for (std::size_t layer = layers_.size(); layer-- > 0;) {
-    layer_weight_grad(layer, of);
+    layer_weight_grad(layer, of, backward_weights(layer, of));
     complete_layer(layer);
   }
   finish(of);
@@ -294,6 +306,7 @@ void CpuStage::weight_grad(MicrobatchSlice of) {
 /// The micro-batch has gone through: its version of the weights may go too.
 void CpuStage::finish(MicrobatchSlice of) {
   parameters_.release(version_of(of));
+  if (experts_ != nullptr) experts_->release(version_of(of));
 }
 
 /// Tells of the bucket that ends with this layer, if anybody wants to know.
@@ -312,17 +325,40 @@ void CpuStage::complete_layer(std::size_t layer) {
 
 /// A table that both ends hold counts at the embedding.
 GradientMeasure CpuStage::gradient_measure() const {
-  return parameters_.measure(tied_table(ModelEnd::kHead));
+  const GradientMeasure common = parameters_.measure(tied_table(ModelEnd::kHead));
+  return experts_ == nullptr ? common : common + experts_->measure({});
 }
 
 void CpuStage::optimizer_step(const StepScale& scale) {
-  if (!scale.skip) parameters_.scale_gradients(scale.factor);
+  const std::array<CpuParameters*, 2> blocks = {&parameters_, experts_.get()};
+  for (CpuParameters* block : blocks)
+    if (block != nullptr && !scale.skip) block->scale_gradients(scale.factor);
   if (options_.before_update) options_.before_update();
-  parameters_.step(contexts_.front().kernels, scale.skip);
+  for (CpuParameters* block : blocks)
+    if (block != nullptr) block->step(contexts_.front().kernels, scale.skip);
 }
 
 std::vector<Collective> CpuStage::start_reduction(int bucket) {
   return parameters_.start_reduction(static_cast<std::size_t>(bucket));
+}
+
+std::vector<Collective> CpuStage::start_expert_reduction(int bucket) {
+  if (experts_ == nullptr) return {};
+  return experts_->start_reduction(static_cast<std::size_t>(bucket));
+}
+
+void CpuStage::finish_reduction() {
+  parameters_.finish_reduction();
+  if (experts_ != nullptr) experts_->finish_reduction();
+}
+
+std::vector<Collective> CpuStage::start_expert_gather() {
+  return experts_ == nullptr ? std::vector<Collective>{} : experts_->start_gather();
+}
+
+void CpuStage::drop_gathered() {
+  parameters_.drop_gathered();
+  if (experts_ != nullptr) experts_->drop_gathered();
 }
 
 /// Of the stage's block; count 0 if the stage has it not.
@@ -335,10 +371,18 @@ ElementRange CpuStage::tied_table(ModelEnd end) const {
 }
 
 std::int64_t CpuStage::input_elements(int slice) const {
-  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
+  return message_words(whole_input_elements(slice));
 }
 
 std::int64_t CpuStage::output_elements(int slice) const {
+  return message_words(whole_output_elements(slice));
+}
+
+std::int64_t CpuStage::whole_input_elements(int slice) const {
+  return plumb::input_elements(options_.layers.front(), contexts_[static_cast<std::size_t>(slice)].work);
+}
+
+std::int64_t CpuStage::whole_output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
-// A stage of real layers in fp32 on the CPU.
+// A stage of real layers on the CPU, computing in fp32. In 16 bits, what its layers keep, hand on and send is stored in
+// 16 bits (half_tensors.h): messages are words of two numbers.
 
 #include <functional>
 #include <memory>
@@ -18,25 +19,29 @@ struct CpuStageOptions {
   LayerGroups groups;              ///< that share them; they outlive the stage
   bool sequence_parallel = false;  ///< LayerWork's
   ContextAttention context_attention = ContextAttention::kRing;
-  int first_layer = 0;          ///< its number in the model
-  std::int64_t microbatch = 1;  ///< sequences
-  std::int64_t sequence = 1;    ///< tokens
-  int slices = 1;               ///< that each sequence is cut into
+  int first_layer = 0;             ///< its number in the model
+  std::int64_t microbatch = 1;     ///< sequences of it that are worked on here
+  std::int64_t sample_stride = 0;  ///< samples from one micro-batch's first to the next one's; 0: `microbatch`
+  std::int64_t sequence = 1;       ///< tokens
+  int slices = 1;                  ///< that each sequence is cut into
   Rebuild rebuild = Rebuild::kNothing;
   int rebuild_layers = 1;      ///< of Rebuild::kLayers
   std::vector<bool> rebuilds;  ///< [micro-batch] which are computed again; empty: all
   OptimizerSettings optimizer;
-  std::optional<HalfFormat> half;  ///< of the weights' storage; none: fp32
+  std::optional<HalfFormat> half;  ///< of weights and activations in storage; none: fp32
   int zero = 0;                    ///< cpu/parameters.h
   ShardBy shard_by = ShardBy::kElement;
-  int copies = 1;                    ///< of the stage, that share its state
-  int copy = 0;                      ///< which of them this is
+  Communicator* layerwise = nullptr;  ///< the copies, if ZeRO 2 and 3 go layer by layer; outlives the stage
+  int copies = 1;                     ///< of the stage, that share its state
+  int copy = 0;                       ///< which of them this is
+  int expert_copies = 1;              ///< of its routed experts on this rank, likewise
+  int expert_copy = 0;
   std::vector<int> bucket_layers;    ///< [bucket] layers of it, from the last one on; none: one bucket
   TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool
   std::uint64_t seed = 1;
   std::span<const std::uint8_t> text;             ///< outlives the stage
   const SampleData* samples = nullptr;            ///< outlives the stage; may be null for models that read text
-  std::int64_t first_sample = 0;                  ///< of micro-batch 0 in the global batch
+  std::int64_t first_sample = 0;                  ///< that is worked on here of micro-batch 0, in the global batch
   std::vector<int> weight_versions;               ///< [micro-batch] as weight_versions() says; -1: does not come by
   std::vector<float> gradient_scales;             ///< [micro-batch] 1 / tokens of its batch
   std::function<void()> before_update;            ///< called with the gradients complete; may be empty
@@ -60,9 +65,11 @@ class CpuStage : public Stage {
   GradientMeasure gradient_measure() const override;
   void optimizer_step(const StepScale& scale = {}) override;
   std::vector<Collective> start_reduction(int bucket) override;
-  void finish_reduction() override { parameters_.finish_reduction(); }
+  std::vector<Collective> start_expert_reduction(int bucket) override;
+  void finish_reduction() override;
   std::vector<Collective> start_gather() override { return parameters_.start_gather(); }
-  void drop_gathered() override { parameters_.drop_gathered(); }
+  std::vector<Collective> start_expert_gather() override;
+  void drop_gathered() override;
   std::vector<Collective> start_tied(ModelEnd end) override {
     return parameters_.start_range(static_cast<std::size_t>(end), tied_table(end));
   }
@@ -79,8 +86,16 @@ class CpuStage : public Stage {
   /// Summed loss of a micro-batch's tokens in the last forward; 0 on a stage without the head.
   double loss(int microbatch) const;
 
+  /// The load-balancing loss of its mixtures of experts, likewise summed in the last backward.
+  double balance_loss(int microbatch) const;
+
+  /// All parameters but those of routed experts; and these, null where the stage has none.
   const CpuParameters& parameters() const { return parameters_; }
   CpuParameters& parameters() { return parameters_; }
+  CpuParameters* experts() { return experts_.get(); }
+
+  /// Bytes of both.
+  ParameterBytes held_bytes() const;
 
  private:
   struct State {                                     // of a micro-batch (slice)
@@ -98,14 +113,28 @@ class CpuStage : public Stage {
   std::vector<Tensor*> activations_of(MicrobatchSlice of);
   int version_of(MicrobatchSlice of) const { return options_.weight_versions[static_cast<std::size_t>(of.microbatch)]; }
   BatchPlace place_of(MicrobatchSlice of) const;
+  std::int64_t whole_input_elements(int slice) const;
+  std::int64_t whole_output_elements(int slice) const;
+  Tensor opened(Tensor message, std::int64_t elements) const;
+  Tensor sealed(Tensor tensor) const;
+  Tensor rounded(Tensor tensor) const;
+  std::int64_t message_words(std::int64_t elements) const;
+  void narrow_kept(LayerSaved& saved) const;
+  void widen_kept(LayerSaved& saved) const;
   Tensor run_forward(MicrobatchSlice of, Tensor input, std::size_t group, bool keep);
   std::size_t group_end(std::size_t group) const;
   bool rebuilds(MicrobatchSlice of) const;
   void rebuild_group(MicrobatchSlice of, std::size_t group);
   void rebuild_before(std::size_t layer, MicrobatchSlice of);
-  LayerCall call_of(std::size_t layer, MicrobatchSlice of, const LayerWeights& weights);
-  Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, Tensor output_gradient);
-  void layer_weight_grad(std::size_t layer, MicrobatchSlice of);
+  struct StageWeights {  // a layer's
+    LayerWeights common, experts;
+  };
+  StageWeights weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next = {});
+  StageWeights backward_weights(std::size_t layer, MicrobatchSlice of);
+  LayerCall call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights);
+  LayerCall backward_call_of(std::size_t layer, MicrobatchSlice of, const StageWeights& weights);
+  Tensor layer_input_grad(std::size_t layer, MicrobatchSlice of, const StageWeights& weights, Tensor output_gradient);
+  void layer_weight_grad(std::size_t layer, MicrobatchSlice of, const StageWeights& weights);
   void finish(MicrobatchSlice of);
   void complete_layer(std::size_t layer);
   ElementRange tied_table(ModelEnd end) const;
@@ -117,6 +146,7 @@ class CpuStage : public Stage {
   std::vector<float> scratch_;
   std::vector<CpuContext> contexts_;  // [slice]
   CpuParameters parameters_;
+  std::unique_ptr<CpuParameters> experts_;  // null where there are none
   BucketHook bucket_hook_;
   float loss_scale_ = 1;
   std::int64_t step_ = 0;

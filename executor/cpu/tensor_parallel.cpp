@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <vector>
 
 namespace plumb {
 namespace {
@@ -47,6 +48,28 @@ Tensor sum_rows(const CpuContext& context, Tensor partial, std::int64_t columns)
   Tensor own = context.pool->take(elements);
   std::copy_n(partial.data() + tensor_rank(context) * elements, elements, own.data());
   return own;
+}
+
+void drop_own_rows(const LayerCall& call, std::uint64_t number, float* y, const float* x, std::int64_t columns,
+                   double probability) {
+  const CpuContext& context = call.context;
+  const std::int64_t own = own_rows(context), first = divides_rows(context) ? tensor_rank(context) * own : 0;
+  const DropoutKey key = dropout_site(call, number, columns).key;
+  std::vector<DropoutRows> runs;
+  std::int64_t row = 0;
+  for (std::int64_t sample = 0; sample < context.work.microbatch; ++sample)
+    for (const TokenRange& run : {call.place.slice, call.place.second_slice}) {
+      const std::int64_t begin = std::clamp(first - row, std::int64_t{0}, run.count);
+      const std::int64_t end = std::clamp(first + own - row, begin, run.count);
+      if (begin < end)
+        runs.push_back({.first_sample = call.place.first_sample + sample,
+                        .count = 1,
+                        .first_token = run.first + begin,
+                        .tokens = end - begin,
+                        .columns = columns});
+      row += run.count;
+    }
+  context.kernels.dropout(y, x, key, runs, probability);
 }
 
 }  // namespace plumb

@@ -34,6 +34,10 @@ AllRows all_rows(const CpuContext& context, const Tensor& own, std::int64_t colu
 /// partial: [T, columns] -> [own_rows, columns] of the sum over the group.
 Tensor sum_rows(const CpuContext& context, Tensor partial, std::int64_t columns);
 
+/// Dropout `number` of the layer over the own rows; y may be x. x, y: [own_rows, columns]
+void drop_own_rows(const LayerCall& call, std::uint64_t number, float* y, const float* x, std::int64_t columns,
+                   double probability);
+
 /// Adds to the gradients [count] of parameters that every rank has, what `add_to` adds to them from this rank's own
 /// rows: with sequence parallelism the sum over the group.
 template <class AddTo>

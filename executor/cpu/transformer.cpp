@@ -4,15 +4,17 @@
 //   saved tensor   after the input gradient it holds
 //   input          the gradient of the layer's input, handed to the layer before (or sent)
 //   residual       the gradient between attention and MLP
-//   qkv, up        their own gradients
+//   qkv            its own gradient
 //
 // A tensor rank has a/t heads and f/t channels of every row (a, k and f below are its own), and the rows between the
 // products that cpu/tensor_parallel.h says: R own rows.
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
-#include "executor/cpu/context_attention.h"
+#include "executor/cpu/block_attention.h"
+#include "executor/cpu/feed_forward.h"
 #include "executor/cpu/layer_kinds.h"
 #include "executor/cpu/tensor_parallel.h"
 
@@ -22,10 +24,12 @@ namespace {
 /// Where a block's parameters lie in its block of weights; gradients lie alike. -1: there is none of that name.
 struct TransformerOffsets {
   std::int64_t norm1_gain = -1, norm1_bias = -1, qkv = -1, qkv_bias = -1, output = -1, output_bias = -1;
-  std::int64_t norm2_gain = -1, norm2_bias = -1, up = -1, up_bias = -1, down = -1, down_bias = -1;
+  std::int64_t norm2_gain = -1, norm2_bias = -1, feed_forward_bias = -1;
 };
 
 struct TransformerSaved : LayerSaved {
+  explicit TransformerSaved(std::unique_ptr<FeedForwardSaved> inner) : feed_forward(std::move(inner)) {}
+
   Tensor input;             // [R, h]
   Tensor norm1_statistics;  // [R] or [2R]
   Tensor norm1_output;      // [R, h]
@@ -35,16 +39,28 @@ struct TransformerSaved : LayerSaved {
   Tensor residual;          // [R, h]; empty with a parallel residual
   Tensor norm2_statistics;  // [R] or [2R]
   Tensor norm2_output;      // [R, h]
-  Tensor up;                // [T, u]
-  Tensor activation;        // [T, f]
-  Tensor output_gradient;   // [R, h], between the input and the weight gradient
+  std::unique_ptr<FeedForwardSaved> feed_forward;
+  Tensor output_gradient;  // [R, h], between the input and the weight gradient
 
   std::vector<Tensor*> tensors() override {
-    return {&input,    &norm1_statistics, &norm1_output, &qkv, &log_sum_exp, &attention_output,
-            &residual, &norm2_statistics, &norm2_output, &up,  &activation,  &output_gradient};
+    std::vector<Tensor*> all = {&input,    &norm1_statistics, &norm1_output, &qkv, &log_sum_exp, &attention_output,
+                                &residual, &norm2_statistics, &norm2_output};
+    std::ranges::copy(feed_forward->tensors(), std::back_inserter(all));
+    all.push_back(&output_gradient);
+    return all;
   }
   Tensor* kept_input() override { return &input; }
-  std::vector<Tensor*> cheap() override { return {&norm1_output, &norm2_output, &activation}; }
+  std::vector<Tensor*> cheap() override {
+    std::vector<Tensor*> all = {&norm1_output, &norm2_output};
+    std::ranges::copy(feed_forward->cheap(), std::back_inserter(all));
+    return all;
+  }
+  std::vector<Tensor*> narrowable() override {
+    std::vector<Tensor*> all = {&input, &norm1_output, &qkv, &attention_output, &residual, &norm2_output};
+    std::ranges::copy(feed_forward->narrowable(), std::back_inserter(all));
+    all.push_back(&output_gradient);
+    return all;
+  }
 };
 
 /// Sizes of a block's tensors.
@@ -53,7 +69,6 @@ struct Sizes {
   std::int64_t own;    // R
   std::int64_t query;  // q
   std::int64_t qkv;    // w
-  std::int64_t up;     // u
   std::int64_t statistics;
 };
 
@@ -63,79 +78,7 @@ Sizes sizes_of(const TransformerLayer& layer, const CpuContext& context) {
           .own = own,
           .query = layer.heads * layer.head_size,
           .qkv = (layer.heads + 2 * layer.kv_heads) * layer.head_size,
-          .up = layer.mlp == MlpKind::kSwiglu ? 2 * layer.ffn : layer.ffn,
           .statistics = layer.norm == NormKind::kLayerNorm ? 2 * own : own};
-}
-
-AttentionSize attention_size(const TransformerLayer& layer, const LayerWork& work) {
-  return {.batch = work.microbatch,
-          .sequence = work.sequence,
-          .heads = layer.heads,
-          .kv_heads = layer.kv_heads,
-          .head_size = layer.head_size,
-          .window = layer.window};
-}
-
-AttentionSlice attention_slice(const TransformerLayer& layer, const CpuContext& context) {
-  LayerWork whole = context.work;
-  whole.sequence = context.whole_sequence;
-  return {.size = attention_size(layer, whole), .first = context.first_token, .count = context.work.sequence};
-}
-
-void attend(const TransformerLayer& layer, const CpuContext& context, const ContextSeat& seat, TransformerSaved& saved,
-            SequenceSaved* sequence) {
-  const AttentionSize size = attention_size(layer, context.work);
-  if (seat.ranks > 1 && seat.attention == ContextAttention::kRing) {
-    ring_attention_forward(context, size, seat, saved.attention_output.data(), saved.log_sum_exp.data(),
-                           saved.qkv.data());
-    return;
-  }
-  if (seat.ranks > 1) {
-    saved.qkv = ulysses_attention_forward(context, size, saved.attention_output.data(), saved.log_sum_exp.data(),
-                                          saved.qkv.data());
-    return;
-  }
-  if (sequence == nullptr) {
-    context.kernels.attention_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(), size,
-                                      context.scratch);
-    return;
-  }
-  const AttentionSlice slice = attention_slice(layer, context);
-  if (sequence->keys_values.empty())
-    sequence->keys_values =
-        context.pool->take(context.work.microbatch * context.whole_sequence * 2 * layer.kv_heads * layer.head_size);
-  keep_keys_values(sequence->keys_values.data(), saved.qkv.data(), slice);
-  context.kernels.attention_slice_forward(saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv.data(),
-                                          sequence->keys_values.data(), slice, context.scratch);
-}
-
-/// The last slice comes first: when a slice's turn comes, those behind it have added what they owe to its keys and
-/// values.
-void attend_backward(const TransformerLayer& layer, const CpuContext& context, const ContextSeat& seat, float* dqkv,
-                     const float* doutput, const TransformerSaved& saved, SequenceSaved* sequence) {
-  const AttentionSize size = attention_size(layer, context.work);
-  if (seat.ranks > 1 && seat.attention == ContextAttention::kRing) {
-    ring_attention_backward(context, size, seat, dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
-                            saved.log_sum_exp.data());
-    return;
-  }
-  if (seat.ranks > 1) {
-    ulysses_attention_backward(context, size, dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
-                               saved.log_sum_exp.data());
-    return;
-  }
-  if (sequence == nullptr) {
-    context.kernels.attention_backward(dqkv, doutput, saved.qkv.data(), saved.attention_output.data(),
-                                       saved.log_sum_exp.data(), size, context.scratch);
-    return;
-  }
-  const AttentionSlice slice = attention_slice(layer, context);
-  if (sequence->gradients.empty()) sequence->gradients = context.pool->take_zeros(sequence->keys_values.elements());
-  context.kernels.attention_slice_backward(dqkv, sequence->gradients.data(), doutput, saved.qkv.data(),
-                                           sequence->keys_values.data(), saved.attention_output.data(),
-                                           saved.log_sum_exp.data(), slice, context.scratch);
-  take_keys_values(dqkv, sequence->gradients.data(), slice);
-  if (slice.first == 0) *sequence = {};
 }
 
 RotarySize rotary_size(const TransformerLayer& layer, const LayerWork& work, const Sizes& sizes) {
@@ -148,7 +91,6 @@ RotarySize rotary_size(const TransformerLayer& layer, const LayerWork& work, con
 }
 
 TransformerOffsets offsets_of(const TransformerLayer& layer) {
-  const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
   const auto offset = [&](const std::string& name) { return parameter_offset(layer, name); };
   return {.norm1_gain = offset("norm1.gain"),
           .norm1_bias = offset("norm1.bias"),
@@ -158,40 +100,52 @@ TransformerOffsets offsets_of(const TransformerLayer& layer) {
           .output_bias = offset("attention_output.bias"),
           .norm2_gain = offset("norm2.gain"),
           .norm2_bias = offset("norm2.bias"),
-          .up = offset(up + ".weight"),
-          .up_bias = offset(up + ".bias"),
-          .down = offset("down.weight"),
-          .down_bias = offset("down.bias")};
+          .feed_forward_bias = offset("down.bias")};
 }
 
 class CpuTransformer : public CpuLayer {
  public:
-  CpuTransformer(const TransformerLayer& transformer, std::int64_t sequence, const ContextSeat& seat)
-      : layer_(transformer), at_(offsets_of(transformer)), seat_(seat), sequence_(sequence) {
+  CpuTransformer(const TransformerLayer& transformer, std::int64_t sequence, const LayerSeat& seat)
+      : layer_(transformer),
+        at_(offsets_of(transformer)),
+        seat_(seat.context),
+        sequence_(sequence),
+        feed_forward_(transformer.experts > 0 ? make_experts(transformer, seat) : make_mlp(transformer)) {
     if (layer_.rotary_size == 0) return;
     const std::vector<float> whole = rotary_table(sequence, layer_.rotary_size, layer_.rope_theta);
-    const ContextTokens tokens = context_tokens(sequence, seat);
+    const ContextTokens tokens = context_tokens(sequence, seat_);
     for (const TokenRange& run : {tokens.first, tokens.second})
       rotary_.insert(rotary_.end(), whole.begin() + run.first * layer_.rotary_size,
                      whole.begin() + (run.first + run.count) * layer_.rotary_size);
   }
 
-  std::unique_ptr<LayerSaved> make_saved() const override { return std::make_unique<TransformerSaved>(); }
+  std::unique_ptr<LayerSaved> make_saved() const override {
+    return std::make_unique<TransformerSaved>(feed_forward_->make_saved());
+  }
   Tensor forward(const LayerCall& call, Tensor input, LayerSaved& kept) const override;
   Tensor input_grad(const LayerCall& call, Tensor output_gradient, LayerSaved& kept) const override;
   void weight_grad(const LayerCall& call, LayerSaved& kept) const override;
   void rebuild_cheap(const LayerCall& call, LayerSaved& kept) const override;
   std::int64_t scratch_elements(const LayerWork& work) const override {
-    const AttentionSize size = attention_size(layer_, work);
-    if (seat_.ranks == 1) return attention_scratch_elements(size);
-    return std::max(attention_scratch_elements(size), ring_attention_scratch_elements(size, sequence_, seat_));
+    return attend_scratch_elements(layer_, work, sequence_, seat_);
   }
 
  private:
-  /// Norm 1's output and statistics, norm 2's, and the activation, from what they are made of.
+  /// Norm 1's output and statistics, and norm 2's, from what they are made of.
   void normalise_input(const LayerCall& call, TransformerSaved& saved) const;
   void normalise_mlp_input(const LayerCall& call, const float* mlp_input, TransformerSaved& saved) const;
-  void activate(const LayerCall& call, TransformerSaved& saved) const;
+
+  /// The gradient of a branch before its dropout: `copy`, or `gradient` itself where there is none.
+  const Tensor& branch_gradient(const LayerCall& call, BlockDropout branch, const Tensor& gradient,
+                                Tensor& copy) const {
+    if (layer_.dropout == 0) return gradient;
+    copy = call.context.pool->take(gradient.elements());
+    drop_own_rows(call, branch, copy.data(), gradient.data(), layer_.hidden, layer_.dropout);
+    return copy;
+  }
+  void drop_branch(const LayerCall& call, BlockDropout branch, Tensor& rows) const {
+    if (layer_.dropout > 0) drop_own_rows(call, branch, rows.data(), rows.data(), layer_.hidden, layer_.dropout);
+  }
 
   /// Calls `backward` with where it adds the gradients of a norm's gain and bias, which lie one behind the other.
   template <class Backward>
@@ -207,7 +161,8 @@ class CpuTransformer : public CpuLayer {
   TransformerLayer layer_;
   TransformerOffsets at_;
   ContextSeat seat_;
-  std::int64_t sequence_;      // s
+  std::int64_t sequence_;  // s
+  std::unique_ptr<FeedForward> feed_forward_;
   std::vector<float> rotary_;  // rotary_table [s, rotary_size], or its rows of the context rank's tokens
 };
 
@@ -228,17 +183,11 @@ void CpuTransformer::normalise_mlp_input(const LayerCall& call, const float* mlp
                                     {own, layer_.hidden}, layer_.norm_epsilon);
 }
 
-void CpuTransformer::activate(const LayerCall& call, TransformerSaved& saved) const {
-  const std::int64_t rows = saved.up.elements() / (layer_.mlp == MlpKind::kSwiglu ? 2 * layer_.ffn : layer_.ffn);
-  saved.activation = call.context.pool->take(rows * layer_.ffn);
-  call.context.kernels.activation_forward(layer_, saved.activation.data(), saved.up.data(), rows);
-}
-
 void CpuTransformer::rebuild_cheap(const LayerCall& call, LayerSaved& kept) const {
   auto& saved = static_cast<TransformerSaved&>(kept);
   normalise_input(call, saved);
   normalise_mlp_input(call, layer_.parallel_residual ? saved.input.data() : saved.residual.data(), saved);
-  activate(call, saved);
+  feed_forward_->activate(call, *saved.feed_forward);
 }
 
 Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& kept) const {
@@ -262,25 +211,20 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
                    RotaryDirection::kForward);
   saved.log_sum_exp = pool.take(rows * layer_.heads);
   saved.attention_output = pool.take(rows * size.query);
-  attend(layer_, context, seat_, saved, call.sequence);
+  attend(layer_, call, seat_, saved.attention_output.data(), saved.log_sum_exp.data(), saved.qkv);
   Tensor residual = pool.take(rows * h);
   kernels.linear_forward(residual.data(), saved.attention_output.data(), weights + at_.output, {rows, h, size.query});
   residual = sum_rows(context, std::move(residual), h);
   if (layer_.linear_bias) kernels.bias_forward(residual.data(), weights + at_.output_bias, own, h);
+  drop_branch(call, kAttentionBranch, residual);
   kernels.residual_add(residual.data(), saved.input.data(), residual.data(), own, h);
 
   const float* mlp_input = layer_.parallel_residual ? saved.input.data() : residual.data();
   saved.norm2_statistics = pool.take(size.statistics);
   normalise_mlp_input(call, mlp_input, saved);
-  saved.up = pool.take(rows * size.up);
-  kernels.linear_forward(saved.up.data(), all_rows(context, saved.norm2_output, h).rows, weights + at_.up,
-                         {rows, size.up, h});
-  if (layer_.linear_bias) kernels.bias_forward(saved.up.data(), weights + at_.up_bias, rows, size.up);
-  activate(call, saved);
-  Tensor output = pool.take(rows * h);
-  kernels.linear_forward(output.data(), saved.activation.data(), weights + at_.down, {rows, h, layer_.ffn});
-  output = sum_rows(context, std::move(output), h);
-  if (layer_.linear_bias) kernels.bias_forward(output.data(), weights + at_.down_bias, own, h);
+  Tensor output = sum_rows(context, feed_forward_->forward(call, saved.norm2_output, *saved.feed_forward), h);
+  if (at_.feed_forward_bias >= 0) kernels.bias_forward(output.data(), weights + at_.feed_forward_bias, own, h);
+  drop_branch(call, kFeedForwardBranch, output);
   kernels.residual_add(output.data(), residual.data(), output.data(), own, h);
   if (!layer_.parallel_residual) saved.residual = std::move(residual);
   return output;
@@ -296,13 +240,10 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
   const std::int64_t rows = size.rows, own = size.own, h = layer_.hidden;
   saved.output_gradient = std::move(output_gradient);
 
-  Tensor dactivation = pool.take(rows * layer_.ffn);
-  kernels.linear_input_grad(dactivation.data(), all_rows(context, saved.output_gradient, h).rows, weights + at_.down,
-                            {rows, layer_.ffn, h});
-  kernels.activation_backward(layer_, saved.up.data(), dactivation.data(), rows);
-  dactivation = {};
-  Tensor dnorm = pool.take(rows * h);
-  kernels.linear_input_grad(dnorm.data(), saved.up.data(), weights + at_.up, {rows, h, size.up});
+  Tensor copy;
+  Tensor dnorm = feed_forward_->input_grad(call, branch_gradient(call, kFeedForwardBranch, saved.output_gradient, copy),
+                                           *saved.feed_forward, saved.balance_loss);
+  copy = {};
   dnorm = sum_rows(context, std::move(dnorm), h);
   // With a parallel residual the gradient so far belongs to the block's input, whose storage norm 1 still reads.
   Tensor partial;
@@ -319,10 +260,13 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
 
   const Tensor& attention_gradient = layer_.parallel_residual ? saved.output_gradient : saved.residual;
   Tensor dattention = pool.take(rows * size.query);
-  kernels.linear_input_grad(dattention.data(), all_rows(context, attention_gradient, h).rows, weights + at_.output,
-                            {rows, size.query, h});
+  kernels.linear_input_grad(
+      dattention.data(), all_rows(context, branch_gradient(call, kAttentionBranch, attention_gradient, copy), h).rows,
+      weights + at_.output, {rows, size.query, h});
+  copy = {};
   Tensor dqkv = pool.take(rows * size.qkv);
-  attend_backward(layer_, context, seat_, dqkv.data(), dattention.data(), saved, call.sequence);
+  attend_backward(layer_, call, seat_, dqkv.data(), dattention.data(), saved.attention_output.data(),
+                  saved.log_sum_exp.data(), saved.qkv);
   saved.qkv = std::move(dqkv);
   saved.log_sum_exp = {};
   dattention = {};
@@ -350,20 +294,16 @@ void CpuTransformer::weight_grad(const LayerCall& call, LayerSaved& kept) const 
   const std::int64_t rows = size.rows, own = size.own, h = layer_.hidden;
   const Tensor& attention_gradient = layer_.parallel_residual ? saved.output_gradient : saved.residual;
 
-  const auto add_bias = [&](std::int64_t offset, const Tensor& gradient) {
-    if (!layer_.linear_bias) return;
-    add_replicated(context, gradients + offset, h,
-                   [&](float* bias) { kernels.bias_backward(bias, gradient.data(), own, h); });
-  };
-  kernels.linear_weight_grad(gradients + at_.down, all_rows(context, saved.output_gradient, h).rows,
-                             saved.activation.data(), {h, layer_.ffn, rows});
-  add_bias(at_.down_bias, saved.output_gradient);
-  kernels.linear_weight_grad(gradients + at_.up, saved.up.data(), all_rows(context, saved.norm2_output, h).rows,
-                             {size.up, h, rows});
-  if (layer_.linear_bias) kernels.bias_backward(gradients + at_.up_bias, saved.up.data(), rows, size.up);
-  kernels.linear_weight_grad(gradients + at_.output, all_rows(context, attention_gradient, h).rows,
-                             saved.attention_output.data(), {h, size.query, rows});
-  add_bias(at_.output_bias, attention_gradient);
+  Tensor copy;
+  feed_forward_->weight_grad(call, branch_gradient(call, kFeedForwardBranch, saved.output_gradient, copy),
+                             saved.norm2_output, *saved.feed_forward);
+  copy = {};
+  const Tensor& branch = branch_gradient(call, kAttentionBranch, attention_gradient, copy);
+  kernels.linear_weight_grad(gradients + at_.output, all_rows(context, branch, h).rows, saved.attention_output.data(),
+                             {h, size.query, rows});
+  if (layer_.linear_bias)
+    add_replicated(context, gradients + at_.output_bias, h,
+                   [&](float* bias) { kernels.bias_backward(bias, branch.data(), own, h); });
   kernels.linear_weight_grad(gradients + at_.qkv, saved.qkv.data(), all_rows(context, saved.norm1_output, h).rows,
                              {size.qkv, h, rows});
   if (layer_.qkv_bias) kernels.bias_backward(gradients + at_.qkv_bias, saved.qkv.data(), rows, size.qkv);
@@ -372,7 +312,7 @@ void CpuTransformer::weight_grad(const LayerCall& call, LayerSaved& kept) const 
 }  // namespace
 
 std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
-                                               const ContextSeat& seat) {
+                                               const LayerSeat& seat) {
   return std::make_unique<CpuTransformer>(layer, sequence, seat);
 }
 

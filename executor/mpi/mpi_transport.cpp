@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -16,6 +15,7 @@
 #include <fmt/format.h>
 
 #include "executor/timed/sleeper.h"
+#include "executor/word_sum.h"
 
 namespace plumb {
 namespace {
@@ -56,13 +56,6 @@ std::string mpi_text(int code) {
 }
 
 }  // namespace
-
-std::uint64_t word_sum(std::span<const float> values) {
-  std::uint64_t sum = 0;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    sum += static_cast<std::uint64_t>(std::bit_cast<std::uint32_t>(values[i])) * (2 * i + 1);
-  return sum;
-}
 
 /// A message, or both halves of a move, under way.
 struct MpiTransport::Operation : Ticket {
@@ -214,8 +207,7 @@ void require_whole(const std::string& what, const Header& expected, const Header
   if (received[kElements] != std::ssize(values))
     throw RunError(fmt::format("{}: {} values were sent and {} expected", what, received[kElements], values.size()));
   if (received[kWordSum] != static_cast<std::int64_t>(word_sum(values)))
-    throw RunError(fmt::format("{}: its {} values are not those that were sent: the network has changed them", what,
-                               values.size()));
+    throw RunError(changed_text(what, values.size()));
 }
 
 }  // namespace

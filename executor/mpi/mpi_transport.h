@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 
 #include "executor/clock.h"
@@ -21,10 +20,6 @@ struct MpiOptions {
   Sends sends = Sends::kBuffered;  ///< rendezvous: a send is over when its receive has begun (MPI_Issend)
   Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on this rank, is an error
 };
-
-/// The sum of values[i] * (2 i + 1), as 32-bit words modulo 2^64: any one word that changes changes it, and so do two
-/// that are exchanged.
-std::uint64_t word_sum(std::span<const float> values);
 
 class MpiTransport : public Transport {
  public:

@@ -7,10 +7,17 @@
 #include <fstream>
 #include <limits>
 
+#include <fmt/format.h>
+
+#include "executor/mpi/joined.h"
+#include "executor/timed/sleeper.h"
 #include "executor/transport.h"
+#include "schedules/error.h"
 
 namespace plumb {
 namespace {
+
+bool has_joined = false;
 
 constexpr int kRoundTrips = 200;
 constexpr int kClockTag = 1;
@@ -68,10 +75,47 @@ MpiWorld::MpiWorld() {
 }
 
 MpiWorld::~MpiWorld() {
+  meet({});
   MPI_Finalize();
 }
 
+MpiWorld& MpiWorld::joined() {
+  static MpiWorld world;
+  has_joined = true;
+  return world;
+}
+
+void MpiWorld::meet(std::optional<Seconds> patience) const {
+  constexpr SimTime kPause{200'000'000};
+  const Sleeper sleeper;
+  MPI_Request all = MPI_REQUEST_NULL;
+  MPI_Ibarrier(MPI_COMM_WORLD, &all);
+  while (true) {
+    int have_come = 0;
+    MPI_Test(&all, &have_come, MPI_STATUS_IGNORE);
+    if (have_come != 0) return;
+    if (patience && sleeper.now() > to_sim_time(*patience))
+      throw RunError(fmt::format("rank {} waited {} s for the other ranks to come, and not all of them have", rank_,
+                                 patience->count()));
+    sleeper.sleep_until(sleeper.now() + kPause);
+  }
+}
+
+void MpiWorld::require_team(int needed, std::uint64_t fingerprint, Seconds patience) {
+  patience_ = patience;
+  if (size_ != needed)
+    throw SpecError(fmt::format("the schedule has {} ranks and {} were started: start it with mpirun -n {}", needed,
+                                size_, needed));
+  meet(patience_);
+  std::uint64_t least = 0, most = 0;
+  MPI_Allreduce(&fingerprint, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
+  MPI_Allreduce(&fingerprint, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
+  if (least != most)
+    throw SpecError("the ranks were given different plans: start all of them with the same files and options");
+}
+
 std::vector<std::string> MpiWorld::gather(const std::string& bytes) {
+  meet(patience_);
   std::vector<std::string> all;
   auto own = static_cast<std::uint64_t>(bytes.size());
   std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
@@ -87,13 +131,6 @@ std::vector<std::string> MpiWorld::gather(const std::string& bytes) {
              MPI_STATUS_IGNORE);
   }
   return all;
-}
-
-bool MpiWorld::agree_on(std::uint64_t value) {
-  std::uint64_t least = 0, most = 0;
-  MPI_Allreduce(&value, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
-  MPI_Allreduce(&value, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
-  return least == most;
 }
 
 std::int64_t MpiWorld::common_moment_ns() {
@@ -115,6 +152,14 @@ std::int64_t MpiWorld::common_moment_ns() {
 void MpiWorld::stop_all(int status) {
   MPI_Abort(MPI_COMM_WORLD, status);
   std::abort();
+}
+
+bool has_joined_mpi() {
+  return has_joined;
+}
+
+void stop_mpi_ranks(int status) {
+  MpiWorld::stop_all(status);
 }
 
 }  // namespace plumb

@@ -3,15 +3,19 @@
 // after a replay.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "schedules/time.h"
 
 namespace plumb {
 
 class MpiWorld {
  public:
-  /// Joins the others. One at a time. Throws RunError if MPI does not let several threads take turns.
-  MpiWorld();
+  /// From the first call to the end of the process: MPI begins once. Throws RunError if MPI does not let several
+  /// threads take turns.
+  static MpiWorld& joined();
 
   /// Waits for the others, and leaves.
   ~MpiWorld();
@@ -21,11 +25,12 @@ class MpiWorld {
   int rank() const { return rank_; }
   int size() const { return size_; }
 
+  /// Throws SpecError on all ranks if there are not `needed` of them, or if they have different fingerprints. From then
+  /// on, who waits here for the others longer than `patience` throws RunError.
+  void require_team(int needed, std::uint64_t fingerprint, Seconds patience);
+
   /// [rank] each one's bytes, on rank 0; empty elsewhere. Called by all, as what follows.
   std::vector<std::string> gather(const std::string& bytes);
-
-  /// Whether all have the same value.
-  bool agree_on(std::uint64_t value);
 
   /// This machine's CLOCK_MONOTONIC at one moment that all ranks have in common. On the machine of rank 0 it is exact;
   /// elsewhere the offset of the clocks is taken from the quickest of 200 round trips, and right to half of its time.
@@ -35,8 +40,14 @@ class MpiWorld {
   [[noreturn]] static void stop_all(int status);
 
  private:
+  MpiWorld();
+
+  /// Returns when all have come. Sleeps instead of spinning: the others may need the core.
+  void meet(std::optional<Seconds> patience) const;
+
   int rank_ = 0;
   int size_ = 1;
+  Seconds patience_{60};
 };
 
 }  // namespace plumb

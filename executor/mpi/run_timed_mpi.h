@@ -9,13 +9,7 @@ namespace plumb {
 
 /// Called by all ranks. Rank 0 gets the result, the others nothing. Throws RunError or SpecError as run_timed does, and
 /// if there are not as many ranks as the schedule needs or they were given different ones; a rank that throws ends the
-/// others with stop_mpi_ranks.
-std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec);
-
-/// Whether this process has joined others, which wait for it.
-bool has_joined_mpi();
-
-/// Ends this process, and all others that it has joined, with that exit status.
-[[noreturn]] void stop_mpi_ranks(int status);
+/// others with stop_mpi_ranks (joined.h). `interrupted` is told on each rank what that rank has done.
+std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const InterruptionListener& interrupted = {});
 
 }  // namespace plumb

@@ -2,15 +2,33 @@
 
 #include <cstdlib>
 
+#include "executor/mpi/joined.h"
+#include "executor/mpi/measure_mpi.h"
+#include "executor/mpi/run_mpi.h"
 #include "executor/mpi/run_timed_mpi.h"
 #include "schedules/error.h"
 
 namespace plumb {
+namespace {
 
-std::optional<TimedResult> run_timed_mpi(const TimedSpec&) {
+[[noreturn]] void refuse() {
   throw SpecError(
       "this plumb was built without MPI and cannot join other processes: meson configure -Dmpi=enabled, or "
       "start it without mpirun");
+}
+
+}  // namespace
+
+std::optional<TimedResult> run_timed_mpi(const TimedSpec&, const InterruptionListener&) {
+  refuse();
+}
+
+std::optional<RunResult> run_mpi(const RunSpec&, const RunOptions&) {
+  refuse();
+}
+
+std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasureOptions&) {
+  refuse();
 }
 
 bool has_joined_mpi() {

@@ -7,6 +7,8 @@
 
 #include <vector>
 
+#include "executor/interruption.h"
+#include "executor/rank_threads.h"
 #include "executor/timed/timed_rank.h"
 #include "executor/timed/timed_spec.h"
 #include "traces/timeline.h"
@@ -18,6 +20,11 @@ struct TimedResult {
   std::vector<Timeline> timelines;    ///< [replay] measured, of replica 0
 };
 
+struct TimedOptions {
+  InterruptionListener interrupted;  ///< told what was done of a replay that failed
+  RankThreadsOptions threads;
+};
+
 /// What all ranks' replays come to. [world rank]
 TimedResult timed_result(const TimedSpec& spec, std::vector<TimedRank> ranks);
 
@@ -25,6 +32,6 @@ TimedResult timed_result(const TimedSpec& spec, std::vector<TimedRank> ranks);
 /// their links let through, and gradients are summed by collectives over the same links. Throws ScheduleError if the
 /// schedule cannot be replayed (plan_replay), SpecError if a cost, a link or a speed is not usable or the bytes would
 /// take more than half of the machine's memory, RunError if a rank fails; then all ranks have stopped.
-TimedResult run_timed(const TimedSpec& spec);
+TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options = {});
 
 }  // namespace plumb

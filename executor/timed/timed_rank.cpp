@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "executor/communicator.h"
@@ -33,12 +32,6 @@ TimedStageBytes bytes_of(const TimedSpec& spec, const ReplayPlan& plan, std::siz
   return bytes;
 }
 
-std::vector<int> all_ranks(const ProcessGrid& grid) {
-  std::vector<int> ranks(static_cast<std::size_t>(world_size(grid)));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
 /// All ranks have come; the moment at which all of them start.
 SimTime meet(Communicator& everyone, const Sleeper& sleeper) {
   std::array<float, 2> moment{};
@@ -56,7 +49,7 @@ SimTime meet(Communicator& everyone, const Sleeper& sleeper) {
 TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const TimedSeat& seat) {
   const GridCoordinates place = coordinates_of(spec.grid, seat.world_rank);
   const Clock clock = [sleeper = seat.sleeper] { return sleeper->now(); };
-  Communicator everyone(*seat.carrier, {"all ranks", all_ranks(spec.grid)}, seat.world_rank, clock);
+  Communicator everyone(*seat.carrier, everyone_of(spec.grid), seat.world_rank, clock);
   ReplayGroups groups = connect_groups(plan, *seat.transport, place, clock);
   ReplaySeat replay_seat{.place = place,
                          .stages = std::vector<Stage*>(plan.schedule.stages.size(), nullptr),
@@ -64,7 +57,8 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
                          .groups = &groups,
                          .pool = seat.pool,
                          .host_pool = seat.host_pool,
-                         .clock = clock};
+                         .clock = clock,
+                         .interrupted = seat.interrupted};
   const double speed = spec.speeds.empty() ? 1 : spec.speeds[static_cast<std::size_t>(place.pipeline)];
   std::vector<std::unique_ptr<TimedStage>> stages;
   for (std::size_t stage = 0; stage < replay_seat.stages.size(); ++stage) {
@@ -74,10 +68,17 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
     replay_seat.stages[stage] = stages.back().get();
   }
   TimedRank result;
-  for (int step = 0; step < spec.steps; ++step) {
-    const SimTime start = meet(everyone, *seat.sleeper);
-    result.timelines.push_back(replay(plan, replay_seat, start));
-    result.ends.push_back(clock() - start);
+  try {
+    for (int step = 0; step < spec.steps; ++step) {
+      const SimTime start = meet(everyone, *seat.sleeper);
+      result.timelines.push_back(replay(plan, replay_seat, start));
+      result.ends.push_back(clock() - start);
+    }
+  } catch (const RunAborted&) {
+    throw;
+  } catch (const std::exception& error) {
+    seat.carrier->abort(error.what());  // ends the rank's own collectives under way, which its groups wait for
+    throw;
   }
   return result;
 }

@@ -1,6 +1,7 @@
 #pragma once
 // One rank of a replay by the clock, on whatever transport.
 
+#include <functional>
 #include <vector>
 
 #include "executor/replay.h"
@@ -17,6 +18,7 @@ struct TimedSeat {
   TensorPool* pool = nullptr;
   TensorPool* host_pool = nullptr;
   const Sleeper* sleeper = nullptr;
+  std::function<void(RankTimeline)> interrupted;  ///< told what was done of a replay that failed
 };
 
 struct TimedRank {
@@ -25,7 +27,7 @@ struct TimedRank {
 };
 
 /// Replays the rank's list spec.steps times, from a start that all ranks have in common each time. Throws RunError with
-/// rank, action and reason; RunAborted if another rank failed first.
+/// rank, action and reason; RunAborted if another rank failed first; the carrier has been aborted then.
 TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const TimedSeat& seat);
 
 }  // namespace plumb

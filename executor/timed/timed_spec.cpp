@@ -3,13 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
-#include <string_view>
 
 #include <fmt/format.h>
 
+#include "executor/fingerprint.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -18,24 +17,6 @@ namespace {
 /// Of the machine's memory that gradients and messages may take.
 constexpr double kMemoryShare = 0.5;
 constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
-
-/// FNV-1a (Fowler, Noll, Vo 1991) over 64-bit values.
-class Hash {
- public:
-  void add(std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      hash_ ^= (value >> (8 * byte)) & 0xFF;
-      hash_ *= 0x100000001B3ULL;
-    }
-  }
-  void add(std::int64_t value) { add(static_cast<std::uint64_t>(value)); }
-  void add(int value) { add(static_cast<std::int64_t>(value)); }
-  void add(double value) { add(std::bit_cast<std::uint64_t>(value)); }
-  std::uint64_t value() const { return hash_; }
-
- private:
-  std::uint64_t hash_ = 0xCBF29CE484222325ULL;
-};
 
 }  // namespace
 
@@ -89,29 +70,20 @@ void require_timed(const TimedSpec& spec) {
 }
 
 std::uint64_t fingerprint(const TimedSpec& spec) {
-  Hash hash;
-  for (const int degree : {spec.grid.pipeline, spec.grid.data, spec.schedule.microbatches, spec.steps})
-    hash.add(degree);
-  for (const std::vector<Action>& actions : spec.schedule.ranks) {
-    hash.add(static_cast<std::int64_t>(actions.size()));
-    for (const Action& action : actions) {
-      hash.add(static_cast<int>(action.op));
-      for (const int number :
-           {static_cast<int>(action.part), static_cast<int>(action.stage), static_cast<int>(action.microbatch)})
-        hash.add(number);
-    }
-  }
+  Fingerprint print;
+  for (const int degree : {spec.grid.pipeline, spec.grid.data, spec.steps}) print.add(degree);
+  print.add(spec.schedule);
   for (const StageCosts& stage : spec.costs.stages) {
-    hash.add(stage.activation_message_bytes);
-    hash.add(stage.gradient_message_bytes);
+    print.add(stage.activation_message_bytes);
+    print.add(stage.gradient_message_bytes);
     for (const SegmentsByPart& parts : stage.segments)
       for (const std::vector<Segment>& part : parts)
         for (const Segment& segment : part) {
-          hash.add(segment.seconds.count());
-          hash.add(segment.bytes);
+          print.add(segment.seconds.count());
+          print.add(segment.bytes);
         }
   }
-  return hash.value();
+  return print.value();
 }
 
 }  // namespace plumb

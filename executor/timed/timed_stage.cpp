@@ -34,8 +34,8 @@ void TimedStage::wait(Op op, MicrobatchSlice of) const {
   sleeper_.sleep_until(end_of(op, of, sleeper_.now()));
 }
 
-void TimedStage::wait_with_buckets(Op op, MicrobatchSlice of) {
-  const SimTime start = sleeper_.now(), end = end_of(op, of, start);
+void TimedStage::wait_with_buckets(Op op, MicrobatchSlice of, SimTime start) {
+  const SimTime end = end_of(op, of, start);
   if (const BucketHook complete = std::exchange(complete_, {})) {
     const std::vector<Seconds>& offsets = costs_.stages[static_cast<std::size_t>(stage_)].bucket_offsets;
     for (std::size_t bucket = 0; bucket < gradients_.size(); ++bucket) {
@@ -51,19 +51,27 @@ std::vector<Collective> TimedStage::start_reduction(int bucket) {
   return {all_reduce(gradients_[static_cast<std::size_t>(bucket)].values())};
 }
 
+// An operation writes its output within its duration, so that the output is made first.
+
 Tensor TimedStage::forward(MicrobatchSlice of, Tensor) {
-  wait(Op::kForward, of);
-  return pool_.take_zeros(elements_of(bytes_.output));
+  const SimTime end = end_of(Op::kForward, of, sleeper_.now());
+  Tensor output = pool_.take_zeros(elements_of(bytes_.output));
+  sleeper_.sleep_until(end);
+  return output;
 }
 
 Tensor TimedStage::backward(MicrobatchSlice of, Tensor) {
-  wait_with_buckets(Op::kBackward, of);
-  return pool_.take_zeros(elements_of(bytes_.input_gradient));
+  const SimTime start = sleeper_.now();
+  Tensor gradient = pool_.take_zeros(elements_of(bytes_.input_gradient));
+  wait_with_buckets(Op::kBackward, of, start);
+  return gradient;
 }
 
 Tensor TimedStage::input_grad(MicrobatchSlice of, Tensor) {
-  wait(Op::kInputGrad, of);
-  return pool_.take_zeros(elements_of(bytes_.input_gradient));
+  const SimTime end = end_of(Op::kInputGrad, of, sleeper_.now());
+  Tensor gradient = pool_.take_zeros(elements_of(bytes_.input_gradient));
+  sleeper_.sleep_until(end);
+  return gradient;
 }
 
 std::vector<Tensor> TimedStage::take_activations(MicrobatchSlice of) {

@@ -35,7 +35,7 @@ class TimedStage : public Stage {
   void recompute(MicrobatchSlice of) override { wait(Op::kRecompute, of); }
   Tensor backward(MicrobatchSlice of, Tensor output_gradient) override;
   Tensor input_grad(MicrobatchSlice of, Tensor output_gradient) override;
-  void weight_grad(MicrobatchSlice of) override { wait_with_buckets(Op::kWeightGrad, of); }
+  void weight_grad(MicrobatchSlice of) override { wait_with_buckets(Op::kWeightGrad, of, sleeper_.now()); }
   std::vector<Tensor> take_activations(MicrobatchSlice of) override;
   void put_activations(MicrobatchSlice of, std::vector<Tensor> activations) override;
   void watch_buckets(BucketHook complete) override { complete_ = std::move(complete); }
@@ -55,8 +55,9 @@ class TimedStage : public Stage {
   /// Returns when the operation, begun now, is over. Throws SpecError if its cost is negative or not finite.
   void wait(Op op, MicrobatchSlice of) const;
 
-  /// The same, telling of each bucket when the table's bucket_offsets say that it is complete.
-  void wait_with_buckets(Op op, MicrobatchSlice of);
+  /// The same of one that began at `start`, telling of each bucket when the table's bucket_offsets say that it is
+  /// complete.
+  void wait_with_buckets(Op op, MicrobatchSlice of, SimTime start);
   SimTime end_of(Op op, MicrobatchSlice of, SimTime start) const;
 
   const int stage_;

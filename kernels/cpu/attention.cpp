@@ -39,6 +39,8 @@ struct BlockPlace {
   std::int64_t output;
   std::int64_t output_width;
   std::int64_t statistics;
+  std::int64_t sequence;
+  std::int64_t head;
 };
 
 BlockPlace place_of(std::int64_t sequence, std::int64_t head, const Block& block, const AttentionSlice& slice,
@@ -58,7 +60,9 @@ BlockPlace place_of(std::int64_t sequence, std::int64_t head, const Block& block
           .key_width = key_width,
           .output = query_row * size.heads * d + head * d,
           .output_width = size.heads * d,
-          .statistics = (sequence * size.heads + head) * slice.count + row};
+          .statistics = (sequence * size.heads + head) * slice.count + row,
+          .sequence = sequence,
+          .head = head};
 }
 
 /// Calls visit(place, block) for each head of each sequence and each block of its query rows.
@@ -115,6 +119,13 @@ void softmax_again(float* scores, std::int64_t query, float log_sum_exp, const B
   hide_others(scores, keys, block);
 }
 
+/// Drops probabilities, or their gradient, of a block. y, x: [rows, keys of the block]
+void drop(float* y, const float* x, const BlockPlace& at, const Block& block, const AttentionSize& size) {
+  for (std::int64_t row = 0; row < block.rows(); ++row)
+    drop_probabilities(y + row * block.keys(), x + row * block.keys(), size.dropout, at.sequence, at.head,
+                       block.first + row, block.first_key, block.keys());
+}
+
 /// queries: qkv of the slice; keys: qkv again, or the keys and values of whole sequences.
 void forward(float* output, float* log_sum_exp, const float* queries, const float* keys, bool keys_are_apart,
              const AttentionSlice& slice, float* scratch) {
@@ -126,6 +137,7 @@ void forward(float* output, float* log_sum_exp, const float* queries, const floa
                         d, score_scale(slice.size));
     for (std::int64_t row = 0; row < rows; ++row)
       log_sum_exp[at.statistics + row] = softmax(scores + row * seen, block.first + row, block, window);
+    if (slice.size.dropout.probability > 0) drop(scores, scores, at, block, slice.size);
     multiply(output + at.output, at.output_width, {scores, seen}, {keys + at.value, at.key_width}, rows, d, seen);
   });
 }
@@ -157,8 +169,12 @@ void backward(const BackwardOperands& of, bool keys_are_apart, const AttentionSl
     for (std::int64_t row = 0; row < rows; ++row)
       softmax_again(scores + row * seen, block.first + row, of.log_sum_exp[at.statistics + row], block,
                     slice.size.window);
-    accumulate_transposed(of.dkeys + at.value, at.key_width, {scores, seen}, doutput_rows, seen, d, rows);
+    const bool drops_some = slice.size.dropout.probability > 0;
+    if (drops_some) drop(dprobability, scores, at, block, slice.size);
+    const Panel weighed{drops_some ? dprobability : scores, seen};
+    accumulate_transposed(of.dkeys + at.value, at.key_width, weighed, doutput_rows, seen, d, rows);
     multiply_transposed(dprobability, seen, doutput_rows, value_rows, rows, seen, d, 1.0F);
+    if (drops_some) drop(dprobability, dprobability, at, block, slice.size);
     for (std::int64_t row = 0; row < rows; ++row) {
       const float* dout = doutput_rows.data + row * doutput_rows.stride;
       const float* out = output_rows + row * at.output_width;

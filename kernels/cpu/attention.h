@@ -8,6 +8,8 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/dropout.h"
+
 namespace plumb {
 
 /// The shape of KernelKind kAttentionForward and kAttentionBackward.
@@ -18,6 +20,7 @@ struct AttentionSize {
   std::int64_t kv_heads = 0;   ///< k, divides a
   std::int64_t head_size = 0;  ///< d
   std::int64_t window = 0;     ///< keys a query sees, itself included; 0: all of its past
+  AttentionDropout dropout;    ///< of the probabilities; not a size
 };
 
 /// Elements of the scratch that both functions need.

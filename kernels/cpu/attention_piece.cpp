@@ -20,6 +20,7 @@ struct Block {
   std::int64_t key, value, key_width;
   std::int64_t output, output_width;
   std::int64_t statistics;
+  std::int64_t sequence, head;
 };
 
 /// Calls visit(block) for each head of each sequence and each block of query rows that sees any of the keys.
@@ -46,7 +47,9 @@ void for_each_block(const AttentionPiece& piece, Visit visit) {
                     .key_width = key_width,
                     .output = query_row * size.heads * d + head * d,
                     .output_width = size.heads * d,
-                    .statistics = (sequence * size.heads + head) * piece.queries.rows + piece.queries.row + first});
+                    .statistics = (sequence * size.heads + head) * piece.queries.rows + piece.queries.row + first,
+                    .sequence = sequence,
+                    .head = head});
       }
 }
 
@@ -94,6 +97,14 @@ void merge(float* output, float* log_sum_exp, const float* part, const RowSums& 
   *log_sum_exp = total;
 }
 
+/// Drops probabilities, or their gradient, of a block. y, x: [rows, keys]
+void drop(float* y, const float* x, const Block& block, const AttentionPiece& piece) {
+  const std::int64_t keys = piece.keys.count;
+  for (std::int64_t row = 0; row < block.rows; ++row)
+    drop_probabilities(y + row * keys, x + row * keys, piece.size.dropout, block.sequence, block.head,
+                       block.position + row, piece.keys.position, keys);
+}
+
 float score_scale(const AttentionSize& size) {
   return 1.0F / std::sqrt(static_cast<float>(size.head_size));
 }
@@ -119,6 +130,7 @@ void attention_piece_forward(float* output, float* log_sum_exp, const float* qkv
       sums[2 * row] = of_row.largest;
       sums[2 * row + 1] = of_row.sum;
     }
+    if (piece.size.dropout.probability > 0) drop(scores, scores, block, piece);
     multiply(part, d, {scores, keys}, {keys_values + block.value, block.key_width}, block.rows, d, keys);
     for (std::int64_t row = 0; row < block.rows; ++row)
       merge(output + block.output + row * block.output_width, log_sum_exp + block.statistics + row, part + row * d,
@@ -146,9 +158,12 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
         p[key] = std::exp(p[key] - log_sum_exp[block.statistics + row]);
       hide_others(p, seen, keys);
     }
-    accumulate_transposed(dkeys_values + block.value, block.key_width, {scores, keys}, doutput_rows, keys, d,
-                          block.rows);
+    const bool drops_some = piece.size.dropout.probability > 0;
+    if (drops_some) drop(dprobability, scores, block, piece);
+    const Panel weighed{drops_some ? dprobability : scores, keys};
+    accumulate_transposed(dkeys_values + block.value, block.key_width, weighed, doutput_rows, keys, d, block.rows);
     multiply_transposed(dprobability, keys, doutput_rows, value_rows, block.rows, keys, d, 1.0F);
+    if (drops_some) drop(dprobability, dprobability, block, piece);
     for (std::int64_t row = 0; row < block.rows; ++row) {
       const float* dout = doutput_rows.data + row * doutput_rows.stride;
       const float* out = output + block.output + row * block.output_width;

@@ -19,4 +19,19 @@ void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows&
     }
 }
 
+void drop_probabilities(float* y, const float* x, const AttentionDropout& dropout, std::int64_t sequence,
+                        std::int64_t head, std::int64_t query, std::int64_t first_key, std::int64_t count) {
+  const auto limit = static_cast<float>(dropout.probability);
+  const auto scale = static_cast<float>(1.0 / (1.0 - dropout.probability));
+  const DropoutKey& key = dropout.key;
+  const std::uint64_t row =
+      counter_random({kDropoutStream, key.seed, key.step, key.layer, key.place,
+                      static_cast<std::uint64_t>(dropout.first_sample + sequence),
+                      static_cast<std::uint64_t>(dropout.first_head + head), static_cast<std::uint64_t>(query)});
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t bits = mix_bits(row ^ mix_bits(static_cast<std::uint64_t>(first_key + i)));
+    y[i] = drops(bits, limit) ? 0.0F : scale * x[i];
+  }
+}
+
 }  // namespace plumb

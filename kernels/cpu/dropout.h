@@ -37,4 +37,17 @@ constexpr bool drops(std::uint64_t bits, float probability) {
 /// y = x / (1 - probability) where an element stays, 0 where it is dropped; y may be x. x, y: [count * tokens, columns]
 void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability);
 
+/// Dropout of attention probabilities: the mask of a probability is a hash of its sample, head, query and key.
+struct AttentionDropout {
+  double probability = 0;
+  DropoutKey key;
+  std::int64_t first_sample = 0;  ///< in the global batch, of the first sequence
+  std::int64_t first_head = 0;    ///< in the layer, of the first head
+};
+
+/// One row of probabilities, those of `query` (a token's place in its sequence) to the keys [first_key, first_key +
+/// count): y = x / (1 - probability) or 0; y may be x. `sequence` and `head` count from the first ones. x, y: [count]
+void drop_probabilities(float* y, const float* x, const AttentionDropout& dropout, std::int64_t sequence,
+                        std::int64_t head, std::int64_t query, std::int64_t first_key, std::int64_t count);
+
 }  // namespace plumb

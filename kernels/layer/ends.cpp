@@ -10,9 +10,12 @@ std::vector<ParameterTensor> parameters_of(const EmbeddingLayer& layer, int tens
 
 std::vector<KernelCall> kernels_of(const EmbeddingLayer& layer, const LayerWork& work, Pass pass) {
   const std::vector<std::int64_t> shape = {tokens_in(work), layer.hidden, layer.positions > 0 ? 1 : 0};
-  if (pass == Pass::kForward) return {kernel_call(KernelKind::kEmbeddingForward, shape)};
-  if (pass == Pass::kWeightGrad) return {kernel_call(KernelKind::kEmbeddingBackward, shape)};
-  return {};
+  std::vector<KernelCall> calls;
+  const std::vector<std::int64_t> rows = {residual_tokens_of(work), layer.hidden};
+  if (pass == Pass::kForward) calls.push_back(kernel_call(KernelKind::kEmbeddingForward, shape));
+  if (pass != Pass::kInputGrad && layer.dropout > 0) calls.push_back(kernel_call(KernelKind::kDropout, rows));
+  if (pass == Pass::kWeightGrad) calls.push_back(kernel_call(KernelKind::kEmbeddingBackward, shape));
+  return calls;
 }
 
 std::vector<SavedTensor> saved_of(const EmbeddingLayer&, const LayerWork& work) {

@@ -90,6 +90,10 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
       return {area, 2 * area};
     case KernelKind::kSquaredError:
       return {4 * area, 3 * area};
+    case KernelKind::kRouter:
+      return {(5 + size(2)) * area, 2 * area};
+    case KernelKind::kCopyRows:
+      return {area, 2 * area};
   }
   return {};
 }
@@ -121,7 +125,9 @@ constexpr std::array<KindInfo, kKernelKindCount> kKinds = {{{"gemm", 5},
                                                             {"relu_forward", 2},
                                                             {"relu_backward", 2},
                                                             {"dropout", 2},
-                                                            {"squared_error", 2}}};
+                                                            {"squared_error", 2},
+                                                            {"router", 3},
+                                                            {"copy_rows", 2}}};
 
 }  // namespace
 

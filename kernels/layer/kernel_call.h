@@ -41,8 +41,10 @@ enum class KernelKind : std::uint8_t {
   kReluBackward,           ///< {rows, columns}: in place
   kDropout,                ///< {rows, columns}: in place, forward and backward alike: the mask is drawn anew
   kSquaredError,           ///< {rows, columns}: loss, and the gradient in place of the predictions
+  kRouter,                 ///< {tokens, experts, picks}: softmax and the picks, or its backward; in place
+  kCopyRows,               ///< {rows, columns}: tokens' rows to their picks' places, or sums of these back
 };
-inline constexpr int kKernelKindCount = 24;
+inline constexpr int kKernelKindCount = 26;
 
 std::string_view kernel_name(KernelKind kind);
 

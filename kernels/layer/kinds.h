@@ -42,12 +42,15 @@ struct TransformerLayer {
   std::int64_t experts_per_token = 0;  ///< that the router picks
   std::int64_t expert_ffn = 0;         ///< channels of one expert
   std::int64_t shared_ffn = 0;         ///< channels that every token passes besides; 0: none
+  bool renormalised = true;    ///< what a token's picks weigh sums to 1 (Mixtral, Qwen3); otherwise their probabilities
+  double capacity_factor = 0;  ///< an expert takes of a sequence so many times an even share of its picks; 0: all
+  double balance_loss = 0;     ///< weight of the load-balancing loss (Fedus et al. 2021), by sequence
   // Multi-head latent attention (DeepSeek-AI 2024, 2405.04434) where `kv_rank` > 0: `head_size` is that of queries and
   // keys, its last `rotary_size` channels are turned, and the keys share them.
   std::int64_t query_rank = 0;  ///< of the compressed queries; 0: not compressed
   std::int64_t kv_rank = 0;     ///< of the compressed keys and values
   std::int64_t value_size = 0;  ///< of a head's values
-  double dropout = 0;           ///< of the attention probabilities and of both branches
+  double dropout = 0;           ///< of the attention probabilities, and of each branch before it joins the residual
 
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };

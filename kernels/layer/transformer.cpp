@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "kernels/layer/experts.h"
 #include "kernels/layer/kind_parts.h"
 
 namespace plumb {
@@ -59,27 +60,41 @@ void append_mlp(std::vector<ParameterTensor>& tensors, const TransformerLayer& b
   if (block.linear_bias) tensors.push_back({"down.bias", {h}});
 }
 
-void append_experts(std::vector<ParameterTensor>& tensors, const TransformerLayer& block, int t,
-                    ExpertDivision division) {
-  const std::int64_t h = block.hidden;
-  const std::int64_t matrices = block.mlp == MlpKind::kSwiglu ? 2 : 1;
-  const std::string up = block.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
-  const std::int64_t local = share(block.experts, division.parallel);
-  const std::int64_t channels = share(block.expert_ffn, division.tensor);
-  tensors.push_back({"router.weight", {block.experts, h}});
-  tensors.push_back({"experts." + up + ".weight", {local, matrices * channels, h}, 1, true});
-  tensors.push_back({"experts.down.weight", {local, h, channels}, 2, true});
-  if (block.shared_ffn > 0) {
-    const std::int64_t shared = share(block.shared_ffn, t);
-    tensors.push_back({"shared." + up + ".weight", {matrices * shared, h}, 0});
-    tensors.push_back({"shared.down.weight", {h, shared}, 1});
+/// Of a branch's end, and of its gradient again in each backward pass.
+void append_dropout(std::vector<KernelCall>& calls, const TransformerLayer& layer, const LayerWork& work) {
+  if (layer.dropout > 0) calls.push_back(kernel_call(KernelKind::kDropout, {residual_tokens_of(work), layer.hidden}));
+}
+
+/// The MLP, or the mixture of experts.
+void append_feed_forward(std::vector<KernelCall>& calls, const TransformerLayer& layer, const LayerWork& work,
+                         Pass pass) {
+  if (layer.experts > 0) {
+    append_expert_kernels(calls, layer, work, pass);
+    return;
+  }
+  const TransformerShare part = share_of(layer, work.tensor_parallel);
+  const std::int64_t tokens = tokens_in(work), rows = residual_tokens_of(work), h = layer.hidden;
+  const std::int64_t gated = layer.mlp == MlpKind::kSwiglu ? 1 : 0;
+  if (pass == Pass::kForward) {
+    calls.push_back(gemm_call(tokens, part.up_width, h, GemmForm::kForward));
+    if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasForward, {tokens, part.up_width}));
+    calls.push_back(kernel_call(KernelKind::kActivationForward, {tokens, part.ffn, gated}));
+    calls.push_back(gemm_call(tokens, h, part.ffn, GemmForm::kForward));
+  } else if (pass == Pass::kInputGrad) {
+    calls.push_back(gemm_call(tokens, part.ffn, h, GemmForm::kInputGrad));
+    calls.push_back(kernel_call(KernelKind::kActivationBackward, {tokens, part.ffn, gated}));
+    calls.push_back(gemm_call(tokens, h, part.up_width, GemmForm::kInputGrad));
+  } else {
+    calls.push_back(gemm_call(h, part.ffn, tokens, GemmForm::kWeightGrad));
+    if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasBackward, {rows, h}));
+    calls.push_back(gemm_call(part.up_width, h, tokens, GemmForm::kWeightGrad));
+    if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasBackward, {tokens, part.up_width}));
   }
 }
 
 std::vector<KernelCall> transformer_forward(const TransformerLayer& layer, const LayerWork& work) {
   const TransformerShare part = share_of(layer, work.tensor_parallel);
   const std::int64_t tokens = tokens_in(work), rows = residual_tokens_of(work), h = layer.hidden;
-  const std::int64_t gated = layer.mlp == MlpKind::kSwiglu ? 1 : 0;
   std::vector<KernelCall> calls;
   calls.push_back(norm_call(KernelKind::kNormForward, rows, h, layer.norm));
   calls.push_back(gemm_call(tokens, part.qkv_width, h, GemmForm::kForward));
@@ -90,13 +105,12 @@ std::vector<KernelCall> transformer_forward(const TransformerLayer& layer, const
                                                               layer.head_size, layer.window}));
   calls.push_back(gemm_call(tokens, h, part.query_width, GemmForm::kForward));
   if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasForward, {rows, h}));
+  append_dropout(calls, layer, work);
   calls.push_back(kernel_call(KernelKind::kResidualAdd, {rows, h}));
   calls.push_back(norm_call(KernelKind::kNormForward, rows, h, layer.norm));
-  calls.push_back(gemm_call(tokens, part.up_width, h, GemmForm::kForward));
-  if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasForward, {tokens, part.up_width}));
-  calls.push_back(kernel_call(KernelKind::kActivationForward, {tokens, part.ffn, gated}));
-  calls.push_back(gemm_call(tokens, h, part.ffn, GemmForm::kForward));
-  if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasForward, {rows, h}));
+  append_feed_forward(calls, layer, work, Pass::kForward);
+  if (layer.linear_bias && layer.experts == 0) calls.push_back(kernel_call(KernelKind::kBiasForward, {rows, h}));
+  append_dropout(calls, layer, work);
   calls.push_back(kernel_call(KernelKind::kResidualAdd, {rows, h}));
   return calls;
 }
@@ -104,12 +118,11 @@ std::vector<KernelCall> transformer_forward(const TransformerLayer& layer, const
 std::vector<KernelCall> transformer_input_grad(const TransformerLayer& layer, const LayerWork& work) {
   const TransformerShare part = share_of(layer, work.tensor_parallel);
   const std::int64_t tokens = tokens_in(work), rows = residual_tokens_of(work), h = layer.hidden;
-  const std::int64_t gated = layer.mlp == MlpKind::kSwiglu ? 1 : 0;
   std::vector<KernelCall> calls;
-  calls.push_back(gemm_call(tokens, part.ffn, h, GemmForm::kInputGrad));
-  calls.push_back(kernel_call(KernelKind::kActivationBackward, {tokens, part.ffn, gated}));
-  calls.push_back(gemm_call(tokens, h, part.up_width, GemmForm::kInputGrad));
+  append_dropout(calls, layer, work);
+  append_feed_forward(calls, layer, work, Pass::kInputGrad);
   calls.push_back(norm_call(KernelKind::kNormBackward, rows, h, layer.norm));
+  append_dropout(calls, layer, work);
   calls.push_back(gemm_call(tokens, part.query_width, h, GemmForm::kInputGrad));
   calls.push_back(kernel_call(KernelKind::kAttentionBackward, {work.microbatch, work.sequence, part.heads,
                                                                part.kv_heads, layer.head_size, layer.window}));
@@ -124,10 +137,9 @@ std::vector<KernelCall> transformer_weight_grad(const TransformerLayer& layer, c
   const TransformerShare part = share_of(layer, work.tensor_parallel);
   const std::int64_t tokens = tokens_in(work), rows = residual_tokens_of(work), h = layer.hidden;
   std::vector<KernelCall> calls;
-  calls.push_back(gemm_call(h, part.ffn, tokens, GemmForm::kWeightGrad));
-  if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasBackward, {rows, h}));
-  calls.push_back(gemm_call(part.up_width, h, tokens, GemmForm::kWeightGrad));
-  if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasBackward, {tokens, part.up_width}));
+  append_dropout(calls, layer, work);
+  append_feed_forward(calls, layer, work, Pass::kWeightGrad);
+  append_dropout(calls, layer, work);
   calls.push_back(gemm_call(h, part.query_width, tokens, GemmForm::kWeightGrad));
   if (layer.linear_bias) calls.push_back(kernel_call(KernelKind::kBiasBackward, {rows, h}));
   calls.push_back(gemm_call(part.qkv_width, h, tokens, GemmForm::kWeightGrad));
@@ -143,7 +155,7 @@ std::vector<ParameterTensor> parameters_of(const TransformerLayer& layer, int te
   append_attention(tensors, layer, tensor_parallel);
   append_norm(tensors, "norm2", layer.norm, layer.hidden);
   if (layer.experts > 0) {
-    append_experts(tensors, layer, tensor_parallel, experts);
+    append_expert_parameters(tensors, layer, tensor_parallel, experts);
   } else {
     append_mlp(tensors, layer, tensor_parallel);
   }
@@ -172,6 +184,10 @@ std::vector<SavedTensor> saved_of(const TransformerLayer& layer, const LayerWork
     tensors.push_back({.name = "residual", .elements = stream, .needed_by_weight_grad = true});
   tensors.push_back({.name = "norm2 statistics", .elements = statistics, .single_precision = true});
   tensors.push_back({.name = "norm2 output", .elements = stream, .needed_by_weight_grad = true});
+  if (layer.experts > 0) {
+    append_expert_saved(tensors, layer, work);
+    return tensors;
+  }
   tensors.push_back({.name = "up", .elements = tokens * part.up_width, .needed_by_weight_grad = true});
   tensors.push_back({.name = "activation", .elements = tokens * part.ffn, .needed_by_weight_grad = true});
   return tensors;
@@ -180,13 +196,20 @@ std::vector<SavedTensor> saved_of(const TransformerLayer& layer, const LayerWork
 std::int64_t workspace_of(const TransformerLayer& layer, const LayerWork& work, Pass pass) {
   const std::int64_t tokens = tokens_in(work), stream = residual_tokens_of(work) * layer.hidden;
   const std::int64_t partial_sum = layer.parallel_residual ? stream : 0;  // of the two branches
-  if (pass == Pass::kForward) return partial_sum;
-  if (pass != Pass::kInputGrad) return 0;
+  const std::int64_t dropped = layer.dropout > 0 ? stream : 0;            // a branch's gradient behind its dropout
+  const bool mixture = layer.experts > 0;
+  if (pass == Pass::kForward) return partial_sum + (mixture ? expert_workspace(layer, work, pass) : 0);
+  if (pass != Pass::kInputGrad) return dropped;
   const TransformerShare part = share_of(layer, work.tensor_parallel);
+  // What the experts leave for the weight gradient takes no saved tensor's place.
+  const std::int64_t left = mixture ? expert_gradient_elements(layer, work) : 0;
+  const std::int64_t feed_forward =
+      mixture ? expert_workspace(layer, work, pass) : std::max(tokens * part.ffn, tokens * layer.hidden);
   // In turn: the activation's gradient; a norm output's gradient; the attention output's gradient beside that of Q, K,
   // V, which takes the place of the saved one when it is complete.
-  return std::max(
-      {tokens * part.ffn, partial_sum + stream, partial_sum + tokens * (part.query_width + part.qkv_width)});
+  return left +
+         std::max({dropped + feed_forward, partial_sum + stream, partial_sum + dropped + tokens * part.query_width,
+                   partial_sum + tokens * (part.query_width + part.qkv_width)});
 }
 
 std::int64_t input_of(const TransformerLayer& layer, const LayerWork& work) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "schedules/nearest_name.h"
 #include "simulator/network/fabric.h"
 #include "simulator/network/place_inner.h"
+#include "simulator/network/place_moves.h"
 
 namespace plumb {
 namespace {
@@ -57,16 +59,31 @@ FabricSpec fabric_spec(const ClusterSpec& cluster) {
     spec.nic_bytes_per_second = cluster.network->bytes_per_second * cluster.network->efficiency;
     spec.nic_latency = cluster.network->latency;
   }
+  if (cluster.host && cluster.host->nic_shares_device_link)
+    spec.attachment_bytes_per_second = cluster.host->device_bytes_per_second * cluster.host->device_efficiency;
   return spec;
+}
+
+/// The ways to the hosts; of a node of PCIe the port is the device's link to its host. No rate without a host.
+HostLinks host_links(const ClusterSpec& cluster) {
+  HostLinks links{.devices_per_node = cluster.devices_per_node};
+  if (!cluster.host) return links;
+  const HostSpec& host = *cluster.host;
+  links.device_bytes_per_second = host.device_bytes_per_second * host.device_efficiency;
+  links.memory_bytes_per_second = host.memory_bytes_per_second * host.memory_efficiency;
+  links.devices_per_switch = host.devices_per_switch;
+  if (host.nic_shares_device_link) links.link = DeviceLink::kAttachment;
+  if (cluster.wiring.hub == NodeHub::kPcie && cluster.node_link) links.link = DeviceLink::kPort;
+  return links;
 }
 
 /// The names of the links of one rank or node, both directions (network/fabric.h), or the one that is named. Throws
 /// SpecError if `links` has none of them.
 std::set<std::string> names_of(const DegradedLinks& degraded, const ClusterSpec& cluster,
-                               const std::vector<TopologyLink>& links) {
+                               const std::vector<NetworkLink>& links) {
   if (degraded.kind == DegradedLinks::Kind::kLink) {
     std::vector<std::string> known;
-    for (const TopologyLink& link : links) known.push_back(link.name);
+    for (const NetworkLink& link : links) known.push_back(link.name);
     if (std::ranges::find(known, degraded.name) != known.end()) return {degraded.name};
     throw SpecError(
         fmt::format("there is no link {}: did you mean {}?", degraded.name, nearest_name(degraded.name, known)));
@@ -92,13 +109,20 @@ std::set<std::string> names_of(const DegradedLinks& degraded, const ClusterSpec&
 }
 
 /// Scales links to what is left of them; returns those of which nothing is.
-std::vector<int> degrade(NetworkSpec& network, const ClusterSpec& cluster, const std::vector<TopologyLink>& links,
+std::vector<int> degrade(NetworkSpec& network, const ClusterSpec& cluster, std::size_t fabric_links,
                          const std::vector<DegradedLinks>& all_degraded) {
+  const std::vector<NetworkLink>& links = network.links;
   std::set<int> failed;
   for (const DegradedLinks& degraded : all_degraded) {
     const std::set<std::string> names = names_of(degraded, cluster, links);
     for (std::size_t l = 0; l < links.size(); ++l) {
       if (!names.contains(links[l].name)) continue;
+      if (degraded.capacity == 0 && l >= fabric_links) {
+        throw SpecError(
+            fmt::format("without {} nothing leads to the host that activations are offloaded to: leave a share "
+                        "of it, or offload nothing",
+                        links[l].name));
+      }
       if (degraded.capacity == 0) {
         failed.insert(static_cast<int>(l));
       } else {
@@ -217,12 +241,13 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
           "ports and NICs are those of the cluster's own fabric: name a link of the topology, as link:NAME");
   }
   const auto placed = [&](const Fabric& links) {
-    return with_inner_collectives(place(links, cluster.devices_per_node, grid, lowered, costs), links,
-                                  cluster.devices_per_node, groups, lowered, costs);
+    NetworkSpec exchanged = with_inner_collectives(place(links, cluster.devices_per_node, grid, lowered, costs), links,
+                                                   cluster.devices_per_node, groups, lowered, costs);
+    return with_moves(std::move(exchanged), links, host_links(cluster), lowered);
   };
   NetworkSpec network = placed(fabric);
   fit_volumes(network, costs, priced_rates(network, cluster, !options.topology));
-  std::vector<int> failed = degrade(network, cluster, fabric.links, options.degraded);
+  std::vector<int> failed = degrade(network, cluster, fabric.links.size(), options.degraded);
   if (!failed.empty() && !options.topology && !cluster.network) {  // a node alone has no NICs to go around over
     for (std::size_t l = 0; l < fabric.links.size(); ++l) {
       if (fabric.links[l].name.starts_with("nic")) failed.push_back(static_cast<int>(l));

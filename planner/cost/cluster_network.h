@@ -6,7 +6,9 @@
 //
 // Device w is world rank w, in nodes of `devices_per_node`; a port per device at the node link's effective rate and a
 // NIC per device (or as many as the cluster says) at the network's, leaves and trunks as the cluster is wired: the
-// rates at which the cost table prices (cost/ collective_price.h), so that what is alone takes its price.
+// rates at which the cost table prices (cost/ collective_price.h), so that what is alone takes its price. What is
+// offloaded shares its device's link to the host where the cluster says that something else uses it, a switch's, and
+// the memory of its node; what is evicted to a partner rank shares the links of messages.
 
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #include "planner/cost/cost_table.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "planner/cost/data_parallel_price.h"
 #include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/gradient_buckets.h"
+#include "planner/cost/graph_stages.h"
 #include "planner/cost/host_offload.h"
 #include "planner/cost/partition.h"
 #include "planner/cost/pipeline_hops.h"
@@ -26,6 +28,13 @@ BackwardForm backward_form(const Schedule& schedule) {
     }
   }
   return form;
+}
+
+/// True for BPipe's schedules.
+bool moves_to_partners(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::find(actions, Op::kEvict, &Action::op) != actions.end();
+  });
 }
 
 PassPrice rebuild_price(const LayerPrice& price, Recompute recompute) {
@@ -66,8 +75,9 @@ LayerWeights layer_weights(const Pricing& pricing, const std::vector<LayerPrice>
   return weights;
 }
 
-Partition partition_of(const Layout& layout, const Pricing& pricing, const std::vector<LayerPrice>& prices,
+Partition partition_of(const Layout& layout, Pricing& pricing, const std::vector<LayerPrice>& prices,
                        const Schedule& schedule) {
+  if (pricing.graph() != nullptr) return graph_partition(pricing, layout, schedule);
   const int parts = part_count(schedule);
   if (!layout.split.empty()) {
     if (static_cast<int>(layout.split.size()) != parts) {
@@ -88,8 +98,14 @@ Partition partition_of(const Layout& layout, const Pricing& pricing, const std::
 
 /// [model part] the kinds of its layers in forward order.
 std::vector<std::vector<int>> kinds_in_order(const Pricing& pricing, const std::vector<int>& split) {
-  const std::vector<int>& kinds = pricing.kind_of_layer();
   std::vector<std::vector<int>> parts(split.size());
+  if (const GraphTables* graph = pricing.graph()) {
+    const std::vector<int> first = first_nodes(split);
+    for (std::size_t part = 0; part < split.size(); ++part)
+      parts[part].assign(graph->kind_of_node.begin() + first[part], graph->kind_of_node.begin() + first[part + 1]);
+    return parts;
+  }
+  const std::vector<int>& kinds = pricing.kind_of_layer();
   parts.front().push_back(kinds.front());
   std::size_t layer = 1;
   for (std::size_t part = 0; part < split.size(); ++part) {
@@ -103,7 +119,7 @@ std::vector<std::vector<int>> kinds_in_order(const Pricing& pricing, const std::
 std::vector<std::vector<int>> kind_counts(const Pricing& pricing, const std::vector<std::vector<int>>& parts) {
   std::vector<std::vector<int>> counts;
   for (const std::vector<int>& kinds : parts) {
-    std::vector<int>& count = counts.emplace_back(pricing.kinds().size(), 0);
+    std::vector<int>& count = counts.emplace_back(pricing.kind_count(), 0);
     for (const int kind : kinds) ++count[kind];
   }
   return counts;
@@ -141,10 +157,11 @@ StagePasses stage_passes(const std::vector<int>& counts, const std::vector<Layer
     passes.rebuild += times(rebuild_price(price, recompute), counts[kind]);
     passes.input_grad += times(price.input_grad, counts[kind]);
     passes.weight_grad += times(price.weight_grad, counts[kind]);
+    passes.backward += times(whole_backward(price), counts[kind]);
   }
-  if (!form.recompute_actions) passes.input_grad += passes.rebuild;
-  passes.backward = passes.input_grad;
-  passes.backward += passes.weight_grad;
+  if (form.recompute_actions) return passes;
+  passes.input_grad += passes.rebuild;
+  passes.backward += passes.rebuild;
   return passes;
 }
 
@@ -178,7 +195,7 @@ bool reduces_in_buckets(const Layout& layout, const Schedule& schedule) {
 Seconds last_backward(const LayerPrice& price, Recompute recompute, BackwardForm form) {
   if (form.split) return total(price.weight_grad);
   const Seconds rebuild = form.recompute_actions ? Seconds{0} : total(rebuild_price(price, recompute));
-  return rebuild + total(price.input_grad) + total(price.weight_grad);
+  return rebuild + total(whole_backward(price));
 }
 
 /// Sum of the two gradients of a tied table, between the ranks of its two uses.
@@ -207,11 +224,14 @@ void price_links(CostTable& costs, const Pricing& pricing, const ProcessGrid& gr
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
   const BackwardForm backward = backward_form(schedule);
+  const bool evicts = moves_to_partners(schedule);
   const std::optional<StackSpec>& stack = pricing.training().stack;
   const Pricing::Placements& groups = pricing.placements(layout);
 
   Partition partition = partition_of(layout, pricing, pricing.layer_prices(layout, groups.inner[0]), schedule);
-  PricedLayout priced{.layers = layers_by_part(pricing.layers(), partition.split),
+  const GraphTables* graph = pricing.graph();
+  PricedLayout priced{.layers = graph != nullptr ? runnable_layers_by_part(*graph, partition.split)
+                                                 : layers_by_part(pricing.layers(), partition.split),
                       .split = std::move(partition.split),
                       .notes = std::move(partition.notes)};
   const std::vector<std::vector<int>> kinds_of_part = kinds_in_order(pricing, priced.split);
@@ -229,7 +249,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
 
   const auto alike = [&](const StagePlace& one, const StagePlace& other) {
     const auto inner = [&](int part) { return part > 0 && part < last_part; };
-    return inner(one.model_part) && inner(other.model_part) &&
+    return graph == nullptr && inner(one.model_part) && inner(other.model_part) &&
            kinds_of_part[one.model_part] == kinds_of_part[other.model_part] &&
            groups.inner[one.rank] == groups.inner[other.rank] && groups.data[one.rank] == groups.data[other.rank] &&
            groups.expert_data[one.rank] == groups.expert_data[other.rank];
@@ -285,7 +305,9 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     costs.bucket_offsets = std::move(replicas_price.bucket_offsets);
 
     std::vector<Segment> step;
-    if (stage.model_part == 0 || stage.model_part == last_part)
+    if (graph != nullptr)
+      step = graph_tied_reduction(pricing, grid, schedule, priced.split, stage.model_part);
+    else if (stage.model_part == 0 || stage.model_part == last_part)
       step = tied_reduction(pricing, grid, first_rank, last_rank);
     if (layout.offload.optimizer) {
       const auto shard = [&](std::int64_t parameters, int over) {
@@ -300,16 +322,29 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
 
     costs.memory = stack
                        ? framework_memory(priced.layers[stage.model_part], pricing.training(), *stack, layout, backward)
-                       : stage_memory(of_kinds(pricing.layer_footprints(layout), kinds_of_part[stage.model_part]),
+                       : stage_memory(graph != nullptr
+                                          ? graph_footprints_of_part(pricing, layout, priced.split, stage.model_part)
+                                          : of_kinds(pricing.layer_footprints(layout), kinds_of_part[stage.model_part]),
                                       pricing.training(), layout, backward);
     if (layout.offload.optimizer) {
       priced.host_optimizer_bytes.push_back(std::exchange(costs.memory.optimizer_bytes, 0));
     }
-    if (layout.offload.activations) {
-      const Seconds moved = host_move_time(pricing.cluster(), costs.memory.forward_bytes);
-      for (const Op op : {Op::kOffload, Op::kReload}) {
+    const auto price_moves = [&](Op away, Op back, Seconds moved) {
+      for (const Op op : {away, back})
         costs.segments[static_cast<std::size_t>(op)] = whole({{.kind = Segment::Kind::kCompute, .seconds = moved}});
-      }
+    };
+    if (layout.offload.activations)
+      price_moves(Op::kOffload, Op::kReload, host_move_time(pricing.cluster(), costs.memory.forward_bytes));
+    if (const int partner = layout.pipeline - 1 - stage.rank; evicts && partner != stage.rank) {
+      const LinkCost link =
+          pipeline_link(pricing.collectives(), grid, stage.rank, partner, pricing.cluster().devices_per_node);
+      price_moves(Op::kEvict, Op::kLoad,
+                  link.latency + Seconds{static_cast<double>(costs.memory.forward_bytes) / link.bytes_per_second});
+    }
+    if (graph != nullptr) {
+      std::tie(costs.activation_message_bytes, costs.gradient_message_bytes) =
+          graph_message_bytes(*graph, priced.split, stage.model_part, layout.microbatch * element_bytes);
+      continue;
     }
     // Both messages have the size of a residual stream: this stage's output, and the gradient of its input.
     const std::int64_t stream = output_elements(pricing.layers().front(), work) / layout.context * element_bytes;

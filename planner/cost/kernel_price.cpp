@@ -34,6 +34,26 @@ double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
   return bytes;
 }
 
+bool is_convolution(KernelKind kind) {
+  return kind == KernelKind::kConvolutionForward || kind == KernelKind::kConvolutionInputGrad ||
+         kind == KernelKind::kConvolutionWeightGrad;
+}
+
+/// The product that a convolution stands for: pixels of the output by filters by numbers of a filter, group by group.
+GemmShape implicit_product(const KernelCall& call) {
+  const std::vector<std::int64_t>& shape = call.shape;
+  const auto windows = [&](std::size_t i) {
+    return static_cast<double>(windows_in(shape[i], shape[5], shape[6], shape[7]));
+  };
+  const auto groups = static_cast<double>(shape[8]);
+  const double pixels = static_cast<double>(shape[0]) * windows(1) * windows(2);
+  const double filters = static_cast<double>(shape[4]) / groups;
+  const double numbers = static_cast<double>(shape[5] * shape[5] * shape[3]) / groups;
+  if (call.kind == KernelKind::kConvolutionForward) return {.m = pixels, .n = filters, .k = numbers, .count = groups};
+  if (call.kind == KernelKind::kConvolutionInputGrad) return {.m = pixels, .n = numbers, .k = filters, .count = groups};
+  return {.m = filters, .n = numbers, .k = pixels, .count = groups};
+}
+
 /// What of a shape is no size but a choice between programs.
 std::int64_t variant_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   switch (kind) {
@@ -114,6 +134,8 @@ Seconds roofline_time(const KernelPrices& prices, const KernelCall& call) {
     return gemm_time(device, prices.peak_flops_per_second, {.m = size(0), .n = size(1), .k = size(2), .count = size(3)},
                      moved_bytes(prices, call));
   }
+  if (is_convolution(call.kind))
+    return gemm_time(device, prices.peak_flops_per_second, implicit_product(call), moved_bytes(prices, call));
   const double memory_seconds = moved_bytes(prices, call) / (device.memory_bytes_per_second * device.memory_efficiency);
   return device.kernel_fixed + Seconds{std::max(flops_seconds(prices, call), memory_seconds)};
 }

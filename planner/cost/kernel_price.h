@@ -7,8 +7,8 @@
 // Roofline (Williams et al. 2009) with a fixed part:
 //   t = kernel_fixed + max(flops / (peak * efficiency), bytes / (bandwidth * memory_efficiency))
 // Bytes are the call's elements in the computing precision, but for the weight gradients that a GEMM accumulates
-// (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs (cost/gemm_time.h) and attention are bounded by
-// FLOPs.
+// (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs (cost/gemm_time.h), convolutions as
+// their implicit GEMMs (Chetlur et al. 2014), and attention are bounded by FLOPs.
 //
 // Where the cluster has measured samples of a kernel, the roofline is corrected by them (cost/shape_correction.h), by
 // those of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) where there are any.

@@ -45,9 +45,15 @@ class Exchanges {
   const InnerGroups& groups_;
 };
 
+/// A gain, or a gain and a bias.
+int norm_parameters(NormKind norm) {
+  return norm == NormKind::kLayerNorm ? 2 : 1;
+}
+
 void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer& layer, const LayerWork& work,
                          std::int64_t element_bytes) {
   using enum CollectiveKind;
+  constexpr std::int64_t kSinglePrecision = 4;
   const std::int64_t tokens = work.microbatch * work.sequence;
   const bool sequence_parallel = work.sequence_parallel;
   const auto add = [&groups](PassPrice& pass, CollectiveKind kind, int count, std::int64_t bytes) {
@@ -63,19 +69,23 @@ void add_own_collectives(LayerPrice& price, const Exchanges& groups, const Layer
         add(*pass, kAllReduce, 2, bytes);
       }
     }
-    if (sequence_parallel) add(price.weight_grad, kAllGather, 2, bytes);
+    if (sequence_parallel) {  // gradients of the two row-parallel outputs, inputs of the two column-parallel products
+      add(price.weight_grad, kAllGather, 4, bytes);
+      add(price.input_grad, kAllReduce, 2, norm_parameters(block->norm) * block->hidden * kSinglePrecision);
+      if (block->linear_bias) add(price.weight_grad, kAllReduce, 2, block->hidden * kSinglePrecision);
+    }
   } else if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
     const std::int64_t bytes = tokens * embedding->hidden * element_bytes;
     add(price.forward, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) add(price.weight_grad, kAllGather, 1, bytes);
   } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
     const std::int64_t bytes = tokens * head->hidden * element_bytes;
-    constexpr std::int64_t kSinglePrecision = 4;
-    add(price.forward, kAllReduce, 3, tokens * kSinglePrecision);
+    add(price.forward, kAllGather, 1, 3 * work.tensor_parallel * tokens * kSinglePrecision);
     add(price.input_grad, sequence_parallel ? kReduceScatter : kAllReduce, 1, bytes);
     if (sequence_parallel) {
       add(price.forward, kAllGather, 1, bytes);
       add(price.weight_grad, kAllGather, 1, bytes);
+      add(price.input_grad, kAllReduce, 1, norm_parameters(head->norm) * head->hidden * kSinglePrecision);
     }
   }
 }
@@ -101,6 +111,25 @@ void add_ring(LayerPrice& price, const Exchanges& groups, const TransformerLayer
   groups.add(price.input_grad, {Group::kContext, CollectiveKind::kReduceScatter, bytes, 1});
 }
 
+/// Picks go to their experts and back; in the backward what they weigh and the gradient of that besides.
+void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const TransformerLayer& block,
+                          const LayerWork& work, std::int64_t element_bytes) {
+  if (block.experts == 0) return;
+  constexpr std::int64_t kSinglePrecision = 4;
+  const std::int64_t picks = work.microbatch * work.sequence * block.experts_per_token;
+  const std::int64_t rows = picks * block.hidden * element_bytes;
+  const auto add = [&](PassPrice& pass, std::int64_t bytes, int count) {
+    groups.add(pass, {Group::kExpert, CollectiveKind::kAllToAll, bytes, count});
+  };
+  add(price.forward, block.experts * kSinglePrecision, 1);  // how many
+  add(price.forward, rows, 2);
+  add(price.input_grad, rows, 2);
+  add(price.input_grad, picks * kSinglePrecision, 2);
+  groups.add(price.input_grad, {Group::kTensor, CollectiveKind::kAllReduce, picks * kSinglePrecision, 1});
+  const std::int64_t whole_picks = picks * work.context_parallel;
+  groups.add(price.forward, {Group::kContext, CollectiveKind::kAllGather, whole_picks * kSinglePrecision, 1});
+}
+
 LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                      const LayerWork& whole_work) {
   const LayerWork work = context_share(whole_work);
@@ -118,7 +147,12 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
   }
   add_own_collectives(price, groups, layer, work, kernels.element_bytes);
   const auto* block = std::get_if<TransformerLayer>(&layer);
-  if (block != nullptr) add_ring(price, groups, *block, whole_work, kernels.element_bytes);
+  if (block != nullptr) {
+    add_ring(price, groups, *block, whole_work, kernels.element_bytes);
+    LayerWork own = work;
+    own.context_parallel = whole_work.context_parallel;
+    add_expert_exchanges(price, groups, *block, own, kernels.element_bytes);
+  }
   if (std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
   return price;
 }
@@ -169,6 +203,50 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
   return price;
 }
 
+/// Of the products of that name.
+Seconds product_time(const KernelPrices& kernels, const StackSpec& stack, const PassOps& pass, std::string_view name) {
+  Seconds time{0};
+  for (const DeviceKernel& kernel : pass.kernels) {
+    const bool product = kernel.kind == DeviceKernel::Kind::kGemm && !kernel.batched && kernel.name == name;
+    if (product) time += device_kernel_time(kernels, stack, kernel);
+  }
+  return time;
+}
+
+/// Matrices divided by columns of one layer, whose input gradients are summed over the tensor group.
+std::vector<std::string_view> column_products(const Layer& layer) {
+  if (std::holds_alternative<HeadLayer>(layer)) return {"logits"};
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr || block->kv_rank > 0) return {};
+  return block->experts > 0 ? std::vector<std::string_view>{"qkv"} : std::vector<std::string_view>{"qkv", "up"};
+}
+
+/// LayerPrice::hidden.
+PassPrice::ByKind hidden_beside_products(const KernelPrices& kernels, const LayerPrice& price, const LayerOps& ops,
+                                         const Layer& layer, const StackSpec& stack) {
+  PassPrice::ByKind hidden{};
+  if (!stack.async_tensor_gradients) return hidden;
+  const auto tensor = static_cast<std::size_t>(Group::kTensor);
+  const auto each = [tensor](const PassPrice& pass, const PassOps& of, CollectiveKind kind) {
+    int count = 0;
+    for (const Exchange& exchange : of.exchanges) {
+      if (exchange.group == Group::kTensor && exchange.kind == kind) count += exchange.count;
+    }
+    return count == 0 ? Seconds{0} : pass.collective_seconds[tensor][static_cast<std::size_t>(kind)] / count;
+  };
+  using enum CollectiveKind;
+  for (const std::string_view name : column_products(layer)) {
+    const Seconds weights = product_time(kernels, stack, ops.weight_grad, name);
+    const Seconds inputs = product_time(kernels, stack, ops.input_grad, name);
+    for (const CollectiveKind kind : {kAllReduce, kReduceScatter}) {
+      hidden[static_cast<std::size_t>(kind)] += std::min(weights, each(price.input_grad, ops.input_grad, kind));
+    }
+    hidden[static_cast<std::size_t>(kAllGather)] +=
+        std::min(inputs, each(price.weight_grad, ops.weight_grad, kAllGather));
+  }
+  return hidden;
+}
+
 LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                            const LayerWork& work, const StackSpec& stack) {
   const LayerOps ops = ops_of(kernels, layer, work, stack);
@@ -184,6 +262,7 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
     result.rebuild_full.host += stack.layer_launches_forward * stack.kernel_launch;
     result.input_grad.host += stack.layer_launches_backward * stack.kernel_launch;
   }
+  result.hidden = hidden_beside_products(kernels, result, ops, layer, stack);
   return result;
 }
 
@@ -200,6 +279,21 @@ PassPrice& PassPrice::operator+=(const PassPrice& other) {
     }
   }
   return *this;
+}
+
+PassPrice whole_backward(const LayerPrice& price) {
+  PassPrice whole = price.input_grad;
+  whole += price.weight_grad;
+  const auto tensor = static_cast<std::size_t>(Group::kTensor);
+  for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {
+    if (!(price.hidden[kind].count() > 0)) continue;
+    Seconds& time = whole.collective_seconds[tensor][kind];
+    std::int64_t& bytes = whole.collective_bytes[tensor][kind];
+    const Seconds hidden = std::min(time, price.hidden[kind]);
+    bytes = shown_bytes(bytes, 1 - hidden / time);
+    time -= hidden;
+  }
+  return whole;
 }
 
 Seconds total(const PassPrice& price) {

@@ -4,11 +4,16 @@
 //
 //   transformer  F  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
 //                I  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
-//                W                              | sp: 2 all-gather E (the inputs of QKV and the MLP again)
+//                W                              | sp: 4 all-gather E (the inputs of QKV and the MLP again, and the
+//                                                      gradients of both branches' outputs)
 //   embedding    F  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
-//   head         F  3 all-reduce b s (fp32)     | sp: and 1 all-gather E
+//   head         F  1 all-gather 3 t b s (fp32) | sp: and 1 all-gather E
 //                I  1 all-reduce E              | sp: 1 reduce-scatter E;   W | sp: 1 all-gather E
-// (the three small ones are the maximum, the sum and the target's logit of a softmax over a divided vocabulary)
+//   mixture      F  2 all-to-all R h in the expert group, as R = T k picks (ep > 1);  I  2 all-to-all R h and 2 of R;
+//                   and in the tensor group 1 all-reduce R (what the picks weigh);  the products' all-gathers as above
+// (the small one are the maximum, the sum and the target's logit of a softmax over a vocabulary that t ranks divide).
+// With sp the gradients of what every tensor rank has are summed in fp32: norms with I, biases of the row-parallel
+// products with W. These are the collectives that the cpu backend runs, in fp32; tests/tools/tensor_traffic_test.cpp.
 
 #include <array>
 #include <cstdint>
@@ -49,7 +54,13 @@ struct LayerPrice {
   PassPrice weight_grad;
   PassPrice rebuild_selective;  ///< norms and activation once more
   PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head
+  PassPrice::ByKind hidden{};   ///< of the tensor group's collectives, what a whole backward hides beside its products
 };
+
+/// Both gradients in one action. With StackSpec::async_tensor_gradients a matrix's sum of input gradients travels
+/// beside the product of its weight gradient, and with sequence parallelism its gathered input beside that of its input
+/// gradient; apart, in I and W, neither does.
+PassPrice whole_backward(const LayerPrice& price);
 
 /// Where the groups sit that a layer's collectives take.
 struct InnerGroups {

@@ -6,6 +6,7 @@
 // sum): N are the parameters that take part in a product, that is all but the token and position tables (a tied table
 // counts once, as the head), and of routed experts those that a token passes; L layers of a heads of size d over
 // sequences of s tokens, the causal half not deducted, a sliding window counted as s = min(s, window).
+// Of a layer graph three times the products of its forward: the forward, dgrad and wgrad.
 
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
@@ -17,7 +18,11 @@ namespace plumb {
 /// FLOPs of one optimizer step over the whole batch.
 double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training);
 
-/// model_flops_per_step / (step time * devices * data-sheet peak of the training's precision). A ratio, not per cent.
+/// flops_per_step / (step time * devices * data-sheet peak of the training's precision). A ratio, not per cent.
+double flops_utilization(double flops_per_step, const TrainingSpec& training, const ClusterSpec& cluster,
+                         Seconds step_time);
+
+/// The same of model_flops_per_step.
 double model_flops_utilization(const ModelSpec& model, const TrainingSpec& training, const ClusterSpec& cluster,
                                Seconds step_time);
 

@@ -5,17 +5,49 @@
 
 #include <fmt/format.h>
 
+#include "planner/cost/model_flops.h"
+#include "planner/graph/graph_price.h"
 #include "schedules/error.h"
 
 namespace plumb {
+namespace {
+
+/// Nodes that cost the same, wherever they stand.
+bool alike(const GraphNode& one, const GraphNode& other) {
+  return one.op == other.op && one.layer == other.layer && one.parameters == other.parameters &&
+         one.forward == other.forward && one.input_grad == other.input_grad && one.weight_grad == other.weight_grad &&
+         (one.segment >= 0) == (other.segment >= 0);
+}
+
+std::optional<GraphTables> graph_tables(const ModelSpec& model, const TrainingSpec& training) {
+  if (!model.graph) return {};
+  if (!has_sequence(model) && training.sequence != 1) {
+    throw SpecError(fmt::format(
+        "the samples of {} are no sequences, and {} tokens are asked for: leave --seq away, or set seq to 1",
+        model.name, training.sequence));
+  }
+  GraphTables tables{.nodes = graph_nodes(*model.graph, training.sequence, model.name)};
+  for (const GraphNode& node : tables.nodes) {
+    const auto known = std::ranges::find_if(tables.kinds, [&](const GraphNode& kind) { return alike(kind, node); });
+    tables.kind_of_node.push_back(static_cast<int>(known - tables.kinds.begin()));
+    if (known == tables.kinds.end()) tables.kinds.push_back(node);
+  }
+  tables.cuts = graph_cuts(tables.nodes);
+  tables.runs = is_runnable(tables.nodes);
+  return tables;
+}
+
+}  // namespace
 
 Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training)
     : model_(model),
       cluster_(cluster),
       training_(training),
-      layers_(model_layers(model)),
+      layers_(model.graph ? std::vector<Layer>{} : model_layers(model)),
+      graph_(graph_tables(model, training)),
       kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
-      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))) {
+      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))),
+      flops_per_step_(model_flops_per_step(model, training)) {
   if (model.positions > 0 && training.sequence > model.positions) {
     throw SpecError(
         fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
@@ -66,6 +98,8 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
   if (known != layer_prices_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
   std::vector<LayerPrice> prices;
+  if (graph_)
+    for (const GraphNode& node : graph_->kinds) prices.push_back(graph_node_price(kernels_, node, layout.microbatch));
   for (const Layer& layer : kinds_) {
     prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack));
   }
@@ -80,12 +114,25 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
   const auto known = layer_states_.find(key);
   if (known != layer_states_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
+  const double bytes_per_second = cluster_.device.memory_bytes_per_second * cluster_.device.memory_efficiency;
   std::vector<LayerState> states;
+  if (graph_) {
+    for (const GraphNode& node : graph_->kinds) {
+      states.push_back({.optimizer = graph_optimizer_time(kernels_, node, shards)});
+      for (const ParameterTensor& tensor : node.parameters) states.back().parameters += element_count(tensor);
+    }
+  }
   for (const Layer& kind : kinds_) {
     const std::int64_t experts = expert_parameter_count(kind, work.experts);
-    states.push_back({.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
-                      .expert_parameters = experts,
-                      .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)});
+    LayerState state{.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
+                     .expert_parameters = experts,
+                     .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)};
+    if (training_.stack) {
+      const double stepped =
+          static_cast<double>(state.parameters) / shards + static_cast<double>(state.expert_parameters) / expert_shards;
+      state.optimizer += Seconds{stepped * training_.stack->step_traffic / bytes_per_second};
+    }
+    states.push_back(state);
   }
   return layer_states_.emplace(key, std::move(states)).first->second;
 }

@@ -5,12 +5,14 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "planner/cost/collective_price.h"
 #include "planner/cost/kernel_price.h"
 #include "planner/cost/layer_price.h"
 #include "planner/cost/stage_memory.h"
+#include "planner/graph/graph_memory.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
@@ -18,9 +20,18 @@
 
 namespace plumb {
 
+/// A layer graph worked out for the training's sequences.
+struct GraphTables {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphNode> kinds;  ///< the nodes that differ
+  std::vector<int> kind_of_node;
+  std::vector<GraphCut> cuts;  ///< [place]
+  bool runs = false;           ///< the executor runs it
+};
+
 /// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions.
 /// Throws SpecError as kernel_prices and collective_prices do, and if a sequence has more tokens than the model learned
-/// positions for.
+/// positions for, or gives one to a graph whose samples are no sequences.
 class Pricing {
  public:
   Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
@@ -35,6 +46,12 @@ class Pricing {
   /// The layers that differ, in the order in which the model has them first, and for each layer which of them it is.
   const std::vector<Layer>& kinds() const { return kinds_; }
   const std::vector<int>& kind_of_layer() const { return kind_of_layer_; }
+
+  double flops_per_step() const { return flops_per_step_; }  ///< cost/model_flops.h
+
+  /// Where the model is a layer graph, whose nodes are then what is asked for below; otherwise null.
+  const GraphTables* graph() const { return graph_ ? &*graph_ : nullptr; }
+  std::size_t kind_count() const { return graph_ ? graph_->kinds.size() : kinds_.size(); }
 
   /// [pipeline rank] where the groups of its ranks sit: those of a layer's collectives, those that reduce gradients.
   struct Placements {
@@ -56,7 +73,7 @@ class Pricing {
   /// [kind of layer]
   const std::vector<LayerState>& layer_states(const Layout& layout);
 
-  /// [kind of layer], without a stack
+  /// [kind of layer], without a stack; not of graphs, whose nodes share tensors (graph/graph_memory.h)
   const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
 
  private:
@@ -66,8 +83,10 @@ class Pricing {
   std::vector<Layer> layers_;
   std::vector<Layer> kinds_;
   std::vector<int> kind_of_layer_;
+  std::optional<GraphTables> graph_;
   KernelPrices kernels_;
   CollectivePrices collectives_;
+  double flops_per_step_ = 0;
   std::map<std::array<int, 6>, Placements> placements_;                                  ///< by the degrees
   std::map<std::array<std::int64_t, 15>, std::vector<LayerPrice>> layer_prices_;         ///< by work and groups
   std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;          ///< by degrees and shards

@@ -17,12 +17,39 @@ std::int64_t bytes_of(const SavedTensor& tensor, std::int64_t element_bytes) {
 
 /// By their names in saved_tensors.
 bool rebuilt_selectively(std::string_view name) {
-  return name == "norm1 output" || name == "norm2 output" || name == "norm output" || name == "activation";
+  return name == "norm1 output" || name == "norm2 output" || name == "norm output" || name == "activation" ||
+         name == "shared activation";
 }
 
 bool rebuilt(const Layer& layer, std::string_view name, Recompute recompute) {
   if (recompute == Recompute::kSelective) return rebuilt_selectively(name);
   return recompute == Recompute::kFull && std::holds_alternative<TransformerLayer>(layer) && name != "input";
+}
+
+/// Whether the state is so many bytes a parameter.
+bool is_elementwise(Optimizer optimizer) {
+  return optimizer != Optimizer::kAdamW8Bit && optimizer != Optimizer::kAdafactor;
+}
+
+std::int64_t moment_bytes_of(const ParameterTensor& tensor, const TrainingSpec& training) {
+  constexpr std::int64_t kSingle = 4, kMoments = 2, kBlock = 2048;
+  const std::int64_t elements = element_count(tensor);
+  if (training.optimizer == Optimizer::kAdamW8Bit)
+    return kMoments * (elements + kSingle * ((elements + kBlock - 1) / kBlock));
+  if (tensor.shape.size() < 2) return kSingle * elements;
+  const std::int64_t rows = tensor.shape[tensor.shape.size() - 2], columns = tensor.shape.back();
+  return kSingle * (rows + columns) * (elements / std::max<std::int64_t>(1, rows * columns));
+}
+
+/// Of one layer on one rank.
+std::int64_t optimizer_bytes_of(const Layer& layer, const TrainingSpec& training, const LayerWork& work) {
+  const std::int64_t per_parameter = optimizer_bytes_per_parameter(training);
+  const std::int64_t parameters = parameter_count(layer, work.tensor_parallel);
+  if (is_elementwise(training.optimizer)) return parameters * per_parameter;
+  std::int64_t bytes = bytes_per_element(training.precision) < 4 ? 4 * parameters : 0;  // the master copy
+  for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel))
+    bytes += moment_bytes_of(tensor, training);
+  return bytes;
 }
 
 void add_activations(StageMemory& memory, const std::vector<LayerFootprint>& layers, BackwardForm backward) {
@@ -62,8 +89,11 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
                                Recompute recompute) {
   const LayerWork work = context_share(whole_work);
   const std::int64_t element_bytes = bytes_per_element(training.precision);
+  const std::int64_t experts = expert_parameter_count(layer, work.experts);
   LayerFootprint footprint{
-      .parameters = parameter_count(layer, work.tensor_parallel),
+      .parameters = parameter_count(layer, work.tensor_parallel, work.experts) - experts,
+      .expert_parameters = experts,
+      .optimizer_bytes = optimizer_bytes_of(layer, training, work),
       .forward_workspace_bytes = workspace_elements(layer, work, Pass::kForward) * element_bytes,
       .backward_workspace_bytes = workspace_elements(layer, work, Pass::kInputGrad) * element_bytes,
       .output_bytes = output_elements(layer, work) * element_bytes,
@@ -90,17 +120,23 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
   const std::int64_t element_bytes = bytes_per_element(training.precision);
   const std::int64_t gradient_bytes = bytes_per_element(training.gradient_precision);
 
+  const bool is_per_parameter = is_elementwise(training.optimizer);
   StageMemory memory;
   std::int64_t parameters = 0;
+  std::int64_t experts = 0;
+  std::int64_t state = 0;
   std::int64_t largest = 0;
   std::int64_t largest_pair = 0;
   std::int64_t before = 0;
   std::int64_t gathered = 0;  // a GEMM's whole input
   for (const LayerFootprint& layer : layers) {
+    const std::int64_t whole = layer.parameters + layer.expert_parameters;
     parameters += layer.parameters;
-    largest = std::max(largest, layer.parameters);
-    largest_pair = std::max(largest_pair, before + layer.parameters);
-    before = layer.parameters;
+    experts += layer.expert_parameters;
+    state += layer.optimizer_bytes;
+    largest = std::max(largest, whole);
+    largest_pair = std::max(largest_pair, before + whole);
+    before = whole;
     memory.forward_workspace_bytes = std::max(memory.forward_workspace_bytes, layer.forward_workspace_bytes);
     memory.backward_workspace_bytes = std::max(memory.backward_workspace_bytes, layer.backward_workspace_bytes);
     gathered = std::max(gathered, layer.gathered_bytes);
@@ -108,12 +144,16 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
   memory.forward_workspace_bytes += layers.back().output_bytes + gathered;
   memory.backward_workspace_bytes += layers.back().output_bytes + gathered;
 
-  memory.parameter_bytes = share(parameters, layout.zero >= 3 ? layout.data : 1) * element_bytes;
-  memory.gradient_bytes = share(parameters, layout.zero >= 2 ? layout.data : 1) * gradient_bytes;
-  memory.optimizer_bytes =
-      share(parameters, layout.zero >= 1 ? layout.data : 1) * optimizer_bytes_per_parameter(training);
-  if (layout.zero >= 2 && layout.data > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
-  if (layout.zero >= 3 && layout.data > 1) memory.unsharded_bytes = largest_pair * element_bytes;
+  const int replicas = layout.data * layout.context;
+  const auto held = [&](bool sharded) {
+    return share(parameters, sharded ? replicas : 1) + share(experts, sharded ? expert_grid_of(layout).data : 1);
+  };
+  memory.parameter_bytes = held(layout.zero >= 3) * element_bytes;
+  memory.gradient_bytes = held(layout.zero >= 2) * gradient_bytes;
+  memory.optimizer_bytes = is_per_parameter ? held(layout.zero >= 1) * optimizer_bytes_per_parameter(training)
+                                            : share(state, layout.zero >= 1 ? replicas : 1);
+  if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
+  if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = largest_pair * element_bytes;
 
   add_activations(memory, layers, backward);
   return memory;

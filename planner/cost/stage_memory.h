@@ -2,9 +2,14 @@
 // The bytes that one stage holds on its rank (schedules/cost_table.h says when each is held).
 //
 // Model state (Rajbhandari et al. 2020, section 3): weights in the computing precision, gradients in theirs, AdamW's
-// state; ZeRO 1 divides the optimizer state by the replicas, 2 the gradients too, 3 the weights too. ZeRO 2 and 3
+// state; ZeRO 1 divides the optimizer state by the replicas (context ranks among them), 2 the gradients too, 3 the
+// weights too; of routed experts by the fewer replicas that have the same ones. ZeRO 2 and 3
 // reduce layer by layer, so that one layer's whole gradient stands beside the shards; ZeRO 3 gathers layer by layer,
 // one ahead, so that two neighbouring layers stand whole (Zhao et al. 2023).
+//
+// State that is no number of bytes a parameter is counted tensor by tensor: 8-bit AdamW's moments are a byte an element
+// and a scale of 4 bytes for each block of 2048 (Dettmers et al. 2022), Adafactor's the sums of a matrix by row and by
+// column, in fp32, and the second moment of a vector (Shazeer & Stern 2018).
 //
 // Activations are the tensors that kernels/layer.h says are saved (Korthikanti et al. 2022, section 4, without dropout
 // and, the attention being fused, without the s^2 term), all of them or what recomputation leaves:
@@ -33,8 +38,10 @@ struct BackwardForm {
 
 /// What one layer adds to its stage, on one rank.
 struct LayerFootprint {
-  std::int64_t parameters = 0;
-  std::int64_t kept_bytes = 0;  ///< of a micro-batch, from F to the last backward part
+  std::int64_t parameters = 0;  ///< besides those of routed experts
+  std::int64_t expert_parameters = 0;
+  std::int64_t optimizer_bytes = 0;  ///< of the state of all of them
+  std::int64_t kept_bytes = 0;       ///< of a micro-batch, from F to the last backward part
   std::int64_t rebuilt_bytes = 0;
   std::int64_t released_at_input_grad_bytes = 0;
   std::int64_t forward_workspace_bytes = 0;

@@ -12,8 +12,7 @@ RowPrediction predict_layer(const RowQuestion& question) {
   const auto& groups = pricing.placements(question.layout).inner.front();
   const auto kind = static_cast<std::size_t>(pricing.kind_of_layer()[pricing.kind_of_layer().size() / 2]);
   const LayerPrice& price = pricing.layer_prices(question.layout, groups)[kind];
-  PassPrice backward = price.input_grad;
-  backward += price.weight_grad;
+  PassPrice backward = whole_backward(price);
   if (question.layout.recompute == Recompute::kSelective) backward += price.rebuild_selective;
   if (question.layout.recompute == Recompute::kFull) backward += price.rebuild_full;
   return {.layer_forward_seconds = total(price.forward).count(), .layer_backward_seconds = total(backward).count()};

@@ -47,7 +47,10 @@ std::vector<ScheduleChoice> schedule_choices(const ModelSpec& model, int pipelin
     }
   }
   if (!may_interleave) return choices;
-  for (const int chunks : fixed_or(request.chunks, divisors(static_cast<int>(model.layers / pipeline)))) {
+  // The nodes of a graph are no layers alike: more chunks than a few are only more messages.
+  const std::vector<int> open =
+      model.graph ? std::vector{1, 2, 4} : divisors(static_cast<int>(model.layers / pipeline));
+  for (const int chunks : fixed_or(request.chunks, open)) {
     if (chunks > 1 || request.schedule) choices.push_back({"interleaved", chunks});
   }
   return choices;
@@ -59,7 +62,7 @@ class Enumerator {
       : model_(model), training_(training), devices_(devices), request_(request) {}
 
   Enumeration run() {
-    for (const int tensor : fixed_or(request_.tensor, divisors(devices_))) {
+    for (const int tensor : fixed_or(request_.tensor, model_.graph ? std::vector{1} : divisors(devices_))) {
       for (const int pipeline : fixed_or(request_.pipeline, divisors(devices_))) {
         const int context = request_.context.value_or(1);
         const std::int64_t others = std::int64_t{tensor} * pipeline * context;
@@ -68,7 +71,9 @@ class Enumerator {
         Layout layout{.data = data, .tensor = tensor, .pipeline = pipeline, .context = context};
         for (const int expert : expert_choices(layout)) {
           layout.expert = expert;
-          layout.expert_tensor = request_.expert_tensor.value_or(1);
+          // Plumb's own executor divides every expert like an MLP.
+          const bool like_mlp = !training_.stack && model_.experts > 0;
+          layout.expert_tensor = request_.expert_tensor.value_or(like_mlp ? tensor : 1);
           degrees(layout);
         }
       }
@@ -86,7 +91,8 @@ class Enumerator {
     if (model_.experts == 0) return {1};
     std::vector<int> choices;
     for (const int expert : divisors(static_cast<int>(model_.experts))) {
-      if (layout.data * layout.context * layout.tensor % expert == 0) choices.push_back(expert);
+      const int shared = training_.stack ? layout.tensor : 1;  // the own executor has etp=tp
+      if (layout.data * layout.context * shared % expert == 0) choices.push_back(expert);
     }
     return choices;
   }
@@ -143,7 +149,11 @@ class Enumerator {
     }
     const std::vector<bool> sequence_choices = layout.tensor > 1 ? std::vector{false, true} : std::vector{false};
     const std::vector<int> zero_choices = layout.data > 1 ? std::vector{0, 1, 2, 3} : std::vector{0};
-    const std::vector<Recompute> recompute_choices = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+    std::vector<Recompute> recompute_choices = {Recompute::kNone, Recompute::kSelective, Recompute::kFull};
+    if (model_.graph) {
+      recompute_choices = {Recompute::kNone};
+      if (has_blocks(*model_.graph)) recompute_choices.push_back(Recompute::kFull);
+    }
     for (const int zero : fixed_or(request_.zero, zero_choices)) {
       for (const bool sequence_parallel : fixed_or(request_.sequence_parallel, sequence_choices)) {
         for (const Recompute recompute : fixed_or(request_.recompute, recompute_choices)) {

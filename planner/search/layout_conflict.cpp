@@ -1,5 +1,6 @@
 #include "planner/search/layout_conflict.h"
 
+#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -13,7 +14,12 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
   };
   if (model.heads % layout.tensor != 0) return undivided(model.heads, "heads");
   if (model.kv_heads % layout.tensor != 0) return undivided(model.kv_heads, "kv heads");
-  if (model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
+  const bool has_mlp = model.experts == 0 || model.dense_layers > 0;
+  if (has_mlp && model.ffn % layout.tensor != 0) return undivided(model.ffn, "feed-forward channels");
+  if (model.experts > 0 && !training.stack) {
+    if (model.expert_ffn % layout.tensor != 0) return undivided(model.expert_ffn, "channels of an expert");
+    if (model.shared_ffn % layout.tensor != 0) return undivided(model.shared_ffn, "channels of the shared expert");
+  }
   if (!layout.sequence_parallel) return std::nullopt;
   if (layout.tensor == 1) return "sp=1 divides over tensor-parallel ranks, and tp=1 has none: give sp=0 or a larger tp";
   if (training.sequence % layout.tensor != 0)
@@ -21,10 +27,47 @@ std::optional<std::string> tensor_conflict(const ModelSpec& model, const Trainin
   return std::nullopt;
 }
 
+/// A layer graph is laid out by replicas and stages alone.
+std::optional<std::string> graph_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
+  if (!model.graph) return std::nullopt;
+  const auto undivided = [&](std::string_view key, int degree) {
+    return fmt::format(
+        "{}={} divides transformer layers, and {} is a layer graph, whose operators have no divided form: "
+        "give {}=1",
+        key, degree, model.name, key);
+  };
+  if (layout.tensor > 1) return undivided("tp", layout.tensor);
+  if (layout.context > 1) return undivided("cp", layout.context);
+  if (layout.expert > 1) return undivided("ep", layout.expert);
+  if (layout.sequence_parallel)
+    return "sp=1 divides over tensor-parallel ranks, which a layer graph has not: give sp=0";
+  if (training.stack) {
+    return fmt::format(
+        "stack {} says how a framework runs transformer layers, and {} is a layer graph: leave --stack away",
+        training.stack->name, model.name);
+  }
+  if (layout.recompute == Recompute::kSelective) {
+    return fmt::format(
+        "recompute=selective rebuilds parts of a transformer layer, and {} is a layer graph: give full or "
+        "none",
+        model.name);
+  }
+  if (layout.recompute == Recompute::kFull && !has_blocks(*model.graph)) {
+    return fmt::format(
+        "recompute=full rebuilds the blocks of a layer graph, and {} has none: write it with blocks, or "
+        "give recompute=none",
+        model.name);
+  }
+  if (std::ranges::find(layout.split, 0) != layout.split.end()) {
+    return "the split gives a stage no nodes of the graph: give each one or more";
+  }
+  return std::nullopt;
+}
+
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
   // The first and the last stage of a split may hold the embedding and the head alone.
-  const std::int64_t most = layout.split.empty() ? model.layers : model.layers + 2;
+  const std::int64_t most = layout.split.empty() ? model.layers : model.layers + (model.graph ? 0 : 2);
   if (stages > most) {
     return fmt::format("pp={} with v={} makes {} stages of {} layers: give at most {} stages", layout.pipeline,
                        layout.chunks, stages, model.layers, most);
@@ -64,11 +107,15 @@ std::optional<std::string> context_conflict(const TrainingSpec& training, const 
 }
 
 std::optional<std::string> expert_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
-  if (!training.stack && (model.experts > 0 || model.kv_rank > 0 || model.dropout > 0)) {
-    return fmt::format("{} has {}, which Plumb's own executor does not run: name a framework's stack", model.name,
-                       model.experts > 0   ? "experts"
-                       : model.kv_rank > 0 ? "latent attention"
-                                           : "dropout");
+  if (!training.stack && model.kv_rank > 0) {
+    return fmt::format("{} has latent attention, which Plumb's own executor does not run: name a framework's stack",
+                       model.name);
+  }
+  if (!training.stack && model.experts > 0 && layout.expert_tensor != layout.tensor) {
+    return fmt::format(
+        "Plumb's own executor divides every expert over the tensor group: give etp={}, or name a "
+        "framework's stack",
+        layout.tensor);
   }
   if (layout.expert == 1 && layout.expert_tensor == 1) return std::nullopt;
   if (model.experts == 0) {
@@ -100,9 +147,10 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
     return fmt::format("dp={} times tp={} times pp={}{} is {}, not the {} devices: let the product be {}", layout.data,
                        layout.tensor, layout.pipeline, context, degrees, devices, devices);
   }
+  if (auto conflict = graph_conflict(model, training, layout)) return conflict;
   if (auto conflict = context_conflict(training, layout)) return conflict;
   if (auto conflict = expert_conflict(model, training, layout)) return conflict;
-  if (auto conflict = tensor_conflict(model, training, layout)) return conflict;
+  if (auto conflict = model.graph ? std::nullopt : tensor_conflict(model, training, layout)) return conflict;
   if (auto conflict = pipeline_conflict(model, layout)) return conflict;
   if (layout.bucket_mib > 0 && layout.zero >= 2) {
     return fmt::format(

@@ -27,8 +27,11 @@ Prediction prediction_of(const Pricing& pricing, const Simulation& simulation) {
   return {.step_time = step_time,
           .bubble_ratio = simulation.bubble_ratio,
           .span_bubble_ratio = simulation.span_bubble_ratio,
-          .tokens_per_second = static_cast<double>(tokens_per_step(pricing.training())) / step_time.count(),
-          .mfu_ratio = model_flops_utilization(pricing.model(), pricing.training(), pricing.cluster(), step_time),
+          .samples_per_second = static_cast<double>(pricing.training().global_batch) / step_time.count(),
+          .tokens_per_second = has_sequence(pricing.model())
+                                   ? static_cast<double>(tokens_per_step(pricing.training())) / step_time.count()
+                                   : 0,
+          .mfu_ratio = flops_utilization(pricing.flops_per_step(), pricing.training(), pricing.cluster(), step_time),
           .peak_memory_bytes = simulation.peak_memory_bytes,
           .peak_activations = simulation.peak_activations};
 }
@@ -82,6 +85,7 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
   }
   result.simulation = simulate(result.lowered, costs, shared, options, network ? network->replicas : Replicas::kFolded);
   result.prediction = prediction_of(pricing, result.simulation);
+  if (result.simulation.engine == "events") result.network = std::move(shared);
   return result;
 }
 
@@ -111,7 +115,9 @@ nlohmann::ordered_json to_json(const Prediction& prediction) {
           {"makespan_s", prediction.step_time.count()},
           {"bubble_ratio", prediction.bubble_ratio},
           {"span_bubble_ratio", prediction.span_bubble_ratio},
-          {"tokens_per_s", prediction.tokens_per_second},
+          {"samples_per_s", prediction.samples_per_second},
+          {"tokens_per_s", prediction.tokens_per_second > 0 ? nlohmann::ordered_json(prediction.tokens_per_second)
+                                                            : nlohmann::ordered_json(nullptr)},
           {"mfu", prediction.mfu_ratio},
           {"peak_memory_bytes", prediction.peak_memory_bytes},
           {"peak_activations", prediction.peak_activations},
@@ -125,7 +131,8 @@ Prediction prediction_from_json(const nlohmann::json& json, const std::string& p
   object.positive_number("makespan_s");
   prediction.bubble_ratio = object.non_negative_number("bubble_ratio");
   prediction.span_bubble_ratio = object.non_negative_number("span_bubble_ratio");
-  prediction.tokens_per_second = object.positive_number("tokens_per_s");
+  if (object.has("samples_per_s")) prediction.samples_per_second = object.positive_number("samples_per_s");
+  if (object.has("tokens_per_s")) prediction.tokens_per_second = object.positive_number("tokens_per_s");
   prediction.mfu_ratio = object.positive_number("mfu");
   prediction.peak_memory_bytes = object.integers("peak_memory_bytes");
   for (const std::int64_t chunks : object.integers("peak_activations")) {

@@ -25,7 +25,8 @@ struct Prediction {
   Seconds step_time{0};
   double bubble_ratio = 0;
   double span_bubble_ratio = 0;
-  double tokens_per_second = 0;
+  double samples_per_second = 0;                ///< sequences, images
+  double tokens_per_second = 0;                 ///< 0 where samples are no sequences
   double mfu_ratio = 0;                         ///< cost/model_flops.h
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] of tensors, of one device
   std::vector<int> peak_activations;            ///< [pipeline rank] in chunks, released at W
@@ -46,6 +47,7 @@ struct Predicted {
   Schedule lowered;  ///< empty where no timeline is asked for and the layout names the order
   Simulation simulation;
   Prediction prediction;
+  std::optional<NetworkSpec> network;  ///< whose links the transfers share; nothing where each has its own
 };
 
 /// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole
@@ -57,7 +59,8 @@ Predicted predict(Pricing& pricing, const Layout& layout, const Schedule& order,
                   const std::optional<NetworkOptions>& network = std::nullopt, Receives receives = Receives::kEarly);
 Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOptions& options = {});
 
-/// {"step_time_s", "makespan_s", "bubble_ratio", "span_bubble_ratio", "tokens_per_s", "mfu", "peak_memory_bytes",
+/// {"step_time_s", "makespan_s", "bubble_ratio", "span_bubble_ratio", "samples_per_s", "tokens_per_s", "mfu",
+/// "peak_memory_bytes",
 ///  "peak_activations", "critical_path", "ranks"}; the last two are null, as a timeline is needed for them.
 nlohmann::ordered_json to_json(const Prediction& prediction);
 Prediction prediction_from_json(const nlohmann::json& json, const std::string& place);

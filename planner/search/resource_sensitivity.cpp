@@ -1,7 +1,10 @@
 #include "planner/search/resource_sensitivity.h"
 
 #include <functional>
+#include <optional>
+#include <utility>
 
+#include "planner/cost/topology_links.h"
 #include "simulator/path_length.h"
 
 namespace plumb {
@@ -11,6 +14,7 @@ struct Figure {
   const char* name;
   std::function<double(const ClusterSpec&)> value;
   std::function<void(ClusterSpec&, double factor)> scale;
+  bool of_host = false;
 };
 
 std::vector<Figure> figures() {
@@ -33,14 +37,46 @@ std::vector<Figure> figures() {
                         [](ClusterSpec& cluster, double factor) {
                           for (auto& [precision, flops] : cluster.device.peak_flops_per_second) flops *= factor;
                         }};
-  return {peak,
-          device("device.memory_bandwidth_gb_per_s", &DeviceSpec::memory_bytes_per_second),
-          device("device.kernel_fixed_us", &DeviceSpec::kernel_fixed),
-          device("device.gemm_fixed_us", &DeviceSpec::gemm_fixed),
-          link("node.bandwidth_gb_per_s", &ClusterSpec::node_link, &LinkSpec::bytes_per_second),
-          link("node.latency_us", &ClusterSpec::node_link, &LinkSpec::latency),
-          link("network.bandwidth_gb_per_s", &ClusterSpec::network, &LinkSpec::bytes_per_second),
-          link("network.latency_us", &ClusterSpec::network, &LinkSpec::latency)};
+  std::vector<Figure> all{peak,
+                          device("device.memory_bandwidth_gb_per_s", &DeviceSpec::memory_bytes_per_second),
+                          device("device.kernel_fixed_us", &DeviceSpec::kernel_fixed),
+                          device("device.gemm_fixed_us", &DeviceSpec::gemm_fixed),
+                          link("node.bandwidth_gb_per_s", &ClusterSpec::node_link, &LinkSpec::bytes_per_second),
+                          link("node.latency_us", &ClusterSpec::node_link, &LinkSpec::latency),
+                          link("network.bandwidth_gb_per_s", &ClusterSpec::network, &LinkSpec::bytes_per_second),
+                          link("network.latency_us", &ClusterSpec::network, &LinkSpec::latency)};
+  for (const auto& [name, member] : {std::pair{"host.device_bandwidth_gb_per_s", &HostSpec::device_bytes_per_second},
+                                     {"host.memory_bandwidth_gb_per_s", &HostSpec::memory_bytes_per_second}}) {
+    all.push_back(link(name, &ClusterSpec::host, member));
+    all.back().of_host = true;
+  }
+  return all;
+}
+
+/// The elasticity of the step by each figure: `growth_with` says how much longer the step is with a figure times a
+/// factor, or nothing where that cannot be told.
+template <typename GrowthWith>
+std::vector<ResourceSensitivity> elasticities(const Plan& plan, Seconds step, double small, GrowthWith growth_with) {
+  const bool offloads = plan.layout.offload != Offload{};
+  std::vector<ResourceSensitivity> result;
+  for (const Figure& figure : figures()) {
+    if (!(figure.value(plan.cluster) > 0) || (figure.of_host && !offloads)) continue;
+    const std::optional<Seconds> more = growth_with(figure, 1 + small);
+    const std::optional<Seconds> less = growth_with(figure, 1 - small);
+    if (!more || !less) continue;
+    result.push_back({.figure = figure.name, .elasticity = (*more - *less) / step / (2 * small)});
+  }
+  return result;
+}
+
+ClusterSpec with_figure(ClusterSpec cluster, const Figure& figure, double factor) {
+  figure.scale(cluster, factor);
+  return cluster;
+}
+
+Layout with_stages_of(Layout layout, const Predicted& predicted) {
+  layout.split = predicted.priced.split;
+  return layout;
 }
 
 }  // namespace
@@ -48,23 +84,33 @@ std::vector<Figure> figures() {
 std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted) {
   const std::vector<CriticalStep>& path = predicted.simulation.critical_path;
   if (path.empty() || predicted.simulation.engine != "compiled") return {};
-  Layout layout = plan.layout;
-  layout.split = predicted.priced.split;
-  const auto length_with = [&](const Figure& figure, double factor) {
-    ClusterSpec cluster = plan.cluster;
-    figure.scale(cluster, factor);
-    Pricing pricing(plan.model, cluster, plan.training);
-    return path_length(predicted.lowered, price_layout(pricing, layout, predicted.lowered).costs, path);
-  };
+  const Layout layout = with_stages_of(plan.layout, predicted);
   const Seconds length = path_length(predicted.lowered, predicted.priced.costs, path);
+  const auto growth_with = [&](const Figure& figure, double factor) -> std::optional<Seconds> {
+    Pricing pricing(plan.model, with_figure(plan.cluster, figure, factor), plan.training);
+    return path_length(predicted.lowered, price_layout(pricing, layout, predicted.lowered).costs, path) - length;
+  };
   constexpr double kStep = 1e-4;
-  std::vector<ResourceSensitivity> result;
-  for (const Figure& figure : figures()) {
-    if (!(figure.value(plan.cluster) > 0)) continue;
-    const Seconds change = length_with(figure, 1 + kStep) - length_with(figure, 1 - kStep);
-    result.push_back({.figure = figure.name, .elasticity = change / length / (2 * kStep)});
-  }
-  return result;
+  return elasticities(plan, length, kStep, growth_with);
+}
+
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
+                                                      const NetworkGradient& gradient, const NetworkOptions& options) {
+  const Layout layout = with_stages_of(plan.layout, predicted);
+  const auto growth_with = [&](const Figure& figure, double factor) {
+    const ClusterSpec cluster = with_figure(plan.cluster, figure, factor);
+    Pricing pricing(plan.model, cluster, plan.training);
+    CostTable costs = price_layout(pricing, layout, predicted.lowered).costs;
+    if (options.topology)
+      costs = with_topology_links(std::move(costs), *options.topology, replica_grid_of(layout), predicted.lowered);
+    const NetworkSpec network =
+        cluster_network(cluster, replica_grid_of(layout), {.ranks = grid_of(layout), .experts = expert_grid_of(layout)},
+                        predicted.lowered, costs, options);
+    return growth(gradient, predicted.lowered, costs, network);
+  };
+  // Whole picoseconds of short costs have to show a change.
+  constexpr double kStep = 1e-3;
+  return elasticities(plan, to_seconds(gradient.makespan), kStep, growth_with);
 }
 
 }  // namespace plumb

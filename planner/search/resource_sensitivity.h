@@ -6,13 +6,15 @@
 //   by.elasticity
 //
 // From one simulation: the actions of its critical path are priced anew for each figure a little larger and a little
-// smaller (simulator/path_length.h). That is the derivative of the simulated step away from ties, with stages and
-// schedule as they are.
+// smaller (simulator/path_length.h); where transfers share links, all costs and links are, and weighed with the
+// derivatives of the step by each of them (simulator/network/network_sensitivity.h). That is the derivative of the
+// simulated step away from ties, with stages and schedule as they are.
 
 #include <string>
 #include <vector>
 
 #include "planner/search/plan.h"
+#include "simulator/network/network_sensitivity.h"
 
 namespace plumb {
 
@@ -22,7 +24,12 @@ struct ResourceSensitivity {
 };
 
 /// One for each figure above 0 that the cluster has. What measured samples price does not move with the data sheet.
-/// Empty where transfers share links, whose times no path tells, or without a critical path.
+/// Empty without a critical path where nothing is shared. A topology of the user's own has no figures of the cluster,
+/// and links that failed leave the ways that they left.
 std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted);
+
+/// `gradient` is of the prediction's network, which `options` made.
+std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
+                                                      const NetworkGradient& gradient, const NetworkOptions& options);
 
 }  // namespace plumb

@@ -209,6 +209,8 @@ nlohmann::ordered_json nccl_json(const ClusterSpec& cluster) {
   json["network_sharp"] = nccl.network_sharp;
   if (nccl.nics > 0) json["nics"] = integer(cluster, "nccl.nics", nccl.nics);
   put("nic_latency_us", nccl.nic_latency.count() / kMicro);
+  if (nccl.host_crossing_bytes_per_second > 0)
+    put("host_crossing_gb_per_s", nccl.host_crossing_bytes_per_second / kGiga);
   json["tree_pattern"] = nccl.balanced_tree ? "balanced" : "plain";
   if (nccl.ring) json["ring"] = channels_json(cluster, "nccl.ring", *nccl.ring);
   if (nccl.tree) json["tree"] = channels_json(cluster, "nccl.tree", *nccl.tree);
@@ -228,6 +230,8 @@ nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
   put("memory_efficiency", host.memory_efficiency);
   put("device_bandwidth_gb_per_s", host.device_bytes_per_second / kGiga);
   put("device_efficiency", host.device_efficiency);
+  if (host.devices_per_switch != 1) put("devices_per_switch", host.devices_per_switch);
+  if (host.nic_shares_device_link) json["nic_shares_device_link"] = true;
   return json;
 }
 

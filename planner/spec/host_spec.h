@@ -2,7 +2,8 @@
 // The host of a node, as far as what is offloaded asks: its memory, and each device's way to it.
 //
 //   "host": {"memory_gib": 2048, "memory_bandwidth_gb_per_s": 614, "memory_efficiency": 0.8,
-//            "device_bandwidth_gb_per_s": 63, "device_efficiency": 0.88}
+//            "device_bandwidth_gb_per_s": 63, "device_efficiency": 0.88,
+//            "devices_per_switch": 2, "nic_shares_device_link": true}
 
 #include <cstdint>
 
@@ -13,9 +14,11 @@ namespace plumb {
 struct HostSpec {
   std::int64_t memory_bytes = 0;       ///< of a node
   double memory_bytes_per_second = 0;  ///< of a node, read and written together
-  double memory_efficiency = 1;        ///< what an update on the CPU reaches of it
+  double memory_efficiency = 1;        ///< what an update on the CPU, and what is moved, reaches of it
   double device_bytes_per_second = 0;  ///< between one device and the host, each way
   double device_efficiency = 1;
+  int devices_per_switch = 1;           ///< that share one link of that rate to the host
+  bool nic_shares_device_link = false;  ///< true: what a device exchanges with its NIC crosses its link as well
 
   friend bool operator==(const HostSpec&, const HostSpec&) = default;
 };

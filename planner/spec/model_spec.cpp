@@ -29,12 +29,17 @@ std::int64_t width_or(StrictObject& object, std::string_view key, std::int64_t f
 
 void read_experts(StrictObject& object, ModelSpec& model) {
   model.experts = size_of(object, "experts", 0, kLargestWidth);
-  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers"}) object.has(key);
+  for (const std::string_view key : {"experts_per_token", "expert_ffn", "shared_ffn", "dense_layers", "renormalised",
+                                     "capacity_factor", "balance_loss"})
+    object.has(key);
   if (model.experts == 0) return;
   model.experts_per_token = width(object, "experts_per_token");
   model.expert_ffn = width(object, "expert_ffn");
   model.shared_ffn = object.has("shared_ffn") ? size_of(object, "shared_ffn", 0, kLargestWidth) : 0;
   model.dense_layers = object.non_negative_integer_or("dense_layers", 0);
+  model.renormalised = object.boolean_or("renormalised", true);
+  if (object.has("capacity_factor")) model.capacity_factor = object.non_negative_number("capacity_factor");
+  if (object.has("balance_loss")) model.balance_loss = object.non_negative_number("balance_loss");
   if (model.experts_per_token > model.experts) {
     object.fail("experts_per_token", fmt::format("a token cannot pass {} of {} experts: give at most {}",
                                                  model.experts_per_token, model.experts, model.experts));
@@ -53,9 +58,20 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
 }
 
+ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
+  ModelSpec model{.graph = layer_graph_from_json(json, place)};
+  StrictObject object(json, place);
+  model.name = object.text("name");
+  model.source = object.text_or("source", "");
+  model.layers = std::ssize(graph_nodes(*model.graph));
+  model.sequence = has_sequence(model) ? model.graph->sizes.at("sequence") : 1;
+  return model;
+}
+
 }  // namespace
 
 std::vector<Layer> model_layers(const ModelSpec& model) {
+  if (model.graph) return runnable_layers(graph_nodes(*model.graph));
   std::vector<Layer> layers;
   layers.reserve(static_cast<std::size_t>(model.layers) + 2);
   layers.emplace_back(EmbeddingLayer{
@@ -86,6 +102,9 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
       layer.experts_per_token = model.experts_per_token;
       layer.expert_ffn = model.expert_ffn;
       layer.shared_ffn = model.shared_ffn;
+      layer.renormalised = model.renormalised;
+      layer.capacity_factor = model.capacity_factor;
+      layer.balance_loss = model.balance_loss;
     }
     if (model.full_attention_every > 0 && (index + 1) % model.full_attention_every == 0) layer.window = 0;
     layers.emplace_back(layer);
@@ -98,7 +117,12 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
   return layers;
 }
 
+bool has_sequence(const ModelSpec& model) {
+  return !model.graph || model.graph->sizes.contains("sequence");
+}
+
 std::int64_t model_parameter_count(const ModelSpec& model) {
+  if (model.graph) return parameter_count(graph_nodes(*model.graph));
   std::int64_t count = model.tied_embeddings ? -model.vocab * model.hidden : 0;
   for (const Layer& layer : model_layers(model)) count += parameter_count(layer);
   return count;
@@ -113,6 +137,7 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
 }
 
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) {
+  if (is_layer_graph(json)) return graph_model(json, place);
   StrictObject object(json, place);
   ModelSpec model;
   model.name = object.text("name");
@@ -170,6 +195,7 @@ ModelSpec parse_model(std::string_view text, const std::string& file) {
 }
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {
+  if (model.graph) return nlohmann::ordered_json::parse(model.graph->definition);
   nlohmann::ordered_json json{{"name", model.name},
                               {"source", model.source},
                               {"layers", model.layers},
@@ -200,6 +226,9 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
     json["expert_ffn"] = model.expert_ffn;
     json["shared_ffn"] = model.shared_ffn;
     json["dense_layers"] = model.dense_layers;
+    json["renormalised"] = model.renormalised;
+    if (model.capacity_factor > 0) json["capacity_factor"] = model.capacity_factor;
+    if (model.balance_loss > 0) json["balance_loss"] = model.balance_loss;
   }
   if (model.kv_rank > 0) {
     json["kv_rank"] = model.kv_rank;

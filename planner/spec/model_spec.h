@@ -1,11 +1,13 @@
 #pragma once
-// A decoder-only transformer by its sizes, and the layers it stands for.
+// A model: a decoder-only transformer by its sizes, and the layers it stands for; or any other network as a graph of
+// layers (graph/layer_graph.h).
 //
 //   ModelSpec model = parse_model(text_of("tools/specs/models/llama-3-8b.json"), "llama-3-8b.json");
 //   model_parameter_count(model) == 8'030'261'248
 //   model_layers(model).size()   == 34          // embedding, 32 transformer layers, head
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "kernels/layer.h"
+#include "planner/graph/layer_graph.h"
 
 namespace plumb {
 
@@ -47,15 +50,21 @@ struct ModelSpec {
   std::int64_t expert_ffn = 0;
   std::int64_t shared_ffn = 0;
   std::int64_t dense_layers = 0;
+  bool renormalised = true;
+  double capacity_factor = 0;
+  double balance_loss = 0;
   // Multi-head latent attention (kernels/layer.h); kv_rank 0: none.
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;
+  /// Where it is set, the sizes above are not but for `layers`, its nodes, and `sequence` (1 where a sample is no
+  /// sequence).
+  std::optional<LayerGraph> graph;
 
   friend bool operator==(const ModelSpec&, const ModelSpec&) = default;
 };
 
-/// Embedding, `layers` transformer layers, head.
+/// Embedding, `layers` transformer layers, head. Of a graph that the executor runs its layers in order, of others none.
 std::vector<Layer> model_layers(const ModelSpec& model);
 
 /// Trained parameters; a tied table counts once.
@@ -64,12 +73,16 @@ std::int64_t model_parameter_count(const ModelSpec& model);
 /// Of these, the ones that a token meets: of the routed experts only those that its router picks.
 std::int64_t active_parameter_count(const ModelSpec& model);
 
-/// JSON form: every member by its name here ("norm": "rms" or "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads`
-/// is `heads`, `head_size` is hidden / heads, and `rotary_size` is head_size unless there are learned positions; the
-/// other optional keys have the defaults above; `experts` needs experts_per_token and expert_ffn, `kv_rank` a
-/// value_size. Reading throws SpecError with the place of what is wrong: an unknown or missing key, a wrong type, a
-/// size below 1 or beyond any model, heads that kv_heads do not divide, a rotary_size above head_size or odd, more
-/// experts a token than there are, more dense layers than layers.
+/// True if its samples are sequences, whose tokens the training chooses.
+bool has_sequence(const ModelSpec& model);
+
+/// JSON form of a graph: graph/layer_graph.h. Of a transformer: every member by its name here ("norm": "rms" or
+/// "layer", "mlp": "gelu" or "swiglu"). Left out, `kv_heads` is `heads`, `head_size` is hidden / heads, and
+/// `rotary_size` is head_size unless there are learned positions; the other optional keys have the defaults above;
+/// `experts` needs experts_per_token and expert_ffn, `kv_rank` a value_size. Reading throws SpecError with the place of
+/// what is wrong: an unknown or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do
+/// not divide, a rotary_size above head_size or odd, more experts a token than there are, more dense layers than
+/// layers.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);

@@ -78,6 +78,8 @@ NcclSpec read_nccl(StrictObject object) {
   spec.network_sharp = object.boolean_or("network_sharp", false);
   spec.nics = bounded_count(object, "nics", kMostNics);
   if (object.has("nic_latency_us")) spec.nic_latency = Seconds{object.non_negative_number("nic_latency_us") * kMicro};
+  if (object.has("host_crossing_gb_per_s"))
+    spec.host_crossing_bytes_per_second = object.non_negative_number("host_crossing_gb_per_s") * kGiga;
   spec.balanced_tree =
       !object.has("tree_pattern") || object.choice("tree_pattern", {"balanced", "plain"}) == "balanced";
   spec.ring = read_channels(object, "ring");

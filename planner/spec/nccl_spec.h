@@ -44,11 +44,15 @@ struct NcclCalibration {
 struct NcclSpec {
   NcclGeneration generation = NcclGeneration::kAmpere;
   HostCpu host_cpu = HostCpu::kOther;
-  bool nvlink = true;                            ///< false: devices of a node meet over PCIe
-  bool nvlink_sharp = false;                     ///< the node's switches reduce (NVLS)
-  bool network_sharp = false;                    ///< the network's switches reduce (CollNet)
-  int nics = 0;                                  ///< of a node; 0: one a device
-  Seconds nic_latency{0};                        ///< that the network plug-in reports
+  bool nvlink = true;          ///< false: devices of a node meet over PCIe
+  bool nvlink_sharp = false;   ///< the node's switches reduce (NVLS)
+  bool network_sharp = false;  ///< the network's switches reduce (CollNet)
+  int nics = 0;                ///< of a node; 0: one a device
+  Seconds nic_latency{0};      ///< that the network plug-in reports
+  /// What the rings of one node's groups move together where they close over the host: a ring enters and leaves a node
+  /// by one NIC, and where no two ranks of the group sit at one NIC and NCCL cannot reach it over NVLink (before 2.12,
+  /// PXN), its last rank sends through the processors. 0: no limit.
+  double host_crossing_bytes_per_second = 0;
   bool balanced_tree = true;                     ///< false: NCCL found only its plain tree pattern
   std::optional<NcclChannels> ring, tree, nvls;  ///< given instead of searched; for every group
   NcclCalibration calibration;
@@ -71,8 +75,8 @@ std::string_view generation_name(NcclGeneration generation);
 std::optional<CollectiveKind> collective_from_name(std::string_view name);
 
 /// Reads the block: "generation" (volta, ampere, hopper, blackwell), "host_cpu" (intel, amd, other), "nvlink",
-/// "nvlink_sharp", "network_sharp", "nics", "nic_latency_us", "tree_pattern" (balanced, plain),
-/// "ring", "tree", "nvls" ({"channels", "inside_gb_per_s", "between_gb_per_s"}), "low_latency_launch_us",
+/// "nvlink_sharp", "network_sharp", "nics", "nic_latency_us", "host_crossing_gb_per_s", "tree_pattern" (balanced,
+/// plain), "ring", "tree", "nvls" ({"channels", "inside_gb_per_s", "between_gb_per_s"}), "low_latency_launch_us",
 /// "simple_launch_us", "bandwidth_scale". Throws SpecError naming the key if one is unknown, missing or out of range; a
 /// scale above 1.25 says that the mapping is wrong.
 NcclSpec read_nccl(StrictObject object);

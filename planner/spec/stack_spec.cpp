@@ -37,6 +37,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("expert_kernels", stack.expert_kernels);
   visit.flag("repeated_heads", stack.repeated_heads);
   visit.share("tensor_hidden", stack.tensor_hidden);
+  visit.flag("async_tensor_gradients", stack.async_tensor_gradients);
   visit.share("expert_hidden", stack.expert_hidden);
   visit.share("data_hidden", stack.data_hidden);
   visit.share("gather_hidden", stack.gather_hidden);
@@ -48,6 +49,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("layer_launches_forward", stack.layer_launches_forward);
   visit.count("layer_launches_backward", stack.layer_launches_backward);
   visit.microseconds("action_overhead_us", stack.action_overhead);
+  visit.number("step_traffic", stack.step_traffic);
   visit.number("logit_bytes", stack.logit_bytes);
   visit.number("embedding_gradient_bytes", stack.embedding_gradient_bytes);
   visit.number("step_bytes", stack.step_bytes);

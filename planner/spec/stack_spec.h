@@ -52,14 +52,15 @@ struct StackSpec {
 
   // Communication.
   ContextKind context = ContextKind::kRing;
-  bool repeated_heads = false;      ///< keys and values are repeated for each query head before they are exchanged
-  double tensor_hidden = 0;         ///< share of the tensor group's traffic that runs beside compute
-  double expert_hidden = 0;         ///< the same of the all-to-all of experts
-  double data_hidden = 0;           ///< share of the last backward beside which gradients may be reduced
-  double gather_hidden = 0;         ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
-  bool scattered_messages = true;   ///< between stages each tensor rank sends 1/t of the activation
-  Seconds tensor_collective{0};     ///< fixed device time of a collective of the tensor group besides the model's
-  std::int64_t gradient_bytes = 0;  ///< an element that is reduced; 0: as the gradient buffer
+  bool repeated_heads = false;          ///< keys and values are repeated for each query head before they are exchanged
+  double tensor_hidden = 0;             ///< share of the tensor group's traffic that runs beside compute
+  bool async_tensor_gradients = false;  ///< in a whole backward it runs beside the products of the same matrix
+  double expert_hidden = 0;             ///< the same of the all-to-all of experts
+  double data_hidden = 0;               ///< share of the last backward beside which gradients may be reduced
+  double gather_hidden = 0;             ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
+  bool scattered_messages = true;       ///< between stages each tensor rank sends 1/t of the activation
+  Seconds tensor_collective{0};         ///< fixed device time of a collective of the tensor group besides the model's
+  std::int64_t gradient_bytes = 0;      ///< an element that is reduced; 0: as the gradient buffer
 
   // Host.
   Seconds kernel_launch{0};         ///< of each kernel, on the host; a pass lasts max(device, host)
@@ -67,6 +68,9 @@ struct StackSpec {
   int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
   int layer_launches_backward = 0;  ///< the same of its backward
   Seconds action_overhead{0};       ///< besides, of each compute action of a pipeline
+
+  // The step.
+  double step_traffic = 0;  ///< bytes that it moves for each parameter it steps, besides its optimizer's own
 
   // Memory, in bytes.
   double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits

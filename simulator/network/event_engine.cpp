@@ -1,7 +1,6 @@
 #include "simulator/network/event_engine.h"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -9,19 +8,12 @@
 #include "simulator/network/collective_meetings.h"
 #include "simulator/network/event_queue.h"
 #include "simulator/network/rank_compute.h"
+#include "simulator/network/stretch_run.h"
 
 namespace plumb {
 namespace {
 
 constexpr SimTime kUnknown{-1};
-
-/// How far an action with collectives inside it is.
-struct Progress {
-  std::int32_t phase = 0;
-  std::int32_t last_phase = 0;  ///< one behind
-  int open_lanes = 0;
-  std::array<std::int32_t, kLanes> at{};  ///< [lane] stretch under way
-};
 
 std::vector<double> capacities_of(const NetworkSpec& network) {
   std::vector<double> capacities;
@@ -31,17 +23,34 @@ std::vector<double> capacities_of(const NetworkSpec& network) {
 
 class EventEngine {
  public:
-  EventEngine(const Schedule& schedule, const EventProgram& program, const NetworkSpec& network)
+  EventEngine(const Schedule& schedule, const EventProgram& program, const NetworkSpec& network,
+              const EventOptions& options)
       : schedule_(schedule),
         program_(program),
         network_(network),
         stages_(schedule.stages.size()),
         flows_(capacities_of(network), network.routes),
-        compute_(program, network, static_cast<int>(schedule.ranks.size()), events_),
+        compute_(program, network, static_cast<int>(schedule.ranks.size()), events_, options.tape),
         meetings_(schedule, program, network),
+        tape_(options.tape),
+        draws_(options.draws),
+        numbers_(numbering(program, network)),
+        stretches_run_(
+            {.program = program,
+             .network = network,
+             .events = events_,
+             .flows = flows_,
+             .compute = compute_,
+             .meetings = meetings_,
+             .numbers = numbers_,
+             .tape = tape_,
+             .draws = draws_},
+            static_cast<int>(schedule.ranks.size()), [this](std::int32_t instance) { ended(instance); },
+            [this](std::int32_t host, SimTime offset) { complete_buckets(host, offset); }),
         instances_(program.actions * network.replicas) {
     times_.start.assign(static_cast<std::size_t>(instances_), kUnknown);
     times_.end = times_.start;
+    if (tape_ != nullptr) flows_.record(*tape_, numbers_.capacity);
     waits_.reserve(times_.start.size());
     for (int k = 0; k < network.replicas; ++k) waits_.insert(waits_.end(), program.waits.begin(), program.waits.end());
     for (const auto& actions : schedule.ranks) {
@@ -51,7 +60,7 @@ class EventEngine {
 
   EventTimes run(Sends sends) {
     for (std::int32_t instance = 0; instance < instances_; ++instance) {
-      if (waits_[instance] == 0 && kind(instance) != EventKind::kFollower) ready_.push_back(instance);
+      if (waits_[instance] == 0 && kind(instance) != EventKind::kFollower) make_ready(instance);
     }
     begin_ready();
     for (;;) {
@@ -61,7 +70,11 @@ class EventEngine {
       now_ = events_.empty() ? *flow_end : events_.front().time;
       if (flow_end) now_ = std::min(now_, *flow_end);
       if (flow_end == now_) {
-        for (const std::int32_t flow : flows_.take_ended()) end_flow(flow);
+        const std::vector<std::int32_t>& ended_flows = flows_.take_ended();
+        for (std::size_t i = 0; i < ended_flows.size(); ++i) {
+          if (tape_ != nullptr) tape_->now = flows_.ended_nodes()[i];
+          end_flow(ended_flows[i]);
+        }
       }
       while (!events_.empty() && events_.front().time == now_) happen(events_.take());
       begin_ready();
@@ -86,33 +99,43 @@ class EventEngine {
   }
 
   void begin_ready() {
-    for (std::size_t i = 0; i < ready_.size(); ++i) begin(ready_[i]);
+    for (std::size_t i = 0; i < ready_.size(); ++i) {
+      if (tape_ != nullptr) tape_->now = ready_nodes_[i];
+      begin(ready_[i]);
+    }
     ready_.clear();
+    ready_nodes_.clear();
+  }
+
+  void make_ready(std::int32_t instance) {
+    ready_.push_back(instance);
+    if (tape_ != nullptr) ready_nodes_.push_back(tape_->now);
   }
 
   void begin(std::int32_t instance) {
-    const std::int32_t action = action_of(instance);
-    switch (program_.kind[action]) {
+    switch (kind(instance)) {
       case EventKind::kCompute:
         started(instance);
         begin_compute(instance);
         break;
-      case EventKind::kMessage: {
-        started(instance);
-        const auto& routes =
-            actions_[action]->op == Op::kSendActivation ? network_.activation_route : network_.gradient_route;
-        const std::size_t at = static_cast<std::size_t>(replica_of(instance)) * stages_ + actions_[action]->stage;
-        begin_transfer(instance, routes.empty() ? kNoRoute : routes[at]);
-        break;
-      }
       case EventKind::kCollective:
         join_collective(instance);
         break;
       default:
         started(instance);
-        begin_transfer(instance, kNoRoute);
+        begin_transfer(instance, route_of(instance));
         break;
     }
+  }
+
+  /// Of a message or a move.
+  std::int32_t route_of(std::int32_t instance) const {
+    const Action& action = *actions_[action_of(instance)];
+    if (!is_send(action.op) && !is_move(action.op)) return kNoRoute;
+    const std::vector<std::int32_t>& routes = is_move(action.op) ? network_.move_routes[move_number(action.op)]
+                                              : action.op == Op::kSendActivation ? network_.activation_route
+                                                                                 : network_.gradient_route;
+    return routes.empty() ? kNoRoute : routes[static_cast<std::size_t>(replica_of(instance)) * stages_ + action.stage];
   }
 
   void started(std::int32_t instance) {
@@ -122,13 +145,19 @@ class EventEngine {
 
   void begin_transfer(std::int32_t instance, std::int32_t route) {
     const std::int32_t action = action_of(instance);
-    const SimTime alone = program_.alone[action];
+    SimTime alone = program_.alone[action];
+    if (draws_ != nullptr) alone = times_factor(alone, draws_->transfer(instance));
     if (alone == SimTime{0}) {
       end_transfer(instance);
     } else if (route == kNoRoute || !(program_.rate[action] > 0)) {
-      events_.put(now_ + alone, instance, Happening::kEnd);
+      events_.put(now_ + alone, instance, Happening::kEnd, 0, moment_after(tape_, numbers_.alone + action));
     } else {
-      flows_.start({.id = instance, .route = route, .cap_bytes_per_second = program_.rate[action], .alone = alone},
+      flows_.start({.id = instance,
+                    .route = route,
+                    .cap_bytes_per_second = program_.rate[action],
+                    .alone = alone,
+                    .alone_number = numbers_.alone + action,
+                    .cap_number = numbers_.rate + action},
                    now_);
     }
   }
@@ -172,13 +201,16 @@ class EventEngine {
   void begin_compute(std::int32_t instance) {
     const std::int32_t action = action_of(instance);
     if (!program_.stretches.plan_of.empty() && program_.stretches.plan_of[action] >= 0) {
-      begin_stretches(instance, program_.stretches.plan_of[action]);
+      stretches_run_.begin(instance, program_.stretches.plan_of[action], now_);
       return;
     }
     buckets_.clear();
     if (!program_.inside.empty())
       for_each_inside(instance, [&](std::int32_t reduction) { buckets_.push_back(reduction); });
-    if (!compute_.begin(instance, program_.alone[action], buckets_, now_)) ended(instance);
+    const ComputeWork work{.work = program_.alone[action],
+                           .number = numbers_.alone + action,
+                           .factor = draws_ == nullptr ? 1 : draws_->compute(instance)};
+    if (!compute_.begin(instance, work, buckets_, now_)) ended(instance);
   }
 
   /// The REDUCE_GRADs that start inside a compute action.
@@ -190,88 +222,6 @@ class EventEngine {
       visit(host - action + program_.successors[i]);
   }
 
-  Progress& progress_of(std::int32_t instance) {
-    const std::size_t rank =
-        static_cast<std::size_t>(replica_of(instance)) * schedule_.ranks.size() + program_.rank[action_of(instance)];
-    return progress_[rank];
-  }
-
-  void begin_stretches(std::int32_t instance, std::int32_t plan) {
-    if (progress_.empty()) progress_.resize(schedule_.ranks.size() * network_.replicas);
-    Progress& progress = progress_of(instance);
-    progress.phase = program_.stretches.first_phase[plan];
-    progress.last_phase = program_.stretches.first_phase[plan + 1];
-    complete_buckets(instance, SimTime{0});
-    begin_phase(instance, progress);
-  }
-
-  void begin_phase(std::int32_t instance, Progress& progress) {
-    const Phase& phase = program_.stretches.phases[progress.phase];
-    progress.open_lanes = static_cast<int>(kLanes);
-    std::copy_n(phase.first.begin(), kLanes, progress.at.begin());
-    go_on(instance, progress, LaneKind::kBlocking);
-    go_on(instance, progress, LaneKind::kBeside);
-  }
-
-  void go_on(std::int32_t instance, Progress& progress, LaneKind lane) {
-    const auto l = static_cast<std::size_t>(lane);
-    if (progress.at[l] < program_.stretches.phases[progress.phase].first[l + 1]) {
-      begin_stretch(instance, lane, program_.stretches.stretches[progress.at[l]]);
-    } else if (--progress.open_lanes == 0) {
-      ++progress.phase == progress.last_phase ? ended(instance) : begin_phase(instance, progress);
-    }
-  }
-
-  void begin_stretch(std::int32_t instance, LaneKind lane, const Stretch& stretch) {
-    const Happening end = lane == LaneKind::kBlocking ? Happening::kStretch : Happening::kBeside;
-    if (stretch.computes) {
-      if (!compute_.begin(instance, stretch.lasts, {}, now_)) finish_stretch(instance, lane);
-      return;
-    }
-    const std::int32_t number = inner_group(instance, stretch);
-    if (number < 0) {
-      events_.put(now_ + stretch.lasts, instance, end);
-      return;
-    }
-    if (!meetings_.come_inside(number, lane)) return;
-    const InnerCollective& group = network_.inner[number];
-    const std::int32_t first = instance_of(group.replicas.front(), instance);
-    const double rate = inner_rate(group, stretch.bytes_per_second);
-    if (group.route == kNoRoute || !(rate > 0)) {
-      events_.put(now_ + stretch.lasts, first, end);
-      return;
-    }
-    flows_.start({.id = lane == LaneKind::kBlocking ? first : instances_ + first,
-                  .route = group.route,
-                  .cap_bytes_per_second = rate,
-                  .alone = stretch.lasts},
-                 now_);
-  }
-
-  std::int32_t inner_group(std::int32_t instance, const Stretch& stretch) const {
-    return stretch.inner_class == kNoClass ? -1 : program_.inner.group_of[stretch.inner_class][replica_of(instance)];
-  }
-
-  /// A collective inside an action is over, for all of its group.
-  void end_collective_stretch(std::int32_t instance, LaneKind lane) {
-    const Stretch& stretch = program_.stretches.stretches[progress_of(instance).at[static_cast<std::size_t>(lane)]];
-    const std::int32_t number = inner_group(instance, stretch);
-    if (number < 0) {
-      finish_stretch(instance, lane);
-      return;
-    }
-    for (const int replica : network_.inner[number].replicas) finish_stretch(instance_of(replica, instance), lane);
-  }
-
-  void finish_stretch(std::int32_t instance, LaneKind lane) {
-    Progress& progress = progress_of(instance);
-    std::int32_t& at = progress.at[static_cast<std::size_t>(lane)];
-    const Stretch& stretch = program_.stretches.stretches[at];
-    if (stretch.completes_bucket) complete_buckets(instance, stretch.until);
-    ++at;
-    go_on(instance, progress, lane);
-  }
-
   void complete_buckets(std::int32_t host, SimTime offset) {
     for_each_inside(host, [&](std::int32_t reduction) {
       if (program_.inside[action_of(reduction)] == offset) complete_bucket(reduction);
@@ -280,14 +230,14 @@ class EventEngine {
 
   void complete_bucket(std::int32_t reduction) {
     ++times_.events;
-    if (--waits_[reduction] == 0) ready_.push_back(reduction);
+    if (--waits_[reduction] == 0) make_ready(reduction);
   }
 
   void end_flow(std::int32_t flow) {
     if (flow >= instances_) {
-      end_collective_stretch(flow - instances_, LaneKind::kBeside);
+      stretches_run_.end_collective(flow - instances_, LaneKind::kBeside, now_);
     } else if (kind(flow) == EventKind::kCompute) {
-      end_collective_stretch(flow, LaneKind::kBlocking);
+      stretches_run_.end_collective(flow, LaneKind::kBlocking, now_);
     } else {
       end_transfer(flow);
     }
@@ -308,22 +258,37 @@ class EventEngine {
 
   void ended(std::int32_t instance) {
     ++times_.events;
-    const SimTime latency = program_.latency[action_of(instance)];
+    const std::int32_t action = action_of(instance);
+    SimTime latency = program_.latency[action];
+    if (draws_ != nullptr && latency > SimTime{0}) latency = delivery_of(instance);
     release(instance, Wait::kOccupied);
     if (latency > SimTime{0}) {
-      events_.put(now_ + latency, instance, Happening::kDelivery);
+      events_.put(now_ + latency, instance, Happening::kDelivery, 0, moment_after(tape_, numbers_.latency + action));
     } else {
       delivered(instance);
     }
   }
 
+  /// A message's latency with noise: what its bytes and it last together less what its bytes do.
+  SimTime delivery_of(std::int32_t instance) const {
+    const std::int32_t action = action_of(instance);
+    const double factor = draws_->transfer(instance);
+    return times_factor(program_.alone[action] + program_.latency[action], factor) -
+           times_factor(program_.alone[action], factor);
+  }
+
   void delivered(std::int32_t instance) {
     times_.end[instance] = now_;
+    if (tape_ != nullptr && now_ > latest_) {
+      latest_ = now_;
+      tape_->last = tape_->now;
+    }
     release(instance, Wait::kDelivered);
   }
 
   void happen(const Event& event) {
     if (compute_.is_outdated(event)) return;
+    if (tape_ != nullptr) tape_->now = event.node;
     const std::int32_t instance = event.instance;
     switch (event.happening) {
       case Happening::kDelivery:
@@ -335,10 +300,10 @@ class EventEngine {
         complete_bucket(instance);
         break;
       case Happening::kStretch:
-        end_collective_stretch(instance, LaneKind::kBlocking);
+        stretches_run_.end_collective(instance, LaneKind::kBlocking, now_);
         break;
       case Happening::kBeside:
-        end_collective_stretch(instance, LaneKind::kBeside);
+        stretches_run_.end_collective(instance, LaneKind::kBeside, now_);
         break;
       case Happening::kEnd:
         if (kind(instance) == EventKind::kCompute) {
@@ -353,7 +318,7 @@ class EventEngine {
     compute_.end(instance);
     const std::vector<std::int32_t>& plans = program_.stretches.plan_of;
     if (!plans.empty() && plans[action_of(instance)] >= 0) {
-      finish_stretch(instance, LaneKind::kBlocking);
+      stretches_run_.end_compute(instance, now_);
     } else {
       ended(instance);
     }
@@ -369,7 +334,7 @@ class EventEngine {
     const std::size_t at = kWaits * static_cast<std::size_t>(action) + static_cast<std::size_t>(wait);
     for (std::int32_t i = program_.first_successor[at]; i < program_.first_successor[at + 1]; ++i) {
       const std::int32_t next = base + program_.successors[i];
-      if (--waits_[next] == 0) ready_.push_back(next);
+      if (--waits_[next] == 0) make_ready(next);
     }
   }
 
@@ -381,20 +346,26 @@ class EventEngine {
   EventQueue events_;
   RankCompute compute_;
   CollectiveMeetings meetings_;
+  DerivativeTape* tape_;
+  const EventDraws* draws_;
+  EventNumbering numbers_;
+  StretchRun stretches_run_;
   std::int32_t instances_;
-  std::vector<const Action*> actions_;  ///< [action]
-  std::vector<std::int32_t> waits_;     ///< [instance]
-  std::vector<Progress> progress_;      ///< [replica * ranks + rank]
-  std::vector<std::int32_t> buckets_;   ///< of the action that begins
-  std::vector<std::int32_t> ready_;     ///< first in, first out
+  std::vector<const Action*> actions_;             ///< [action]
+  std::vector<std::int32_t> waits_;                ///< [instance]
+  std::vector<std::int32_t> buckets_;              ///< of the action that begins
+  std::vector<std::int32_t> ready_;                ///< first in, first out
+  std::vector<DerivativeTape::Node> ready_nodes_;  ///< their moments; empty without a tape
+  SimTime latest_{-1};                             ///< end of all
   SimTime now_{0};
   EventTimes times_;
 };
 
 }  // namespace
 
-EventTimes event_times(const Schedule& lowered, const EventProgram& program, const NetworkSpec& network, Sends sends) {
-  return EventEngine(lowered, program, network).run(sends);
+EventTimes event_times(const Schedule& lowered, const EventProgram& program, const NetworkSpec& network, Sends sends,
+                       const EventOptions& options) {
+  return EventEngine(lowered, program, network, options).run(sends);
 }
 
 }  // namespace plumb

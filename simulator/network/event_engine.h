@@ -5,13 +5,22 @@
 // has happened. A message or collective with a route is a flow; its rate changes with whatever shares its links. Where
 // nothing shares, the times are those of the compiled engine (simulator/engine.h), to the picosecond.
 
+#include "simulator/network/derivative_tape.h"
+#include "simulator/network/event_draws.h"
 #include "simulator/network/event_program.h"
 #include "simulator/network/event_times.h"
 #include "simulator/network/network_spec.h"
 
 namespace plumb {
 
+/// What an engine's run has besides; both outlive it, and only one of them is given.
+struct EventOptions {
+  DerivativeTape* tape = nullptr;     ///< records how each moment depends on the numbers of network/event_numbers.h
+  const EventDraws* draws = nullptr;  ///< random factors of all durations
+};
+
 /// `program` is made of `lowered` and `network`. Throws ScheduleError if the schedule deadlocks.
-EventTimes event_times(const Schedule& lowered, const EventProgram& program, const NetworkSpec& network, Sends sends);
+EventTimes event_times(const Schedule& lowered, const EventProgram& program, const NetworkSpec& network, Sends sends,
+                       const EventOptions& options = {});
 
 }  // namespace plumb

@@ -114,6 +114,7 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
         alone = duration_of(converted, action);
         if (const auto flow = flows.find({action.op, action.stage}); flow != flows.end())
           rate = collective_rate(*flow->second, costs, action);
+        if (is_move(action.op)) rate = move_rate(costs, action);
       }
       if (follows) {
         program.alone.back() += alone;

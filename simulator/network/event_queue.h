@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "schedules/time.h"
+#include "simulator/network/derivative_tape.h"
 
 namespace plumb {
 
@@ -23,6 +24,7 @@ struct Event {
   std::int32_t instance = 0;  ///< replica * actions + action
   std::uint32_t version = 0;  ///< of compute that may be slowed down, or of a bucket in it
   Happening happening = Happening::kEnd;
+  DerivativeTape::Node node = DerivativeTape::kConstant;  ///< its moment, where derivatives are recorded
 };
 
 class EventQueue {
@@ -30,8 +32,9 @@ class EventQueue {
   bool empty() const { return heap_.empty(); }
   const Event& front() const { return heap_.front(); }
 
-  void put(SimTime time, std::int32_t instance, Happening happening, std::uint32_t version = 0) {
-    heap_.push_back({time, next_order_++, instance, version, happening});
+  void put(SimTime time, std::int32_t instance, Happening happening, std::uint32_t version = 0,
+           DerivativeTape::Node node = DerivativeTape::kConstant) {
+    heap_.push_back({time, next_order_++, instance, version, happening, node});
     std::ranges::push_heap(heap_, later);
   }
 

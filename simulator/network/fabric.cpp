@@ -25,6 +25,8 @@ void check(const FabricSpec& spec) {
   require(spec.nodes_per_leaf >= 0, "nodes a leaf", spec.nodes_per_leaf, "1 or more, or 0 for all");
   require(spec.port_bytes_per_second > 0 || spec.devices_per_node == 1, "bytes/s at a device's port",
           spec.port_bytes_per_second, "a rate above 0");
+  require(spec.attachment_bytes_per_second > 0, "bytes/s between a device and its NIC",
+          spec.attachment_bytes_per_second, "a rate above 0");
   require(spec.nic_bytes_per_second > 0 || spec.nodes == 1, "bytes/s at a NIC", spec.nic_bytes_per_second,
           "a rate above 0");
   require(spec.oversubscription > 0, "as oversubscription", spec.oversubscription, "a ratio above 0");
@@ -88,8 +90,8 @@ Topology fabric_topology(const FabricSpec& spec) {
   };
   for (int d = 0; d < numbers.devices; ++d) {
     const int near = spec.hub == NodeHub::kPcie ? numbers.hub_vertex(d / spec.devices_per_node) : d;
-    both_ways("attachment", fmt::format("rank{}", d), near, numbers.nic_vertex(spec, nic_of(spec, d)), kUnlimited,
-              Seconds{0});
+    both_ways("attachment", fmt::format("rank{}", d), near, numbers.nic_vertex(spec, nic_of(spec, d)),
+              spec.attachment_bytes_per_second, Seconds{0});
   }
   const double nic_rate = spec.nodes == 1 && !(spec.nic_bytes_per_second > 0) ? kUnlimited : spec.nic_bytes_per_second;
   for (int n = 0; n < numbers.nics; ++n) {

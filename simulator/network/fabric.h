@@ -10,6 +10,7 @@
 // NICs' rate divided by the oversubscription.
 
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "simulator/network/topology.h"
@@ -26,8 +27,10 @@ struct FabricSpec {
   int devices_per_node = 1;
   NodeHub hub = NodeHub::kNvSwitch;
   double port_bytes_per_second = 0;  ///< a device's link into its node, each way
-  int nics_per_node = 1;             ///< between 1 and devices_per_node
-  double nic_bytes_per_second = 0;   ///< each way
+  /// A device's own link to the PCIe switch that its NIC hangs on, each way: what goes to the NIC crosses it.
+  double attachment_bytes_per_second = std::numeric_limits<double>::infinity();
+  int nics_per_node = 1;            ///< between 1 and devices_per_node
+  double nic_bytes_per_second = 0;  ///< each way
   Leaves leaves = Leaves::kByRail;
   int nodes_per_leaf = 0;       ///< 0: all
   double oversubscription = 1;  ///< NIC rate of a leaf over the rate of its trunk

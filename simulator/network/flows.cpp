@@ -26,6 +26,11 @@ Flows::Flows(std::vector<double> capacities, std::vector<Route> routes)
       link_mark_(capacities_.size(), 0),
       local_link_(capacities_.size(), 0) {}
 
+void Flows::record(DerivativeTape& tape, std::int32_t capacity) {
+  assert(next_order_ == 0);
+  derivatives_.emplace(tape, capacity);
+}
+
 bool Flows::later(const Entry& a, const Entry& b) {
   return a.end != b.end ? a.end > b.end : a.order > b.order;
 }
@@ -56,11 +61,12 @@ void Flows::start(const FlowStart& flow, SimTime now) {
     slot.places[u] = static_cast<std::int32_t>(on_link_[uses[u].link].size());
     on_link_[uses[u].link].push_back({number, static_cast<std::int32_t>(u)});
   }
+  if (derivatives_) derivatives_->start(number, flow.alone, flow.alone_number, flow.cap_number);
   dirty_slots_.push_back(number);
   ++in_flight_;
 }
 
-void Flows::remove(std::int32_t number) {
+void Flows::remove(std::int32_t number, DerivativeTape::Node at) {
   Slot& slot = slots_[number];
   const std::vector<LinkUse>& uses = routes_[slot.route].uses;
   for (std::size_t u = 0; u < uses.size(); ++u) {
@@ -69,7 +75,9 @@ void Flows::remove(std::int32_t number) {
     list[slot.places[u]] = last;
     slots_[last.slot].places[last.use] = slot.places[u];
     list.pop_back();
-    if (!list.empty()) dirty_links_.push_back(uses[u].link);
+    if (list.empty()) continue;
+    dirty_links_.push_back(uses[u].link);
+    if (derivatives_) dirty_nodes_.push_back(at);
   }
   ++slot.version;
   slot.active = false;
@@ -105,8 +113,26 @@ void Flows::set_speed(Slot& slot, double speed) {
   slot.end = now_ + lasting(slot.work_left_ps, speed);
 }
 
+/// The rates of the gathered component.
+void Flows::pose_problem() {
+  problem_.capacities.clear();
+  problem_.caps.clear();
+  problem_.weights.clear();
+  problem_.uses.clear();
+  problem_.first_use.assign(1, 0);
+  for (const std::int32_t link : component_links_) problem_.capacities.push_back(capacities_[link]);
+  for (const std::int32_t number : component_) {
+    const Slot& slot = slots_[number];
+    const Route& route = routes_[slot.route];
+    problem_.caps.push_back(slot.cap);
+    problem_.weights.push_back(route.weight);
+    for (const LinkUse& use : route.uses) problem_.uses.push_back({local_link_[use.link], use.share});
+    problem_.first_use.push_back(static_cast<std::int32_t>(problem_.uses.size()));
+  }
+}
+
 /// New rates for the gathered component, and its first end into the heap.
-void Flows::share_component() {
+void Flows::share_component(DerivativeTape::Node since) {
   if (component_.size() == 1) {
     Slot& slot = slots_[component_.front()];
     double rate = slot.cap;
@@ -116,25 +142,23 @@ void Flows::share_component() {
     }
     set_speed(slot, rate == slot.cap ? 1.0 : rate / slot.cap);
   } else {
-    problem_.capacities.clear();
-    problem_.caps.clear();
-    problem_.weights.clear();
-    problem_.uses.clear();
-    problem_.first_use.assign(1, 0);
-    for (const std::int32_t link : component_links_) problem_.capacities.push_back(capacities_[link]);
-    for (const std::int32_t number : component_) {
-      const Slot& slot = slots_[number];
-      const Route& route = routes_[slot.route];
-      problem_.caps.push_back(slot.cap);
-      problem_.weights.push_back(route.weight);
-      for (const LinkUse& use : route.uses) problem_.uses.push_back({local_link_[use.link], use.share});
-      problem_.first_use.push_back(static_cast<std::int32_t>(problem_.uses.size()));
-    }
+    pose_problem();
     const std::vector<double>& rates = solver_.solve(problem_);
     for (std::size_t i = 0; i < component_.size(); ++i) {
       Slot& slot = slots_[component_[i]];
       set_speed(slot, rates[i] == slot.cap ? 1.0 : rates[i] / slot.cap);
     }
+  }
+  if (derivatives_) {
+    if (component_.size() == 1) pose_problem();
+    const std::vector<double>& rates = solver_.solve(problem_);
+    derivatives_->share({.flows = component_,
+                         .links = component_links_,
+                         .problem = problem_,
+                         .held_by = solver_.held_by(),
+                         .filled = solver_.filled(),
+                         .rates = rates},
+                        now_, since);
   }
   assert(!component_.empty());
   std::int32_t first = component_.front();
@@ -151,17 +175,19 @@ void Flows::share_component() {
 void Flows::settle() {
   if (dirty_slots_.empty() && dirty_links_.empty()) return;
   ++mark_;
-  for (const std::int32_t link : dirty_links_) {
+  for (std::size_t i = 0; i < dirty_links_.size(); ++i) {
+    const std::int32_t link = dirty_links_[i];
     if (link_mark_[link] == mark_ || on_link_[link].empty()) continue;
     gather_component(on_link_[link].front().slot);
-    share_component();
+    share_component(derivatives_ ? dirty_nodes_[i] : DerivativeTape::kConstant);
   }
   for (const std::int32_t number : dirty_slots_) {
     if (slots_[number].mark == mark_ || !slots_[number].active) continue;
     gather_component(number);
-    share_component();
+    share_component(derivatives_ ? derivatives_->start_of(number) : DerivativeTape::kConstant);
   }
   dirty_links_.clear();
+  dirty_nodes_.clear();
   dirty_slots_.clear();
 }
 
@@ -184,6 +210,7 @@ const std::vector<std::int32_t>& Flows::take_ended() {
   assert(end);
   now_ = *end;
   ended_.clear();
+  ended_nodes_.clear();
   while (!heap_.empty() && heap_.front().end == now_) {
     ++mark_;
     gather_component(heap_.front().slot);
@@ -194,7 +221,9 @@ const std::vector<std::int32_t>& Flows::take_ended() {
     std::ranges::sort(ended_slots_, {}, [&](std::int32_t number) { return slots_[number].order; });
     for (const std::int32_t number : ended_slots_) {
       ended_.push_back(slots_[number].id);
-      remove(number);
+      DerivativeTape::Node at = DerivativeTape::kConstant;
+      if (derivatives_) ended_nodes_.push_back(at = derivatives_->end(number));
+      remove(number, at);
     }
     drop_outdated();
   }

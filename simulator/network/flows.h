@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "schedules/time.h"
+#include "simulator/network/flow_derivatives.h"
 #include "simulator/network/max_min.h"
 
 namespace plumb {
@@ -32,11 +33,17 @@ struct FlowStart {
   std::int32_t route = 0;  ///< number of the route
   double cap_bytes_per_second = 0;
   SimTime alone{0};  ///< how long it takes where nothing holds it back; above 0
+  // For derivatives: the numbers of the two (network/event_numbers.h).
+  std::int32_t alone_number = 0;
+  std::int32_t cap_number = 0;
 };
 
 class Flows {
  public:
   Flows(std::vector<double> capacities, std::vector<Route> routes);
+
+  /// From now on each end is put on the tape; before the first start. `capacity` is the number of the first link's.
+  void record(DerivativeTape& tape, std::int32_t capacity);
 
   /// `now` is not before any earlier start or end. What starts together shares from the same moment.
   void start(const FlowStart& flow, SimTime now);
@@ -48,6 +55,9 @@ class Flows {
   /// Takes the flows that end at next_end(), in the order in which they started within each component, the component
   /// whose flow started first before the others. There must be one.
   const std::vector<std::int32_t>& take_ended();
+
+  /// Of those just taken, the moments on the tape.
+  const std::vector<DerivativeTape::Node>& ended_nodes() const { return ended_nodes_; }
 
   /// [link] bytes/s that cross it now.
   std::vector<double> link_rates();
@@ -82,9 +92,10 @@ class Flows {
 
   void settle();
   void gather_component(std::int32_t slot);
-  void share_component();
+  void share_component(DerivativeTape::Node since);
+  void pose_problem();
   void set_speed(Slot& slot, double speed);
-  void remove(std::int32_t slot);
+  void remove(std::int32_t slot, DerivativeTape::Node at);
   void drop_outdated();
   static bool later(const Entry& a, const Entry& b);
 
@@ -97,11 +108,14 @@ class Flows {
   std::vector<std::int32_t> free_slots_;
   std::vector<std::int32_t> dirty_slots_;
   std::vector<std::int32_t> dirty_links_;
+  std::vector<DerivativeTape::Node> dirty_nodes_;  ///< [dirty link] since when; empty without derivatives
   std::vector<Entry> heap_;
   std::vector<std::int32_t> component_;  ///< slots
   std::vector<std::int32_t> component_links_;
   std::vector<std::int32_t> ended_slots_;
   std::vector<std::int32_t> ended_;
+  std::vector<DerivativeTape::Node> ended_nodes_;
+  std::optional<FlowDerivatives> derivatives_;
   MaxMinProblem problem_;
   MaxMinSolver solver_;
   std::uint32_t mark_ = 0;

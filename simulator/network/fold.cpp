@@ -12,15 +12,23 @@ namespace plumb {
 namespace {
 
 /// What a flow is, but for its members and its way.
-enum class Role : std::uint8_t { kActivation, kGradient, kCollective, kInner };
+enum class Role : std::uint8_t { kChannel, kCollective, kInner };
 
 struct Flow {
-  Role role = Role::kActivation;
-  std::int32_t source = 0;  ///< replica * stages + stage of a message, number of a collective
+  Role role = Role::kChannel;
+  std::int32_t source = 0;  ///< replica * stages + stage of a message or move, number of a collective
   std::int32_t route = kNoRoute;
-  std::vector<std::int64_t> what;  ///< role, stage, operation or group and kind, volume
+  std::vector<std::int64_t> what;  ///< role, stage, table or operation or group and kind, volume
   std::vector<int> replicas;
 };
+
+/// The tables of messages and moves.
+template <typename Network>
+auto channel_tables(Network& network) {
+  std::vector tables{&network.activation_route, &network.gradient_route};
+  for (auto& routes : network.move_routes) tables.push_back(&routes);
+  return tables;
+}
 
 /// Gives equal keys equal numbers, in the order in which they are first seen.
 template <typename Key>
@@ -37,14 +45,14 @@ std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
   Numbering<std::pair<double, double>> volumes;
   const auto code = [](auto value) { return static_cast<std::int64_t>(value); };
   std::vector<Flow> flows;
-  for (const Role role : {Role::kActivation, Role::kGradient}) {
-    const auto& routes = role == Role::kActivation ? network.activation_route : network.gradient_route;
+  const auto tables = channel_tables(network);
+  for (std::size_t table = 0; table < tables.size(); ++table) {
+    const std::vector<std::int32_t>& routes = *tables[table];
     for (std::size_t i = 0; i < routes.size(); ++i) {
-      const auto stage = static_cast<int>(i) % stages;
-      flows.push_back({.role = role,
+      flows.push_back({.role = Role::kChannel,
                        .source = static_cast<std::int32_t>(i),
                        .route = routes[i],
-                       .what = {code(role), stage},
+                       .what = {code(Role::kChannel), static_cast<int>(i) % stages, code(table)},
                        .replicas = {static_cast<int>(i) / stages}});
     }
   }
@@ -67,15 +75,6 @@ std::vector<Flow> flows_of(const NetworkSpec& network, int stages) {
   }
   return flows;
 }
-
-struct Classes {
-  std::vector<int> of_replica;
-  std::vector<int> of_link;
-  std::vector<int> of_flow;
-  int replicas = 0;
-  int links = 0;
-  int flows = 0;
-};
 
 /// The speeds of a replica's ranks.
 std::vector<double> speeds_of(const NetworkSpec& network, int replica) {
@@ -101,10 +100,11 @@ std::vector<std::vector<std::pair<std::int32_t, double>>> crossings_of(const Net
 }
 
 /// Splits classes until they are equitable.
-Classes refine(const NetworkSpec& network, const std::vector<Flow>& flows) {
-  Classes classes{.of_flow = std::vector<int>(flows.size())};
-  Numbering<std::vector<double>> speeds;
-  for (int k = 0; k < network.replicas; ++k) classes.of_replica.push_back(speeds.of(speeds_of(network, k)));
+AlikeClasses refine(const NetworkSpec& network, const std::vector<Flow>& flows, const std::vector<int>& kinds) {
+  AlikeClasses classes{.of_flow = std::vector<int>(flows.size())};
+  Numbering<std::pair<int, std::vector<double>>> speeds;
+  for (int k = 0; k < network.replicas; ++k)
+    classes.of_replica.push_back(speeds.of({kinds.empty() ? 0 : kinds[k], speeds_of(network, k)}));
   classes.replicas = speeds.count();
   Numbering<double> capacities;
   for (const NetworkLink& link : network.links) classes.of_link.push_back(capacities.of(link.bytes_per_second));
@@ -161,12 +161,20 @@ Classes refine(const NetworkSpec& network, const std::vector<Flow>& flows) {
 
 }  // namespace
 
+AlikeClasses alike_classes(const NetworkSpec& network, int stages, const std::vector<int>& kinds) {
+  if (network.replicas == 1) return {.of_replica = {0}, .replicas = 1};
+  return refine(network, flows_of(network, stages), kinds);
+}
+
 Fold folded(const NetworkSpec& network, int stages) {
+  return folded(network, stages, alike_classes(network, stages));
+}
+
+Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes) {
   std::vector<int> all(network.replicas);
   std::iota(all.begin(), all.end(), 0);
   if (network.replicas == 1) return {.network = network, .first_replica = all};
   const std::vector<Flow> flows = flows_of(network, stages);
-  const Classes classes = refine(network, flows);
   if (classes.replicas == network.replicas) return {.network = network, .first_replica = all};
 
   Fold fold{.network = {.replicas = classes.replicas, .collective_slowdown = network.collective_slowdown}};
@@ -208,14 +216,17 @@ Fold folded(const NetworkSpec& network, int stages) {
     for (const int replica : replicas) members.insert(classes.of_replica[replica]);
     return std::vector<int>(members.begin(), members.end());
   };
-  if (!network.activation_route.empty()) one.activation_route.resize(std::size_t(classes.replicas) * stages);
-  if (!network.gradient_route.empty()) one.gradient_route.resize(std::size_t(classes.replicas) * stages);
+  const auto tables = channel_tables(network);
+  const auto folded_tables = channel_tables(one);
+  for (std::size_t table = 0; table < tables.size(); ++table) {
+    if (!tables[table]->empty()) folded_tables[table]->resize(std::size_t(classes.replicas) * stages);
+  }
   std::set<int> taken;  // classes of collectives
   for (std::size_t f = 0; f < flows.size(); ++f) {
     const Flow& flow = flows[f];
     const std::int32_t route = route_of[classes.of_flow[f]];
-    if (flow.role == Role::kActivation || flow.role == Role::kGradient) {
-      auto& routes = flow.role == Role::kActivation ? one.activation_route : one.gradient_route;
+    if (flow.role == Role::kChannel) {
+      std::vector<std::int32_t>& routes = *folded_tables[flow.what.back()];
       routes[std::size_t(classes.of_replica[flow.replicas.front()]) * stages + flow.source % stages] = route;
     } else if (taken.insert(classes.of_flow[f]).second) {
       if (flow.role == Role::kCollective) {

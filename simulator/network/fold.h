@@ -19,7 +19,21 @@ struct Fold {
   std::vector<int> first_replica;  ///< [class] the first of the replicas that it stands for
 };
 
-/// `network` has passed check_network.
+/// Which replicas, links and flows are alike.
+struct AlikeClasses {
+  std::vector<int> of_replica;
+  std::vector<int> of_link;
+  std::vector<int> of_flow;  ///< messages and moves, then collectives, then those inside actions
+  int replicas = 0;
+  int links = 0;
+  int flows = 0;
+};
+
+/// Replicas whose `kinds` differ are never alike; empty: all of one. `network` has passed check_network.
+AlikeClasses alike_classes(const NetworkSpec& network, int stages, const std::vector<int>& kinds = {});
+
+/// `classes` of that network, or of one that has other figures only.
+Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes);
 Fold folded(const NetworkSpec& network, int stages);
 
 }  // namespace plumb

@@ -48,6 +48,17 @@ RateOfChannel channel_rates(const NetworkSpec& network, const Schedule& schedule
       }
     }
   }
+  for (const Op op : {Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}) {
+    const std::vector<std::int32_t>& routes = network.move_routes[move_number(op)];
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+      if (routes[i] == kNoRoute) continue;
+      const auto stage = static_cast<int>(i % stages);
+      const std::size_t parts = costs.stages[stage].segments[static_cast<std::size_t>(op)].size();
+      for (std::size_t part = 0; part < parts; ++part)
+        raise(rates, op, routes[i],
+              move_rate(costs, {.op = op, .part = static_cast<std::int16_t>(part), .stage = stage}));
+    }
+  }
   for (const CollectiveFlow& flow : network.collectives) {
     const std::size_t parts = costs.stages[flow.stage].segments[static_cast<std::size_t>(flow.op)].size();
     for (std::size_t part = 0; part < parts; ++part) {
@@ -121,17 +132,24 @@ void add_inner_demand(std::vector<double>& asked, const NetworkSpec& network, co
 
 }  // namespace
 
-NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
+std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
   std::vector<double> asked(network.links.size(), 0.0);
   for (const auto& [channel, rate] : channel_rates(network, lowered, costs)) {
     for (const LinkUse& use : network.routes[channel.second].uses) asked[use.link] += rate * use.share;
   }
   add_inner_demand(asked, network, lowered, costs);
+  std::vector<bool> limiting;
+  for (std::size_t l = 0; l < network.links.size(); ++l)
+    limiting.push_back(asked[l] > network.links[l].bytes_per_second * (1 + kFullTolerance));
+  return limiting;
+}
+
+NetworkSpec with_links(const NetworkSpec& network, const std::vector<bool>& kept) {
   NetworkSpec limiting = network;
   limiting.links.clear();
   std::vector<std::int32_t> number(network.links.size(), -1);
   for (std::size_t l = 0; l < network.links.size(); ++l) {
-    if (asked[l] <= network.links[l].bytes_per_second * (1 + kFullTolerance)) continue;
+    if (!kept[l]) continue;
     number[l] = static_cast<std::int32_t>(limiting.links.size());
     limiting.links.push_back(network.links[l]);
   }
@@ -149,9 +167,14 @@ NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowe
   const auto renumber = [&](std::int32_t& route) { route = route == kNoRoute ? kNoRoute : route_number[route]; };
   std::ranges::for_each(limiting.activation_route, renumber);
   std::ranges::for_each(limiting.gradient_route, renumber);
+  for (auto& routes : limiting.move_routes) std::ranges::for_each(routes, renumber);
   for (CollectiveFlow& flow : limiting.collectives) renumber(flow.route);
   for (InnerCollective& flow : limiting.inner) renumber(flow.route);
   return limiting;
+}
+
+NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs) {
+  return with_links(network, limiting_links(network, lowered, costs));
 }
 
 }  // namespace plumb

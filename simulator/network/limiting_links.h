@@ -12,4 +12,8 @@ namespace plumb {
 /// check_network. Throws SpecError if a message with a route has an unlimited rate.
 NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs);
 
+/// [link] whether it can hold a flow back, and the network with those links alone.
+std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs);
+NetworkSpec with_links(const NetworkSpec& network, const std::vector<bool>& kept);
+
 }  // namespace plumb

@@ -49,6 +49,8 @@ const std::vector<double>& MaxMinSolver::solve(const MaxMinProblem& problem) {
   const auto flows = static_cast<std::int32_t>(problem.caps.size());
   const auto links = static_cast<std::int32_t>(problem.capacities.size());
   rates_.assign(flows, 0);
+  held_by_.assign(flows, -1);
+  filled_.clear();
   settled_.assign(flows, false);
   links_.assign(links, {});
   index_flows_by_link(problem);
@@ -92,9 +94,12 @@ const std::vector<double>& MaxMinSolver::solve(const MaxMinProblem& problem) {
       ++next_by_cap;
       continue;
     }
+    filled_.push_back(fullest);
     for (auto i = first_flow_[fullest]; i < first_flow_[fullest + 1]; ++i) {
       const std::int32_t f = flows_of_link_[i];
-      if (!settled_[f]) settle(problem, f, level * problem.weights[f]);
+      if (settled_[f]) continue;
+      held_by_[f] = fullest;
+      settle(problem, f, level * problem.weights[f]);
     }
   }
   return rates_;

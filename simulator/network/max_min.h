@@ -42,6 +42,11 @@ class MaxMinSolver {
   /// full only where it would hold the rates down by more than a part in 1e12.
   const std::vector<double>& solve(const MaxMinProblem& problem);
 
+  /// Of the last problem: [flow] the link that holds it back, -1 where its cap does.
+  const std::vector<std::int32_t>& held_by() const { return held_by_; }
+  /// The links that are full, in the order in which they filled.
+  const std::vector<std::int32_t>& filled() const { return filled_; }
+
  private:
   struct Link {
     double room = 0;   ///< capacity that settled flows leave
@@ -59,6 +64,8 @@ class MaxMinSolver {
   std::vector<std::int32_t> by_cap_;  ///< flows by cap / weight
   std::vector<bool> settled_;
   std::vector<double> rates_;
+  std::vector<std::int32_t> held_by_;
+  std::vector<std::int32_t> filled_;
 };
 
 }  // namespace plumb

@@ -35,7 +35,9 @@ void check_network(const NetworkSpec& network, const Schedule& schedule) {
     require(route >= kNoRoute && route < static_cast<int>(network.routes.size()),
             fmt::format("route {} is named, but there are {} routes", route, network.routes.size()));
   };
-  for (const auto* routes : {&network.activation_route, &network.gradient_route}) {
+  std::vector<const std::vector<std::int32_t>*> tables{&network.activation_route, &network.gradient_route};
+  for (const auto& routes : network.move_routes) tables.push_back(&routes);
+  for (const auto* routes : tables) {
     require(routes->empty() || routes->size() == stages * network.replicas,
             fmt::format("it has routes for {} stages of replicas, the schedule {}: give one for each", routes->size(),
                         stages * network.replicas));
@@ -78,6 +80,8 @@ bool has_routes(const NetworkSpec& network) {
   const auto is_route = [](std::int32_t route) { return route != kNoRoute; };
   return std::ranges::any_of(network.activation_route, is_route) ||
          std::ranges::any_of(network.gradient_route, is_route) ||
+         std::ranges::any_of(network.move_routes,
+                             [&](const auto& routes) { return std::ranges::any_of(routes, is_route); }) ||
          std::ranges::any_of(network.collectives, is_route, &CollectiveFlow::route) ||
          std::ranges::any_of(network.inner, is_route, &InnerCollective::route);
 }
@@ -89,6 +93,12 @@ double message_rate(const Schedule& schedule, const CostTable& costs, int stage,
       return link_between(costs, place.rank, other.rank).bytes_per_second;
   }
   return 0;
+}
+
+double move_rate(const CostTable& costs, const Action& move) {
+  Seconds price{0};
+  for (const Segment& segment : segments_of(costs, move)) price += segment.seconds;
+  return price.count() > 0 ? static_cast<double>(costs.stages[move.stage].memory.forward_bytes) / price.count() : 0;
 }
 
 double collective_rate(const CollectiveFlow& flow, const CostTable& costs, const Action& action) {

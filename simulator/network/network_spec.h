@@ -9,6 +9,7 @@
 // order, schedules/process_grid.h). How fast a message or a collective is alone is the cost table's word; the network
 // says what is left of that when others use the same links. network/place.h makes it for a cluster and a layout.
 
+#include <array>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -56,15 +57,25 @@ struct InnerCollective {
   friend bool operator==(const InnerCollective&, const InnerCollective&) = default;
 };
 
+/// OFFLOAD, RELOAD, EVICT and LOAD, in this order.
+inline constexpr std::size_t kMoveKinds = 4;
+inline std::size_t move_number(Op move) {
+  return static_cast<std::size_t>(move) - static_cast<std::size_t>(Op::kOffload);
+}
+inline bool is_move(Op op) {
+  return takes_away(op) || brings_back(op);
+}
+
 struct NetworkSpec {
   std::vector<NetworkLink> links;
   std::vector<Route> routes;
   int replicas = 1;
   std::vector<std::int32_t> activation_route;  ///< [replica * stages + stage] of SEND_F; empty: none shares
   std::vector<std::int32_t> gradient_route;    ///< of SEND_B
-  std::vector<CollectiveFlow> collectives;     ///< those that are not here are of one replica and share nothing
-  std::vector<InnerCollective> inner;          ///< likewise
-  std::vector<double> speeds;                  ///< [replica * ranks + rank] share of the normal speed; empty: all 1
+  std::array<std::vector<std::int32_t>, kMoveKinds> move_routes;  ///< [move_number] likewise, by the stage moved
+  std::vector<CollectiveFlow> collectives;  ///< those that are not here are of one replica and share nothing
+  std::vector<InnerCollective> inner;       ///< likewise
+  std::vector<double> speeds;               ///< [replica * ranks + rank] share of the normal speed; empty: all 1
   double collective_slowdown = 0;  ///< x: compute runs at 1 / (1 + x) while a collective of its rank is under way
 };
 
@@ -78,6 +89,8 @@ bool has_routes(const NetworkSpec& network);
 /// Bytes/s of a send (its link's bandwidth) or of a collective (volume over price; 0 where it costs nothing) alone.
 /// `buffer_bytes_per_second`: the segment's bytes over its price.
 double message_rate(const Schedule& schedule, const CostTable& costs, int stage, bool gradient);
+/// Of OFFLOAD, RELOAD, EVICT or LOAD: the stage's activation (StageMemory::forward_bytes) over the move's price.
+double move_rate(const CostTable& costs, const Action& move);
 double collective_rate(const CollectiveFlow& flow, const CostTable& costs, const Action& action);
 double inner_rate(const InnerCollective& flow, double buffer_bytes_per_second);
 

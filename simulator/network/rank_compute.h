@@ -10,14 +10,22 @@
 
 namespace plumb {
 
+/// What takes so long at normal speed, times a random factor.
+struct ComputeWork {
+  SimTime work{0};
+  std::int32_t number = 0;  ///< of `work` (network/event_numbers.h)
+  double factor = 1;
+};
+
 class RankCompute {
  public:
-  /// Puts what will happen into `events`. All three outlive it.
-  RankCompute(const EventProgram& program, const NetworkSpec& network, int ranks, EventQueue& events);
+  /// Puts what will happen into `events`, with its moments if there is a tape. All outlive it.
+  RankCompute(const EventProgram& program, const NetworkSpec& network, int ranks, EventQueue& events,
+              DerivativeTape* tape = nullptr);
 
-  /// From `now` on the rank of `instance` computes what takes `work` at normal speed; `buckets` are complete inside it
-  /// at their offsets. False if it is over at once; otherwise its kEnd comes.
-  bool begin(std::int32_t instance, SimTime work, const std::vector<std::int32_t>& buckets, SimTime now);
+  /// From `now` on, the tape's moment, the rank of `instance` computes `work`; `buckets` are complete inside it at
+  /// their offsets. False if it is over at once; otherwise its kEnd comes.
+  bool begin(std::int32_t instance, const ComputeWork& work, const std::vector<std::int32_t>& buckets, SimTime now);
 
   /// Its kEnd has come.
   void end(std::int32_t instance);
@@ -40,10 +48,17 @@ class RankCompute {
     double work_left_ps = 0;            ///< at `since`
     std::vector<std::int32_t> buckets;  ///< REDUCE_GRADs inside `running` whose bucket is not complete
     SimTime since{0};
+    std::int32_t number = 0;  ///< of the work
+    double factor = 1;
+    DerivativeTape::Node work_node = DerivativeTape::kConstant;
+    DerivativeTape::Node since_node = DerivativeTape::kConstant;
   };
 
   std::size_t rank_of(std::int32_t instance) const;
+  double speed_of(std::int32_t instance) const;
   SimTime at_speed(std::int32_t instance, SimTime work) const;
+  SimTime offset_of(std::int32_t reduction, double factor) const;
+  std::int32_t number_of_offset(std::int32_t reduction) const;
   double speed_now(const Rank& rank) const;
   void schedule(Rank& rank, SimTime now);
 
@@ -51,7 +66,9 @@ class RankCompute {
   const NetworkSpec& network_;
   std::size_t ranks_of_replica_;
   EventQueue& events_;
-  std::vector<Rank> ranks_;  ///< [replica * ranks + rank]
+  DerivativeTape* tape_;
+  std::int32_t first_offset_;  ///< number
+  std::vector<Rank> ranks_;    ///< [replica * ranks + rank]
 };
 
 }  // namespace plumb

@@ -20,41 +20,29 @@ bool is_plain(const NetworkSpec& network) {
   return !has_routes(network) && network.collective_slowdown == 0 && std::ranges::all_of(network.speeds, is_normal);
 }
 
-struct Simulated {
-  Fold fold;
-  bool plain = false;  ///< the compiled engine answers
-};
-
-Simulated what_to_simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                           Replicas replicas) {
-  check_network(network, lowered);
-  NetworkSpec limiting = with_limiting_links(network, lowered, costs);
-  if (replicas == Replicas::kUnfolded) {
-    std::vector<int> all(limiting.replicas);
-    std::iota(all.begin(), all.end(), 0);
-    return {.fold = {.network = std::move(limiting), .first_replica = std::move(all)}};
-  }
-  if (is_plain(limiting)) return {.fold = {}, .plain = true};
-  return {.fold = folded(limiting, static_cast<int>(lowered.stages.size()))};
-}
-
 }  // namespace
 
-std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                               Replicas replicas) {
-  const Simulated simulated = what_to_simulate(lowered, costs, network, replicas);
-  return simulated.plain ? 0 : action_count(lowered) * simulated.fold.network.replicas;
+SharedNetwork shared_network(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs,
+                             Replicas replicas, const std::vector<int>& kinds) {
+  check_network(network, lowered);
+  SharedNetwork shared{.limiting = limiting_links(network, lowered, costs)};
+  NetworkSpec limiting = with_links(network, shared.limiting);
+  shared.plain = replicas == Replicas::kFolded && is_plain(limiting);
+  if (replicas == Replicas::kUnfolded) {
+    shared.first_replica.resize(static_cast<std::size_t>(limiting.replicas));
+    std::iota(shared.first_replica.begin(), shared.first_replica.end(), 0);
+    shared.network = std::move(limiting);
+  } else if (!shared.plain || !kinds.empty()) {
+    const int stages = static_cast<int>(lowered.stages.size());
+    shared.classes = alike_classes(limiting, stages, kinds);
+    Fold fold = folded(limiting, stages, shared.classes);
+    shared.network = std::move(fold.network);
+    shared.first_replica = std::move(fold.first_replica);
+  }
+  return shared;
 }
 
-Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
-                    const SimulationOptions& options, Replicas replicas) {
-  const Simulated asked = what_to_simulate(lowered, costs, network, replicas);
-  if (asked.plain) return simulate(lowered, costs, options);
-  if (options.burst_bytes > 0)
-    throw SpecError(
-        "a burst is simulated where nothing else is shared and all ranks have their normal speed: leave the "
-        "burst or the rest away");
-  const NetworkSpec& simulated = asked.fold.network;
+void require_simulable(const NetworkSpec& simulated, const Schedule& lowered) {
   const std::int64_t actions = action_count(lowered) * simulated.replicas;
   if (actions > kMostSimulatedActions) {
     throw SpecError(
@@ -62,6 +50,30 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
                     "simulated with shared links: use fewer replicas or micro-batches, or private links",
                     simulated.replicas, actions, kMostSimulatedActions));
   }
+}
+
+NetworkSpec with_figures(const SharedNetwork& shared, const NetworkSpec& other, const Schedule& lowered) {
+  NetworkSpec limiting = with_links(other, shared.limiting);
+  if (shared.classes.replicas == 0) return limiting;
+  return folded(limiting, static_cast<int>(lowered.stages.size()), shared.classes).network;
+}
+
+std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                               Replicas replicas) {
+  const SharedNetwork shared = shared_network(network, lowered, costs, replicas);
+  return shared.plain ? 0 : action_count(lowered) * shared.network.replicas;
+}
+
+Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                    const SimulationOptions& options, Replicas replicas) {
+  const SharedNetwork asked = shared_network(network, lowered, costs, replicas);
+  if (asked.plain) return simulate(lowered, costs, options);
+  if (options.burst_bytes > 0)
+    throw SpecError(
+        "a burst is simulated where nothing else is shared and all ranks have their normal speed: leave the "
+        "burst or the rest away");
+  const NetworkSpec& simulated = asked.network;
+  require_simulable(simulated, lowered);
   // The compiled engine first: it names deadlocks and missing messages, and is what sharing is held against.
   SimulationOptions sums_only = options;
   sums_only.record_timeline = false;
@@ -78,7 +90,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   simulation.engine = "events";
   simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;
-  simulation.replica = asked.fold.first_replica[replica];
+  simulation.replica = asked.first_replica[replica];
   return simulation;
 }
 

@@ -9,6 +9,7 @@
 // does, on one replica for all that are alike (network/fold.h).
 
 #include "simulator/network/event_engine.h"
+#include "simulator/network/fold.h"
 #include "simulator/network/network_spec.h"
 #include "simulator/simulate.h"
 
@@ -26,6 +27,25 @@ inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
 /// check_network().
 std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                Replicas replicas = Replicas::kFolded);
+
+/// What of a network is simulated: the links that can hold something back, the replicas that are not alike.
+struct SharedNetwork {
+  NetworkSpec network;
+  std::vector<int> first_replica;  ///< of each that is simulated
+  bool plain = false;              ///< nothing can share: the compiled engine answers
+  std::vector<bool> limiting;      ///< [link of the whole]
+  AlikeClasses classes;            ///< with no replicas where none are folded
+};
+
+/// Replicas whose `kinds` differ are never alike; empty: all of one. Throws as check_network().
+SharedNetwork shared_network(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs,
+                             Replicas replicas = Replicas::kFolded, const std::vector<int>& kinds = {});
+
+/// Throws SpecError if there are more than kMostSimulatedActions to simulate.
+void require_simulable(const NetworkSpec& simulated, const Schedule& lowered);
+
+/// The same of a network with other figures: same links and replicas.
+NetworkSpec with_figures(const SharedNetwork& shared, const NetworkSpec& other, const Schedule& lowered);
 
 /// Throws as simulate() without a network, SpecError as check_network(), if there are more than
 /// kMostSimulatedActions to simulate, and for a burst where the event engine is needed.

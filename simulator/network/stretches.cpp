@@ -79,10 +79,13 @@ class Planner {
       stretch.until = end_of(lane, base) + stretch.lasts;
       if (segment.kind == Segment::Kind::kCollective) {
         stretch.inner_class = class_of(action, segment);
+        stretch.group = segment.group;
+        stretch.kind = segment.collective;
         stretch.bytes_per_second = static_cast<double>(segment.bytes) / segment.seconds.count();
       }
       const bool joins = !lane.empty() && lane.back().inner_class == kNoClass && stretch.inner_class == kNoClass &&
-                         lane.back().computes == stretch.computes;
+                         lane.back().computes == stretch.computes && lane.back().group == stretch.group &&
+                         lane.back().kind == stretch.kind;
       if (!joins) {
         lane.push_back(stretch);
         continue;

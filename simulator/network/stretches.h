@@ -22,12 +22,14 @@ namespace plumb {
 inline constexpr std::int32_t kNoClass = -1;
 
 struct Stretch {
-  SimTime lasts{0};                     ///< alone; above 0
-  SimTime until{0};                     ///< where it ends then, from the start of the first phase
-  std::int32_t inner_class = kNoClass;  ///< of a collective that its group runs together
-  double bytes_per_second = 0;          ///< of such a collective alone: of its buffer
-  bool computes = false;                ///< at the rank's speed; the rest are collectives that share nothing
-  bool completes_bucket = false;        ///< at its end a REDUCE_GRAD inside the action may start
+  SimTime lasts{0};                                  ///< alone; above 0
+  SimTime until{0};                                  ///< where it ends then, from the start of the first phase
+  std::int32_t inner_class = kNoClass;               ///< of a collective that its group runs together
+  double bytes_per_second = 0;                       ///< of such a collective alone: of its buffer
+  Group group = Group::kTensor;                      ///< of a collective
+  CollectiveKind kind = CollectiveKind::kAllReduce;  ///< likewise
+  bool computes = false;          ///< at the rank's speed; the rest are collectives that share nothing
+  bool completes_bucket = false;  ///< at its end a REDUCE_GRAD inside the action may start
 };
 
 enum class LaneKind : std::uint8_t { kBlocking, kBeside };

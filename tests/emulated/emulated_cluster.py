@@ -2,7 +2,8 @@
 """Schedules over a network that is slow on purpose, predicted and replayed by the clock.
 
 Four network namespaces of this machine, each with a card that tc's tbf limits, are joined by a bridge; mpirun starts a
-rank in each, over TCP. `plumb validate` predicts each step with the cards' rate and burst before anything runs.
+rank in each, over TCP. `plumb calibrate --only transport` times single messages, and `plumb validate` predicts each step
+over the link that was fitted to them, before anything runs. Then a link is cut under way.
 Needs root, ip, tc and mpirun; skipped (77) with a reason where they are not there or not allowed.
 
     tests/emulated/emulated_cluster.py build/tools/plumb [-o docs/emulated.md] [--steps 5]
@@ -17,13 +18,13 @@ import platform
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 
 RANKS = 4
 NET = "10.77.0"
 BRIDGE = "plumb-br"
-TCP_SHARE = 1448 / 1514  # payload of an Ethernet frame of 1500 bytes with TCP's time stamps, as the card counts it
 BURST_KIB = 128
-HOP_MS = 0.05  # the transport asks for what has come every 5 to 50 us
 LINKS = {"1 Gbit/s": (1000, 1.0), "200 Mbit/s": (200, 0.25)}  # rate in Mbit/s, MiB of a message
 SCHEDULES = {
     "gpipe": ("f=20,b=40", []),
@@ -74,25 +75,71 @@ def cluster(mbit):
         remove_cluster()
 
 
-def mpirun(arguments):
+def mpirun_environment():
+    return dict(os.environ, PMIX_MCA_ptl="tcp", PMIX_MCA_ptl_tcp_remote_connections="1", PMIX_MCA_ptl_tcp_if_include=f"{NET}.0/24")
+
+
+def mpirun_command(arguments):
     network = f"{NET}.0/24"
-    environment = dict(os.environ, PMIX_MCA_ptl="tcp", PMIX_MCA_ptl_tcp_remote_connections="1",
-                       PMIX_MCA_ptl_tcp_if_include=network)
     command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl", "self,tcp", "--mca",
                "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network]
     for rank in range(RANKS):
         command += ([":"] if rank > 0 else []) + ["-n", "1", "ip", "netns", "exec", f"plumb-r{rank}", *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    return command
 
 
-def measured(plumb, schedule, mbit, mib, steps):
+def mpirun(arguments):
+    return subprocess.run(mpirun_command(arguments), env=mpirun_environment(), capture_output=True, text=True, timeout=300)
+
+
+def calibrated(plumb, folder):
+    """A file with the link between the first two ranks, and what is in it."""
+    path = os.path.join(folder, "link.json")
+    result = mpirun([plumb, "calibrate", "--only", "transport", "-o", path])
+    if result.returncode != 0:
+        raise RuntimeError(result.stderr)
+    with open(path, encoding="utf-8") as file:
+        return path, json.load(file)
+
+
+def measured(plumb, schedule, link, mib, steps):
     costs, numbers = SCHEDULES[schedule]
-    costs += f",c={HOP_MS},mib={mib},gb_per_s={mbit / 8000 * TCP_SHARE:.6f},unit=ms"
+    costs += f",mib={mib},gb_per_s=1,unit=ms"  # the link has the bandwidth
     result = mpirun([plumb, "validate", "--backend", "timed", "--schedule", schedule, "-p", str(RANKS), "-m", str(MICROBATCHES),
-                   *numbers, "--costs", costs, "--burst-kib", f"{BURST_KIB * TCP_SHARE:.3f}", "--steps", str(steps), "--json"])
+                   *numbers, "--costs", costs, "--link", link, "--steps", str(steps), "--json"])
     if result.returncode != 0:
         raise RuntimeError(result.stderr)
     return json.loads(result.stdout)
+
+
+def cut_link(plumb, folder):
+    """Rank 2's card goes down under way: the others must stop, say who waited for whom, and leave what they had done."""
+    trace = os.path.join(folder, "cut.json")
+    watchdog_s, patience_s = 3, 40
+    process = subprocess.Popen(mpirun_command([plumb, "run", "--backend", "timed", "--schedule", "1f1b", "-p", str(RANKS), "-m", "8",
+                                               "--costs", "f=20,b=40,mib=0.25,gb_per_s=1,unit=ms", "--steps", "10000", "--watchdog",
+                                               str(watchdog_s), "--trace", trace]),
+                               env=mpirun_environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(4)
+    if process.poll() is not None:
+        raise RuntimeError(f"the run to be cut ended before: {process.stderr.read()}")
+    run("ip", "link", "set", "plumb-v2", "down")
+    start = time.monotonic()
+    try:
+        _, error = process.communicate(timeout=patience_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise RuntimeError("a cut link hangs the run") from None
+    took = time.monotonic() - start
+    said = [line for line in error.splitlines() if line.startswith("plumb: ") and ", action " in line and "from rank " in line]
+    if process.returncode == 0 or not said:
+        raise RuntimeError(f"a cut link is not told: status {process.returncode}, {error}")
+    partial = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("cut.rank")]
+    for path in partial:
+        json.loads(run(plumb, "trace", "info", path, "--json").stdout)
+    if not partial:
+        raise RuntimeError(f"nothing is left of the interrupted step: {error}")
+    return took, said[0], len(partial)
 
 
 def require_means():
@@ -121,6 +168,16 @@ def table(rows):
     return text
 
 
+def link_table(links):
+    text = "| link | of a message, us | more beyond | us | GB/s | burst, KiB | mean residual, % |\n"
+    text += "| --- | --- | --- | --- | --- | --- | --- |\n"
+    for name, file in links.items():
+        link = file["link"]
+        text += (f"| {name} | {link['latency_us']:.0f} | {link['eager_kib']:.0f} KiB | {link['rendezvous_us']:.0f} | "
+                 f"{link['bandwidth_gb_per_s']:.4f} | {link['burst_kib']:.0f} | {file['residual_pct']['mean']:.1f} |\n")
+    return text
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("plumb")
@@ -131,15 +188,21 @@ def main():
     plumb = os.path.abspath(arguments.plumb)
     if "MPI   built in" not in run(plumb, "--version").stdout:
         skip("plumb was built without MPI")
-    rows = []
+    rows, links = [], {}
     load = os.getloadavg()[0]
-    for link, (mbit, mib) in LINKS.items():
-        with cluster(mbit):
-            for schedule in SCHEDULES:
-                rows.append((link, schedule, measured(plumb, schedule, mbit, mib, arguments.steps)))
-                if rows[-1][2]["step_time"]["measured_s"] <= 0:
-                    raise RuntimeError("nothing was measured")
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (mbit, mib) in LINKS.items():
+            with cluster(mbit):
+                link, links[name] = calibrated(plumb, folder)
+                for schedule in SCHEDULES:
+                    rows.append((name, schedule, measured(plumb, schedule, link, mib, arguments.steps)))
+                    if rows[-1][2]["step_time"]["measured_s"] <= 0:
+                        raise RuntimeError("nothing was measured")
+        with cluster(200):
+            took, said, partial = cut_link(plumb, folder)
     print(table(rows))
+    print(link_table(links))
+    print(f"a link cut under way: {said} ({took:.1f} s later; {partial} interrupted steps are readable)")
     if arguments.output:
         with open(arguments.output, "w", encoding="utf-8") as file:
             file.write(f"""# An emulated cluster
@@ -147,13 +210,16 @@ def main():
 Written by `tests/emulated/emulated_cluster.py PLUMB -o {arguments.output} --steps {arguments.steps}` on {datetime.date.today()}: {os.cpu_count()} cores,
 {platform.system()} {platform.release()}, load {load:.1f} at the start. Four ranks in network namespaces, each behind a card limited by a
 token bucket ({BURST_KIB} KiB), MPI over TCP; {MICROBATCHES} micro-batches; operations of 20 and 40 ms that wait; real messages of 1 MiB and
-0.25 MiB. The prediction knows the durations, the bytes, and the cards: rate, burst, {1e3 * HOP_MS:.0f} us a hop. Nothing is fitted.
+0.25 MiB. The prediction knows the durations, the bytes, and the link that `plumb calibrate --only transport` has fitted to
+single messages of other sizes before.
 
 {table(rows)}
-Not in the prediction: Open MPI announces a message of more than 64 KiB before it moves it, and TCP reaches the card's rate only
-after some round trips.
+{link_table(links)}
+A link cut under way (rank 2's card goes down, watchdog of 3 s) ended the run {took:.1f} s later:
+
+    {said}
 """)
-    print(f"[cases] {len(rows)} passed, 0 failed")
+    print(f"[cases] {len(rows) + 1} passed, 0 failed")
 
 
 if __name__ == "__main__":

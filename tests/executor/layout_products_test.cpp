@@ -1,5 +1,6 @@
-// Products of pipeline schedules, replicas, tensor, sequence and context parallelism and recomputation against one
-// rank. Every pair of values is run; with PLUMB_ALL_LAYOUTS set in the environment every product.
+// Products of pipeline schedules, replicas, tensor, sequence, context and expert parallelism and recomputation against
+// one rank, for a model with dense blocks, experts that are full, and dropout. Every pair of values is run; with
+// PLUMB_ALL_LAYOUTS set in the environment every product.
 
 #include <doctest/doctest.h>
 
@@ -36,19 +37,19 @@ constexpr std::array kPipelines = {
 };
 
 // A product is a value of each of these.
-enum Factor : std::size_t { kPipeline, kData, kTensor, kContext, kZero, kRebuild, kSends, kFactors };
-constexpr std::array<int, kFactors> kValues = {static_cast<int>(kPipelines.size()), 2, 3, 3, 4, 2, 2};
+enum Factor : std::size_t { kPipeline, kData, kTensor, kContext, kExpert, kZero, kRebuild, kSends, kFactors };
+constexpr std::array<int, kFactors> kValues = {static_cast<int>(kPipelines.size()), 2, 3, 3, 2, 4, 3, 2};
 using Product = std::array<int, kFactors>;
 
-/// Slices are not shared by context ranks, state is sharded over replicas or context ranks only, and where stages have
-/// copies in a pipeline up to ZeRO 1.
+/// Slices are not shared by context ranks, experts are spread and state is sharded over replicas or context ranks only,
+/// and where stages have copies in a pipeline up to ZeRO 1.
 bool exists(const Product& product) {
   const Pipeline& pipeline = kPipelines[static_cast<std::size_t>(product[kPipeline])];
   const std::string name = pipeline.name;
   const bool has_copies = name == "dualpipe" || name == "chimera";
   const bool has_replicas = product[kData] > 0 || product[kContext] > 0;
   return (pipeline.slices == 1 || product[kContext] == 0) && (product[kZero] == 0 || has_replicas) &&
-         (product[kZero] <= 1 || !has_copies);
+         (product[kExpert] == 0 || has_replicas) && (product[kZero] <= 1 || !has_copies);
 }
 
 std::vector<Product> all_products() {
@@ -88,9 +89,10 @@ std::vector<Product> pairwise_cover() {
   return cover;
 }
 
-/// Four heads, so that two tensor and two context ranks can share them.
+/// Four heads, so that two tensor and two context ranks can share them; every other block has experts.
 std::vector<Layer> model() {
-  std::vector<Layer> layers = gpt_model();
+  std::vector<Layer> layers = with_dropout(gpt_model(), 0.1);
+  layers[2] = layers[4] = shared_expert_block();
   for (Layer& layer : layers)
     if (auto* block = std::get_if<TransformerLayer>(&layer)) block->heads = block->kv_heads = 4, block->head_size = 4;
   return layers;
@@ -109,9 +111,10 @@ RunSpec spec_of(const Product& product) {
   spec.zero = product[kZero];
   spec.grid.tensor = product[kTensor] > 0 ? 2 : 1;
   spec.grid.context = context;
+  spec.grid.expert = product[kExpert] + 1;
   spec.sequence_parallel = product[kTensor] == 2;
   spec.context_attention = product[kContext] == 2 ? ContextAttention::kUlysses : ContextAttention::kRing;
-  spec.rebuild = product[kRebuild] == 1 ? Rebuild::kStage : Rebuild::kNothing;
+  spec.rebuild = std::array{Rebuild::kNothing, Rebuild::kStage, Rebuild::kSelective}[product[kRebuild]];
   spec.sends = product[kSends] == 1 ? Sends::kRendezvous : Sends::kBuffered;
   spec.sequence = 8;
   return spec;
@@ -121,8 +124,9 @@ std::string to_text(const Product& product) {
   const Pipeline& pipeline = kPipelines[static_cast<std::size_t>(product[kPipeline])];
   return std::string(pipeline.name) + " pp " + std::to_string(pipeline.ranks) + " dp " +
          std::to_string(product[kData] + 1) + std::array{" tp 1", " tp 2", " tp 2 sp"}[product[kTensor]] +
-         std::array{" cp 1", " cp 2 ring", " cp 2 ulysses"}[product[kContext]] + " zero " +
-         std::to_string(product[kZero]) + (product[kRebuild] == 1 ? " recomputed" : "") +
+         std::array{" cp 1", " cp 2 ring", " cp 2 ulysses"}[product[kContext]] + " ep " +
+         std::to_string(product[kExpert] + 1) + " zero " + std::to_string(product[kZero]) +
+         std::array{"", " recomputed", " recomputed selectively"}[product[kRebuild]] +
          (product[kSends] == 1 ? " rendezvous" : "");
 }
 

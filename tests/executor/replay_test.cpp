@@ -282,7 +282,7 @@ TEST_CASE("a list without one of its actions is refused") {
       Schedule changed = schedule;
       changed.ranks[rank].erase(changed.ranks[rank].begin() + static_cast<std::ptrdiff_t>(i));
       CAPTURE(to_text(schedule.ranks[rank][i]));
-      CHECK_THROWS_AS(plan_replay(changed, {.data = 2, .pipeline = 2}), ScheduleError);
+      CHECK_THROWS_AS(plan_replay(changed, ProcessGrid{.data = 2, .pipeline = 2}), ScheduleError);
     }
 }
 

@@ -33,6 +33,54 @@ inline TransformerLayer gpt_block() {
           .linear_bias = true};
 }
 
+/// Like Mixtral's: every token passes two of four experts, whose weights sum to 1.
+inline TransformerLayer mixtral_block() {
+  TransformerLayer block = llama_block();
+  block.experts = 4;
+  block.experts_per_token = 2;
+  block.expert_ffn = 12;
+  block.balance_loss = 0.02;
+  return block;
+}
+
+/// Like DeepSeek's, with GPT-2's attention and GELU: a shared expert besides, plain probabilities, a capacity that
+/// drops picks.
+inline TransformerLayer shared_expert_block() {
+  TransformerLayer block = gpt_block();
+  block.qkv_bias = block.linear_bias = false;
+  block.experts = 4;
+  block.experts_per_token = 2;
+  block.expert_ffn = 8;
+  block.shared_ffn = 12;
+  block.renormalised = false;
+  block.capacity_factor = 1;
+  block.balance_loss = 0.05;
+  return block;
+}
+
+/// Embedding, `dense` blocks like Llama's, then mixtures of experts, head.
+inline std::vector<Layer> mixtral_model(int blocks = 4, int dense = 1) {
+  std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
+  for (int block = 0; block < blocks; ++block) model.push_back(block < dense ? llama_block() : mixtral_block());
+  model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16});
+  return model;
+}
+
+inline std::vector<Layer> shared_expert_model(int blocks = 4) {
+  std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16, .positions = 16}};
+  model.insert(model.end(), static_cast<std::size_t>(blocks), shared_expert_block());
+  model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16, .norm = NormKind::kLayerNorm, .tied = true});
+  return model;
+}
+
+/// The model with dropout wherever a language model has it.
+inline std::vector<Layer> with_dropout(std::vector<Layer> model, double dropout = 0.2) {
+  std::get<EmbeddingLayer>(model.front()).dropout = dropout;
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->dropout = dropout;
+  return model;
+}
+
 /// Embedding, four blocks like Llama's, head.
 inline std::vector<Layer> llama_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};

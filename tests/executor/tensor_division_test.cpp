@@ -35,6 +35,35 @@ TEST_CASE("the ranks' shares are disjoint, cover the whole parameter and have th
   }
 }
 
+TEST_CASE("experts are whole on the ranks that have them, and divided by tensor ranks like an MLP") {
+  const Layer layer = mixtral_block();
+  const std::vector<ParameterTensor> whole = layer_parameters(layer);
+  for (std::size_t parameter = 0; parameter < whole.size(); ++parameter) {
+    if (!whole[parameter].expert) continue;
+    CAPTURE(whole[parameter].name);
+    std::multiset<std::int64_t> taken;
+    for (int expert = 0; expert < 2; ++expert)
+      for (int rank = 0; rank < 2; ++rank) {
+        std::int64_t local = 0;
+        for (const ElementRun& run :
+             element_runs(layer, parameter, {.ranks = 2, .rank = rank}, {.ranks = 2, .rank = expert})) {
+          CHECK(run.local == local);
+          local += run.count;
+          for (std::int64_t i = 0; i < run.count; ++i) {
+            taken.insert(run.whole + i);
+            CHECK((run.whole + i) / (element_count(whole[parameter]) / 2) == expert);
+          }
+        }
+        CHECK(local == element_count(whole[parameter]) / 4);
+      }
+    CHECK(taken.size() == std::set<std::int64_t>(taken.begin(), taken.end()).size());
+    CHECK(static_cast<std::int64_t>(taken.size()) == element_count(whole[parameter]));
+  }
+  REQUIRE(whole[5].name == "experts.gate_up.weight");  // 4 experts, 12 gates and 12 ups
+  const std::vector<ElementRun> runs = element_runs(layer, 5, {.ranks = 2, .rank = 1}, {.ranks = 2, .rank = 1});
+  CHECK(runs[1].whole == (2 * 24 + 18) * 16);
+}
+
 TEST_CASE("heads of queries, keys and values stay together, and so do a channel's gate and up") {
   // 4 heads and 2 kv heads of 4 channels, 16 hidden: rank 1 has query rows 8-15, key rows 20-23, value rows 28-31.
   const Layer layer = llama_block();

@@ -144,8 +144,40 @@ TEST_CASE("a mixture of experts holds its share of experts, a router and what al
   dense.experts = 0;
   const std::int64_t mlp = 3 * 64 * 128;
   CHECK(parameter_count(mixture) == parameter_count(dense) - mlp + 8 * expert + 8 * 64 + 3 * 64 * 48);
-  CHECK_FALSE(has_kernels(mixture));
-  CHECK(has_kernels(dense));
+  CHECK(has_kernels(mixture));
+}
+
+TEST_CASE("an expert takes its even share of a sequence's picks times the capacity factor, at least one, at most all") {
+  TransformerLayer mixture{.experts = 8, .experts_per_token = 2};
+  CHECK(expert_capacity(mixture, 100) == 100);
+  mixture.capacity_factor = 1;
+  CHECK(expert_capacity(mixture, 100) == 25);
+  CHECK(expert_capacity(mixture, 101) == 26);  // 25.25
+  mixture.capacity_factor = 1.25;
+  CHECK(expert_capacity(mixture, 100) == 32);  // 31.25
+  mixture.capacity_factor = 0.001;
+  CHECK(expert_capacity(mixture, 100) == 1);
+  mixture.capacity_factor = 50;
+  CHECK(expert_capacity(mixture, 100) == 100);
+}
+
+TEST_CASE("GEMM FLOPs of a mixture are two a token and parameter that it meets, and twice that backward") {
+  const TransformerLayer mixture{.hidden = 64,
+                                 .heads = 4,
+                                 .kv_heads = 4,
+                                 .head_size = 16,
+                                 .experts = 8,
+                                 .experts_per_token = 2,
+                                 .expert_ffn = 32,
+                                 .shared_ffn = 48};
+  const std::int64_t met = 4 * 64 * 64 + 8 * 64 + 2 * 3 * 64 * 32 + 3 * 64 * 48;
+  const LayerWork work{.microbatch = 2, .sequence = 32};
+  for (const Pass pass : {Pass::kForward, Pass::kInputGrad, Pass::kWeightGrad})
+    CHECK(flops_of(layer_kernels(mixture, work, pass), KernelKind::kGemm) == 2.0 * 64 * static_cast<double>(met));
+  // Two ranks with four experts each: as many products of twice the rows together, half of them here.
+  const LayerWork spread{.microbatch = 2, .sequence = 32, .experts = {.parallel = 2}};
+  CHECK(flops_of(layer_kernels(mixture, spread, Pass::kForward), KernelKind::kGemm) ==
+        2.0 * 64 * static_cast<double>(met));
 }
 
 TEST_CASE("latent attention compresses queries, keys and values as DeepSeek-V3 does") {

@@ -3,53 +3,19 @@
 import json
 import os
 import pathlib
-import shutil
 import signal
 import subprocess
-import sys
 import tempfile
-import time
 import unittest
 
-PLUMB = os.path.abspath(sys.argv[1])
-LIMIT_S = 120
+from launch import PLUMB, finished, mpirun, run_tests, started_ranks, wait_until_gone
+
 SCHEDULES = {
     "gpipe": ("f=10,b=20,unit=ms", ()),
     "1f1b": ("f=10,b=20,unit=ms", ()),
     "interleaved": ("f=5,b=10,unit=ms", ("-v", 2)),
     "zb-h1": ("f=10,i=10,w=10,unit=ms", ()),
 }
-
-
-def mpirun(ranks, *arguments):
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), PLUMB, *map(str, arguments)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def finished(process):
-    out, err = process.communicate(timeout=LIMIT_S)
-    return process.returncode, out, err
-
-
-def started_ranks(process, count):
-    """The process ids of all ranks, once they have been running for a second."""
-    deadline = time.monotonic() + LIMIT_S
-    while time.monotonic() < deadline:
-        found = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True)
-        ranks = [int(line) for line in found.stdout.split()]
-        if len(ranks) == count:
-            time.sleep(1)
-            return ranks
-        time.sleep(0.1)
-    raise TimeoutError(f"{count} ranks did not start")
-
-
-def is_running(pid):
-    """Not gone, and not waiting to be buried."""
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] not in "ZX"
-    except FileNotFoundError:
-        return False
 
 
 class MpiTest(unittest.TestCase):
@@ -94,11 +60,6 @@ class MpiTest(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("different plans", err)
 
-    def test_real_numerics_stay_in_one_process(self):
-        code, _, err = finished(mpirun(2, "run", "nothing.json"))
-        self.assertNotEqual(code, 0)
-        self.assertIn("without mpirun", err)
-
     def test_a_rank_that_is_killed_ends_all_of_them(self):
         process = mpirun(3, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 3, "-m", 50, "--steps", 20, "--costs",
                          "f=20,b=40,unit=ms")
@@ -106,10 +67,7 @@ class MpiTest(unittest.TestCase):
         os.kill(ranks[1], signal.SIGKILL)
         code, _, _ = finished(process)
         self.assertNotEqual(code, 0)
-        deadline = time.monotonic() + LIMIT_S
-        while any(map(is_running, ranks)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        self.assertFalse([rank for rank in ranks if is_running(rank)])
+        self.assertFalse(wait_until_gone(ranks))
 
     def test_a_rank_that_stalls_is_named_by_one_that_waits_for_it(self):
         process = mpirun(2, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 50, "--steps", 20, "--costs",
@@ -127,19 +85,4 @@ class MpiTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if shutil.which("mpirun") is None:
-        print("skipped: there is no mpirun")
-        sys.exit(77)
-    trial = subprocess.run(["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", "true"], capture_output=True, text=True)
-    if trial.returncode != 0:
-        print(f"skipped: mpirun does not work here: {' '.join(trial.stderr.split())[:200]}")
-        sys.exit(77)
-    version = subprocess.run([PLUMB, "--version"], capture_output=True, text=True, check=True).stdout
-    if "MPI   built in" not in version:
-        print("skipped: plumb was built without MPI")
-        sys.exit(77)
-    program = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2)
-    result = program.result
-    failed = len(result.failures) + len(result.errors)
-    print(f"[cases] {result.testsRun - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    run_tests()

@@ -78,6 +78,50 @@ TEST_CASE("tensor groups and gradient rings of one node share its ports, folded 
   CHECK(behind.added == SimTime{0});
 }
 
+TEST_CASE("offloaded activations share what leads to the host, as the cluster says, folded as one by one") {
+  Plan plan = plan_of({.data = 1, .tensor = 4, .pipeline = 4, .microbatch = 1, .schedule = "1f1b"});
+  plan.layout.offload.activations = true;
+  plan.cluster.host =
+      HostSpec{.memory_bytes = 1LL << 40, .memory_bytes_per_second = 1e12, .device_bytes_per_second = 25e9};
+  const SimTime roomy = simulated(plan).makespan;
+  const auto time = [&](const HostSpec& host, const NetworkOptions& options = {}) {
+    Plan other = plan;
+    other.cluster.host = host;
+    const Simulation simulation = simulated(other, options);
+    NetworkOptions unfolded = options;
+    unfolded.replicas = Replicas::kUnfolded;
+    CHECK(simulation.makespan == simulated(other, unfolded).makespan);
+    return simulation.makespan;
+  };
+  HostSpec narrow = *plan.cluster.host;
+  narrow.memory_bytes_per_second = 25e9;  // four devices of 25 GB/s
+  CHECK(time(narrow) > roomy);
+  HostSpec on_switch = *plan.cluster.host;
+  on_switch.devices_per_switch = 4;
+  // Four devices share 25 GB/s as well, but there and back apart.
+  CHECK(time(on_switch) > roomy);
+  CHECK(time(on_switch) < time(narrow));
+  HostSpec beside_nic = *plan.cluster.host;
+  beside_nic.device_bytes_per_second = 10e9;
+  const SimTime own_links = time(beside_nic);
+  beside_nic.nic_shares_device_link = true;
+  CHECK(time(beside_nic) > own_links);
+  CHECK(time(*plan.cluster.host, {.degraded = {parse_degraded_links("link:host_up:rank3=0.1")}}) > roomy);
+  check_refused<SpecError>([&] { simulated(plan, {.degraded = {parse_degraded_links("link:host_memory:node0=0")}}); },
+                           "without host_memory:node0", "offload nothing");
+}
+
+TEST_CASE("BPipe's evicted activations are priced, and share the ports with messages") {
+  Plan plan = plan_of({.data = 1, .tensor = 1, .pipeline = 4, .schedule = "bpipe"}, 4);
+  const Evaluation evaluation = evaluate(plan);
+  const CostTable& costs = evaluation.predicted->priced.costs;
+  const Action evict{.op = Op::kEvict};
+  // 100 GB/s and 1 us.
+  CHECK(to_seconds(duration_of(costs, evict)).count() ==
+        doctest::Approx(1e-6 + static_cast<double>(costs.stages[0].memory.forward_bytes) / 100e9));
+  CHECK(evaluation.predicted->simulation.engine == "events");
+}
+
 TEST_CASE("one stage and one replica share nothing") {
   const Layout layout{.data = 1, .tensor = 4, .pipeline = 2};
   CHECK(simulated(plan_of(layout, 8)).engine == "compiled");

@@ -60,22 +60,22 @@ TEST_CASE("recomputation stands at the head of the backward: full adds the trans
 }
 
 TEST_CASE("a tensor group all-reduces twice a layer and pass; sequence parallelism gathers and scatters instead") {
-  // 8 layers, E = 512 tokens x 1024 x 2 bytes over 4 ranks of one node; and the embedding's, and the head's three
-  // scalars.
+  // 8 layers, E = 512 tokens x 1024 x 2 bytes over 4 ranks of one node; and the embedding's, and the three numbers of
+  // the head's loss from each rank, gathered.
   const double ring = 2 * 3 * (1e-6 + 512.0 * 1024 * 2 / (4 * 100e9));
-  const double scalars = 3 * 2 * 3 * (1e-6 + 512.0 * 4 / (4 * 100e9));
+  const double loss = 3 * (1e-6 + 4 * 3 * 512.0 * 4 / (4 * 100e9));
   const Priced plain = price(small_gpt(), 4, {.tensor = 4});
-  CHECK(collective_seconds(plain, Op::kForward, CollectiveKind::kAllReduce) ==
-        doctest::Approx((2 * 8 + 1) * ring + scalars));
+  CHECK(collective_seconds(plain, Op::kForward, CollectiveKind::kAllReduce) == doctest::Approx((2 * 8 + 1) * ring));
+  CHECK(collective_seconds(plain, Op::kForward, CollectiveKind::kAllGather) == doctest::Approx(loss));
   CHECK(collective_seconds(plain, Op::kInputGrad, CollectiveKind::kAllReduce) == doctest::Approx((2 * 8 + 1) * ring));
   CHECK(collective_seconds(plain, Op::kWeightGrad, CollectiveKind::kAllReduce) == 0);
   const Priced divided = price(small_gpt(), 4, {.tensor = 4, .sequence_parallel = true});
   CHECK(collective_seconds(divided, Op::kForward, CollectiveKind::kReduceScatter) ==
         doctest::Approx((2 * 8 + 1) * ring / 2));
   CHECK(collective_seconds(divided, Op::kForward, CollectiveKind::kAllGather) ==
-        doctest::Approx((2 * 8 + 1) * ring / 2));
+        doctest::Approx((2 * 8 + 1) * ring / 2 + loss));
   CHECK(collective_seconds(divided, Op::kWeightGrad, CollectiveKind::kAllGather) ==
-        doctest::Approx((2 * 8 + 2) * ring / 2));
+        doctest::Approx((4 * 8 + 2) * ring / 2));
 }
 
 TEST_CASE("a context group passes keys and values round, and their gradients, and shares the work") {

@@ -1,4 +1,4 @@
-#include "planner/spec/huggingface.h"
+#include "planner/spec/huggingface/huggingface.h"
 
 #include <algorithm>
 
@@ -57,6 +57,20 @@ const char* const kPythia = R"({"model_type": "gpt_neox", "hidden_act": "gelu", 
   "rotary_emb_base": 10000, "rotary_pct": 0.25, "tie_word_embeddings": false, "use_parallel_residual": true,
   "vocab_size": 50432})";
 
+const char* const kOpt = R"({"model_type": "opt", "hidden_size": 4096, "ffn_dim": 16384, "num_hidden_layers": 32,
+  "num_attention_heads": 32, "vocab_size": 50272, "max_position_embeddings": 2048, "word_embed_proj_dim": 4096})";
+const char* const kStableLm = R"({"model_type": "stablelm", "hidden_size": 2560, "intermediate_size": 6912,
+  "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 50304})";
+const char* const kDeepSeekV2 = R"({"model_type": "deepseek_v2", "first_k_dense_replace": 1, "hidden_act": "silu",
+  "hidden_size": 5120, "intermediate_size": 12288, "kv_lora_rank": 512, "moe_intermediate_size": 1536,
+  "moe_layer_freq": 1, "n_routed_experts": 160, "n_shared_experts": 2, "num_attention_heads": 128,
+  "num_experts_per_tok": 6, "num_hidden_layers": 60, "num_key_value_heads": 128, "q_lora_rank": 1536,
+  "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "rms_norm_eps": 1e-06, "rope_theta": 10000,
+  "tie_word_embeddings": false, "v_head_dim": 128, "vocab_size": 102400})";
+const char* const kNemotron = R"({"model_type": "nemotron", "hidden_size": 6144, "intermediate_size": 24576,
+  "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8, "vocab_size": 256000,
+  "hidden_act": "relu2", "partial_rotary_factor": 0.5, "norm_eps": 1e-5})";
+
 /// The preset's sizes under the file's name and source.
 void check_same_sizes(const char* text, const char* preset) {
   CAPTURE(preset);
@@ -80,6 +94,90 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
   check_same_sizes(kDeepSeekV3, "deepseek-v3");
   check_same_sizes(kGpt2, "gpt2");
   check_same_sizes(kPythia, "pythia-6.9b");
+  check_same_sizes(kNemotron, "nemotron-4-15b");
+  check_same_sizes(kDeepSeekV2, "deepseek-v2");
+}
+
+/// A configuration as published, the trained parameters that its repository counts, and what of them is not priced.
+struct Published {
+  const char* text;
+  std::int64_t parameters;
+  std::int64_t left_out;  ///< counted there, not here
+  std::int64_t put_in;    ///< counted here, not there: biases of norms, a norm that two branches share
+};
+
+TEST_CASE("parameters of a configuration of each family are those that its repository counts") {
+  // The totals of the published checkpoints.
+  const Published kPublished[] = {
+      // bigcode/starcoder
+      {R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_head": 48, "n_layer": 40, "n_inner": 24576,
+           "n_positions": 8192, "multi_query": true, "vocab_size": 49152})",
+       15517456384, 0, 0},
+      // bigcode/starcoder2-7b
+      {R"({"model_type": "starcoder2", "hidden_size": 4608, "intermediate_size": 18432, "num_hidden_layers": 32,
+           "num_attention_heads": 36, "num_key_value_heads": 4, "vocab_size": 49152, "use_bias": true,
+           "hidden_act": "gelu_pytorch_tanh", "norm_epsilon": 1e-5, "sliding_window": 4096})",
+       7173923840, 0, 0},
+      // google/gemma-7b
+      {R"({"model_type": "gemma", "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
+           "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "vocab_size": 256000,
+           "hidden_act": "gelu", "rms_norm_eps": 1e-6})",
+       8537680896, 0, 0},
+      // microsoft/Phi-3-mini-4k-instruct
+      {R"({"model_type": "phi3", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 32, "vocab_size": 32064, "hidden_act": "silu"})",
+       3821079552, 0, 0},
+      // ibm-granite/granite-3.0-8b-instruct
+      {R"({"model_type": "granite", "hidden_size": 4096, "intermediate_size": 12800, "num_hidden_layers": 40,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 49155, "tie_word_embeddings": true})",
+       8170848256, 0, 0},
+      // stabilityai/stablelm-3b-4e1t
+      {kStableLm, 2795443200, 0, 0},
+      // bigscience/bloom-7b1: without the norm behind the embedding
+      {R"({"model_type": "bloom", "n_embed": 4096, "n_layer": 30, "num_attention_heads": 32, "vocab_size": 250880})",
+       7069016064, 2 * 4096, 0},
+      // tiiuae/falcon-7b: two norms a layer
+      {R"({"model_type": "falcon", "hidden_size": 4544, "num_hidden_layers": 32, "num_attention_heads": 71,
+           "multi_query": true, "parallel_attn": true, "vocab_size": 65024, "bias": false, "alibi": false})",
+       6921720704, 0, 32 * 2 * 4544},
+      // facebook/opt-6.7b
+      {kOpt, 6658473984, 0, 0},
+      // mosaicml/mpt-7b: norms with biases
+      {R"({"model_type": "mpt", "d_model": 4096, "n_heads": 32, "n_layers": 32, "expansion_ratio": 4,
+           "max_seq_len": 2048, "vocab_size": 50432, "no_bias": true, "attn_config": {"alibi": true}})",
+       6649286656, 0, 65 * 4096},
+      // allenai/OLMo-7B-hf: norms with parameters
+      {R"({"model_type": "olmo", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "vocab_size": 50304, "tie_word_embeddings": false})",
+       6888095744, 0, 65 * 2 * 4096},
+      // allenai/OLMo-2-1124-7B: without the norms of queries and keys
+      {R"({"model_type": "olmo2", "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "vocab_size": 100352, "tie_word_embeddings": false})",
+       7298617344, 32 * 2 * 4096, 0},
+      // databricks/dbrx-base: norms with biases
+      {R"({"model_type": "dbrx", "d_model": 6144, "n_heads": 48, "n_layers": 40, "vocab_size": 100352,
+           "ffn_config": {"ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4},
+           "attn_config": {"kv_n_heads": 8, "clip_qkv": 8, "rope_theta": 500000}})",
+       131596523520, 0, 81 * 6144},
+      // Qwen/Qwen1.5-MoE-A2.7B: without the shared experts' gates
+      {R"({"model_type": "qwen2_moe", "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 24,
+           "num_attention_heads": 16, "num_key_value_heads": 16, "vocab_size": 151936, "num_experts": 60,
+           "moe_intermediate_size": 1408, "shared_expert_intermediate_size": 5632, "num_experts_per_tok": 4})",
+       14315784192, 24 * 2048, 0},
+      // allenai/OLMoE-1B-7B-0924: without the norms of queries and keys
+      {R"({"model_type": "olmoe", "hidden_size": 2048, "intermediate_size": 1024, "num_hidden_layers": 16,
+           "num_attention_heads": 16, "vocab_size": 50304, "num_experts": 64, "num_experts_per_tok": 8})",
+       6919161856, 16 * 2 * 2048, 0},
+      // CohereForAI/c4ai-command-r-v01: two norms a layer, with biases
+      {R"({"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
+           "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 256000, "rope_theta": 8000000.0})",
+       34980831232, 0, (2 * 81 - 41) * 8192},
+  };
+  for (const Published& published : kPublished) {
+    CAPTURE(published.text);
+    const ModelSpec model = model_from_huggingface(published.text, "config.json").model;
+    CHECK(model_parameter_count(model) == published.parameters - published.left_out + published.put_in);
+  }
 }
 
 TEST_CASE("keys that bear on no size are ignored and listed in order") {
@@ -149,7 +247,12 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   for (const char* key : {"n_embd", "n_head", "n_layer", "n_positions", "vocab_size"})
     refused(kGpt2, key, nullptr, key);
   refused(kLlama3, "hidden_act", "relu", "silu");
-  refused(kGpt2, "activation_function", "relu", "gelu");
+  refused(kGpt2, "activation_function", "tanh", "gelu");
+  refused(kOpt, "word_embed_proj_dim", 512, "word_embed_proj_dim");
+  refused(kOpt, "ffn_dim", nullptr, "ffn_dim");
+  refused(kStableLm, "qk_layernorm", true, "qk_layernorm");
+  refused(kStableLm, "partial_rotary_factor", 1.5, "share");
+  refused(kDeepSeekV2, "n_routed_experts", nullptr, "n_routed_experts");
   refused(kLlama3, "attention_bias", true, "mlp_bias");
   refused(kQwen3, "attention_bias", true, "attention_bias");
   refused(kDeepSeekV3, "attention_bias", true, "attention_bias");

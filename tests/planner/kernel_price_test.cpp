@@ -34,6 +34,18 @@ TEST_CASE("a large GEMM is bound by its FLOPs, a thin one by its bytes") {
   CHECK(kernel_time(prices, gemm(1, 4096, 4096)).count() == doctest::Approx((2 * 4096.0 + 4096.0 * 4096.0) * 2 / 1e12));
 }
 
+TEST_CASE(
+    "a convolution is bound by the FLOPs of its implicit product in all three passes, a depthwise one by its bytes") {
+  const KernelPrices prices = kernel_prices(round_cluster(1), kBf16Training, 1);
+  for (const KernelKind pass :
+       {KernelKind::kConvolutionForward, KernelKind::kConvolutionInputGrad, KernelKind::kConvolutionWeightGrad}) {
+    const KernelCall wide = kernel_call(pass, {64, 28, 28, 256, 256, 3, 1, 1, 1});
+    CHECK(kernel_time(prices, wide).count() == doctest::Approx(2.0 * 64 * 28 * 28 * 256 * 9 * 256 / 100e12));
+    const KernelCall depthwise = kernel_call(pass, {64, 28, 28, 256, 256, 3, 1, 1, 256});
+    CHECK(kernel_time(prices, depthwise).count() == doctest::Approx(depthwise.elements_moved * 2 / 1e12));
+  }
+}
+
 TEST_CASE("efficiencies divide and the fixed part adds") {
   ClusterSpec cluster = round_cluster(1);
   cluster.device.gemm_efficiency = 0.5;

@@ -113,7 +113,7 @@ TEST_CASE("a layout that cannot exist says why and what would") {
             ->find("tokens") != std::string::npos);
 }
 
-TEST_CASE("context and expert degrees need sizes that they divide, and experts a framework's stack") {
+TEST_CASE("context and expert degrees need sizes that they divide, and experts a division of their own") {
   ModelSpec model = small_gpt();
   TrainingSpec training{.global_batch = 12, .sequence = 512};
   const auto conflict = [&](const char* text, int devices) {
@@ -136,7 +136,15 @@ TEST_CASE("context and expert degrees need sizes that they divide, and experts a
   CHECK(conflict("ep=4,dp=4", 4).find("6 experts") != std::string::npos);
   CHECK(conflict("ep=3,dp=2", 2).find("2 ranks") != std::string::npos);
   training.stack.reset();
-  CHECK(conflict("dp=2", 2).find("experts") != std::string::npos);
+  CHECK(conflict("ep=2,dp=2", 2) == "none");
+  CHECK(conflict("tp=2", 2) ==
+        "Plumb's own executor divides every expert over the tensor group: give etp=2, or name a framework's stack");
+  CHECK(conflict("tp=2,etp=2,dp=2,ep=2", 4) == "none");
+  CHECK(conflict("tp=2,etp=2,ep=2", 2).find("ep=2 times etp=2 is 4") != std::string::npos);
+  model.expert_ffn = 63;
+  CHECK(conflict("tp=2,etp=2", 2).find("63 channels of an expert") != std::string::npos);
+  model.kv_rank = 16;
+  CHECK(conflict("dp=2", 2).find("latent attention") != std::string::npos);
 }
 
 TEST_CASE("replicas count context ranks, and experts divide the ranks of a stage anew") {

@@ -143,7 +143,7 @@ TEST_CASE("presets name their source, and small ones take bytes") {
   for (const Published& row : kPublished) CHECK(!preset_model(row.preset).source.empty());
   for (const Rounded& row : kRounded) CHECK(!preset_model(row.preset).source.empty());
   for (const char* name : {"mpt-7b", "mpt-30b", "nemotron-4-15b"}) CHECK(!preset_model(name).source.empty());
-  for (const char* name : {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano"}) {
+  for (const char* name : {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano", "mixtral-nano", "deepseek-nano"}) {
     CHECK(preset_model(name).vocab == 256);
     CHECK(!preset_model(name).source.empty());
   }

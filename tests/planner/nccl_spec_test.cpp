@@ -24,6 +24,7 @@ TEST_CASE("units of the nccl block become SI") {
                   {"nvlink", true},
                   {"nics", 4},
                   {"nic_latency_us", 2.5},
+                  {"host_crossing_gb_per_s", 24},
                   {"tree_pattern", "plain"},
                   {"low_latency_launch_us", 10},
                   {"simple_launch_us", 20},
@@ -34,6 +35,7 @@ TEST_CASE("units of the nccl block become SI") {
   CHECK(nccl.host_cpu == HostCpu::kAmd);
   CHECK(nccl.nics == 4);
   CHECK(nccl.nic_latency.count() == doctest::Approx(2.5e-6));
+  CHECK(nccl.host_crossing_bytes_per_second == doctest::Approx(24e9));
   CHECK_FALSE(nccl.balanced_tree);
   CHECK(nccl.calibration.simple_launch.count() == doctest::Approx(20e-6));
   CHECK(nccl.calibration.bandwidth_scale == 0.9);
@@ -44,6 +46,7 @@ TEST_CASE("the nccl block and measured tables survive their JSON form") {
   nlohmann::json json = h100_json();
   json["nccl"]["ring"] = {{"channels", 8}, {"inside_gb_per_s", 24}, {"between_gb_per_s", 12}};
   json["nccl"]["simple_launch_us"] = {{"value", 17.5}, {"source", "measured"}};
+  json["nccl"]["host_crossing_gb_per_s"] = 24;
   json["collective_tables"] = {{{"collective", "all_to_all"}, {"ranks", 8}, {"bytes", {1, 20}}, {"us", {0.5, 8.25}}}};
   const ClusterSpec cluster = parse_cluster(json.dump(), "c.json");
   const auto written = to_json(cluster);

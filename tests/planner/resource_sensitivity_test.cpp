@@ -30,7 +30,7 @@ std::map<std::string, double> elasticities(const Plan& plan) {
 }
 
 /// d ln(step) / d ln(figure) from two more simulations.
-double finite_difference(const Plan& plan, const std::string& figure) {
+double finite_difference(const Plan& plan, const std::string& figure, const NetworkOptions& network = kPrivateLinks) {
   constexpr double kStep = 1e-4;
   const auto step_with = [&](double factor) {
     nlohmann::json json = to_json(plan, "");
@@ -46,7 +46,7 @@ double finite_difference(const Plan& plan, const std::string& figure) {
     } else {
       scale(at);
     }
-    return evaluate(plan_from_json(json, "plan"), {.record_timeline = false}, kPrivateLinks)
+    return evaluate(plan_from_json(json, "plan"), {.record_timeline = false}, network)
         .predicted->prediction.step_time.count();
   };
   return (step_with(1 + kStep) - step_with(1 - kStep)) / step_with(1) / (2 * kStep);
@@ -67,6 +67,29 @@ TEST_SUITE("property") {
         CAPTURE(figure);
         // A step of seconds is rounded to a picosecond at each action of the path: 1e-10 / 1e-4.
         CHECK(elasticity == doctest::Approx(finite_difference(plan, figure)).epsilon(1e-3).scale(1e-2));
+        ++compared;
+      }
+    }
+    CHECK(compared >= 20);
+  }
+
+  TEST_CASE("so are those of a step whose transfers share links") {
+    int compared = 0;
+    Plan offloading = plan_of({.data = 2, .tensor = 2, .pipeline = 4, .split = {7, 8, 8, 9}}, "h100:16");
+    offloading.layout.offload.activations = true;
+    offloading.cluster.host->memory_bytes_per_second /= 5;
+    for (const Plan& plan :
+         {plan_of({.data = 2, .tensor = 4, .pipeline = 2, .zero = 1, .split = {15, 17}}, "h100:16"),
+          plan_of({.data = 2, .tensor = 2, .pipeline = 4, .zero = 0, .split = {7, 8, 8, 9}}, "h100:16"), offloading}) {
+      CAPTURE(to_text(plan.layout));
+      const Evaluation evaluation = evaluate(plan);
+      REQUIRE(evaluation.predicted->network);
+      const Predicted& predicted = *evaluation.predicted;
+      const NetworkGradient gradient = *network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network);
+      CHECK(gradient.makespan == predicted.simulation.makespan);
+      for (const ResourceSensitivity& by : resource_sensitivity(plan, predicted, gradient, {})) {
+        CAPTURE(by.figure);
+        CHECK(by.elasticity == doctest::Approx(finite_difference(plan, by.figure, {})).epsilon(1e-2).scale(1e-2));
         ++compared;
       }
     }

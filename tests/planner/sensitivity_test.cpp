@@ -238,6 +238,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
               plan["layout"]["dp"] = 4;
             }}},
       {"embedding_gradient_bytes", {.watch = Watch::kMemory, .value = 2}},
+      {"step_traffic", {.value = 1000}},
       {"step_bytes", {.watch = Watch::kMemory, .value = 6}},
       {"workspace_mib", {.watch = Watch::kMemory, .value = 64}},
   };

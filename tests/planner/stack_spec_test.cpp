@@ -28,6 +28,8 @@ TEST_CASE("a stack survives its JSON form") {
   StackSpec stack{.name = "mine", .attention = AttentionKernel::kCudnn, .fused_norm = false, .tensor_hidden = 0.5};
   stack.selective = SelectiveKind::kAlternateProducts;
   stack.sharded_masters = true;
+  stack.async_tensor_gradients = true;
+  stack.step_traffic = 32;
   stack.kernel_launch = Seconds{7e-6};
   stack.sources["tensor_hidden"] = "a guess";
   CHECK(stack_from_json(to_json(stack), "again") == stack);

@@ -169,6 +169,15 @@ class Planning(CommandLineTest):
             self.assertEqual(rank["memory_at_peak"]["peak_bytes"], rank["peak_memory_bytes"])
         self.assertIn("activations", self.done("memory", self.llama_plan()))
 
+    def test_memory_plans_an_arena_for_each_rank(self):
+        answer = self.json("memory", self.llama_plan(), "--arena")
+        for rank, arena in zip(answer["ranks"], answer["arena"]["ranks"]):
+            self.assertGreaterEqual(arena["arena_bytes"], arena["live_bytes"])
+            self.assertLess(arena["arena_bytes"], 1.3 * rank["transient_bytes_at_peak"])
+        self.assertGreater(answer["arena"]["events"], 0)
+        self.assertIn("live at once", self.done("memory", self.llama_plan(), "--arena"))
+        self.assertIsNone(self.json("memory", self.llama_plan())["arena"])
+
     def test_what_if_answers_each_question_of_the_grid(self):
         csv = self.folder / "grid.csv"
         rows = self.json("whatif", self.llama_plan(), "--vary", "cluster.network.bandwidth_gb_per_s=25,50,100",
@@ -223,7 +232,27 @@ class Schedules(CommandLineTest):
         exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
         self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
         self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
-        self.refused(1, *question, "--noise", "cv=0.1", "--slow", "rank=1:0.5", says=["--noise", "rank_cv="])
+        slow = self.json(*question, "--noise", "cv=0.1,runs=20", "--slow", "rank=1:0.5")
+        self.assertEqual(slow["noise"]["step_time_without_noise_s"], slow["step_time_s"])
+        self.assertGreater(slow["step_time_s"], quiet["step_time_s"])
+
+    def test_moves_share_the_hosts_memory(self):
+        question = ("simulate", "--schedule", "1f1b", "-p", 8, "-m", 16, "--offload", 2, "--costs")
+        alone = self.json(*question, "f=1,b=2,x=1.5")
+        self.assertEqual(alone["engine"], "compiled")
+        self.assertEqual(self.json(*question, "f=1,b=2,x=1.5,host=16")["makespan_s"], alone["makespan_s"])
+        wide = self.json(*question, "f=1,b=2,x=1.5,host=3")  # as soon as more ranks move than that
+        self.assertEqual(wide["engine"], "events")
+        self.assertGreaterEqual(wide["makespan_s"], alone["makespan_s"])
+        shared = self.json(*question, "f=1,b=2,x=1.5,host=1")
+        self.assertEqual(shared["engine"], "events")
+        self.assertGreater(shared["makespan_s"], alone["makespan_s"])
+        sensitivity = shared["sensitivity"]
+        self.assertGreater(sensitivity["shared_links"]["host_memory"], 0)
+        self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]) + sensitivity["moves_s"] + sensitivity["capacity_s"],
+                               shared["makespan_s"], places=6)
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
+        self.refused(1, *question, "host=0", says=["host=", "above 0"])
 
     def test_a_plans_replicas_wait_for_the_slowest(self):
         plan = self.llama_plan()
@@ -250,10 +279,15 @@ class Schedules(CommandLineTest):
         self.assertTrue(sensitivity["links"])
         sharing = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout",
                    "dp=4,tp=4,pp=2,zero=0,mbs=1,schedule=1f1b,v=1")
-        shared = self.json(*sharing)  # the sensitivities are those of the step without sharing
-        self.assertEqual(shared["engine"], "events")
-        self.assertEqual(shared["sensitivity"], self.json(*sharing, "--links", "private")["sensitivity"])
-        self.assertIsNone(self.json(*sharing, "--slow", "rank=3:0.5")["sensitivity"])
+        for slow in ((), ("--slow", "rank=3:0.5")):
+            shared = self.json(*sharing, "--noise", "cv=0.05,comm_cv=0.1,runs=10", *slow)
+            self.assertEqual(shared["engine"], "events")
+            self.assertEqual(shared["noise"]["step_time_without_noise_s"], shared["step_time_s"])
+            sensitivity = shared["sensitivity"]  # all costs longer and all links narrower: the step longer
+            parts = sum(sensitivity["compute_by_stage_s"]) + sum(sensitivity[key] for key in (
+                "group_collectives_s", "bandwidth_s", "latency_s", "unshard_s", "reduction_s", "moves_s", "capacity_s"))
+            self.assertAlmostEqual(parts, shared["makespan_s"], places=6)
+            self.assertLess(sensitivity["step_change_pct_per_pct_of"]["device.peak_tflops"], 0)
 
     def test_names_in_any_case_and_files_work_alike(self):
         made = self.folder / "made.csv"
@@ -554,6 +588,8 @@ class Scores(CommandLineTest):
         self.assertEqual([row["id"] for row in score["rows"]], ["one", "two"])
         for row in score["rows"]:
             self.assertAlmostEqual(row["error_pct"], 100 * (row["predicted"] / row["measured"] - 1), places=6)
+            self.assertAlmostEqual(sum(row["components_s"].values()), row["predicted"], places=6)
+            self.assertGreater(row["components_s"]["TP"], 0)
         source = score["sources"][0]
         self.assertEqual((source["file"], source["source"], source["rows"], source["scored"]),
                          ("rows.json", "vtrain", 2, 2))
@@ -632,7 +668,7 @@ class Scores(CommandLineTest):
 class Running(CommandLineTest):
     """The cpu backend, on a machine that is described by hand: nothing is measured here."""
 
-    def cpu_plan(self, layout, steps_batch=4, *options, devices=2):
+    def cpu_plan(self, layout, steps_batch=4, *options, devices=2, model="gpt-nano"):
         cluster = {"name": "hand-made", "devices": devices,
                    "device": {"name": "cpu", "peak_tflops": {"fp32": 0.05, "bf16": 0.05, "fp16": 0.05}, "memory_gib": 4, "reserved_gib": 0,
                               "memory_bandwidth_gb_per_s": 10, "gemm_efficiency": 0.5, "attention_efficiency": 0.5,
@@ -640,7 +676,7 @@ class Running(CommandLineTest):
                    "node": {"devices": devices, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
         path = self.write("cpu.json", json.dumps(cluster))
         plan = self.folder / "cpu.plan.json"
-        self.done("plan", "gpt-nano", path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, *options, "-o", plan)
+        self.done("plan", model, path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, *options, "-o", plan)
         return plan
 
     def test_a_plan_trains_and_its_loss_falls(self):
@@ -662,6 +698,39 @@ class Running(CommandLineTest):
         answer = self.json("validate", self.cpu_plan("tp=2,sp=1,pp=2,mbs=1", devices=4), "--steps", 2)
         self.assertGreater(answer["step_time"]["measured_s"], 0)
 
+    def test_experts_are_spread_and_agree_on_the_loss(self):
+        exact = ("--precision", "fp32")  # rounding to 16 bits may change what a router picks
+        for model in ("mixtral-nano", "deepseek-nano"):
+            alone = self.json("run", self.cpu_plan("pp=2,mbs=1,schedule=gpipe", 4, *exact, model=model), "--steps", 5)
+            self.assertEqual(len(alone["balance_losses"]), 5)
+            spread = []
+            for layout in ("dp=2,ep=2,zero=1,mbs=1", "dp=2,ep=1,zero=0,mbs=1"):
+                spread.append(self.json("run", self.cpu_plan(layout, 4, *exact, model=model), "--steps", 5))
+            self.assertLess(spread[0]["weight_bytes"][0], spread[1]["weight_bytes"][0])
+            for layout in ("tp=2,dp=2,ep=2,sp=1,zero=0,mbs=1", "cp=2,pp=2,ep=2,zero=0,mbs=1,schedule=zb-h1"):
+                spread.append(self.json("run", self.cpu_plan(layout, 4, *exact, devices=4, model=model), "--steps", 5))
+            for answer in spread:
+                for key in ("losses", "balance_losses"):
+                    self.assertAlmostEqual(answer[key][-1], alone[key][-1], delta=1e-4 * alone[key][-1])
+        answer = self.json("validate", self.cpu_plan("dp=2,ep=2,zero=0,mbs=1", model="mixtral-nano"), "--steps", 2)
+        self.assertGreater(answer["step_time"]["measured_s"], 0)
+        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,etp=1",
+                     says=["etp=2"])
+        self.refused(3, "plan", "mixtral-nano", self.folder / "cpu.json", "--global-batch", 4, "--seq", 32, "--layout", "tp=2,ep=2",
+                     says=["ep=2"])
+
+    def test_dropout_is_the_same_in_every_layout(self):
+        model = {"name": "dropping", "layers": 2, "hidden": 32, "heads": 4, "ffn": 64, "vocab": 256, "dropout": 0.2}
+        path = self.write("dropping.json", json.dumps(model))
+        losses = [self.json("run", self.cpu_plan(layout, model=path, devices=4), "--steps", 4)["losses"]
+                  for layout in ("pp=2,dp=2,mbs=1,zero=0", "tp=2,sp=1,dp=2,mbs=2,zero=0,recompute=full", "cp=2,tp=2,sp=0,mbs=1,zero=0")]
+        for other in losses[1:]:
+            self.assertAlmostEqual(other[-1], losses[0][-1], delta=1e-4 * losses[0][-1])
+        path.write_text(json.dumps({**model, "dropout": 0}))
+        without = self.json("run", self.cpu_plan("pp=2,dp=2,mbs=1,zero=0", model=path, devices=4), "--steps", 4)
+        self.assertNotAlmostEqual(without["losses"][-1], losses[0][-1], delta=1e-4 * losses[0][-1])
+        self.assertIsNone(without["balance_losses"])
+
     def test_state_is_sharded_in_16_bits_by_any_optimizer(self):
         alone = self.json("run", self.cpu_plan("pp=2,mbs=1,schedule=gpipe"), "--steps", 5, "--clip-norm", 0.5)
         for layout in ("pp=1,dp=2,mbs=1,zero=1,bucket_mib=1", "pp=1,dp=2,mbs=1,zero=2", "pp=1,dp=2,mbs=1,zero=3"):
@@ -678,6 +747,29 @@ class Running(CommandLineTest):
             self.assertLess(answer["losses"][-1], answer["losses"][0])
             self.assertGreater(answer["peak_host_bytes"][0], 0)
         self.refused(1, "run", self.cpu_plan("pp=1,dp=2,mbs=1,zero=1", 4, "--optimizer", "adafactor"), says=["Adafactor", "ZeRO"])
+
+    def test_pipeline_ranks_may_be_meshes_of_different_shape(self):
+        plan = self.cpu_plan("pp=2,mbs=2")
+        alone = self.json("run", plan, "--steps", 5)["losses"][-1]
+        for meshes in ("tp2,dp2", "dp2,tp2", "dp2tp2,tp1"):
+            for reshard in ("direct", "all-gather", "broadcast"):
+                loss = self.json("run", plan, "--steps", 5, "--meshes", meshes, "--reshard", reshard)["losses"][-1]
+                self.assertAlmostEqual(loss, alone, delta=1e-4 * alone)
+        answer = self.json("run", "mlp", "--schedule", "1f1b", "-p", 2, "-m", 4, "--microbatch-size", 4, "--steps", 3, "--meshes", "dp2,dp1",
+                           "--baseline")
+        self.assertAlmostEqual(answer["losses"][-1], answer["baseline_losses"][-1], delta=1e-4)
+        self.refused(1, "run", plan, "--meshes", "tp2", says=["--meshes", "2 pipeline ranks"])
+        self.refused(1, "run", plan, "--meshes", "tp2,pp2", says=["\"pp2\" is no mesh"])
+        self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
+        self.refused(1, "run", plan, "--reshard", "direct", says=["--meshes"])
+
+    def test_layers_are_computed_again_and_state_moves_by_layer(self):
+        plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=3")
+        whole = self.json("run", plan, "--steps", 5)
+        for options in (("--recompute-every", 2), ("--zero-layerwise",), ("--zero-by", "layer", "--zero-layerwise")):
+            answer = self.json("run", plan, "--steps", 5, *options)
+            self.assertAlmostEqual(answer["losses"][-1], whole["losses"][-1], delta=1e-4)
+            self.assertLess(answer["peak_memory_bytes"][0], whole["peak_memory_bytes"][0])
 
     def test_a_run_killed_at_any_moment_goes_on_to_the_same_losses(self):
         plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
@@ -788,6 +880,8 @@ class Running(CommandLineTest):
 
     def test_collectives_are_measured_beside_the_model(self):
         answer = self.json("calibrate", "--only", "collectives", "--ranks", 3, "--budget", 1)
+        self.assertGreater(answer["slowdown"]["compute_alone_s"], 0)
+        self.assertIn("collective_slowdown", answer["slowdown"])
         rows = answer["collectives"]
         self.assertEqual(len(rows), 16 * 4)  # seven by ring and tree, two with one algorithm; four sizes
         self.assertTrue(all(row["time_s"] > 0 and row["ranks"] == 3 for row in rows))

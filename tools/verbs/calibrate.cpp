@@ -12,6 +12,7 @@
 #include "tools/table.h"
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_from.h"
+#include "tools/verbs/calibrate_transport.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {
@@ -28,6 +29,7 @@ std::string today() {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
+  if (arguments.only == "transport") return calibrate_transport(arguments, today());
   if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   if (!arguments.from.empty()) return calibrate_from(arguments, today());

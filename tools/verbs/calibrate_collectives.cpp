@@ -8,6 +8,7 @@
 
 #include "executor/measure.h"
 #include "executor/measure_collectives.h"
+#include "executor/measure_slowdown.h"
 #include "planner/cost/calibration.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
@@ -54,7 +55,28 @@ std::string algorithm_of(const CollectiveSample& sample) {
   return is_exchange(sample.op) ? "pairwise" : std::string(algorithm_name(sample.algorithm));
 }
 
-nlohmann::ordered_json json_of(const std::vector<CollectiveSample>& samples, const LinkSpec& link) {
+nlohmann::ordered_json slowdown_json(const SlowdownSample& sample) {
+  const std::optional<double> slowdown = slowdown_of(sample);
+  return {{"bytes", sample.bytes},
+          {"compute_alone_s", sample.alone.count()},
+          {"compute_beside_s", sample.beside.count()},
+          {"all_reduce_s", sample.collective.count()},
+          {"repeats", sample.repeats},
+          {"collective_slowdown", slowdown ? nlohmann::ordered_json(*slowdown) : nlohmann::ordered_json(nullptr)}};
+}
+
+std::string slowdown_text(const SlowdownSample& sample) {
+  const std::optional<double> slowdown = slowdown_of(sample);
+  const std::string times =
+      fmt::format("compute beside an all-reduce of {} KiB: {} alone, {} with {} of it beside the all-reduce",
+                  sample.bytes / 1024, duration_text(sample.alone.count()), duration_text(sample.beside.count()),
+                  duration_text(sample.collective.count()));
+  if (!slowdown) return times + "; nothing was computed meanwhile\n";
+  return fmt::format("{}\n\"collective_slowdown\": {:.2f} in the \"device\" of a cluster says so\n", times, *slowdown);
+}
+
+nlohmann::ordered_json json_of(const std::vector<CollectiveSample>& samples, const LinkSpec& link,
+                               const SlowdownSample& slowdown) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const CollectiveSample& sample : samples) {
     const std::optional<Seconds> model = predicted(link, sample);
@@ -72,10 +94,12 @@ nlohmann::ordered_json json_of(const std::vector<CollectiveSample>& samples, con
     rows.push_back(std::move(row));
   }
   return {{"link", {{"bandwidth_gb_per_s", link.bytes_per_second / 1e9}, {"latency_us", link.latency.count() * 1e6}}},
-          {"collectives", std::move(rows)}};
+          {"collectives", std::move(rows)},
+          {"slowdown", slowdown_json(slowdown)}};
 }
 
-std::string text_of(const std::vector<CollectiveSample>& samples, const LinkSpec& link) {
+std::string text_of(const std::vector<CollectiveSample>& samples, const LinkSpec& link,
+                    const SlowdownSample& slowdown) {
   TextTable table{
       .head = {"collective", "algorithm", "size", "time", "algorithm GB/s", "bus GB/s", "predicted", "off by"}};
   for (const CollectiveSample& sample : samples) {
@@ -86,8 +110,9 @@ std::string text_of(const std::vector<CollectiveSample>& samples, const LinkSpec
          fmt::format("{:.2f}", bus_bytes_per_second(sample) / 1e9), model ? duration_text(model->count()) : "-",
          model ? fmt::format("{:+.0f} %", 100 * (*model / sample.median - 1)) : "-"});
   }
-  return fmt::format("{} ranks as threads; messages between two: {:.1f} GB/s, {}\n\n{}", samples.front().members,
-                     link.bytes_per_second / 1e9, duration_text(link.latency.count()), to_text(table));
+  return fmt::format("{} ranks as threads; messages between two: {:.1f} GB/s, {}\n\n{}\n{}", samples.front().members,
+                     link.bytes_per_second / 1e9, duration_text(link.latency.count()), to_text(table),
+                     slowdown_text(slowdown));
 }
 
 }  // namespace
@@ -102,8 +127,9 @@ int calibrate_collectives(const CalibrateArguments& arguments) {
       .budget = 0.2 * budget, .gemm = false, .attention = false, .other_kernels = false, .messages = true};
   const LinkSpec link = message_link(measure_cpu(messages));
   const std::vector<CollectiveSample> samples = with_progress(
-      "measuring", budget, [&] { return measure_collectives({.members = ranks, .budget = 0.8 * budget}); });
-  print_answer(arguments.json ? json_of(samples, link).dump(2) + "\n" : text_of(samples, link));
+      "measuring", budget, [&] { return measure_collectives({.members = ranks, .budget = 0.7 * budget}); });
+  const SlowdownSample slowdown = measure_collective_slowdown({.members = ranks, .budget = 0.1 * budget});
+  print_answer(arguments.json ? json_of(samples, link, slowdown).dump(2) + "\n" : text_of(samples, link, slowdown));
   return kDone;
 }
 

@@ -6,7 +6,8 @@
 namespace plumb {
 
 /// Prints time, algorithm and bus bandwidth of each collective by size, by ring and by tree, and what the planner's
-/// model of rings says of it with the link that messages between two ranks have shown. Writes no file.
+/// model of rings says of it with the link that messages between two ranks have shown; and how much slower the ranks
+/// compute beside them. Writes no file.
 int calibrate_collectives(const CalibrateArguments& arguments);
 
 }  // namespace plumb

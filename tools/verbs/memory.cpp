@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/device_plan/plan_device.h"
 #include "planner/search/bounds.h"
 #include "simulator/memory_holders.h"
+#include "tools/arena_report.h"
 #include "tools/console.h"
 #include "tools/memory_report.h"
 #include "tools/plan_input.h"
@@ -52,13 +55,16 @@ int memory_verb(const MemoryArguments& arguments) {
   const std::vector<MemoryPeak> peaks = memory_peaks(predicted.lowered, predicted.priced.costs, timeline);
   const std::int64_t available = device.memory_bytes - device.reserved_bytes;
 
+  std::optional<DeviceProgram> program;
+  if (arguments.arena) program = plan_device(predicted.lowered, predicted.priced.costs);
+
   if (arguments.json) {
     ordered_json list = ordered_json::array();
     for (std::size_t r = 0; r < peaks.size(); ++r) list.push_back(rank_json(r, peaks[r], timeline.ranks[r], available));
-    print_answer(
-        ordered_json{{"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}}
-            .dump(2) +
-        "\n");
+    ordered_json answer{
+        {"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}};
+    answer["arena"] = program ? arena_json(*program) : ordered_json();
+    print_answer(answer.dump(2) + "\n");
   } else {
     constexpr std::size_t kMostHolders = 12;
     const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::bytes);
@@ -69,6 +75,7 @@ int memory_verb(const MemoryArguments& arguments) {
         plan.model.name, to_text(plan.layout), text(device.memory_bytes), text(device.reserved_bytes),
         memory_peaks_text(peaks), fullest - peaks.begin(), text(available - fullest->bytes),
         memory_holders_text(*fullest, kMostHolders)));
+    if (program) print_answer("\n" + arena_text(*program));
   }
   if (evaluation.infeasible.empty()) return kDone;
   print_note("plumb: " + evaluation.infeasible);

@@ -25,14 +25,22 @@ std::string keys_text(Layout layout) {
 }
 
 std::string ranking_text(const PlannedQuestion& planned) {
-  TextTable table{.head = {"", "layout", "step time", "MFU", "bubble", "tokens/s", "peak memory"}};
+  const bool sequences = has_sequence(planned.plans.front().model);
+  TextTable table{
+      .head = {"", "layout", "step time", "MFU", "bubble", sequences ? "tokens/s" : "samples/s", "peak memory"}};
   for (std::size_t i = 0; i < planned.plans.size(); ++i) {
     const Prediction& p = *planned.plans[i].prediction;
     table.rows.push_back({std::to_string(i + 1), keys_text(planned.plans[i].layout), duration_text(p.step_time.count()),
                           fmt::format("{:.1f} %", 100 * p.mfu_ratio), fmt::format("{:.1f} %", 100 * p.bubble_ratio),
-                          fmt::format("{:.0f}", p.tokens_per_second), bytes_text(static_cast<double>(peak_of(p)))});
+                          fmt::format("{:.0f}", sequences ? p.tokens_per_second : p.samples_per_second),
+                          bytes_text(static_cast<double>(peak_of(p)))});
   }
   return to_text(table);
+}
+
+std::string batch_text(const Plan& plan) {
+  if (!has_sequence(plan.model)) return fmt::format("{} samples", plan.training.global_batch);
+  return fmt::format("{} sequences of {} tokens", plan.training.global_batch, plan.training.sequence);
 }
 
 std::string counts_text(const SearchCounts& counts) {
@@ -92,10 +100,10 @@ int plan_verb(const PlanArguments& arguments) {
   }
   const Plan& best = planned.plans.front();
   if (!arguments.json) {
-    print_answer(fmt::format("{} ({} parameters) on {} x {}, {} sequences of {} tokens a step, {}\n\n", best.model.name,
+    print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n\n", best.model.name,
                              parameters_text(static_cast<double>(model_parameter_count(best.model))),
-                             best.cluster.devices, best.cluster.device.name, best.training.global_batch,
-                             best.training.sequence, precision_name(best.training.precision)));
+                             best.cluster.devices, best.cluster.device.name, batch_text(best),
+                             precision_name(best.training.precision)));
     print_answer(ranking_text(planned) + "\n" + counts_text(planned.search.counts));
     for (const std::string& note : planned.search.ranked.front().notes)
       print_answer("note on the best: " + note + "\n");

@@ -29,6 +29,18 @@ void for_each_preset(Preset::Kind kind, Visit visit) {
 ordered_json with_parameters(const ModelSpec& model) {
   ordered_json json = to_json(model);
   json["parameters"] = model_parameter_count(model);
+  if (!model.graph) return json;
+  const std::vector<GraphNode> nodes = graph_nodes(*model.graph);
+  json["forward_gflops"] = forward_flops(nodes) / kGiga;
+  ordered_json shapes = ordered_json::array();
+  for (const GraphNode& node : nodes) {
+    shapes.push_back({{"name", node.name},
+                      {"op", node.op},
+                      {"output", node.shape},
+                      {"parameters", parameter_count(node)},
+                      {"forward_gflops", forward_flops(node) / kGiga}});
+  }
+  json["layers"] = shapes;
   return json;
 }
 
@@ -42,16 +54,26 @@ int models_verb(const PresetArguments& arguments) {
   ordered_json list = ordered_json::array();
   TextTable table{
       .head = {"model", "parameters", "layers", "hidden", "heads", "kv heads", "ffn", "vocabulary", "sequence"}};
+  TextTable graphs{.head = {"layer graph", "parameters", "forward", "nodes", "sample", "runs on the cpu"}};
   for_each_preset(Preset::Kind::kModel, [&](const Preset& preset) {
     const ModelSpec model = parse_model(preset.text, std::string(preset.name));
     list.push_back(with_parameters(model));
+    if (model.graph) {
+      const std::vector<GraphNode> nodes = graph_nodes(*model.graph);
+      graphs.rows.push_back(
+          {std::string(preset.name), parameters_text(static_cast<double>(parameter_count(nodes))),
+           fmt::format("{:.4g} GFLOP", forward_flops(nodes) / kGiga), std::to_string(nodes.size()),
+           nodes.front().tokens ? fmt::format("{} tokens", model.sequence) : to_text(nodes.front().shape),
+           is_runnable(nodes) ? "yes" : "no"});
+      return;
+    }
     table.rows.push_back({std::string(preset.name), parameters_text(static_cast<double>(model_parameter_count(model))),
                           std::to_string(model.layers), std::to_string(model.hidden), std::to_string(model.heads),
                           std::to_string(model.kv_heads), std::to_string(model.ffn), std::to_string(model.vocab),
                           std::to_string(model.sequence)});
   });
   print_answer(arguments.json ? ordered_json{{"models", list}}.dump(2) + "\n"
-                              : to_text(table) +
+                              : to_text(table) + "\n" + to_text(graphs) +
                                     "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a "
                                     "Hugging Face config.json.\n");
   return kDone;

@@ -9,21 +9,26 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/baseline.h"
+#include "executor/check_run_spec.h"
 #include "executor/mpi/launched.h"
 #include "schedules/error.h"
+#include "schedules/lower.h"
 #include "schedules/nearest_name.h"
 #include "tools/checkpoint_file.h"
 #include "tools/console.h"
+#include "tools/cpu_run.h"
 #include "tools/files.h"
 #include "tools/layer_model_run.h"
 #include "tools/layer_models.h"
 #include "tools/lower_plan.h"
 #include "tools/plan_input.h"
+#include "tools/run_layout.h"
 #include "tools/run_report.h"
 #include "tools/schedule_input.h"
 #include "tools/table.h"
 #include "tools/timed_input.h"
 #include "tools/verbs/verbs.h"
+#include "tools/version.h"
 #include "traces/chrome_trace.h"
 
 namespace plumb {
@@ -36,11 +41,14 @@ RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   if (schedule.name.empty()) {
     if (schedule.offload || schedule.shard)
       throw InputError("--offload and --shard change a schedule: name it with --schedule");
-    return spec;
+    if (spec.meshes.empty()) return spec;
+    const Schedule order = order_of(plan);
+    const Schedule lowered = lower(order, {.data = {.enabled = has_replicas(spec), .zero = spec.zero}});
+    return with_schedule(std::move(spec), plan, order, lowered);
   }
   if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
   if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
-  schedule.replicas = spec.grid.data * spec.grid.context > 1;
+  schedule.replicas = has_replicas(spec);
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
@@ -55,7 +63,7 @@ void write_trace(const Timeline& last_step, const RunArguments& arguments) {
 int run_by_the_clock(const RunArguments& arguments) {
   TimedInput input = timed_input(arguments);
   input.spec.steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const std::optional<TimedResult> of_all_ranks = replay_timed(input);
+  const std::optional<TimedResult> of_all_ranks = replay_timed(input, arguments.trace);
   if (!of_all_ranks) return kDone;  // the first process reports
   const TimedResult& result = *of_all_ranks;
   write_trace(result.timelines.back(), arguments);
@@ -90,18 +98,21 @@ struct Training {
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = cpu_prediction(plan);
-  Training training{.spec = scheduled(lower_plan(plan, predicted,
-                                                 {.steps = steps,
-                                                  .seed = arguments.seed,
-                                                  .text = training_text(arguments.text),
-                                                  .text_name = text_name(arguments.text),
-                                                  .context_attention = context_attention(arguments.context),
-                                                  .clip_norm = arguments.clip_norm,
-                                                  .offload_optimizer = arguments.offload_optimizer}),
-                                      plan, arguments.schedule),
+  RunSpec spec = lower_plan(plan, predicted,
+                            {.steps = steps,
+                             .seed = arguments.seed,
+                             .text = training_text(arguments.text),
+                             .text_name = text_name(arguments.text),
+                             .context_attention = context_attention(arguments.context),
+                             .clip_norm = arguments.clip_norm,
+                             .offload_optimizer = arguments.offload_optimizer});
+  apply_layout_arguments(spec, arguments);
+  Training training{.spec = scheduled(std::move(spec), plan, arguments.schedule),
                     .title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout)),
                     .expected = steps * to_seconds(predicted.simulation.makespan)};
+  training.spec.source = to_json(plan, version_text()).dump();
   if (!arguments.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
+  if (!arguments.meshes.empty()) training.title += " on meshes " + arguments.meshes;
   return training;
 }
 
@@ -114,8 +125,9 @@ Training training_of(const RunArguments& arguments, int steps) {
   if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
-  training.title =
-      fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name, world_size(training.spec.grid));
+  training.spec.source = fmt::format("{} split by {}", arguments.plan, arguments.layer_model.split);
+  training.title = fmt::format("{}, {} on {} ranks", arguments.plan, training.spec.schedule.name,
+                               world_size(rank_grid_of(training.spec)));
   return training;
 }
 
@@ -134,7 +146,7 @@ int run_verb(const RunArguments& arguments) {
 
   RunOptions options;
   if (!arguments.checkpoint.empty()) {
-    prepare_checkpoints(arguments.checkpoint);
+    if (launched_rank() == 0) prepare_checkpoints(arguments.checkpoint);
     if (arguments.resume) {
       spec.resume = std::make_shared<TrainingState>(read_checkpoint(arguments.checkpoint));
       spec.resume_name = checkpoint_path(arguments.checkpoint);
@@ -143,7 +155,10 @@ int run_verb(const RunArguments& arguments) {
     options.checkpoint = [&](const TrainingState& state) { write_checkpoint(arguments.checkpoint, state); };
   }
 
-  const RunResult result = with_progress("running", training.expected, [&] { return run(spec, options); });
+  options.interrupted = interrupted_trace(arguments.trace);
+  const std::optional<RunResult> of_all_ranks = run_on_cpu(spec, options, training.expected);
+  if (!of_all_ranks) return kDone;  // the first process reports
+  const RunResult& result = *of_all_ranks;
   std::optional<RunResult> baseline;
   if (alone) baseline = with_progress("on one rank", training.expected, [&alone] { return run(*alone); });
 
@@ -154,7 +169,8 @@ int run_verb(const RunArguments& arguments) {
     print_answer(answer.dump(2) + "\n");
     return kDone;
   }
-  print_answer(fmt::format("{}: {} steps on the cpu\n\n", training.title, result.losses.size()));
+  print_answer(fmt::format("{}: {} steps on the cpu{}\n\n", training.title, result.losses.size(),
+                           launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : ""));
   const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
   const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
   TextTable table{.head = {"step", "loss", "step time"}};

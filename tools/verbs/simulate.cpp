@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -9,6 +10,8 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "simulator/network/network_noise.h"
+#include "simulator/network/network_sensitivity.h"
 #include "simulator/network/simulate_network.h"
 #include "simulator/simulate.h"
 #include "simulator/steady_state.h"
@@ -43,19 +46,36 @@ NetworkOptions network_of(const NetworkArguments& arguments) {
   return options;
 }
 
-/// A schedule without a cluster has no links to share, but its ranks may be slow.
-NetworkSpec ranks_alone(const Schedule& schedule, const NetworkArguments& arguments) {
+/// One host for all ranks, whose memory carries so many moves at full speed.
+void add_host(NetworkSpec& network, const Schedule& lowered, const CostTable& costs, double moves) {
+  double fastest = 0;
+  for (const Op op : {Op::kOffload, Op::kReload}) {
+    for (std::size_t stage = 0; stage < lowered.stages.size(); ++stage)
+      fastest = std::max(fastest, move_rate(costs, {.op = op, .stage = static_cast<std::int32_t>(stage)}));
+    for (const StagePlace& stage : lowered.stages) network.move_routes[move_number(op)].push_back(stage.rank);
+  }
+  if (!(fastest > 0)) throw InputError("--costs: host= shares the time of moves: give x=, and --offload");
+  network.links = {{"host_memory", moves * fastest}};
+  network.routes.assign(lowered.ranks.size(), {.uses = {{0, 1}}});  // a route is a channel's, and so a rank's
+}
+
+/// A schedule without a cluster has no links to share but that to its host, and its ranks may be slow.
+NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double host_moves,
+                        const NetworkArguments& arguments) {
   if (!arguments.degrade.empty()) {
     throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
   }
   if (!arguments.topology.empty()) {
     throw InputError("--topology wires the ranks of a layout: give a plan, or a model and a cluster");
   }
-  return {.speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
+  NetworkSpec network{
+      .speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
+  if (host_moves > 0) add_host(network, schedule, costs, host_moves);
+  return network;
 }
 
-/// What a timeline explains, added to what is known besides. Where transfers share links, whose times grow in no
-/// proportion, the path tells no sensitivity.
+/// What a timeline explains, added to what is known besides. Where transfers share links the path alone tells no
+/// sensitivity.
 ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
                         const Simulation& simulation) {
   context.optimizer_steps = optimizer_steps_of(lowered);
@@ -68,20 +88,17 @@ ReportContext explained(ReportContext context, const Schedule& lowered, const Co
   return context;
 }
 
-/// What the step's time is sensitive to where transfers share links, whose times no path tells: that of the step with
-/// each transfer on a link of its own. Ranks and links that are not as the cluster says have no such step.
-void add_private_sensitivity(ReportContext& context, const Plan& plan, const Predicted& predicted,
-                             const SimulateArguments& arguments) {
-  const NetworkArguments& network = arguments.network;
-  if (context.sensitivity || predicted.simulation.critical_path.empty() || !network.slow.empty() ||
-      !network.degrade.empty() || !network.topology.empty())
-    return;
-  Predicted alone = predicted;
-  alone.simulation = simulate(predicted.lowered, predicted.priced.costs, options_of(arguments));
-  context.sensitivity = sensitivity_of(alone.lowered, alone.priced.costs, alone.simulation.critical_path);
-  context.by_resource = resource_sensitivity(plan, alone);
-  print_note(fmt::format("sensitivities are those of the step with each transfer on a link of its own, {}",
-                         duration_text(to_seconds(alone.simulation.makespan).count())));
+constexpr const char* kNoSensitivities = "no sensitivities: more transfers share links than derivatives are kept of";
+
+/// What the step's time is sensitive to where transfers share links.
+void add_shared_sensitivity(ReportContext& context, const Plan& plan, const Predicted& predicted,
+                            const SimulateArguments& arguments) {
+  if (!predicted.network || predicted.simulation.critical_path.empty()) return;
+  const auto gradient =
+      network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network, options_of(arguments).sends);
+  if (!gradient) return print_note(kNoSensitivities);
+  context.sensitivity = sensitivity_of(predicted.lowered, predicted.priced.costs, *gradient);
+  context.by_resource = resource_sensitivity(plan, predicted, *gradient, network_of(arguments.network));
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -107,19 +124,13 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.draw) print_answer("\n" + draw(simulation.timeline, terminal_draw_options()));
 }
 
-/// How the step varies, if that is asked for. Throws InputError beside options that noise does not know.
-std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, int replicas,
-                                    const SimulateArguments& arguments) {
+/// How the step varies, if that is asked for: on those links, of that many data-parallel replicas.
+std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
+                                    int replicas, const SimulateArguments& arguments) {
   if (arguments.noise.empty()) return {};
-  const NetworkArguments& network = arguments.network;
-  if (!network.slow.empty() || !network.degrade.empty() || network.unfolded) {
-    throw InputError(
-        "--noise draws for alike ranks, each transfer on a link of its own: leave --slow, --degrade and --unfolded "
-        "away, or take rank_cv= for ranks that differ");
-  }
   NoiseReport report{.spec = parse_noise(arguments.noise)};
   report.spec.replicas = replicas;
-  report.steps = simulate_noise(lowered, costs, report.spec, options_of(arguments).sends);
+  report.steps = simulate_noise(lowered, costs, network, report.spec, options_of(arguments).sends);
   return report;
 }
 
@@ -160,8 +171,8 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
 
 int simulate_schedule(const SimulateArguments& arguments) {
   const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
-  if (const int period = period_of_long_run(arguments, costs.chunk); period > 0)
-    return simulate_long_run(arguments, costs, period);
+  const int period = costs.host_moves > 0 ? 0 : period_of_long_run(arguments, costs.chunk);
+  if (period > 0) return simulate_long_run(arguments, costs, period);
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
   const Schedule lowered = lowered_input(order, arguments.schedule);
   if (arguments.sends == "blocking") {
@@ -169,12 +180,18 @@ int simulate_schedule(const SimulateArguments& arguments) {
     print_note("runs to its end with sends that block their rank; the times below are those of rendezvous sends");
   }
   const CostTable table = costs_for(costs, order);
-  const Simulation simulation =
-      simulate(lowered, table, ranks_alone(lowered, arguments.network), options_of(arguments));
-  const ReportContext known{.noise = noise_of(lowered, table, 1, arguments),
+  const NetworkSpec network = ranks_alone(lowered, table, costs.host_moves, arguments.network);
+  const Simulation simulation = simulate(lowered, table, network, options_of(arguments));
+  const ReportContext known{.noise = noise_of(lowered, table, network, 1, arguments),
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
-  report(simulation, explained(known, lowered, table, simulation), timeline_title(order), arguments);
+  ReportContext context = explained(known, lowered, table, simulation);
+  if (simulation.engine == "events") {
+    const auto gradient = network_gradient(lowered, table, network, options_of(arguments).sends);
+    if (gradient) context.sensitivity = sensitivity_of(lowered, table, *gradient);
+    if (!gradient) print_note(kNoSensitivities);
+  }
+  report(simulation, context, timeline_title(order), arguments);
   return kDone;
 }
 
@@ -191,17 +208,17 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
     if (evaluation.infeasible.empty()) {
       for (const std::string& note : predicted.priced.notes) print_note(note);
     }
-    const ReportContext known{
-        .tokens_per_step = static_cast<double>(tokens_per_step(plan.training)),
-        .mfu_ratio = predicted.prediction.mfu_ratio,
-        .has_memory = true,
-        .by_resource = resource_sensitivity(plan, predicted),
-        .noise = noise_of(predicted.lowered, predicted.priced.costs, plan.layout.data, arguments)};
+    const auto tokens = static_cast<double>(tokens_per_step(plan.training));
+    const ReportContext known{.samples_per_step = static_cast<double>(plan.training.global_batch),
+                              .tokens_per_step = has_sequence(plan.model) ? std::optional(tokens) : std::nullopt,
+                              .mfu_ratio = predicted.prediction.mfu_ratio,
+                              .has_memory = true,
+                              .by_resource = resource_sensitivity(plan, predicted),
+                              .noise = noise_of(predicted.lowered, predicted.priced.costs,
+                                                predicted.network.value_or(NetworkSpec{.replicas = plan.layout.data}),
+                                                plan.layout.data, arguments)};
     ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
-    add_private_sensitivity(context, plan, predicted, arguments);
-    if (context.noise && context.noise->steps.quiet_makespan != predicted.simulation.makespan) {
-      print_note("noise is drawn with each transfer on a link of its own; the step without it is told so as well");
-    }
+    add_shared_sensitivity(context, plan, predicted, arguments);
     report(
         predicted.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,13 +12,17 @@
 #include "schedules/error.h"
 #include "tools/comparison_report.h"
 #include "tools/console.h"
+#include "tools/cpu_run.h"
 #include "tools/files.h"
+#include "tools/link_file.h"
 #include "tools/lower_plan.h"
+#include "tools/machine_load.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
 #include "tools/timed_input.h"
 #include "tools/verbs/verbs.h"
+#include "tools/version.h"
 #include "traces/chrome_trace.h"
 #include "traces/compare.h"
 #include "traces/draw_svg.h"
@@ -45,12 +47,18 @@ void announce(SimTime predicted) {
   print_note(fmt::format("predicted before the first step: {}", duration_text(to_seconds(predicted).count())));
 }
 
-Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
+/// Nothing on all but the first of several processes.
+std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) {
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = cpu_prediction(plan);
+  Predicted predicted = cpu_prediction(plan);
+  if (!arguments.link.empty()) {
+    const MessageLink link = read_link(arguments.link);
+    predicted.simulation = simulate(predicted.lowered, over_link(predicted.priced.costs, predicted.lowered, link),
+                                    {.burst_bytes = link.burst_bytes});
+  }
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
@@ -60,8 +68,9 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
                              .clip_norm = arguments.clip_norm,
                              .offload_optimizer = arguments.offload_optimizer});
   spec.watchdog = Seconds{arguments.watchdog_s};
-  announce(predicted.simulation.makespan);
-  if (!arguments.output.empty()) {
+  spec.source = to_json(plan, version_text()).dump();
+  if (launched_rank() == 0) announce(predicted.simulation.makespan);
+  if (!arguments.output.empty() && launched_rank() == 0) {
     write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");
     print_note(fmt::format("wrote {}", arguments.output));
   }
@@ -70,10 +79,12 @@ Replayed replay_on_cpu(const RunArguments& arguments, int steps) {
                                          to_text(plan.layout), world_size(spec.grid), plan.cluster.device.name),
                     .predicted = predicted.simulation.timeline};
   for (int i = 0; i < arguments.repeat; ++i) {
-    RunResult result = with_progress("running", expected, [&spec] { return run(spec); });
-    std::move(result.timelines.begin() + kWarmupSteps, result.timelines.end(), std::back_inserter(replayed.measured));
-    replayed.losses = std::move(result.losses);  // the same each time
+    std::optional<RunResult> result = run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
+    if (!result) continue;
+    std::move(result->timelines.begin() + kWarmupSteps, result->timelines.end(), std::back_inserter(replayed.measured));
+    replayed.losses = std::move(result->losses);  // the same each time
   }
+  if (replayed.measured.empty()) return {};
   return replayed;
 }
 
@@ -88,20 +99,13 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
                                          launched_ranks() > 0 ? "processes" : "threads"),
                     .predicted = input.predicted.timeline};
   for (int i = 0; i < arguments.repeat; ++i) {
-    std::optional<TimedResult> result = replay_timed(input);
+    std::optional<TimedResult> result = replay_timed(input, arguments.trace);
     if (!result) continue;
     std::move(result->timelines.begin() + kTimedWarmupSteps, result->timelines.end(),
               std::back_inserter(replayed.measured));
   }
   if (replayed.measured.empty()) return {};
   return replayed;
-}
-
-/// What else this machine was doing: its mean number of runnable threads in the last minute.
-std::string load_text() {
-  double load = 0;
-  return getloadavg(&load, 1) == 1 ? fmt::format("load {:.1f} on {} cores", load, std::thread::hardware_concurrency())
-                                   : std::string("load unknown");
 }
 
 }  // namespace

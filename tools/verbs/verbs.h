@@ -42,6 +42,17 @@ struct PlanArguments {
 };
 int plan_verb(const PlanArguments& arguments);
 
+struct PartitionArguments {
+  QuestionArguments question;   ///< `model` may be a profile of PipeDream or an input of Piper
+  std::string method = "time";  ///< time, parameters, uniform, type:REGEX
+  bool as_pipedream = false;    ///< a profile's stages as PipeDream's optimizer chooses them
+  bool straight = false;        ///< a profile's stages without copies
+  bool json = false;
+};
+int partition_verb(const PartitionArguments& arguments);
+/// Of measured layers; `text` is the file's.
+int partition_profile(const PartitionArguments& arguments, const std::string& text);
+
 /// A schedule by name and numbers, or by file.
 struct ScheduleArguments {
   std::string name;  ///< of the catalogue, or a file
@@ -105,6 +116,7 @@ int schedule_convert_verb(const ScheduleVerbArguments& arguments);
 
 struct MemoryArguments {
   std::string plan;
+  bool arena = false;  ///< also what a device would be given beforehand
   bool json = false;
 };
 int memory_verb(const MemoryArguments& arguments);
@@ -147,6 +159,7 @@ struct RunArguments {
   std::string costs;
   std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
   double burst_kib = 0;           ///< backend timed: what passes a rank's idle network card at once
+  std::string link;               ///< a measured network (calibrate --only transport): what predictions hop over
   double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
   double watchdog_s = 60;         ///< a run fails if nothing moves for so long
   std::string sends = "buffered";
@@ -154,12 +167,17 @@ struct RunArguments {
   int steps = 0;     ///< 0: the verb's own number
   std::string text;  ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
-  std::string context = "ring";    ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
-  double clip_norm = 0;            ///< 0: gradients are not clipped
-  bool offload_optimizer = false;  ///< its state in the host's memory
-  std::string checkpoint;          ///< run: folder of the checkpoints
-  int checkpoint_every = 0;        ///< run: steps; 0: behind the last one
-  bool resume = false;             ///< run: from the checkpoint on
+  std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
+  double clip_norm = 0;             ///< 0: gradients are not clipped
+  bool offload_optimizer = false;   ///< its state in the host's memory
+  std::string meshes;               ///< run: tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
+  std::string reshard;              ///< run: between these: direct, all-gather (also if empty), broadcast
+  int recompute_every = 0;          ///< run: layers whose input is kept; 0: as the plan says
+  bool zero_layerwise = false;      ///< run: ZeRO 2 and 3 move gradients and weights layer by layer
+  std::string zero_by = "element";  ///< run: or "layer"
+  std::string checkpoint;           ///< run: folder of the checkpoints
+  int checkpoint_every = 0;         ///< run: steps; 0: behind the last one
+  bool resume = false;              ///< run: from the checkpoint on
   LayerModelArguments layer_model;
   bool baseline = false;  ///< run: train on one rank too
   std::string trace;
@@ -175,7 +193,7 @@ int validate_verb(const RunArguments& arguments);
 
 struct CalibrateArguments {
   std::string backend = "cpu";
-  std::string only;  ///< "collectives": these alone, as a table; empty: all that a cluster needs
+  std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
   int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables

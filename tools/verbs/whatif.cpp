@@ -48,7 +48,8 @@ TextTable table_of(const std::vector<WhatIfRow>& rows, bool bare) {
       cells.push_back(number(p.step_time.count(), duration_text(p.step_time.count())));
       cells.push_back(number(p.mfu_ratio, fmt::format("{:.1f} %", 100 * p.mfu_ratio)));
       cells.push_back(number(p.bubble_ratio, fmt::format("{:.1f} %", 100 * p.bubble_ratio)));
-      cells.push_back(number(p.tokens_per_second, fmt::format("{:.0f}", p.tokens_per_second)));
+      const double rate = p.tokens_per_second > 0 ? p.tokens_per_second : p.samples_per_second;
+      cells.push_back(number(rate, fmt::format("{:.0f}{}", rate, p.tokens_per_second > 0 ? "" : " samples/s")));
       cells.push_back(bare ? std::to_string(peak) : bytes_text(static_cast<double>(peak)));
     }
     cells.push_back(row.infeasible);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 #include <span>
 
 namespace plumb {
@@ -87,6 +88,26 @@ NcclChannels across_nodes(const NcclMachine& machine, const GroupPlacement& grou
   return best;
 }
 
+/// What a group's channels may carry at most where they cross the host. Its ranks are taken to be spread evenly over
+/// the node, as replicas of tensor groups are, and the node's groups to share the crossing evenly.
+double crossing_share(const NcclMachine& machine, const GroupPlacement& group) {
+  const int nics = machine.spec.nics == 0 ? machine.devices_per_node : machine.spec.nics;
+  const int devices_on_nic = std::max(1, machine.devices_per_node / nics);
+  const int stride = machine.devices_per_node / std::max(1, group.ranks_per_node);
+  const bool closes_over_one_nic = group.ranks_per_node == 1 || stride < devices_on_nic;
+  if (machine.spec.host_crossing_bytes_per_second == 0 || closes_over_one_nic) {
+    return std::numeric_limits<double>::infinity();
+  }
+  return machine.spec.host_crossing_bytes_per_second * group.ranks_per_node / machine.devices_per_node;
+}
+
+NcclChannels no_faster(NcclChannels channels, double bytes_per_second) {
+  const double each = bytes_per_second / channels.count;
+  channels.inside_bytes_per_second = std::min(channels.inside_bytes_per_second, each);
+  channels.between_bytes_per_second = std::min(channels.between_bytes_per_second, each);
+  return channels;
+}
+
 NcclChannels tree_of(const NcclMachine& machine, NcclChannels channels) {
   const double links = inside_bytes_per_second(machine) / channels.count;
   const double limit = std::min(2 * channels.between_bytes_per_second, links);
@@ -124,6 +145,11 @@ NcclGraphs nccl_graphs(const NcclMachine& machine, const GroupPlacement& group) 
   NcclGraphs graphs;
   graphs.ring = group.nodes == 1 ? inside_one_node(machine) : across_nodes(machine, group);
   graphs.tree = group.nodes == 1 ? graphs.ring : tree_of(machine, graphs.ring);
+  if (group.nodes > 1) {
+    const double most = crossing_share(machine, group);
+    graphs.ring = no_faster(graphs.ring, most);
+    graphs.tree = no_faster(graphs.tree, most);
+  }
   if (machine.spec.nvlink_sharp && group.ranks_per_node > 1) graphs.nvls = nvls_of(machine, group);
   if (machine.spec.ring) graphs.ring = *machine.spec.ring;
   if (machine.spec.tree) graphs.tree = *machine.spec.tree;

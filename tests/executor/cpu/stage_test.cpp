@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "tests/executor/small_model.h"
@@ -20,11 +21,34 @@ TransformerLayer neox_block() {
   return block;
 }
 
-/// One of each kind of layer.
-std::vector<std::vector<Layer>> models() {
-  std::vector<Layer> neox = gpt_model(2);
+/// A shared expert, and a parallel residual.
+TransformerLayer dropless_shared_block() {
+  TransformerLayer block = shared_expert_block();
+  block.capacity_factor = 0;
+  block.parallel_residual = true;
+  return block;
+}
+
+/// One of each kind of layer; nothing depends on the data's values but results.
+std::vector<std::vector<Layer>> even_models() {
+  std::vector<Layer> neox = gpt_model(2), shared = shared_expert_model(2);
   neox[1] = neox[2] = neox_block();
-  return {llama_model(2), gpt_model(2), neox, cnn_model(), mlp_model()};
+  shared[1] = shared[2] = dropless_shared_block();
+  return {llama_model(2), gpt_model(2), neox, mixtral_model(2), with_dropout(neox), shared, cnn_model(), mlp_model()};
+}
+
+/// And experts that are full.
+std::vector<std::vector<Layer>> models() {
+  std::vector<std::vector<Layer>> all = even_models();
+  all.push_back(with_dropout(shared_expert_model(2)));
+  return all;
+}
+
+/// Of both blocks of parameters.
+std::vector<LayerValues> gradients_of(CpuStage& stage) {
+  std::vector<LayerValues> values = {stage.parameters().gradient_values()};
+  if (stage.experts() != nullptr) values.push_back(stage.experts()->gradient_values());
+  return values;
 }
 
 const std::vector<std::uint8_t> kText = walk_text();
@@ -57,18 +81,19 @@ std::vector<KernelCall> expected_calls(const std::vector<Layer>& layers, Pass pa
   return calls;
 }
 
-std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad) {
-  std::int64_t elements = 0;
+std::int64_t saved_bytes(const std::vector<Layer>& layers, bool after_input_grad, std::int64_t element_bytes = 4) {
+  std::int64_t bytes = 0;
   for (const Layer& layer : layers)
     for (const SavedTensor& tensor : saved_tensors(layer, work_of(layers)))
-      if (after_input_grad ? tensor.needed_by_weight_grad : !tensor.from_input_grad) elements += tensor.elements;
-  return 4 * elements;
+      if (after_input_grad ? tensor.needed_by_weight_grad : !tensor.from_input_grad)
+        bytes += tensor.elements * (tensor.single_precision ? 4 : element_bytes);
+  return bytes;
 }
 
 }  // namespace
 
 TEST_CASE("a stage calls exactly the kernels that layer_kernels lists, in their order") {
-  for (const std::vector<Layer>& model : models()) {
+  for (const std::vector<Layer>& model : even_models()) {
     std::vector<KernelCall> calls;
     CpuStageOptions options = options_for(model);
     options.kernel_log = &calls;
@@ -84,7 +109,8 @@ TEST_CASE("a stage calls exactly the kernels that layer_kernels lists, in their 
     stage.weight_grad(0);
     CHECK(taken() == expected_calls(model, Pass::kWeightGrad));
     stage.optimizer_step();
-    CHECK(taken() == expected_calls(model, Pass::kOptimizer));
+    const std::vector<KernelCall> updates = taken();  // experts last
+    CHECK(std::ranges::is_permutation(updates, expected_calls(model, Pass::kOptimizer)));
   }
 }
 
@@ -103,8 +129,29 @@ TEST_CASE("a stage keeps exactly the tensors that saved_tensors lists, and after
   }
 }
 
+TEST_CASE("in 16 bits a stage keeps these tensors in 2 bytes an element, but for statistics, tokens and masks") {
+  for (const std::vector<Layer>& model : models())
+    for (const HalfFormat format : {HalfFormat::kBf16, HalfFormat::kFp16}) {
+      TensorPool pool;
+      CpuStageOptions options = options_for(model);
+      options.half = format;
+      CpuStage stage(std::move(options), pool);
+      stage.begin(0);
+      const std::int64_t before = pool.live_bytes();
+      stage.forward(0, {});
+      CHECK(pool.live_bytes() - before == saved_bytes(model, false, 2));
+      stage.input_grad(0, {});
+      CHECK(pool.live_bytes() - before == saved_bytes(model, true, 2));
+      stage.weight_grad(0);
+      CHECK(pool.live_bytes() == before);
+    }
+}
+
 TEST_CASE("the temporaries of a block are those that workspace_elements counts") {
-  for (const TransformerLayer& block : {llama_block(), gpt_block(), neox_block()}) {
+  for (const TransformerLayer& block :
+       {llama_block(), gpt_block(), neox_block(), mixtral_block(), dropless_shared_block(),
+        std::get<TransformerLayer>(with_dropout(gpt_model())[1]),
+        std::get<TransformerLayer>(with_dropout(mixtral_model())[2])}) {
     TensorPool pool;
     CpuStage stage(options_for({block}), pool);
     stage.begin(0);
@@ -119,13 +166,13 @@ TEST_CASE("the temporaries of a block are those that workspace_elements counts")
     const std::int64_t bound =
         saved_bytes({block}, false) + message_bytes + 4 * workspace_elements(block, work_of({block}), Pass::kInputGrad);
     // Statistics and the log-sum-exp may be gone already when the largest temporaries are there.
-    const std::int64_t small_tensors = 4 * 2 * 14 * 2;
+    const std::int64_t small_tensors = 4 * (2 * 14 * 2 + 4 * 28 + 8);
     CHECK(pool.peak_bytes() - before <= bound);
     CHECK(pool.peak_bytes() - before >= bound - small_tensors);
     pool.reset_peak();
     const std::int64_t live = pool.live_bytes();
     stage.weight_grad(0);
-    CHECK(pool.peak_bytes() == live);
+    CHECK(pool.peak_bytes() == live + 4 * workspace_elements(block, work_of({block}), Pass::kWeightGrad));
   }
 }
 
@@ -150,7 +197,7 @@ TEST_CASE("activations that are handed out leave nothing behind, and put back gi
       moved.put_activations(0, std::move(activations));
       stayed.backward(0, {});
       moved.backward(0, {});
-      CHECK(moved.parameters().gradient_values() == stayed.parameters().gradient_values());
+      CHECK(gradients_of(moved) == gradients_of(stayed));
     }
 }
 
@@ -169,7 +216,7 @@ TEST_CASE("I then W give the gradients of B, bitwise, also when a W waits for th
     split.input_grad(1, {});
     split.weight_grad(0);
     split.weight_grad(1);
-    CHECK(split.parameters().gradient_values() == whole.parameters().gradient_values());
+    CHECK(gradients_of(split) == gradients_of(whole));
   }
 }
 
@@ -182,22 +229,27 @@ TEST_CASE("the gradient of a whole model agrees with finite differences of its l
     stage.begin(0);
     stage.forward(0, {});
     stage.backward(0, {});
-    const auto gradients = stage.parameters().gradient_values();
+    const std::vector<LayerValues> gradients = gradients_of(stage);
     double square = 0;
-    for (const auto& layer : gradients)
-      for (const auto& tensor : layer)
-        for (const float g : tensor) square += double(g) * double(g);
+    for (const LayerValues& block : gradients)
+      for (const auto& layer : block)
+        for (const auto& tensor : layer)
+          for (const float g : tensor) square += double(g) * double(g);
     const double epsilon = 2.5e-4 / std::sqrt(square);
     const auto loss_at = [&](double factor) {
       CpuStage moved(options_for(model), pool);
       moved.begin(0);
-      std::size_t element = 0;
-      const std::span<float> weights = moved.parameters().newest_weights();
-      for (const auto& layer : gradients)
-        for (const auto& tensor : layer)
-          for (const float g : tensor) weights[element++] += static_cast<float>(factor * double(g));
+      for (std::size_t block = 0; block < gradients.size(); ++block) {
+        std::size_t element = 0;
+        CpuParameters& parameters = block == 0 ? moved.parameters() : *moved.experts();
+        const std::span<float> weights = parameters.newest_weights();
+        for (const auto& layer : gradients[block])
+          for (const auto& tensor : layer)
+            for (const float g : tensor) weights[element++] += static_cast<float>(factor * double(g));
+      }
       moved.forward(0, {});
-      return moved.loss(0);
+      moved.backward(0, {});
+      return moved.loss(0) + moved.balance_loss(0);
     };
     const double difference = (loss_at(epsilon) - loss_at(-epsilon)) / (2 * epsilon);
     CHECK(difference == doctest::Approx(square).epsilon(5e-3));
@@ -238,10 +290,12 @@ TEST_CASE("groups of layers keep their inputs only, and a backward has one group
 }
 
 TEST_CASE("selective recomputation lets go of norm outputs and activations, exactly") {
-  for (const TransformerLayer& block : {llama_block(), gpt_block(), neox_block()}) {
+  for (const TransformerLayer& block :
+       {llama_block(), gpt_block(), neox_block(), mixtral_block(), shared_expert_block()}) {
     std::int64_t dropped = 0;
     for (const SavedTensor& tensor : saved_tensors(block, work_of({block})))
-      if (tensor.name == "norm1 output" || tensor.name == "norm2 output" || tensor.name == "activation")
+      if (tensor.name == "norm1 output" || tensor.name == "norm2 output" || tensor.name == "activation" ||
+          tensor.name == "shared activation")
         dropped += 4 * tensor.elements;
     TensorPool pool;
     CpuStageOptions options = options_for({block});
@@ -279,7 +333,7 @@ TEST_CASE("every kind of recomputation gives the gradients of none, bitwise, by 
             }
           }
         }
-        CHECK(again.parameters().gradient_values() == plain.parameters().gradient_values());
+        CHECK(gradients_of(again) == gradients_of(plain));
         CHECK(again.loss(0) == plain.loss(0));
       }
 }

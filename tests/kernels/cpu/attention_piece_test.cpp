@@ -29,7 +29,13 @@ TEST_CASE("pieces in any order add up to attention in one go, forward and backwa
   const std::vector<std::int64_t> bounds = {0, 70, 71, 150};
   for (const std::int64_t window : {0, 20}) {
     CAPTURE(window);
-    const AttentionSize size{.batch = 2, .sequence = 150, .heads = 4, .kv_heads = 2, .head_size = 8, .window = window};
+    const AttentionSize size{.batch = 2,
+                             .sequence = 150,
+                             .heads = 4,
+                             .kv_heads = 2,
+                             .head_size = 8,
+                             .window = window,
+                             .dropout = {.probability = window > 0 ? 0.25 : 0.0, .first_sample = 5}};
     const std::size_t width = (4 + 2 * 2) * 8, tokens = 2 * 150;
     const std::vector<float> qkv = waves(tokens * width, 0.37F), doutput = waves(tokens * 32, 0.11F);
     std::vector<float> keys_values(tokens * 32);

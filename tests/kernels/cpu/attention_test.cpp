@@ -59,10 +59,12 @@ Naive naive(const Values& qkv, const Values& doutput, const AttentionSize& z) {
         }
         for (std::int64_t j = first; j <= i; ++j) {
           p[j] /= sum;
+          float keep = 1;
+          if (z.dropout.probability > 0) drop_probabilities(&keep, &keep, z.dropout, b, head, i, j, 1);
           for (std::int64_t c = 0; c < d; ++c) {
-            result.output[out + c] += p[j] * double(qkv[value(j) + c]);
-            dp[j] += double(doutput[out + c]) * double(qkv[value(j) + c]);
-            result.dqkv[value(j) + c] += p[j] * double(doutput[out + c]);
+            result.output[out + c] += keep * p[j] * double(qkv[value(j) + c]);
+            dp[j] += keep * double(doutput[out + c]) * double(qkv[value(j) + c]);
+            result.dqkv[value(j) + c] += keep * p[j] * double(doutput[out + c]);
           }
           mean += p[j] * dp[j];
         }
@@ -92,6 +94,14 @@ TEST_CASE("attention and its gradient agree with the s^2 reference for full, gro
       {.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 4, .window = 9},
       {.batch = 1, .sequence = 100, .heads = 1, .kv_heads = 1, .head_size = 4, .window = 1},
       {.batch = 1, .sequence = 70, .heads = 1, .kv_heads = 1, .head_size = 4, .window = 500},
+      {.batch = 2, .sequence = 67, .heads = 4, .kv_heads = 2, .head_size = 8, .dropout = {.probability = 0.3}},
+      {.batch = 1,
+       .sequence = 90,
+       .heads = 2,
+       .kv_heads = 1,
+       .head_size = 4,
+       .window = 20,
+       .dropout = {.probability = 0.5, .key = {.seed = 4}, .first_sample = 3, .first_head = 6}},
   };
   for (const AttentionSize& size : sizes) {
     CAPTURE(size.sequence);
@@ -115,7 +125,13 @@ TEST_CASE("slices, forth in order and back in reverse, are attention over the wh
   for (const AttentionSize& size :
        {AttentionSize{.batch = 2, .sequence = 7, .heads = 4, .kv_heads = 2, .head_size = 3},
         AttentionSize{.batch = 1, .sequence = 150, .heads = 2, .kv_heads = 1, .head_size = 4},
-        AttentionSize{.batch = 3, .sequence = 131, .heads = 2, .kv_heads = 2, .head_size = 5, .window = 20}}) {
+        AttentionSize{.batch = 3, .sequence = 131, .heads = 2, .kv_heads = 2, .head_size = 5, .window = 20},
+        AttentionSize{.batch = 2,
+        .sequence = 40,
+        .heads = 2,
+        .kv_heads = 1,
+        .head_size = 4,
+        .dropout = {.probability = 0.25, .first_head = 2}}}) {
     const Values qkv = random_values(qkv_elements(size), 5, 2.0F), doutput = random_values(output_elements(size), 6);
     const std::int64_t width = (size.heads + 2 * size.kv_heads) * size.head_size, out = size.heads * size.head_size;
     // Rows of a slice within those of whole sequences.

@@ -47,3 +47,24 @@ TEST_CASE("an element's mask depends on what it is, not on who computes it") {
     CHECK(dropped({.seed = 4, .step = 2, .layer = 4, .place = 1}, whole, 0.5) != all);
   }
 }
+
+TEST_CASE("a probability's mask depends on its sample, head, query and key, not on who computes it") {
+  const AttentionDropout all{.probability = 0.5, .key = {.seed = 2, .layer = 3}};
+  const Values ones(64, 1.0F);
+  const auto row = [&](const AttentionDropout& dropout, std::int64_t sequence, std::int64_t head, std::int64_t query,
+                       std::int64_t first_key, std::int64_t keys) {
+    Values y(static_cast<std::size_t>(keys));
+    drop_probabilities(y.data(), ones.data(), dropout, sequence, head, query, first_key, keys);
+    return y;
+  };
+  const Values whole = row(all, 1, 2, 40, 0, 41);
+  CHECK(row(all, 1, 2, 40, 30, 11) == Values(whole.begin() + 30, whole.end()));
+  AttentionDropout share = all;
+  share.first_sample = 1;
+  share.first_head = 2;
+  CHECK(row(share, 0, 0, 40, 0, 41) == whole);
+  CHECK(row(all, 0, 2, 40, 0, 41) != whole);
+  CHECK(row(all, 1, 1, 40, 0, 41) != whole);
+  CHECK(row(all, 1, 2, 39, 0, 41) != whole);
+  for (const float value : whole) CHECK((value == 0.0F || value == 2.0F));
+}

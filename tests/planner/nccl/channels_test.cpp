@@ -56,6 +56,26 @@ TEST_CASE("a group of which g of 8 ranks share a node gets g / 8 of the NICs") {
   CHECK(between_bytes_per_second(h100, {.ranks = 16, .nodes = 4, .ranks_per_node = 4}) == doctest::Approx(192e9));
 }
 
+TEST_CASE("rings that enter and leave a node by one NIC close over the host where no two ranks sit at it") {
+  NcclMachine free = machine(NcclGeneration::kAmpere, 300, 100, 4);  // two devices at each of 4 x 200 Gb/s
+  NcclMachine bound = free;
+  bound.spec.host_crossing_bytes_per_second = 24e9;
+  const auto between = [](const NcclMachine& of, int ranks_per_node) {
+    const NcclChannels ring =
+        nccl_graphs(of, {.ranks = 8 * ranks_per_node, .nodes = 8, .ranks_per_node = ranks_per_node}).ring;
+    return ring.count * ring.between_bytes_per_second;
+  };
+  // Devices 0 and 4, or 0, 2, 4 and 6: their share of what crosses. All eight: neighbours share a NIC. One: it is
+  // alone.
+  CHECK(between(bound, 2) == doctest::Approx(6e9));
+  CHECK(between(bound, 4) == doctest::Approx(12e9));
+  CHECK(between(bound, 8) == doctest::Approx(between(free, 8)));
+  CHECK(between(bound, 1) == doctest::Approx(between(free, 1)));
+  CHECK(between(free, 2) == doctest::Approx(24e9));
+  bound.spec.host_crossing_bytes_per_second = 1e12;  // more than the NICs carry
+  CHECK(between(bound, 2) == doctest::Approx(between(free, 2)));
+}
+
 TEST_CASE("NICs faster than a channel have several, and faster NICs never carry less") {
   check_channels(nccl_graphs(machine(NcclGeneration::kAmpere, 1200, 400, 4), kFourNodes).ring, 8, 48, 48);
   for (const NcclGeneration generation :

@@ -46,6 +46,16 @@ TEST_SUITE("event_engine") {
     CHECK(schedules > 60);
   }
 
+  TEST_CASE("so they are with activations that are offloaded") {
+    for (const Schedule& schedule : all_lowered(4, 8, 1, {.offload = 1})) {
+      for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        const CostTable costs = random_costs(schedule, seed);
+        for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous})
+          require_equal_times(schedule, costs, private_links(schedule, costs), sends);
+      }
+    }
+  }
+
   TEST_CASE("so they are with data-parallel collectives of every ZeRO stage") {
     for (const std::string_view name : {"1f1b", "gpipe", "zb-h1", "interleaved"}) {
       for (int zero = 0; zero <= 3; ++zero) {

@@ -51,6 +51,12 @@ inline NetworkSpec private_links(const Schedule& schedule, const CostTable& cost
           {.group = group, .kind = kind, .stage = static_cast<int>(s), .replicas = {0}, .route = route(1e18)});
     }
   }
+  for (const Op op : {Op::kOffload, Op::kReload, Op::kEvict, Op::kLoad}) {
+    for (std::size_t s = 0; s < schedule.stages.size(); ++s) {
+      const double rate = move_rate(costs, {.op = op, .stage = static_cast<std::int32_t>(s)});
+      network.move_routes[move_number(op)].push_back(rate > 0 ? route(rate) : kNoRoute);
+    }
+  }
   return network;
 }
 

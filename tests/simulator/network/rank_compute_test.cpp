@@ -21,9 +21,9 @@ TEST_SUITE("rank_compute") {
     const EventProgram program = one_backward(network);
     EventQueue events;
     RankCompute compute(program, network, 1, events);
-    CHECK(compute.begin(0, 2 * kSecond, {}, kSecond));
+    CHECK(compute.begin(0, {.work = 2 * kSecond}, {}, kSecond));
     CHECK(events.take().time == 5 * kSecond);
-    CHECK(!compute.begin(0, SimTime{0}, {}, kSecond));
+    CHECK(!compute.begin(0, {.work = SimTime{0}}, {}, kSecond));
     CHECK(events.empty());
   }
 
@@ -32,7 +32,7 @@ TEST_SUITE("rank_compute") {
     const EventProgram program = one_backward(network);
     EventQueue events;
     RankCompute compute(program, network, 1, events);
-    CHECK(compute.begin(1, 4 * kSecond, {}, SimTime{0}));
+    CHECK(compute.begin(1, {.work = 4 * kSecond}, {}, SimTime{0}));
     compute.change_collectives(1, 1, kSecond);  // 3 s of work left, at half speed
     const Event first = events.take();
     CHECK(first.time == 4 * kSecond);

@@ -4,10 +4,8 @@
 //   ImportedModel imported = model_from_huggingface(text, "config.json");
 //   imported.model.layers; imported.ignored_keys;   // the verb prints the keys once
 //
-// Families by model_type: llama, mistral, qwen2, qwen3 (RMS norm, SwiGLU, RoPE), mixtral, qwen3_moe (with experts),
-// deepseek_v3 (with experts and latent attention), gpt2 and gpt_neox (layer norm, GELU, biases). Left out: Qwen3's
-// norms of queries and keys, DeepSeek-V3's multi-token prediction module and its routers' bias. What a file leaves out
-// takes the default of the family's configuration class in the transformers library.
+// The families are in families.h; each reader says what it leaves out. What a file leaves out takes the default of the
+// family's configuration class in the transformers library.
 
 #include <string>
 #include <string_view>

@@ -1,0 +1,29 @@
+#pragma once
+// Where blocks of memory lie whose lifetimes are known beforehand.
+
+#include <cstdint>
+#include <vector>
+
+namespace plumb {
+
+/// A block that is needed from moment `begin` (0 or later) up to, not including, the later moment `end`.
+struct ArenaBlock {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t bytes = 0;
+};
+
+struct Arena {
+  std::vector<std::int64_t> offsets;  ///< [block] multiples of the alignment
+  std::int64_t bytes = 0;             ///< the end of the highest block
+};
+
+/// Blocks that live at one moment do not overlap. Largest first, each into the lowest gap that fits it among those
+/// placed already ("greedy by size", Pisarchyk and Lee 2020, section 5.2); equal ones in order of their beginning.
+/// Quadratic in the number that live at once.
+Arena place_in_arena(const std::vector<ArenaBlock>& blocks, std::int64_t alignment);
+
+/// The most bytes that live at one moment, each block rounded up to the alignment.
+std::int64_t most_live_bytes(const std::vector<ArenaBlock>& blocks, std::int64_t alignment);
+
+}  // namespace plumb

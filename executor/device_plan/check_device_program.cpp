@@ -1,0 +1,116 @@
+#include "executor/device_plan/check_device_program.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "executor/device_plan/call_clocks.h"
+#include "schedules/dependencies.h"
+
+namespace plumb {
+namespace {
+
+class Checker {
+ public:
+  Checker(const DeviceProgram& program, const Schedule& schedule)
+      : program_(program), schedule_(schedule), clocks_(static_cast<int>(schedule.ranks.size())) {}
+
+  std::vector<std::string> check() {
+    if (!check_order()) return std::move(found_);  // without it the clocks say nothing
+    for (const DeviceCall& call : program_.calls) clocks_.add(call);
+    check_dependencies();
+    check_buffers();
+    return std::move(found_);
+  }
+
+ private:
+  bool check_order() {
+    for (std::size_t index = 0; index < program_.calls.size(); ++index) {
+      for (const DeviceWait& wait : program_.calls[index].waits) {
+        if (wait.call < 0 || static_cast<std::size_t>(wait.call) >= index)
+          found_.push_back(fmt::format("call {} waits for call {}, which is not enqueued before it", index, wait.call));
+      }
+    }
+    return found_.empty();
+  }
+
+  void check_dependencies() {
+    std::map<std::int32_t, std::int32_t> call_of;
+    for (std::size_t index = 0; index < program_.calls.size(); ++index)
+      call_of[program_.calls[index].action] = static_cast<std::int32_t>(index);
+    for (const Dependency& dependency : dependencies(schedule_)) {
+      const auto from = call_of.find(dependency.from);
+      const auto to = call_of.find(dependency.to);
+      if (from == call_of.end() || to == call_of.end()) continue;  // of a RECV or RESHARD, which the device does not do
+      if (dependency.wait == Wait::kInside ? stands_behind_a_moment_of(from->second, to->second)
+                                           : clocks_.precedes(from->second, to->second))
+        continue;
+      found_.push_back(fmt::format("{} does not wait for {}", text_of(to->second), text_of(from->second)));
+    }
+  }
+
+  bool stands_behind_a_moment_of(std::int32_t host, std::int32_t call) const {
+    const std::vector<DeviceWait>& waits = program_.calls[static_cast<std::size_t>(call)].waits;
+    return clocks_.precedes(host, call) ||
+           std::ranges::any_of(waits, [&](const DeviceWait& wait) { return wait.call == host; });
+  }
+
+  void check_buffers() {
+    std::vector<std::vector<const DeviceBuffer*>> on_rank(schedule_.ranks.size());
+    for (const DeviceBuffer& buffer : program_.buffers) {
+      const std::int32_t writer = buffer.calls.front();
+      for (const std::int32_t user : buffer.calls) {
+        if (user != writer && !clocks_.precedes(writer, user))
+          found_.push_back(
+              fmt::format("{} uses bytes that {} may not have written yet", text_of(user), text_of(writer)));
+      }
+      if (buffer.offset < 0 ||
+          buffer.offset + buffer.bytes > program_.arena_bytes[static_cast<std::size_t>(buffer.rank)])
+        found_.push_back(fmt::format("what {} writes lies beyond the arena of rank {}", text_of(writer), buffer.rank));
+      on_rank[static_cast<std::size_t>(buffer.rank)].push_back(&buffer);
+    }
+    for (std::vector<const DeviceBuffer*>& buffers : on_rank) {
+      std::ranges::sort(buffers, {}, &DeviceBuffer::offset);
+      for (std::size_t i = 0; i < buffers.size(); ++i) {
+        for (std::size_t j = i + 1; j < buffers.size() && buffers[j]->offset < buffers[i]->offset + buffers[i]->bytes;
+             ++j)
+          check_pair(*buffers[i], *buffers[j]);
+      }
+    }
+  }
+
+  /// They share bytes: one is done with before the other is written.
+  void check_pair(const DeviceBuffer& one, const DeviceBuffer& other) {
+    const bool one_first = one.calls.front() < other.calls.front();
+    const DeviceBuffer& former = one_first ? one : other;
+    const std::int32_t writer = (one_first ? other : one).calls.front();
+    for (const std::int32_t user : former.calls) {
+      if (!clocks_.precedes(user, writer))
+        found_.push_back(fmt::format("{} writes bytes that {} may still be using", text_of(writer), text_of(user)));
+    }
+  }
+
+  std::string text_of(std::int32_t call) const {
+    const DeviceCall& of = program_.calls[static_cast<std::size_t>(call)];
+    const ActionPlace place = place_of(ids_, of.action);
+    return fmt::format(
+        "{} of rank {}",
+        to_text(schedule_.ranks[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.position)]),
+        of.rank);
+  }
+
+  const DeviceProgram& program_;
+  const Schedule& schedule_;
+  const ActionIds ids_ = action_ids(schedule_);
+  CallClocks clocks_;
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered) {
+  return Checker(program, lowered).check();
+}
+
+}  // namespace plumb

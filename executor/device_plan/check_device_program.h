@@ -1,0 +1,21 @@
+#pragma once
+// Holds a DeviceProgram to what must be true of it whatever the timing of its streams, without a device: by which calls
+// have ended when another starts.
+
+#include <string>
+#include <vector>
+
+#include "executor/device_plan/device_program.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// What is wrong, a sentence each; empty if nothing is:
+///   a wait names a call that stands later, whose event is not recorded yet;
+///   an action does not stand behind one that it depends on (schedules/dependencies.h);
+///   a buffer is used before its first call has written it;
+///   two buffers share bytes, and one is written while the other may still be in use;
+///   a buffer reaches beyond its arena.
+std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered);
+
+}  // namespace plumb

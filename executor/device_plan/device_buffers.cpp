@@ -1,0 +1,199 @@
+#include "executor/device_plan/device_buffers.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "schedules/action_table.h"
+
+namespace plumb {
+namespace {
+
+/// Walks every rank's list and opens, uses and leaves buffers.
+class BufferWalk {
+ public:
+  BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls)
+      : schedule_(schedule),
+        costs_(costs),
+        calls_(calls),
+        table_(schedule),
+        neighbors_(stage_neighbors(schedule)),
+        slots_(schedule.stages.size() * static_cast<std::size_t>(schedule.microbatches) *
+               static_cast<std::size_t>(table_.parts())),
+        gathered_(schedule.stages.size(), kNone) {}
+
+  std::vector<DeviceBuffer> walk() {
+    std::size_t id = 0;
+    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      rank_ = static_cast<int>(rank);
+      for (const Action& action : schedule_.ranks[rank]) visit(action, calls_.of_action[id++]);
+    }
+    std::erase_if(buffers_, [](const DeviceBuffer& buffer) { return buffer.bytes == 0; });
+    for (DeviceBuffer& buffer : buffers_) {
+      std::ranges::sort(buffer.calls);
+      buffer.calls.erase(std::unique(buffer.calls.begin(), buffer.calls.end()), buffer.calls.end());
+    }
+    return std::move(buffers_);
+  }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  /// What one micro-batch (slice) has on its stage's rank: of each, what I frees and what stays until W.
+  struct Slot {
+    std::size_t kept_early = kNone, kept_late = kNone;
+    std::size_t rebuilt_early = kNone, rebuilt_late = kNone;
+    std::size_t guest = kNone;
+  };
+
+  void visit(const Action& action, std::int32_t call) {
+    const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
+    if (is_compute(action.op) && action.op != Op::kOptimizerStep)
+      use(gathered_[static_cast<std::size_t>(action.stage)], call);
+    switch (action.op) {
+      case Op::kForward:
+        keep(action, call);
+        open(rank_, BufferUse::kWorkspace, memory.forward_workspace_bytes, {call});
+        return hand_over(action, call);
+      case Op::kRecompute:
+        use_kept(action, call);
+        rebuild(action, call);
+        open(rank_, BufferUse::kWorkspace, memory.forward_workspace_bytes, {call});
+        return;
+      case Op::kBackward:
+      case Op::kInputGrad:
+        if (slot(action).rebuilt_late == kNone) rebuild(action, call);
+        use(slot(action).kept_early, call);
+        use(slot(action).kept_late, call);
+        use(slot(action).rebuilt_early, call);
+        use(slot(action).rebuilt_late, call);
+        open(rank_, BufferUse::kWorkspace, memory.backward_workspace_bytes, {call});
+        return hand_over(action, call);
+      case Op::kWeightGrad:
+        use(slot(action).kept_late, call);
+        use(slot(action).rebuilt_late, call);
+        open(rank_, BufferUse::kWorkspace, memory.backward_workspace_bytes, {call});
+        return;
+      case Op::kRecvActivation:
+        return message(action, neighbors_.predecessor, Op::kSendActivation);
+      case Op::kRecvGradient:
+        return message(action, neighbors_.successor, Op::kSendGradient);
+      case Op::kOffload:
+        return use_kept(action, call);
+      case Op::kEvict:
+        use_kept(action, call);
+        slot(action).guest =
+            open(static_cast<int>(schedule_.ranks.size()) - 1 - rank_, BufferUse::kGuest, memory.forward_bytes, {call});
+        return;
+      case Op::kReload:
+        return keep(action, call);
+      case Op::kLoad:
+        use(slot(action).guest, call);
+        return keep(action, call);
+      case Op::kUnshard: {
+        std::size_t& gathered = gathered_[static_cast<std::size_t>(action.stage)];
+        if (gathered == kNone) gathered = open(rank_, BufferUse::kGathered, memory.unsharded_bytes, {});
+        return use(gathered, call);
+      }
+      case Op::kReshard:
+        gathered_[static_cast<std::size_t>(action.stage)] = kNone;
+        return;
+      default:
+        return;
+    }
+  }
+
+  /// Activations come to be: by the forward, or from where they were.
+  void keep(const Action& action, std::int32_t call) {
+    const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
+    const std::int64_t early = memory.released_at_input_grad_bytes - rebuilt_early_bytes(memory);
+    slot(action).kept_early = open(rank_, BufferUse::kActivations, early, {call});
+    slot(action).kept_late = open(rank_, BufferUse::kActivations, memory.forward_bytes - early, {call});
+  }
+
+  void rebuild(const Action& action, std::int32_t call) {
+    const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
+    const std::int64_t early = rebuilt_early_bytes(memory);
+    slot(action).rebuilt_early = open(rank_, BufferUse::kRebuilt, early, {call});
+    slot(action).rebuilt_late = open(rank_, BufferUse::kRebuilt, memory.recompute_bytes - early, {call});
+  }
+
+  /// Of what is freed at the end of I, as much as there is was rebuilt (simulator/memory_changes.h).
+  static std::int64_t rebuilt_early_bytes(const StageMemory& memory) {
+    return std::min(memory.recompute_bytes, memory.released_at_input_grad_bytes);
+  }
+
+  void use_kept(const Action& action, std::int32_t call) {
+    use(slot(action).kept_early, call);
+    use(slot(action).kept_late, call);
+  }
+
+  /// A stage's output or input gradient, for its neighbour: on this rank, or through the SEND that follows.
+  void hand_over(const Action& action, std::int32_t call) {
+    const bool forward = action.op == Op::kForward;
+    const auto stage = static_cast<std::size_t>(action.stage);
+    const int neighbor = (forward ? neighbors_.successor : neighbors_.predecessor)[stage];
+    if (neighbor < 0) return;
+    const StageCosts& costs = costs_.stages[stage];
+    std::int32_t taker = ActionTable::kNone;
+    if (schedule_.stages[static_cast<std::size_t>(neighbor)].rank != rank_) {
+      taker =
+          table_.find(forward ? Op::kSendActivation : Op::kSendGradient, action.stage, action.microbatch, action.part);
+    } else {
+      taker = consumer(forward, neighbor, action);
+    }
+    if (taker == ActionTable::kNone) return;  // a schedule of forwards, say: nobody wants a gradient
+    open(rank_, BufferUse::kHandOver, forward ? costs.activation_message_bytes : costs.gradient_message_bytes,
+         {call, calls_.of_action[static_cast<std::size_t>(taker)]});
+  }
+
+  void message(const Action& receive, const std::vector<int>& senders, Op send) {
+    const int sender = senders[static_cast<std::size_t>(receive.stage)];
+    const bool forward = send == Op::kSendActivation;
+    const std::int32_t copy = table_.find(send, sender, receive.microbatch, receive.part);
+    const std::int32_t reader = consumer(forward, receive.stage, receive);
+    if (copy == ActionTable::kNone || reader == ActionTable::kNone) return;
+    const StageCosts& costs = costs_.stages[static_cast<std::size_t>(sender)];
+    open(rank_, BufferUse::kMessage, forward ? costs.activation_message_bytes : costs.gradient_message_bytes,
+         {calls_.of_action[static_cast<std::size_t>(copy)], calls_.of_action[static_cast<std::size_t>(reader)]});
+  }
+
+  /// Who reads the activation or gradient that reaches a stage.
+  std::int32_t consumer(bool forward, int stage, const Action& of) const {
+    if (forward) return table_.find(Op::kForward, stage, of.microbatch, of.part);
+    const std::int32_t whole = table_.find(Op::kBackward, stage, of.microbatch, of.part);
+    return whole != ActionTable::kNone ? whole : table_.find(Op::kInputGrad, stage, of.microbatch, of.part);
+  }
+
+  std::size_t open(int rank, BufferUse use, std::int64_t bytes, std::vector<std::int32_t> calls) {
+    buffers_.push_back({.rank = rank, .use = use, .bytes = bytes, .calls = std::move(calls)});
+    return buffers_.size() - 1;
+  }
+
+  void use(std::size_t buffer, std::int32_t call) {
+    if (buffer != kNone) buffers_[buffer].calls.push_back(call);
+  }
+
+  Slot& slot(const Action& action) {
+    const auto microbatch = static_cast<std::size_t>(action.stage) * static_cast<std::size_t>(schedule_.microbatches) +
+                            static_cast<std::size_t>(action.microbatch);
+    return slots_[microbatch * static_cast<std::size_t>(table_.parts()) + static_cast<std::size_t>(action.part)];
+  }
+
+  const Schedule& schedule_;
+  const CostTable& costs_;
+  const DeviceCalls& calls_;
+  ActionTable table_;
+  StageNeighbors neighbors_;
+  std::vector<Slot> slots_;            // [stage, micro-batch, slice]
+  std::vector<std::size_t> gathered_;  // [stage] the whole weights that stand now
+  std::vector<DeviceBuffer> buffers_;
+  int rank_ = 0;
+};
+
+}  // namespace
+
+std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls) {
+  return BufferWalk(lowered, costs, calls).walk();
+}
+
+}  // namespace plumb

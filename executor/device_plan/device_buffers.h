@@ -1,0 +1,16 @@
+#pragma once
+// Which temporary tensors a schedule's calls need on each rank, and from which call to which (schedules/cost_table.h
+// says how many bytes; DESIGN.md section 3, rule 5 how long).
+
+#include <vector>
+
+#include "executor/device_plan/device_calls.h"
+#include "executor/device_plan/device_program.h"
+
+namespace plumb {
+
+/// Without offsets, and none of no bytes. Weights, gradients and optimizer state stay for the whole run: they are none
+/// of these.
+std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls);
+
+}  // namespace plumb

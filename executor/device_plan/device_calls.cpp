@@ -1,0 +1,206 @@
+#include "executor/device_plan/device_calls.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "schedules/dependencies.h"
+#include "schedules/joint_reductions.h"
+
+namespace plumb {
+namespace {
+
+DeviceStream stream_of(Op op) {
+  switch (op) {
+    case Op::kSendActivation:
+      return DeviceStream::kSendActivation;
+    case Op::kSendGradient:
+      return DeviceStream::kSendGradient;
+    case Op::kReduceGrad:
+    case Op::kUnshard:
+      return DeviceStream::kReduce;
+    case Op::kOffload:
+    case Op::kReload:
+    case Op::kEvict:
+    case Op::kLoad:
+      return DeviceStream::kCopy;
+    default:
+      return DeviceStream::kCompute;
+  }
+}
+
+/// [action id] the action whose call does its work; -1 for those that are no work of their rank's device.
+std::vector<std::int32_t> workers_of(const Schedule& schedule) {
+  const JointReductions joint = joint_reductions(schedule);
+  std::vector<std::int32_t> workers;
+  for (const auto& actions : schedule.ranks) {
+    bool after_first = false;
+    for (const Action& action : actions) {
+      const auto id = static_cast<std::int32_t>(workers.size());
+      const std::int32_t collective =
+          joint.collective_of.empty() ? -1 : joint.collective_of[static_cast<std::size_t>(id)];
+      if (is_recv(action.op) || action.op == Op::kReshard) {
+        workers.push_back(-1);
+      } else if (after_first) {
+        workers.push_back(id - 1);
+      } else {
+        workers.push_back(collective < 0 ? id : joint.members[static_cast<std::size_t>(collective)].front());
+      }
+      after_first = action.overlaps_next;
+    }
+  }
+  return workers;
+}
+
+/// How long the copy of a message occupies its link, and how much later it is there.
+struct Copy {
+  SimTime duration{0};
+  SimTime latency{0};
+};
+
+Copy copy_of(const Schedule& schedule, const StageNeighbors& neighbors, const CostTable& costs, const Action& send) {
+  const auto stage = static_cast<std::size_t>(send.stage);
+  const bool forward = send.op == Op::kSendActivation;
+  const int consumer = (forward ? neighbors.successor : neighbors.predecessor)[stage];
+  const StageCosts& of_stage = costs.stages[stage];
+  const std::int64_t bytes = forward ? of_stage.activation_message_bytes : of_stage.gradient_message_bytes;
+  const LinkCost& link =
+      link_between(costs, schedule.stages[stage].rank, schedule.stages[static_cast<std::size_t>(consumer)].rank);
+  return {.duration = to_sim_time(Seconds{static_cast<double>(bytes) / link.bytes_per_second}),
+          .latency = to_sim_time(link.latency)};
+}
+
+/// Something that must have ended, or come to a moment inside, before a call starts.
+struct Edge {
+  std::int32_t to = 0;  // action id
+  int bucket = DeviceWait::kEnd;
+  SimTime behind{0};  // its end, or its start where a bucket is named
+};
+
+/// Plays the schedule on the streams, earliest call first.
+class Player {
+ public:
+  Player(const Schedule& schedule, const CostTable& costs)
+      : schedule_(schedule), costs_(costs), workers_(workers_of(schedule)), nodes_(workers_.size()) {
+    place_actions();
+    add_dependencies();
+  }
+
+  DeviceCalls play() {
+    using Ready = std::pair<SimTime, std::int32_t>;
+    std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
+    std::size_t expected = 0;
+    for (std::size_t id = 0; id < nodes_.size(); ++id) {
+      if (workers_[id] != static_cast<std::int32_t>(id)) continue;
+      ++expected;
+      if (nodes_[id].missing == 0) ready.emplace(SimTime{0}, static_cast<std::int32_t>(id));
+    }
+    DeviceCalls result{.of_action = std::vector<std::int32_t>(nodes_.size(), -1)};
+    while (!ready.empty()) {
+      const auto [start, id] = ready.top();
+      ready.pop();
+      Node& node = nodes_[static_cast<std::size_t>(id)];
+      const auto call = static_cast<std::int32_t>(result.calls.size());
+      result.of_action[static_cast<std::size_t>(id)] = call;
+      result.calls.push_back({.action = id, .rank = node.rank, .stream = node.stream, .waits = std::move(node.waits)});
+      result.starts.push_back(start);
+      result.ends.push_back(start + node.duration);
+      for (const Edge& edge : node.edges) {
+        Node& next = nodes_[static_cast<std::size_t>(edge.to)];
+        const bool inside = edge.bucket != DeviceWait::kEnd;
+        if (inside || next.rank != node.rank || next.stream != node.stream)
+          next.waits.push_back({.call = call, .bucket = edge.bucket});
+        next.ready = std::max(next.ready, (inside ? start : result.ends.back()) + edge.behind);
+        if (--next.missing == 0) ready.emplace(next.ready, edge.to);
+      }
+    }
+    assert(result.calls.size() == expected && "a valid schedule has no cycle");
+    for (std::size_t id = 0; id < nodes_.size(); ++id) {
+      if (workers_[id] >= 0) result.of_action[id] = result.of_action[static_cast<std::size_t>(workers_[id])];
+    }
+    return result;
+  }
+
+ private:
+  struct Node {
+    Action action;
+    int rank = 0;
+    DeviceStream stream = DeviceStream::kCompute;
+    SimTime duration{0};
+    SimTime latency{0};
+    SimTime ready{0};
+    int missing = 0;
+    std::vector<Edge> edges;
+    std::vector<DeviceWait> waits;
+  };
+
+  void place_actions() {
+    const StageNeighbors neighbors = stage_neighbors(schedule_);
+    std::size_t id = 0;
+    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      std::vector<std::int32_t> last(kDeviceStreamCount, -1);
+      for (const Action& action : schedule_.ranks[rank]) {
+        Node& node = nodes_[id];
+        node.action = action;
+        node.rank = static_cast<int>(rank);
+        node.stream = stream_of(action.op);
+        if (is_send(action.op)) {
+          const Copy copy = copy_of(schedule_, neighbors, costs_, action);
+          node.duration = copy.duration;
+          node.latency = copy.latency;
+        } else if (workers_[id] >= 0) {
+          SimTime& duration = nodes_[static_cast<std::size_t>(workers_[id])].duration;
+          const SimTime own = duration_of(costs_, action);
+          duration = action.op == Op::kReduceGrad ? std::max(duration, own) : duration + own;
+        }
+        if (workers_[id] == static_cast<std::int32_t>(id)) {
+          std::int32_t& before = last[static_cast<std::size_t>(node.stream)];
+          if (before >= 0) connect(before, {.to = static_cast<std::int32_t>(id)});
+          before = static_cast<std::int32_t>(id);
+        }
+        ++id;
+      }
+    }
+  }
+
+  void add_dependencies() {
+    for (const Dependency& dependency : dependencies(schedule_)) {
+      if (workers_[static_cast<std::size_t>(dependency.from)] < 0 ||
+          workers_[static_cast<std::size_t>(dependency.to)] < 0)
+        continue;
+      Edge edge{.to = dependency.to};
+      if (dependency.wait == Wait::kInside) {
+        const Action& reduction = nodes_[static_cast<std::size_t>(dependency.to)].action;
+        const std::vector<Seconds>& offsets = costs_.stages[static_cast<std::size_t>(reduction.stage)].bucket_offsets;
+        const auto bucket = static_cast<std::size_t>(reduction.part);
+        edge.bucket = reduction.part;
+        edge.behind = bucket < offsets.size() ? to_sim_time(offsets[bucket])
+                                              : nodes_[static_cast<std::size_t>(dependency.from)].duration;
+      } else if (dependency.wait == Wait::kDelivered) {
+        edge.behind = nodes_[static_cast<std::size_t>(dependency.from)].latency;
+      }
+      connect(dependency.from, edge);
+    }
+  }
+
+  void connect(std::int32_t from, const Edge& edge) {
+    nodes_[static_cast<std::size_t>(from)].edges.push_back(edge);
+    ++nodes_[static_cast<std::size_t>(edge.to)].missing;
+  }
+
+  const Schedule& schedule_;
+  const CostTable& costs_;
+  std::vector<std::int32_t> workers_;
+  std::vector<Node> nodes_;  // [action id]
+};
+
+}  // namespace
+
+DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs) {
+  return Player(lowered, costs).play();
+}
+
+}  // namespace plumb

@@ -1,0 +1,27 @@
+#pragma once
+// From a schedule to the calls that a device makes: on which stream each is, behind which others, in which order the
+// host enqueues them.
+
+#include <vector>
+
+#include "executor/device_plan/device_program.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+struct DeviceCalls {
+  /// In the order of their starts by the cost table, were the arena unlimited. Waits: all that the schedule's rules ask
+  /// for (schedules/dependencies.h) beyond the stream's own order. The copy of a message is the sender's call: a RECV
+  /// has none, nor has a RESHARD.
+  std::vector<DeviceCall> calls;
+  std::vector<SimTime> starts;          ///< [call]
+  std::vector<SimTime> ends;            ///< [call]
+  std::vector<std::int32_t> of_action;  ///< [action id] its call; -1 where there is none
+};
+
+/// `lowered` breaks no rule of schedules/validate.h, and `costs` has all of its stages.
+DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs);
+
+}  // namespace plumb

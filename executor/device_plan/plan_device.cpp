@@ -1,0 +1,124 @@
+#include "executor/device_plan/plan_device.h"
+
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "executor/device_plan/arena.h"
+#include "executor/device_plan/call_clocks.h"
+#include "executor/device_plan/device_buffers.h"
+#include "executor/device_plan/device_calls.h"
+
+namespace plumb {
+namespace {
+
+/// When a buffer is needed, as places in the list of calls: from its first call to the first one that starts when its
+/// last has ended.
+ArenaBlock block_of(const DeviceBuffer& buffer, const DeviceCalls& calls) {
+  SimTime end{0};
+  for (const std::int32_t call : buffer.calls) end = std::max(end, calls.ends[static_cast<std::size_t>(call)]);
+  const std::int64_t after = std::ranges::lower_bound(calls.starts, end) - calls.starts.begin();
+  return {.begin = buffer.calls.front(),
+          .end = std::max<std::int64_t>(after, buffer.calls.back() + 1),
+          .bytes = buffer.bytes};
+}
+
+void place_buffers(DeviceProgram& program, const DeviceCalls& calls, std::size_t ranks) {
+  std::vector<std::vector<std::size_t>> on_rank(ranks);
+  for (std::size_t i = 0; i < program.buffers.size(); ++i)
+    on_rank[static_cast<std::size_t>(program.buffers[i].rank)].push_back(i);
+  for (const std::vector<std::size_t>& buffers : on_rank) {
+    std::vector<ArenaBlock> blocks;
+    blocks.reserve(buffers.size());
+    for (const std::size_t buffer : buffers) blocks.push_back(block_of(program.buffers[buffer], calls));
+    const Arena arena = place_in_arena(blocks, kArenaAlignment);
+    for (std::size_t i = 0; i < buffers.size(); ++i) program.buffers[buffers[i]].offset = arena.offsets[i];
+    program.arena_bytes.push_back(arena.bytes);
+    program.live_bytes.push_back(most_live_bytes(blocks, kArenaAlignment));
+  }
+}
+
+/// Who was last at each place of a rank's arena.
+class Occupants {
+ public:
+  static constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
+
+  /// Those at [begin, end), who are replaced.
+  std::vector<std::size_t> replace(std::int64_t begin, std::int64_t end, std::size_t buffer) {
+    split_at(begin);
+    split_at(end);
+    std::vector<std::size_t> before;
+    const auto first = from_.find(begin);
+    const auto last = from_.find(end);
+    for (auto it = first; it != last; ++it) {
+      if (it->second != kNobody) before.push_back(it->second);
+    }
+    from_.erase(std::next(first), last);
+    first->second = buffer;
+    return before;
+  }
+
+ private:
+  void split_at(std::int64_t offset) {
+    const auto after = from_.upper_bound(offset);
+    from_.try_emplace(offset, std::prev(after)->second);
+  }
+
+  std::map<std::int64_t, std::size_t> from_{{0, kNobody}};  // up to the next key
+};
+
+/// Adds to each call's waits what the arena asks for, and drops all that others imply.
+void settle_waits(DeviceProgram& program, std::size_t ranks) {
+  std::vector<std::vector<std::size_t>> written_by(program.calls.size());  // [call] the buffers that it is first to use
+  for (std::size_t i = 0; i < program.buffers.size(); ++i)
+    written_by[static_cast<std::size_t>(program.buffers[i].calls.front())].push_back(i);
+  std::vector<Occupants> occupants(ranks);
+  CallClocks clocks(static_cast<int>(ranks));
+  for (std::size_t index = 0; index < program.calls.size(); ++index) {
+    DeviceCall& call = program.calls[index];
+    std::vector<DeviceWait> wanted = std::move(call.waits);
+    for (const std::size_t buffer : written_by[index]) {
+      const DeviceBuffer& own = program.buffers[buffer];
+      for (const std::size_t former :
+           occupants[static_cast<std::size_t>(own.rank)].replace(own.offset, own.offset + own.bytes, buffer)) {
+        for (const std::int32_t user : program.buffers[former].calls) wanted.push_back({.call = user});
+      }
+    }
+    std::ranges::sort(wanted, std::greater<>{}, [](const DeviceWait& wait) {
+      return std::tuple{wait.call, wait.bucket == DeviceWait::kEnd, wait.bucket};
+    });
+    call.waits.clear();
+    clocks.begin(call.rank, call.stream);
+    for (const DeviceWait& wait : wanted) {
+      const bool doubled = !call.waits.empty() && call.waits.back() == wait;
+      if (doubled || clocks.precedes_newest(wait.call)) continue;
+      call.waits.push_back(wait);
+      clocks.wait(wait);
+    }
+  }
+}
+
+}  // namespace
+
+std::int64_t event_count(const DeviceProgram& program) {
+  std::vector<std::pair<std::int32_t, int>> events;
+  for (const DeviceCall& call : program.calls) {
+    for (const DeviceWait& wait : call.waits) events.emplace_back(wait.call, wait.bucket);
+  }
+  std::ranges::sort(events);
+  return std::unique(events.begin(), events.end()) - events.begin();
+}
+
+DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs) {
+  DeviceCalls calls = device_calls(lowered, costs);
+  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls)};
+  place_buffers(program, calls, lowered.ranks.size());
+  program.calls = std::move(calls.calls);
+  settle_waits(program, lowered.ranks.size());
+  return program;
+}
+
+}  // namespace plumb

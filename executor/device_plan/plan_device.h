@@ -1,0 +1,18 @@
+#pragma once
+// Plans a device's replay of a schedule: its calls, and an arena a rank in which every temporary tensor has its place.
+// A place is used again only behind an event that says that nobody needs what was there.
+
+#include "executor/device_plan/device_program.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// Offsets are multiples of it: what vectorised loads, tensor cores and bulk copies ask for, with room (128 bytes do).
+inline constexpr std::int64_t kArenaAlignment = 512;
+
+/// `lowered` breaks no rule of schedules/validate.h; `costs` gives the bytes of its stages, and durations by which
+/// lifetimes are guessed: other durations than these cost time, not correctness. The same inputs give the same program.
+DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs);
+
+}  // namespace plumb

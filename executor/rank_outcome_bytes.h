@@ -1,0 +1,16 @@
+#pragma once
+// A rank's outcome as bytes, to be sent to the process that reports.
+
+#include <string>
+#include <string_view>
+
+#include "executor/run_result.h"
+
+namespace plumb {
+
+std::string to_bytes(const RankOutcome& outcome);
+
+/// rank_outcome_from_bytes(to_bytes(outcome)) is the outcome. Throws RunError if the bytes end early or too late.
+RankOutcome rank_outcome_from_bytes(std::string_view bytes);
+
+}  // namespace plumb

@@ -1,0 +1,72 @@
+#include "executor/rank_threads.h"
+
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+namespace plumb {
+namespace {
+
+/// How far the ranks are, and the first failure of any.
+struct Progress {
+  std::mutex mutex;
+  std::condition_variable changed;
+  int running = 0;
+  std::exception_ptr failure;
+  std::string reason;
+};
+
+void run_rank(const std::function<void(int)>& work, int rank, Transport& transport, Progress& progress) {
+  try {
+    work(rank);
+  } catch (const RunAborted&) {
+    // The rank that failed first has said why.
+  } catch (const std::exception& error) {
+    {
+      const std::lock_guard lock(progress.mutex);
+      if (progress.failure == nullptr) {
+        progress.failure = std::current_exception();
+        progress.reason = error.what();
+      }
+    }
+    transport.abort(error.what());
+  }
+  const std::lock_guard lock(progress.mutex);
+  --progress.running;
+  progress.changed.notify_all();
+}
+
+}  // namespace
+
+RankMemory::RankMemory(int ranks) {
+  for (int rank = 0; rank < ranks; ++rank) {
+    pools.push_back(std::make_unique<TensorPool>());
+    host_pools.push_back(std::make_unique<TensorPool>());
+  }
+}
+
+std::vector<TensorPool*> RankMemory::pool_pointers() const {
+  std::vector<TensorPool*> pointers;
+  for (const auto& pool : pools) pointers.push_back(pool.get());
+  return pointers;
+}
+
+void run_rank_threads(int ranks, Transport& transport, Seconds watchdog, const RankThreadsOptions& options,
+                      const std::function<void(int rank)>& work) {
+  Progress progress;
+  progress.running = ranks;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back(run_rank, std::cref(work), rank, std::ref(transport), std::ref(progress));
+  {
+    std::unique_lock lock(progress.mutex);
+    const auto all_ended = [&] { return progress.running == 0; };
+    progress.changed.wait(lock, [&] { return all_ended() || progress.failure != nullptr; });
+    if (options.stuck && !progress.changed.wait_for(lock, watchdog, all_ended)) options.stuck(progress.reason);
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (progress.failure != nullptr) std::rethrow_exception(progress.failure);
+}
+
+}  // namespace plumb

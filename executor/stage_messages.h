@@ -1,0 +1,57 @@
+#pragma once
+// Messages between stages, as one rank sees them: a tensor to the rank with the same coordinates, or where the meshes
+// of the two pipeline ranks have different shapes, pieces of it to several ranks, which complete it among their tensor
+// ranks (resharding_pieces.h).
+
+#include <optional>
+#include <vector>
+
+#include "executor/replay.h"
+
+namespace plumb {
+
+/// A tensor that waits for its consumer: made here, or on its way.
+struct Inbox {
+  struct Piece {
+    std::int64_t first = 0;  ///< in the tensor
+    TicketPtr receive;
+  };
+  Tensor tensor;
+  std::vector<Piece> pieces;
+  std::int64_t elements = 0;  ///< of the whole tensor, where it comes in pieces
+  int from = 0;               ///< pipeline rank
+  std::size_t span = 0;       ///< of the RECV
+
+  bool is_on_its_way() const { return !pieces.empty() || elements > 0; }
+};
+
+class StageMessages {
+ public:
+  /// Plan and seat outlive it.
+  StageMessages(const ReplayPlan& plan, const ReplaySeat& seat) : plan_(plan), seat_(seat) {}
+
+  /// Posts a tensor of this rank's stage to a pipeline rank.
+  std::vector<TicketPtr> send(int pipeline_rank, MessageKind kind, const MessageTag& tag, Tensor tensor) const;
+
+  /// Waits until all of it has left.
+  TransferTimes wait_sent(const std::vector<TicketPtr>& tickets) const;
+
+  /// Posts receives of a tensor of so many elements from a pipeline rank.
+  void receive(int pipeline_rank, MessageKind kind, const MessageTag& tag, std::int64_t elements, Inbox& inbox) const;
+
+  /// Waits for the tensor and hands it out. All tensor ranks of a mesh do this in the same order.
+  Received take(Inbox& inbox) const;
+
+ private:
+  MeshTensor mesh_tensor(int pipeline_rank) const;
+  bool has_shape_of(int pipeline_rank) const;
+  int rank_there(int pipeline_rank, int part, int tensor) const;
+  int own_part() const;
+  Received assemble(Inbox& inbox) const;
+  void complete(Inbox& inbox, Tensor& whole) const;
+
+  const ReplayPlan& plan_;
+  const ReplaySeat& seat_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,47 @@
+// Every body of kernels/simt for every way of storing numbers, as device code.
+
+#include "kernels/cuda/launch.cuh"
+#include "kernels/simt/activation.h"
+#include "kernels/simt/adamw.h"
+#include "kernels/simt/adamw_8bit.h"
+#include "kernels/simt/bias.h"
+#include "kernels/simt/cross_entropy.h"
+#include "kernels/simt/dropout.h"
+#include "kernels/simt/embedding.h"
+#include "kernels/simt/norm.h"
+#include "kernels/simt/patches.h"
+#include "kernels/simt/pooling.h"
+#include "kernels/simt/rotary.h"
+
+namespace plumb::cuda {
+
+#define PLUMB_INSTANTIATE(...) template cudaError_t launch(const __VA_ARGS__&, int, int, cudaStream_t)
+#define PLUMB_INSTANTIATE_STORED(S)                   \
+  PLUMB_INSTANTIATE(simt::NormForward<S>);            \
+  PLUMB_INSTANTIATE(simt::NormBackward<S>);           \
+  PLUMB_INSTANTIATE(simt::NormParameterGradient<S>);  \
+  PLUMB_INSTANTIATE(simt::GeluForward<S>);            \
+  PLUMB_INSTANTIATE(simt::GeluBackward<S>);           \
+  PLUMB_INSTANTIATE(simt::SwigluForward<S>);          \
+  PLUMB_INSTANTIATE(simt::SwigluBackward<S>);         \
+  PLUMB_INSTANTIATE(simt::CrossEntropy<S>);           \
+  PLUMB_INSTANTIATE(simt::EmbeddingForward<S>);       \
+  PLUMB_INSTANTIATE(simt::EmbeddingBackward<S>);      \
+  PLUMB_INSTANTIATE(simt::PositionBackward<S>);       \
+  PLUMB_INSTANTIATE(simt::Rotary<S>);                 \
+  PLUMB_INSTANTIATE(simt::Dropout<S>);                \
+  PLUMB_INSTANTIATE(simt::AdamWUpdate<S, float>);     \
+  PLUMB_INSTANTIATE(simt::AdamW8BitUpdate<S, float>); \
+  PLUMB_INSTANTIATE(simt::BiasForward<S>);            \
+  PLUMB_INSTANTIATE(simt::BiasBackward<S>);           \
+  PLUMB_INSTANTIATE(simt::PoolingForward<S>);         \
+  PLUMB_INSTANTIATE(simt::PoolingBackward<S>);        \
+  PLUMB_INSTANTIATE(simt::ImageToPatches<S>);         \
+  PLUMB_INSTANTIATE(simt::PatchesToImage<S>);         \
+  PLUMB_INSTANTIATE(simt::SumOfSquares<S>)
+
+PLUMB_INSTANTIATE_STORED(float);
+PLUMB_INSTANTIATE_STORED(Bf16);
+PLUMB_INSTANTIATE_STORED(Fp16);
+
+}  // namespace plumb::cuda

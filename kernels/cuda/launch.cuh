@@ -1,0 +1,40 @@
+#pragma once
+// Runs a kernel's body (kernels/simt) on a device.
+
+#include <cuda_runtime.h>
+
+#include "kernels/simt/thread.h"
+
+namespace plumb::cuda {
+
+/// What a body sees of a device's thread. Blocks and threads are one-dimensional.
+class Thread {
+ public:
+  explicit __device__ Thread(float* shared) : shared_(shared) {}
+
+  __device__ int block() const { return static_cast<int>(blockIdx.x); }
+  __device__ int blocks() const { return static_cast<int>(gridDim.x); }
+  __device__ int lane() const { return static_cast<int>(threadIdx.x); }
+  __device__ int lanes() const { return static_cast<int>(blockDim.x); }
+  __device__ float* shared() const { return shared_; }
+  __device__ void sync() const { __syncthreads(); }
+
+ private:
+  float* shared_;
+};
+
+template <class Body>
+__global__ void run_body(Body body) {
+  extern __shared__ float shared[];
+  body(Thread(shared));
+}
+
+/// Enqueues the body on `stream`: `blocks` of `lanes` threads, a power of two up to 1024. What is wrong with the launch
+/// itself is returned; nothing waits.
+template <class Body>
+cudaError_t launch(const Body& body, int blocks, int lanes, cudaStream_t stream) {
+  run_body<<<blocks, lanes, static_cast<std::size_t>(lanes) * sizeof(float), stream>>>(body);
+  return cudaPeekAtLastError();
+}
+
+}  // namespace plumb::cuda

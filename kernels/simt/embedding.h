@@ -1,0 +1,87 @@
+#pragma once
+// Token and position embedding on a GPU (kernels/cpu/embedding.h); the backward adds in ascending order of tokens,
+// without atomics.
+
+#include "kernels/cpu/embedding.h"
+#include "kernels/simt/number.h"
+#include "kernels/simt/thread.h"
+
+namespace plumb::simt {
+
+/// y[t] = table[token[t]] + positions[t mod s]; null positions and the row of a negative token count as zeros. A token
+/// is a block's. y: [T, h]; tokens: [T]; table: [V, h]; positions: [>= s, h]
+template <class S>
+struct EmbeddingForward {
+  S* y;
+  const std::int32_t* tokens;
+  const S* table;
+  const S* positions;
+  EmbeddingSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for (std::int64_t t = thread.block(); t < size.tokens; t += thread.blocks()) {
+      const std::int64_t token = tokens[t];
+      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
+        float value = token < 0 ? 0.0F : widened(table[token * size.columns + c]);
+        if (positions != nullptr) value += widened(positions[t % size.sequence * size.columns + c]);
+        store(y[t * size.columns + c], value);
+      }
+    }
+  }
+};
+
+/// dtable[token[t]] += dy[t]. The block of a token's first occurrence adds all of them: it reads the T tokens once, and
+/// those of the other occurrences stop where they find an earlier one. dy: [T, h]; tokens: [T]; dtable: [V, h], fp32
+template <class S>
+struct EmbeddingBackward {
+  float* dtable;
+  const S* dy;
+  const std::int32_t* tokens;
+  EmbeddingSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for (std::int64_t t = thread.block(); t < size.tokens; t += thread.blocks()) {
+      const std::int32_t token = tokens[t];
+      if (token < 0 || occurs_before(thread, t, token)) continue;  // the same for all lanes
+      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
+        float sum = dtable[token * size.columns + c];
+        for (std::int64_t other = t; other < size.tokens; ++other) {
+          if (tokens[other] == token) sum += widened(dy[other * size.columns + c]);
+        }
+        dtable[token * size.columns + c] = sum;
+      }
+    }
+  }
+
+ private:
+  template <class Thread>
+  PLUMB_SIMT bool occurs_before(const Thread& thread, std::int64_t t, std::int32_t token) const {
+    float found = 0;
+    for (std::int64_t other = thread.lane(); other < t; other += thread.lanes())
+      found = tokens[other] == token ? 1.0F : found;
+    return combine_over_block(thread, found, Larger{}) > 0;
+  }
+};
+
+/// dpositions[p] += dy[p], dy[p + s], ...: a position is a block's. dpositions: [>= s, h], fp32
+template <class S>
+struct PositionBackward {
+  float* dpositions;
+  const S* dy;
+  EmbeddingSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for (std::int64_t position = thread.block(); position < size.sequence; position += thread.blocks()) {
+      for (std::int64_t c = thread.lane(); c < size.columns; c += thread.lanes()) {
+        float sum = dpositions[position * size.columns + c];
+        for (std::int64_t t = position; t < size.tokens; t += size.sequence) sum += widened(dy[t * size.columns + c]);
+        dpositions[position * size.columns + c] = sum;
+      }
+    }
+  }
+};
+
+}  // namespace plumb::simt

@@ -1,0 +1,63 @@
+#pragma once
+// What a GPU kernel's body knows of the thread that runs it. A body is a struct of its arguments with
+//
+//   template <class Thread> PLUMB_SIMT void operator()(const Thread& thread) const;
+//
+// and is written once: kernels/cuda/launch.cuh runs it on a device, and the tests run it on the host, a block's threads
+// as threads (tests/kernels/simt/run_on_host.h), where sanitizers see its races. A Thread has
+//
+//   block(), blocks()    its block's index, and how many there are
+//   lane(), lanes()      its index in the block, and how many there are: a power of two
+//   shared()             `lanes` floats that the block shares
+//   sync()               waits for all lanes of the block
+//
+// A block takes rows (or stretches of elements) block, block + blocks, ...: any number of blocks computes the same, bit
+// for bit. Sums run in an order that the number of lanes decides alone; no atomics.
+
+#include <cmath>
+#include <cstdint>
+
+#include "kernels/simt/simt.h"
+
+namespace plumb {
+
+/// Calls body(i) for each element that falls to this thread.
+template <class Thread, class Body>
+PLUMB_SIMT void for_each_element(const Thread& thread, std::int64_t elements, const Body& body) {
+  const std::int64_t stride = static_cast<std::int64_t>(thread.blocks()) * thread.lanes();
+  for (std::int64_t i = static_cast<std::int64_t>(thread.block()) * thread.lanes() + thread.lane(); i < elements;
+       i += stride)
+    body(i);
+}
+
+/// The block's values combined pairwise, the same for all lanes: lane i with i + lanes/2, and so on. Every lane calls.
+template <class Thread, class Combine>
+PLUMB_SIMT float combine_over_block(const Thread& thread, float value, const Combine& combine) {
+  float* shared = thread.shared();
+  shared[thread.lane()] = value;
+  thread.sync();
+  for (int half = thread.lanes() / 2; half > 0; half /= 2) {
+    if (thread.lane() < half) shared[thread.lane()] = combine(shared[thread.lane()], shared[thread.lane() + half]);
+    thread.sync();
+  }
+  const float result = shared[0];
+  thread.sync();  // before anybody writes there again
+  return result;
+}
+
+struct Add {
+  PLUMB_SIMT float operator()(float a, float b) const { return a + b; }
+};
+struct Larger {
+  PLUMB_SIMT float operator()(float a, float b) const { return a > b ? a : b; }
+};
+
+/// Sum over c of value(c), each lane adding its own columns in ascending order.
+template <class Thread, class Value>
+PLUMB_SIMT float sum_over_row(const Thread& thread, std::int64_t columns, const Value& value) {
+  float own = 0;
+  for (std::int64_t c = thread.lane(); c < columns; c += thread.lanes()) own += value(c);
+  return combine_over_block(thread, own, Add{});
+}
+
+}  // namespace plumb

@@ -1,0 +1,63 @@
+#pragma once
+// The operators that a layer graph may name. Each reads its own attributes, checks the shapes that it is given, and
+// fills in everything that GraphNode says of it. One file a family: image_operators.cpp, dense_operators.cpp,
+// sequence_operators.cpp, elementwise_operators.cpp.
+//
+//   convolution  filters, kernel, stride 1, padding 0, dilation 1, groups 1 (each a number, or one for rows and one for
+//                columns; of sequences along the tokens), bias true, activation none | relu
+//   max_pooling, average_pooling  kernel, stride (kernel), padding 0, ceil false;   adaptive_average_pooling  size
+//   batch_norm, layer_norm (bias true), rms_norm;   flatten;   slice  axis, from, count
+//   linear       out, bias true, activation none | relu | gelu, dropout 0, tied_to (the embedding whose table it reads)
+//   mlp          ffn;   embedding  vocab, hidden, tied_to;   positions  rows
+//   lstm         hidden, bidirectional false;   additive_attention (query, memory)  hidden, normalise true
+//   attention (queries [, memory])  heads, head_size, causal false, bias true, fused true, relative_buckets 0
+//   matmul (a, b)  transpose false
+//   relu, gelu, tanh, sigmoid, swish, softmax, log_softmax;   dropout  rate;   add, multiply, concat
+//   input  shape | tokens;   loss  kind cross_entropy | squared_error
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/graph/graph_node.h"
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+
+/// What an operator sees: its attributes, and the nodes that feed it.
+struct OperatorInputs {
+  StrictObject& attributes;
+  std::vector<const GraphNode*> nodes;
+
+  const TensorShape& shape(std::size_t i = 0) const { return nodes[i]->shape; }
+  /// SpecError "PLACE: message".
+  [[noreturn]] void fail(const std::string& message) const;
+};
+
+/// Names of all operators, in alphabetical order.
+const std::vector<std::string>& operator_names();
+
+/// The node that `op` makes of its inputs; name, inputs, segment and gradient flags are the caller's. Throws SpecError
+/// with the place: an unknown operator (with the nearest known), too few or too many inputs, a missing or senseless
+/// attribute, shapes that do not fit.
+GraphNode make_node(const std::string& op, const OperatorInputs& inputs);
+
+using OperatorFunction = GraphNode (*)(const OperatorInputs&);
+struct Operator {
+  std::string_view name;
+  int least_inputs = 1;
+  int most_inputs = 1;
+  OperatorFunction make = nullptr;
+};
+const std::vector<Operator>& image_operators();
+const std::vector<Operator>& dense_operators();
+const std::vector<Operator>& sequence_operators();
+const std::vector<Operator>& elementwise_operators();
+
+/// y [rows, out] = x [rows, in] W^T of one sample: the three products, and their traffic.
+void add_product(GraphNode& node, std::int64_t rows, std::int64_t out, std::int64_t in);
+
+/// A kernel that reads and writes so many elements of a sample.
+GraphKernel traffic(double elements, double fixed_elements = 0);
+
+}  // namespace plumb

@@ -1,0 +1,194 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "planner/graph/operators.h"
+
+namespace plumb {
+namespace {
+
+void require_sequence(const OperatorInputs& in, std::size_t i, std::string_view op) {
+  if (in.nodes[i]->tokens || in.shape(i).size() != 2) {
+    in.fail(fmt::format("{} works on [tokens, channels], and its input is {}", op, to_text(in.shape(i))));
+  }
+}
+
+/// `count` products of [rows, depth] and [depth, columns] for each sample, between activations.
+GraphKernel batched(std::int64_t count, std::int64_t rows, std::int64_t columns, std::int64_t depth) {
+  return {.kind = GraphKernel::Kind::kProduct,
+          .rows = rows,
+          .columns = columns,
+          .depth = depth,
+          .count = count,
+          .grows = GraphKernel::Grows::kCount,
+          .elements = static_cast<double>(count * (rows * depth + depth * columns + rows * columns))};
+}
+
+/// Long short-term memory (Hochreiter & Schmidhuber 1997), with two biases for each gate as cuDNN has them: the inputs'
+/// product at once, then a product [samples, h] x [h, 4h] for each token after the other.
+GraphNode lstm(const OperatorInputs& in) {
+  require_sequence(in, 0, "lstm");
+  const std::int64_t tokens = in.shape()[0], channels = in.shape()[1];
+  const std::int64_t hidden = in.attributes.positive_integer("hidden");
+  const int directions = in.attributes.boolean_or("bidirectional", false) ? 2 : 1;
+  GraphNode node{.shape = {tokens, directions * hidden}};
+  for (int direction = 0; direction < directions; ++direction) {
+    node.parameters.push_back({"input.weight", {4 * hidden, channels}});
+    node.parameters.push_back({"recurrent.weight", {4 * hidden, hidden}});
+    node.parameters.push_back({"input.bias", {4 * hidden}});
+    node.parameters.push_back({"recurrent.bias", {4 * hidden}});
+    add_product(node, tokens, 4 * hidden, channels);
+    GraphKernel step{.kind = GraphKernel::Kind::kProduct,
+                     .rows = 1,
+                     .columns = 4 * hidden,
+                     .depth = hidden,
+                     .elements = static_cast<double>(5 * hidden),
+                     .fixed_elements = static_cast<double>(4 * hidden * hidden),
+                     .repeats = tokens};
+    node.forward.push_back(step);
+    std::swap(step.columns, step.depth);
+    node.input_grad.insert(node.input_grad.end() - 1, step);
+    node.weight_grad.push_back({.kind = GraphKernel::Kind::kProduct,
+                                .rows = 4 * hidden,
+                                .columns = hidden,
+                                .depth = tokens,
+                                .grows = GraphKernel::Grows::kDepth,
+                                .elements = static_cast<double>(5 * tokens * hidden),
+                                .fixed_elements = static_cast<double>(8 * hidden * hidden)});
+    node.forward.push_back(traffic(static_cast<double>(10 * tokens * hidden)));  // gates, cell and output
+    node.input_grad.push_back(traffic(static_cast<double>(14 * tokens * hidden)));
+  }
+  node.saves_input = {true};
+  node.saves_output = true;
+  node.own.push_back({.name = "gates", .elements = directions * 4 * tokens * hidden, .needed_by_weight_grad = true});
+  node.own.push_back({.name = "cells", .elements = directions * tokens * hidden});
+  return node;
+}
+
+/// Softmax attention with its four projections (Vaswani et al. 2017); keys and values come from the second input where
+/// there is one. Fused, no scores reach memory; not fused, the probabilities are kept, as a bias by distance needs
+/// (Raffel et al. 2020).
+GraphNode attention(const OperatorInputs& in) {
+  for (std::size_t i = 0; i < in.nodes.size(); ++i) require_sequence(in, i, "attention");
+  const bool crosses = in.nodes.size() == 2;
+  const TensorShape& source = in.shape(crosses ? 1 : 0);
+  const std::int64_t queries = in.shape()[0], channels = in.shape()[1], keys = source[0];
+  const std::int64_t heads = in.attributes.positive_integer("heads");
+  if (!in.attributes.has("head_size") && channels % heads != 0) {
+    in.attributes.fail("heads", fmt::format("{} heads do not divide {} channels: give a head_size", heads, channels));
+  }
+  const std::int64_t size = in.attributes.positive_integer_or("head_size", std::max<std::int64_t>(1, channels / heads));
+  const bool causal = in.attributes.boolean_or("causal", false), bias = in.attributes.boolean_or("bias", true);
+  const bool fused = in.attributes.boolean_or("fused", true);
+  const std::int64_t buckets = in.attributes.non_negative_integer_or("relative_buckets", 0);
+  if (causal && crosses) in.attributes.fail("causal", "the tokens of a memory are no past: leave it out");
+  const std::int64_t inner = heads * size;
+
+  GraphNode node{.shape = {queries, channels}};
+  const auto project = [&](const std::string& name, std::int64_t rows, std::int64_t out, std::int64_t from) {
+    node.parameters.push_back({name + ".weight", {out, from}});
+    if (bias) node.parameters.push_back({name + ".bias", {out}});
+    add_product(node, rows, out, from);
+    if (bias) {
+      node.forward.push_back(traffic(2 * static_cast<double>(rows * out)));
+      node.weight_grad.push_back(traffic(static_cast<double>(rows * out)));
+    }
+  };
+  if (crosses) {
+    project("query", queries, inner, channels);
+    project("key_value", keys, 2 * inner, source[1]);
+  } else {
+    project("qkv", queries, 3 * inner, channels);
+  }
+  const double pairs = causal ? static_cast<double>(queries) * static_cast<double>(queries + 1) / 2
+                              : static_cast<double>(queries) * static_cast<double>(keys);
+  const double moved = 2 * static_cast<double>((queries + keys) * inner);
+  if (fused) {
+    const double product = 2 * pairs * static_cast<double>(inner);
+    node.forward.push_back({.kind = GraphKernel::Kind::kAttention, .attention_flops = 2 * product, .elements = moved});
+    node.input_grad.push_back(
+        {.kind = GraphKernel::Kind::kAttention, .attention_flops = 5 * product, .elements = 2 * moved});
+    node.own.push_back({.name = "log-sum-exp", .elements = queries * heads, .single_precision = true});
+  } else {
+    const auto scores = static_cast<double>(queries * keys * heads);
+    node.forward.push_back(batched(heads, queries, keys, size));
+    node.forward.push_back(traffic(2 * scores, buckets > 0 ? scores : 0));  // bias and softmax
+    node.forward.push_back(batched(heads, queries, size, keys));
+    for (const std::int64_t columns : {keys, size}) {  // of the probabilities and the values, of the scores
+      node.input_grad.push_back(batched(heads, queries, columns, columns == keys ? size : keys));
+      node.input_grad.push_back(batched(heads, keys, size, queries));
+    }
+    node.input_grad.push_back(traffic(3 * scores));
+    node.own.push_back({.name = "probabilities", .elements = queries * keys * heads});
+  }
+  node.own.push_back({.name = "queries", .elements = queries * inner, .needed_by_weight_grad = true});
+  node.own.push_back({.name = "keys and values", .elements = 2 * keys * inner, .needed_by_weight_grad = true});
+  node.own.push_back({.name = "attention output", .elements = queries * inner, .needed_by_weight_grad = true});
+  project("output", queries, channels, inner);
+  if (buckets > 0) node.parameters.push_back({"relative.table", {buckets, heads}});
+  node.saves_input.assign(in.nodes.size(), true);
+  return node;
+}
+
+/// v tanh(W q + U k + b) for each pair of query and key (Bahdanau et al. 2015), normalised as GNMT's (Wu et al. 2016).
+GraphNode additive_attention(const OperatorInputs& in) {
+  require_sequence(in, 0, "additive_attention");
+  require_sequence(in, 1, "additive_attention");
+  const std::int64_t queries = in.shape()[0], keys = in.shape(1)[0], memory = in.shape(1)[1];
+  const std::int64_t hidden = in.attributes.positive_integer("hidden");
+  GraphNode node{.shape = {queries, memory}};
+  node.parameters.push_back({"query.weight", {hidden, in.shape()[1]}});
+  node.parameters.push_back({"key.weight", {hidden, memory}});
+  node.parameters.push_back({"score", {hidden}});
+  if (in.attributes.boolean_or("normalise", true)) {
+    node.parameters.push_back({"score.bias", {hidden}});
+    node.parameters.push_back({"score.scale", {1}});
+  }
+  add_product(node, queries, hidden, in.shape()[1]);
+  add_product(node, keys, hidden, memory);
+  const auto pairs = static_cast<double>(queries * keys);
+  node.forward.push_back(traffic(2 * pairs * static_cast<double>(hidden)));  // the sums and their tanh
+  node.forward.push_back(traffic(3 * pairs));
+  node.forward.push_back(batched(1, queries, memory, keys));
+  node.input_grad.push_back(batched(1, queries, keys, memory));
+  node.input_grad.push_back(batched(1, keys, memory, queries));
+  node.input_grad.push_back(traffic(3 * pairs * static_cast<double>(hidden)));
+  node.saves_input = {true, true};
+  node.own.push_back({.name = "tanh of the sums", .elements = queries * keys * hidden});
+  node.own.push_back({.name = "probabilities", .elements = queries * keys});
+  return node;
+}
+
+/// [.., m, k] x [.., k, n] of two tensors of the sample; transposed: [.., n, k].
+GraphNode matmul(const OperatorInputs& in) {
+  const TensorShape &left = in.shape(0), &right = in.shape(1);
+  const bool transpose = in.attributes.boolean_or("transpose", false);
+  const std::size_t rank = left.size();
+  const bool fits = rank >= 2 && right.size() == rank && std::equal(left.begin(), left.end() - 2, right.begin()) &&
+                    left[rank - 1] == right[transpose ? rank - 1 : rank - 2];
+  if (!fits) {
+    in.fail(fmt::format("{} and {}{} have no product: the inner sizes must be equal, and those before", to_text(left),
+                        to_text(right), transpose ? " transposed" : ""));
+  }
+  GraphNode node{.shape = left};
+  node.shape.back() = right[transpose ? rank - 2 : rank - 1];
+  const std::int64_t rows = left[rank - 2], columns = node.shape.back(), depth = left.back();
+  const std::int64_t count = element_count(left) / (rows * depth);
+  node.forward.push_back(batched(count, rows, columns, depth));
+  node.input_grad.push_back(batched(count, rows, depth, columns));
+  node.input_grad.push_back(batched(count, depth, columns, rows));
+  node.saves_input = {true, true};
+  return node;
+}
+
+}  // namespace
+
+const std::vector<Operator>& sequence_operators() {
+  static const std::vector<Operator> kOperators = {{"additive_attention", 2, 2, additive_attention},
+                                                   {"attention", 1, 2, attention},
+                                                   {"lstm", 1, 1, lstm},
+                                                   {"matmul", 2, 2, matmul}};
+  return kOperators;
+}
+
+}  // namespace plumb

@@ -1,0 +1,94 @@
+#pragma once
+// A config.json as the readers of its families see it: values by key, with the file's name in every refusal, and a list
+// of the keys that nobody asked for.
+
+#include <cstdint>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "planner/spec/model_spec.h"
+#include "schedules/forms/strict_json.h"
+
+namespace plumb {
+
+class HuggingFaceConfig {
+ public:
+  /// Both outlive it.
+  HuggingFaceConfig(const nlohmann::json& json, const std::string& file) : json_(json), object_(json, file) {}
+
+  /// null counts as absent.
+  bool has(const std::string& key);
+  bool is_null(const std::string& key) const;
+  /// Absent, null or [].
+  bool is_empty(const std::string& key);
+
+  /// A positive integer, at most 2^24. All that read a value throw SpecError where it is of another kind.
+  std::int64_t size(const std::string& key);
+  /// Under the first of these names that is there; the first is asked for where none is.
+  std::int64_t size_of(std::initializer_list<const char*> keys);
+  std::int64_t size_or(const std::string& key, std::int64_t fallback);
+  /// As size_or, and may be 0.
+  std::int64_t count_or(const std::string& key, std::int64_t fallback);
+  double number_or(const std::string& key, double fallback);
+  /// Above 0 and at most 1.
+  double share_or(const std::string& key, double fallback);
+  bool flag_or(const std::string& key, bool fallback);
+  std::string text(const std::string& key);
+  std::string text_or(const std::string& key, const std::string& fallback);
+  StrictObject object(const std::string& key);
+
+  /// Refuses a flag that is set, or a number other than the one given, with the reason.
+  void refuse_flag(const std::string& key, std::string_view reason);
+
+  [[noreturn]] void fail(const std::string& key, const std::string& message) const { object_.fail(key, message); }
+
+  /// Ascending.
+  std::vector<std::string> ignored_keys() const;
+
+ private:
+  StrictObject& used(const std::string& key);
+
+  const nlohmann::json& json_;
+  StrictObject object_;
+  std::set<std::string> used_;
+};
+
+/// What the transformers library takes where a file is silent; 0: what follows from the other sizes.
+struct HuggingFaceDefaults {
+  std::int64_t kv_heads = 0;
+  std::int64_t head_size = 0;
+  double norm_epsilon = 1e-6;
+  double rope_theta = 10000;
+  bool tied = false;
+};
+
+/// The sizes whose names most families share; the head size is still to be set.
+ModelSpec shared_sizes(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults);
+
+/// head_dim, the family's default, or hidden / heads.
+std::int64_t head_size_of(HuggingFaceConfig& config, const ModelSpec& model, std::int64_t fallback);
+
+/// The even number of leading channels of a head that RoPE turns, where it turns that share of them.
+std::int64_t rotary_size_of(std::int64_t head_size, double share);
+
+/// Under `key`, or in rope_parameters, where newer files keep it.
+double rope_theta_of(HuggingFaceConfig& config, const std::string& key, double fallback);
+
+/// RMS norms and SwiGLU; the head size and what is turned of it are still to be set.
+ModelSpec rms_sizes(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults);
+
+/// The same with attention as Llama has it.
+ModelSpec rms_model(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults = {});
+
+/// True for the exact form, false for the tanh approximation, which squared ReLU and ReLU cost as well; refuses others.
+bool is_exact_gelu(HuggingFaceConfig& config, const std::string& key, const std::string& fallback);
+
+/// Qwen's sliding window, which is used only where a flag says so.
+std::int64_t optional_window(HuggingFaceConfig& config);
+
+}  // namespace plumb

@@ -1,0 +1,149 @@
+#include <array>
+#include <string>
+
+#include "planner/spec/huggingface/families.h"
+
+namespace plumb {
+namespace {
+
+void refuse_dense_layers_between(HuggingFaceConfig& config, const std::string& step) {
+  if (config.size_or(step, 1) != 1) config.fail(step, "only mixtures in every layer are priced: set it to 1");
+  if (!config.is_empty("mlp_only_layers"))
+    config.fail("mlp_only_layers", "only mixtures in every layer are priced: set it to []");
+}
+
+ModelSpec mixtral(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 8, .norm_epsilon = 1e-5, .rope_theta = 1e6});
+  model.window = config.size_or("sliding_window", 0);
+  model.experts = config.size_or("num_local_experts", 8);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 2);
+  model.expert_ffn = model.ffn;
+  return model;
+}
+
+/// Multipliers of embeddings, residuals and logits cost nothing.
+ModelSpec granitemoe(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config);
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  model.experts = config.size_or("num_local_experts", 8);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 2);
+  model.expert_ffn = model.ffn;
+  return model;
+}
+
+/// Its norms of queries and keys are left out.
+ModelSpec olmoe(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  model.experts = config.size_or("num_experts", 64);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 8);
+  model.expert_ffn = model.ffn;
+  model.renormalised = config.flag_or("norm_topk_prob", false);
+  return model;
+}
+
+/// The gate of its shared expert, a number a token, is left out.
+ModelSpec qwen2_moe(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 16});
+  refuse_dense_layers_between(config, "decoder_sparse_step");
+  model.qkv_bias = config.flag_or("qkv_bias", true);
+  model.window = optional_window(config);
+  model.experts = config.size_or("num_experts", 60);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 4);
+  model.expert_ffn = config.size_or("moe_intermediate_size", 1408);
+  model.shared_ffn = config.count_or("shared_expert_intermediate_size", 5632);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
+  return model;
+}
+
+ModelSpec qwen3_moe(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 4});
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  refuse_dense_layers_between(config, "decoder_sparse_step");
+  model.window = optional_window(config);
+  model.experts = config.size_or("num_experts", 128);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 8);
+  model.expert_ffn = config.size_or("moe_intermediate_size", 768);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
+  return model;
+}
+
+/// What the second and the third DeepSeek have in common: latent attention, experts behind dense layers.
+ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t experts_per_token,
+                   std::int64_t expert_ffn, std::int64_t shared_experts, std::int64_t dense_layers) {
+  ModelSpec model = rms_sizes(config, {});
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  if (config.size_or("moe_layer_freq", 1) != 1) {
+    config.fail("moe_layer_freq", "only mixtures in every layer behind the dense ones are priced: set it to 1");
+  }
+  model.rotary_size = config.size_or("qk_rope_head_dim", 64);
+  model.head_size = config.size_or("qk_nope_head_dim", 128) + model.rotary_size;
+  config.has("head_dim");  // that of the turned channels, where a file has it
+  model.query_rank = config.is_null("q_lora_rank") ? 0 : config.size_or("q_lora_rank", 1536);
+  config.has("q_lora_rank");
+  model.kv_rank = config.size_or("kv_lora_rank", 512);
+  model.value_size = config.size_or("v_head_dim", 128);
+  const auto size = [&](const char* key, std::int64_t fallback) {
+    return fallback > 0 ? config.size_or(key, fallback) : config.size(key);
+  };
+  model.experts = size("n_routed_experts", experts);
+  model.experts_per_token = size("num_experts_per_tok", experts_per_token);
+  model.expert_ffn = config.size_or("moe_intermediate_size", expert_ffn);
+  model.shared_ffn = config.count_or("n_shared_experts", shared_experts) * model.expert_ffn;
+  model.dense_layers = config.count_or("first_k_dense_replace", dense_layers);
+  return model;
+}
+
+/// Its class has no default for the number of experts.
+ModelSpec deepseek_v2(HuggingFaceConfig& config) {
+  ModelSpec model = deepseek(config, 0, 0, 1407, 0, 0);
+  model.renormalised = config.flag_or("norm_topk_prob", false);
+  return model;
+}
+
+/// Its multi-token prediction module and its routers' bias are left out.
+ModelSpec deepseek_v3(HuggingFaceConfig& config) {
+  ModelSpec model = deepseek(config, 256, 8, 2048, 1, 3);
+  model.renormalised = config.flag_or("norm_topk_prob", true);
+  return model;
+}
+
+/// Layer norms without biases (counted here with), gated experts.
+ModelSpec dbrx(HuggingFaceConfig& config) {
+  StrictObject attention = config.object("attn_config");
+  StrictObject mlp = config.object("ffn_config");
+  ModelSpec model{.layers = config.size("n_layers"),
+                  .hidden = config.size("d_model"),
+                  .heads = config.size("n_heads"),
+                  .ffn = mlp.positive_integer("ffn_hidden_size"),
+                  .vocab = config.size("vocab_size"),
+                  .sequence = config.size_or("max_seq_len", 0),
+                  .norm = NormKind::kLayerNorm,
+                  .mlp = MlpKind::kSwiglu,
+                  .experts = mlp.positive_integer("moe_num_experts"),
+                  .experts_per_token = mlp.positive_integer("moe_top_k")};
+  model.kv_heads = attention.has("kv_n_heads") ? attention.positive_integer("kv_n_heads") : 1;
+  model.rope_theta = attention.has("rope_theta") ? attention.positive_number("rope_theta") : 10000;
+  model.head_size = head_size_of(config, model, 0);
+  model.rotary_size = model.head_size;
+  model.expert_ffn = model.ffn;
+  config.refuse_flag("tie_word_embeddings", "a model of this family has two tables");
+  return model;
+}
+
+constexpr std::array kFamilies{HuggingFaceFamily{"mixtral", mixtral},
+                               HuggingFaceFamily{"qwen2_moe", qwen2_moe},
+                               HuggingFaceFamily{"qwen3_moe", qwen3_moe},
+                               HuggingFaceFamily{"deepseek_v2", deepseek_v2},
+                               HuggingFaceFamily{"deepseek_v3", deepseek_v3},
+                               HuggingFaceFamily{"dbrx", dbrx},
+                               HuggingFaceFamily{"olmoe", olmoe},
+                               HuggingFaceFamily{"granitemoe", granitemoe}};
+
+}  // namespace
+
+std::span<const HuggingFaceFamily> expert_families() {
+  return kFamilies;
+}
+
+}  // namespace plumb

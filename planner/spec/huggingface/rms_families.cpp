@@ -1,0 +1,91 @@
+#include <array>
+
+#include "planner/spec/huggingface/families.h"
+
+namespace plumb {
+namespace {
+
+ModelSpec llama_like(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults) {
+  ModelSpec model = rms_model(config, defaults);
+  const bool attention_bias = config.flag_or("attention_bias", false);
+  if (attention_bias != config.flag_or("mlp_bias", false)) {
+    config.fail("attention_bias", "biases on the attention or the MLP alone are not priced: set mlp_bias alike");
+  }
+  model.qkv_bias = model.linear_bias = attention_bias;
+  return model;
+}
+
+ModelSpec llama(HuggingFaceConfig& config) {
+  return llama_like(config, {});
+}
+
+/// Multipliers of embeddings, residuals and logits cost nothing.
+ModelSpec granite(HuggingFaceConfig& config) {
+  return llama_like(config, {});
+}
+
+ModelSpec mistral(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config);
+  constexpr std::int64_t kDefaultWindow = 4096;
+  const bool no_window = config.is_null("sliding_window");
+  model.window = no_window ? 0 : config.size_or("sliding_window", kDefaultWindow);
+  config.has("sliding_window");
+  return model;
+}
+
+ModelSpec qwen2(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config);
+  model.qkv_bias = true;
+  model.window = optional_window(config);
+  return model;
+}
+
+/// Its norms of queries and keys are left out.
+ModelSpec qwen3(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 32, .head_size = 128});
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  model.window = optional_window(config);
+  return model;
+}
+
+/// One product for queries, keys and values, one for both halves of the gate, as all are priced.
+ModelSpec phi3(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
+  model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 1));
+  model.window = config.size_or("sliding_window", 0);
+  return model;
+}
+
+/// A gate of GELU costs what one of SiLU does.
+ModelSpec gemma(HuggingFaceConfig& config) {
+  ModelSpec model = shared_sizes(config, {.kv_heads = 16, .tied = true});
+  is_exact_gelu(config, config.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh");
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  model.norm = NormKind::kRmsNorm;
+  model.norm_epsilon = config.number_or("rms_norm_eps", 1e-6);
+  model.mlp = MlpKind::kSwiglu;
+  model.rope_theta = rope_theta_of(config, "rope_theta", 10000);
+  model.head_size = head_size_of(config, model, 256);
+  model.rotary_size = model.head_size;
+  return model;
+}
+
+/// Its norms stand behind attention and MLP, as many as elsewhere; those of queries and keys are left out.
+ModelSpec olmo2(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  return model;
+}
+
+constexpr std::array kFamilies{HuggingFaceFamily{"llama", llama}, HuggingFaceFamily{"mistral", mistral},
+                               HuggingFaceFamily{"qwen2", qwen2}, HuggingFaceFamily{"qwen3", qwen3},
+                               HuggingFaceFamily{"phi3", phi3},   HuggingFaceFamily{"gemma", gemma},
+                               HuggingFaceFamily{"olmo2", olmo2}, HuggingFaceFamily{"granite", granite}};
+
+}  // namespace
+
+std::span<const HuggingFaceFamily> rms_families() {
+  return kFamilies;
+}
+
+}  // namespace plumb

@@ -1,0 +1,140 @@
+#include "simulator/network/network_sensitivity.h"
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "simulator/sensitivity_sums.h"
+
+namespace plumb {
+namespace {
+
+Seconds from_ps(double ps) {
+  return Seconds{ps * 1e-12};
+}
+
+/// Puts the derivatives by a program's numbers together by what they are of.
+class Attribution {
+ public:
+  Attribution(const Schedule& lowered, const CostTable& costs, const NetworkGradient& gradient)
+      : gradient_(gradient),
+        program_(gradient.program),
+        costs_(costs),
+        numbers_(numbering(gradient.program, gradient.shared.network)),
+        sums_(lowered, costs) {
+    for (const auto& rank : lowered.ranks) {
+      for (const Action& action : rank) actions_.push_back(&action);
+    }
+  }
+
+  Sensitivity sensitivity() {
+    for (std::int32_t a = 0; a < program_.actions; ++a) add_action(a);
+    add_stretches();
+    const std::vector<NetworkLink>& links = gradient_.shared.network.links;
+    for (std::size_t l = 0; l < links.size(); ++l) {
+      const std::string& name = links[l].name;
+      sums_.add_capacity(name.substr(0, name.find(':')), -scaled(numbers_.capacity + static_cast<std::int32_t>(l)));
+    }
+    return sums_.finish();
+  }
+
+ private:
+  /// What the makespan grows in proportion to that number.
+  Seconds scaled(std::int32_t number) const { return from_ps(gradient_.by_number[number] * gradient_.numbers[number]); }
+
+  void add_action(std::int32_t a) {
+    const Action& action = *actions_[a];
+    const Seconds seconds = scaled(numbers_.alone + a) - scaled(numbers_.rate + a);
+    if (!program_.inside.empty()) sums_.add_computing(action.stage, scaled(numbers_.inside + a));
+    if (program_.kind[a] == EventKind::kFollower || is_recv(action.op)) return;
+    if (is_send(action.op)) {
+      sums_.add_message(action, seconds, scaled(numbers_.latency + a));
+    } else if (is_move(action.op)) {
+      sums_.add_moves(seconds);
+    } else if (action.overlaps_next) {
+      const SimTime both = program_.alone[a];
+      const double first = both > SimTime{0} ? to_seconds(duration_of(costs_, action)) / to_seconds(both) : 0;
+      sums_.add(action, first * seconds);
+      sums_.add(*actions_[a + 1], (1 - first) * seconds);
+    } else {
+      sums_.add(action, seconds);
+    }
+  }
+
+  /// Plans serve all actions of one kind, so that each stretch counts once.
+  void add_stretches() {
+    const Stretches& all = program_.stretches;
+    std::vector<bool> counted(all.stretches.size(), false);
+    for (std::size_t a = 0; a < all.plan_of.size(); ++a) {
+      const std::int32_t plan = all.plan_of[a];
+      if (plan < 0) continue;
+      auto number = static_cast<std::int32_t>(a);  // of an overlapped pair, each has a phase
+      for (std::int32_t phase = all.first_phase[plan]; phase < all.first_phase[plan + 1]; ++phase, ++number) {
+        for (std::int32_t s = all.phases[phase].first.front(); s < all.phases[phase].first.back(); ++s) {
+          if (counted[s]) continue;
+          counted[s] = true;
+          add_stretch(s, actions_[number]->stage);
+        }
+      }
+    }
+  }
+
+  void add_stretch(std::int32_t s, int stage) {
+    const Stretch& stretch = program_.stretches.stretches[s];
+    const auto groups = static_cast<std::int32_t>(gradient_.shared.network.inner.size());
+    Seconds seconds = scaled(numbers_.stretch + s);
+    for (std::int32_t g = 0; g < groups; ++g) seconds -= scaled(numbers_.inner_rate + s * groups + g);
+    if (stretch.computes) {
+      sums_.add_computing(stage, seconds);
+    } else {
+      sums_.add_inner(stretch.group, stretch.kind, seconds);
+    }
+  }
+
+  const NetworkGradient& gradient_;
+  const EventProgram& program_;
+  const CostTable& costs_;
+  EventNumbering numbers_;
+  SensitivitySums sums_;
+  std::vector<const Action*> actions_;  ///< [action]
+};
+
+}  // namespace
+
+std::optional<NetworkGradient> network_gradient(const Schedule& lowered, const CostTable& costs,
+                                                const NetworkSpec& network, Sends sends, Replicas replicas) {
+  SharedNetwork shared = shared_network(network, lowered, costs, replicas);
+  if (shared.plain) shared = shared_network({}, lowered, costs, Replicas::kUnfolded);
+  EventProgram program = event_program(lowered, costs, shared.network, sends);
+  std::vector<double> numbers = numbers_of(program, shared.network);
+  NetworkGradient gradient{
+      .shared = std::move(shared), .program = std::move(program), .sends = sends, .numbers = std::move(numbers)};
+  DerivativeTape tape;
+  EventTimes times;
+  try {
+    times = event_times(lowered, gradient.program, gradient.shared.network, sends, {.tape = &tape});
+  } catch (const std::length_error&) {
+    return std::nullopt;
+  }
+  if (!times.end.empty()) gradient.makespan = *std::ranges::max_element(times.end);
+  gradient.by_number = tape.gradient(tape.last, gradient.numbers.size());
+  return gradient;
+}
+
+Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, const NetworkGradient& gradient) {
+  return Attribution(lowered, costs, gradient).sensitivity();
+}
+
+std::optional<Seconds> growth(const NetworkGradient& gradient, const Schedule& lowered, const CostTable& costs,
+                              const NetworkSpec& network) {
+  const NetworkSpec figures = with_figures(gradient.shared, network, lowered);
+  const std::vector<double> numbers = numbers_of(event_program(lowered, costs, figures, gradient.sends), figures);
+  if (numbers.size() != gradient.numbers.size()) return std::nullopt;
+  double ps = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) ps += gradient.by_number[i] * (numbers[i] - gradient.numbers[i]);
+  return from_ps(ps);
+}
+
+}  // namespace plumb

@@ -1,0 +1,179 @@
+#include "executor/device_plan/plan_device.h"
+
+#include <algorithm>
+#include <random>
+
+#include <doctest/doctest.h>
+
+#include "executor/device_plan/check_device_program.h"
+#include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
+#include "schedules/lower.h"
+#include "schedules/validate.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kUnit = 1 << 20;
+
+/// Every kind of bytes, none a multiple of another, and sends that take time.
+CostTable costs_for(const Schedule& schedule) {
+  CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), {.forward = {Seconds{1.0}},
+                                                                                .input_grad = {Seconds{1.1}},
+                                                                                .weight_grad = {Seconds{0.7}},
+                                                                                .optimizer = {Seconds{0.5}},
+                                                                                .move = {Seconds{0.4}},
+                                                                                .unshard = {Seconds{0.2}},
+                                                                                .reduce_grad = {Seconds{0.3}},
+                                                                                .hop_latency = Seconds{0.01}});
+  for (StageCosts& stage : costs.stages) {
+    stage.memory = {.forward_bytes = 17 * kUnit,
+                    .recompute_bytes = 5 * kUnit,
+                    .released_at_input_grad_bytes = 7 * kUnit,
+                    .forward_workspace_bytes = 2 * kUnit,
+                    .backward_workspace_bytes = 3 * kUnit,
+                    .unsharded_bytes = 11 * kUnit};
+    stage.activation_message_bytes = kUnit + 100;
+    stage.gradient_message_bytes = kUnit + 300;
+  }
+  costs.default_link.bytes_per_second = 10.0 * kUnit;
+  return costs;
+}
+
+struct Sample {
+  std::string name;
+  Schedule lowered;
+};
+
+/// Every schedule that takes so many ranks, in the forms that lowering can give it.
+std::vector<Sample> samples(int ranks, int microbatches) {
+  std::vector<Sample> found;
+  for (const CatalogueEntry& entry : catalogue()) {
+    ScheduleParameters parameters{.ranks = ranks, .microbatches = microbatches};
+    if (entry.takes_chunks) parameters.chunks = 2;
+    if (entry.takes_slices) parameters.slices = 2;
+    Schedule order;
+    try {
+      order = make_schedule(entry.name, parameters);
+    } catch (const InputError&) {
+      continue;
+    }
+    const auto add = [&](const char* how, const LoweringOptions& options) {
+      Schedule lowered;
+      try {
+        lowered = lower(order, options);
+      } catch (const InputError&) {
+        return;
+      }
+      if (validate(lowered).empty()) found.push_back({std::string(entry.name) + how, std::move(lowered)});
+    };
+    add("", {});
+    add(" with recomputation", {.checkpoint = Checkpoint::kAlways});
+    add(" with offloading", {.offload = 2});
+    add(" with ZeRO 3", {.data = {.enabled = true, .zero = 3}});
+    add(" with late receives", {.receives = Receives::kLate});
+    add(" with buckets", {.data = {.enabled = true, .buckets = std::vector<int>(order.stages.size(), 2)}});
+  }
+  return found;
+}
+
+TEST_CASE("device plan: every schedule is planned without a race, on 1 to 8 ranks") {
+  std::size_t programs = 0;
+  double worst = 1;
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    for (const Sample& sample : samples(ranks, 2 * ranks)) {
+      CAPTURE(sample.name);
+      CAPTURE(ranks);
+      const DeviceProgram program = plan_device(sample.lowered, costs_for(sample.lowered));
+      const std::vector<std::string> wrong = check_device_program(program, sample.lowered);
+      CHECK(wrong.size() == 0);
+      if (!wrong.empty()) CHECK(wrong.front() == "");
+      for (std::size_t rank = 0; rank < program.arena_bytes.size(); ++rank) {
+        CHECK(program.arena_bytes[rank] >= program.live_bytes[rank]);
+        if (program.live_bytes[rank] > 0)
+          worst = std::max(
+              worst, static_cast<double>(program.arena_bytes[rank]) / static_cast<double>(program.live_bytes[rank]));
+      }
+      ++programs;
+    }
+  }
+  CHECK(programs > 500);
+  MESSAGE(programs << " programs, the largest arena over what lives at once: " << worst);
+  CHECK(worst < 1.25);
+}
+
+TEST_CASE("device plan: without any one of its waits a program has a race") {
+  std::mt19937 random(3);  // NOLINT(cert-msc51-cpp): the same choice every time
+  for (const int ranks : {2, 4}) {
+    for (const Sample& sample : samples(ranks, 2 * ranks)) {
+      const DeviceProgram program = plan_device(sample.lowered, costs_for(sample.lowered));
+      std::vector<std::size_t> waiting;
+      for (std::size_t call = 0; call < program.calls.size(); ++call) {
+        if (!program.calls[call].waits.empty()) waiting.push_back(call);
+      }
+      if (waiting.empty()) continue;
+      for (int round = 0; round < 4; ++round) {
+        DeviceProgram changed = program;
+        DeviceCall& call = changed.calls[waiting[random() % waiting.size()]];
+        const std::size_t dropped = random() % call.waits.size();
+        CAPTURE(sample.name);
+        CAPTURE(call.action);
+        CAPTURE(call.waits[dropped].call);
+        call.waits.erase(call.waits.begin() + static_cast<std::ptrdiff_t>(dropped));
+        CHECK_FALSE(check_device_program(changed, sample.lowered).empty());
+      }
+    }
+  }
+}
+
+TEST_CASE("device plan: the streams of two stages under 1F1B") {
+  const Schedule lowered = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}));
+  CostTable costs = costs_for(lowered);
+  const DeviceProgram program = plan_device(lowered, costs);
+  // F0 and F1 and two backwards a stage, two steps; two messages each way.
+  CHECK(program.calls.size() == 2 * (2 + 2 + 1) + 4);
+  const auto on = [&](DeviceStream stream) { return std::ranges::count(program.calls, stream, &DeviceCall::stream); };
+  CHECK(on(DeviceStream::kSendActivation) == 2);
+  CHECK(on(DeviceStream::kSendGradient) == 2);
+  CHECK(on(DeviceStream::kReduce) == 0);
+  // Every message has an event before it and one behind it.
+  CHECK(event_count(program) >= 8);
+}
+
+TEST_CASE("device plan: the arena holds what 1F1B keeps, and no more micro-batches for a longer step") {
+  const auto arena_of = [](int microbatches) {
+    const Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = microbatches}));
+    return plan_device(lowered, costs_for(lowered)).arena_bytes;
+  };
+  const std::vector<std::int64_t> arena = arena_of(8);
+  CHECK(arena[0] >= 4 * 17 * kUnit);
+  CHECK(arena[0] < 5 * 17 * kUnit + 20 * kUnit);
+  CHECK(arena[3] >= 17 * kUnit);
+  CHECK(arena[3] < arena[0]);
+  CHECK(arena_of(24) == arena_of(48));
+}
+
+TEST_CASE("check device program: names what is wrong") {
+  const Schedule lowered = lower(make_schedule("gpipe", {.ranks = 2, .microbatches = 2}));
+  const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+  const auto first_wrong = [&](auto&& change) {
+    DeviceProgram changed = program;
+    change(changed);
+    const std::vector<std::string> wrong = check_device_program(changed, lowered);
+    return wrong.empty() ? std::string() : wrong.front();
+  };
+  CHECK(first_wrong([](DeviceProgram&) {}) == "");
+  CHECK(first_wrong([](DeviceProgram& p) { p.calls[0].waits = {{.call = 3}}; }) ==
+        "call 0 waits for call 3, which is not enqueued before it");
+  CHECK(first_wrong([](DeviceProgram& p) {
+          for (DeviceCall& call : p.calls) call.waits.clear();
+        }).find("does not wait for") != std::string::npos);
+  CHECK(first_wrong([](DeviceProgram& p) {
+          for (DeviceBuffer& buffer : p.buffers) buffer.offset = 0;
+        }).find("may still be using") != std::string::npos);
+  CHECK(first_wrong([](DeviceProgram& p) { p.arena_bytes[0] /= 2; }).find("beyond the arena of rank 0") !=
+        std::string::npos);
+}
+
+}  // namespace
+}  // namespace plumb

@@ -1,0 +1,174 @@
+// Expert parallelism against one rank: gradients of every tensor within 1e-5 of its largest, losses of 20 steps within
+// 1e-4 (DESIGN.md section 5).
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <string_view>
+
+#include "executor/run.h"
+#include "schedules/error.h"
+#include "small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+RunSpec alone(const std::vector<Layer>& model, int microbatches) {
+  RunSpec spec = one_rank(model, microbatches);
+  spec.sequence = 8;
+  return spec;
+}
+
+RunSpec over(const std::vector<Layer>& model, const char* schedule, const ScheduleParameters& shape,
+             const ProcessGrid& grid, int zero = 0) {
+  RunSpec spec = spec_of_lowered(
+      model, lower(make_schedule(schedule, shape), {.data = {.enabled = grid.data * grid.context > 1, .zero = zero}}),
+      grid.data);
+  const int pipeline = spec.grid.pipeline;
+  spec.grid = grid;
+  spec.grid.pipeline = pipeline;
+  spec.zero = zero;
+  spec.sequence = 8;
+  return spec;
+}
+
+std::vector<std::vector<Layer>> mixtures() {
+  return {mixtral_model(2), shared_expert_model(2), with_dropout(shared_expert_model(2))};
+}
+
+/// Four kv heads, so that two tensor and two context ranks can share them.
+std::vector<Layer> wide_mixture() {
+  std::vector<Layer> model = mixtral_model(2);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
+  return model;
+}
+
+}  // namespace
+
+TEST_CASE("experts spread over replicas give the gradients of one rank") {
+  for (const std::vector<Layer>& model : mixtures()) {
+    const ModelValues expected = gradients_of(alone(model, 4));
+    for (const int experts : {1, 2, 4}) {
+      CAPTURE(experts);
+      const ScheduleParameters shape{.ranks = 1, .microbatches = 1};
+      CHECK(worst_difference(gradients_of(over(model, "naive", shape, {.expert = experts, .data = 4})), expected) <=
+            1e-5);
+    }
+  }
+}
+
+TEST_CASE("experts spread over context ranks, with experts that tensor ranks divide, give the gradients of one rank") {
+  for (const std::vector<Layer>& model : {wide_mixture(), with_dropout(shared_expert_model(2))})
+    for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses})
+      for (const bool sequence_parallel : {false, true}) {
+        if (attention == ContextAttention::kUlysses && model[1] == shared_expert_model()[1]) continue;
+        const int tensor = attention == ContextAttention::kUlysses && model != wide_mixture() ? 1 : 2;
+        RunSpec spec = over(model, "naive", {.ranks = 1, .microbatches = 2},
+                            {.tensor = tensor, .context = 2, .expert = 2, .data = 2});
+        spec.sequence_parallel = sequence_parallel;
+        spec.context_attention = attention;
+        CHECK(worst_difference(gradients_of(spec), gradients_of(alone(model, 4))) <= 1e-5);
+      }
+}
+
+TEST_CASE("experts go with every kind of schedule, with slices, sharded state and recomputation") {
+  const std::vector<Layer> model = with_dropout(shared_expert_model());
+  const ModelValues expected = gradients_of(alone(model, 8));
+  for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"}) {
+    const std::string_view schedule = name;
+    ScheduleParameters shape{.ranks = 2, .microbatches = 4};
+    if (schedule == "interleaved") shape.chunks = 2;
+    if (schedule == "seq1f1b") shape.slices = 2;
+    const bool has_copies = schedule == "dualpipe" || schedule == "chimera";
+    for (const int zero : {0, has_copies ? 1 : 3}) {
+      CAPTURE(name);
+      CAPTURE(zero);
+      RunSpec spec = over(model, name, shape, {.expert = 2, .data = 2}, zero);
+      spec.rebuild = zero > 0 ? Rebuild::kStage : Rebuild::kNothing;
+      CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+    }
+  }
+}
+
+TEST_CASE("a rank holds its share of the experts, and of their state what their fewer copies leave") {
+  const std::vector<Layer> model = mixtral_model(2);
+  std::int64_t routed = 0, others = 0;
+  for (const Layer& layer : model) {
+    routed += expert_parameter_count(layer);
+    others += parameter_count(layer) - expert_parameter_count(layer);
+  }
+  CHECK(routed == 4 * (2 * 12 * 16 + 16 * 12));
+  for (const int experts : {1, 2, 4})
+    for (const int zero : {0, 1, 2, 3}) {
+      CAPTURE(experts);
+      CAPTURE(zero);
+      const std::vector<ParameterBytes> held =
+          run(over(model, "naive", {.ranks = 1, .microbatches = 2}, {.expert = experts, .data = 4}, zero))
+              .parameter_bytes;
+      const auto elements = [&](bool sharded) {
+        return routed / experts / (sharded ? 4 / experts : 1) + others / (sharded ? 4 : 1);
+      };
+      for (const ParameterBytes& bytes : held)
+        CHECK(bytes == ParameterBytes{.weights = 4 * elements(zero >= 3),
+                                      .gradients = 4 * elements(zero >= 2),
+                                      .optimizer = 8 * elements(zero >= 1)});
+    }
+}
+
+TEST_CASE("losses of 20 steps, of tokens and of balance, are those of one rank, and fall") {
+  RunSpec one = alone(mixtral_model(), 4);
+  RunSpec spread =
+      over(mixtral_model(), "1f1b", {.ranks = 2, .microbatches = 2}, {.tensor = 2, .expert = 2, .data = 2});
+  spread.sequence_parallel = true;
+  one.steps = spread.steps = 20;
+  const RunResult expected = run(one), result = run(spread);
+  REQUIRE(result.balance_losses.size() == 20);
+  for (std::size_t step = 0; step < 20; ++step) {
+    CHECK(result.losses[step] == doctest::Approx(expected.losses[step]).epsilon(1e-4));
+    CHECK(result.balance_losses[step] == doctest::Approx(expected.balance_losses[step]).epsilon(1e-4));
+  }
+  CHECK(result.losses.back() < result.losses.front());
+  // Three mixtures; E sum f P is 1 where the load is even, and at most E.
+  CHECK(result.balance_losses.front() >= 3 * 0.02 * 0.9);
+  CHECK(result.balance_losses.front() <= 3 * 0.02 * 4);
+}
+
+TEST_CASE("spread experts give the same bits every time, and checkpoints that another layout takes up") {
+  const std::vector<Layer> model = with_dropout(mixtral_model());
+  RunSpec spread = over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = 2, .data = 2}, 1);
+  spread.steps = 4;
+  const RunResult first = run(spread, {.capture_weights = true}), second = run(spread, {.capture_weights = true});
+  CHECK(first.losses == second.losses);
+  CHECK(first.weights == second.weights);
+
+  TrainingState state;
+  RunSpec half = spread;
+  half.steps = 2;
+  run(half, {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& saved) { state = saved; }});
+  RunSpec on = spread;
+  on.resume = std::make_shared<const TrainingState>(state);
+  CHECK(run(on, {.capture_weights = true}).weights == first.weights);
+  RunSpec elsewhere = alone(model, 4);
+  elsewhere.steps = 4;
+  elsewhere.resume = on.resume;
+  const std::vector<double> losses = run(elsewhere).losses;
+  for (std::size_t step = 0; step < 2; ++step)
+    CHECK(losses[step] == doctest::Approx(first.losses[2 + step]).epsilon(1e-5));
+}
+
+TEST_CASE("experts that cannot be spread are refused in one sentence") {
+  const ScheduleParameters shape{.ranks = 1, .microbatches = 1};
+  CHECK_THROWS_WITH_AS(run(over(mixtral_model(2), "naive", shape, {.expert = 3, .data = 3})),
+                       "layer 2: 4 experts cannot be spread over 3 expert ranks; choose an expert degree that divides "
+                       "them",
+                       SpecError);
+  CHECK_THROWS_WITH_AS(run(over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 3})),
+                       "2 expert ranks do not divide the 3 replicas times 1 context ranks; choose a degree that does",
+                       SpecError);
+  RunSpec quantised = over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 2});
+  quantised.optimizer = AdamW8Bit{};
+  CHECK_THROWS_AS(run(quantised), SpecError);
+}

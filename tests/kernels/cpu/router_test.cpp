@@ -1,0 +1,45 @@
+#include "kernels/cpu/router.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/cpu/checks.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+TEST_CASE("scores become probabilities, and a token picks the largest, of equal ones the first") {
+  Values scores = {0.0F, std::log(2.0F), 0.0F, std::log(4.0F), 1.0F, 1.0F, 1.0F, 1.0F};
+  std::vector<std::int32_t> picks(4);
+  router_forward(scores.data(), picks.data(), {.tokens = 2, .experts = 4, .picks = 2});
+  CHECK(picks == std::vector<std::int32_t>{3, 1, 0, 1});
+  CHECK(relative_difference(scores, {0.125F, 0.25F, 0.125F, 0.5F, 0.25F, 0.25F, 0.25F, 0.25F}) < 1e-6);
+  Values weights(4);
+  pick_weights(weights.data(), scores.data(), picks.data(), {2, 4, 2}, false);
+  CHECK(relative_difference(weights, {0.5F, 0.25F, 0.25F, 0.25F}) < 1e-6);
+  pick_weights(weights.data(), scores.data(), picks.data(), {2, 4, 2}, true);
+  CHECK(relative_difference(weights, {2.0F / 3, 1.0F / 3, 0.5F, 0.5F}) < 1e-6);
+}
+
+TEST_CASE("the router's gradient agrees with finite differences, of what the picks weigh and of what is added") {
+  const RouterSize size{.tokens = 6, .experts = 5, .picks = 2};
+  for (const bool renormalised : {false, true}) {
+    CAPTURE(renormalised);
+    Values scores = random_values(30, 3, 2.0F);
+    const Values of_weights = random_values(12, 4), added = random_values(10, 5);  // a row for three tokens
+    std::vector<std::int32_t> picks(12);
+    Values gradient = scores;
+    router_forward(gradient.data(), picks.data(), size);
+    router_backward(gradient.data(), of_weights.data(), picks.data(), size, renormalised, added.data(), 3);
+    const auto objective = [&] {
+      Values probabilities = scores, weights(12);
+      std::vector<std::int32_t> own(12);
+      router_forward(probabilities.data(), own.data(), size);
+      REQUIRE(own == picks);
+      pick_weights(weights.data(), probabilities.data(), picks.data(), size, renormalised);
+      double sum = weighted_sum(of_weights, weights);
+      for (std::size_t i = 0; i < 30; ++i) sum += double(probabilities[i]) * double(added[i / 15 * 5 + i % 5]);
+      return sum;
+    };
+    CHECK(gradient_error(scores, gradient, objective, 2e-3F) < kGradientTolerance);
+  }
+}

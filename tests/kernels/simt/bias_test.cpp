@@ -1,0 +1,34 @@
+#include "kernels/simt/bias.h"
+
+#include <doctest/doctest.h>
+
+#include "kernels/cpu/bias.h"
+#include "tests/kernels/simt/stored.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+template <class S>
+void check_bias() {
+  constexpr std::int64_t kRows = 13, kColumns = 75;
+  const Values bias = random_values(kColumns, 1);
+  std::vector<S> y = stored<S>(random_values(kRows * kColumns, 2));
+  Values expected = widened_all(y);
+  bias_forward(expected.data(), bias.data(), kRows, kColumns);
+  run_on_host(simt::BiasForward<S>{y.data(), bias.data(), kRows, kColumns}, kBlocks, kLanes);
+  CHECK(relative_difference(widened_all(y), expected) < tolerance<S>());
+  Values dbias = bias, own_dbias = bias;
+  bias_backward(dbias.data(), widened_all(y).data(), kRows, kColumns);
+  run_on_host(simt::BiasBackward<S>{own_dbias.data(), y.data(), kRows, kColumns}, kBlocks, kLanes);
+  CHECK(relative_difference(own_dbias, dbias) < kFloatTolerance);
+}
+
+}  // namespace
+
+TEST_CASE("GPU biases agree with the CPU's") {
+  check_bias<float>();
+  check_bias<Bf16>();
+  check_bias<Fp16>();
+}

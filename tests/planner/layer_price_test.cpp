@@ -1,0 +1,87 @@
+#include "planner/cost/layer_price.h"
+
+#include <doctest/doctest.h>
+
+#include "planner/cost/pricing.h"
+#include "tests/planner/fixtures.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::size_t kTensor = static_cast<std::size_t>(Group::kTensor);
+
+/// A transformer layer of small_gpt over two tensor ranks of a node, micro-batches of 4 sequences of 512 tokens.
+struct TensorPair {
+  StackSpec stack{.name = "async", .async_tensor_gradients = true};
+  bool sequence_parallel = false;
+  double node_bytes_per_second = 10e9;
+
+  LayerPrice price() const {
+    ClusterSpec cluster = round_cluster(2);
+    cluster.node_link->bytes_per_second = node_bytes_per_second;
+    const TrainingSpec training{.global_batch = 4, .sequence = 512, .stack = stack};
+    Pricing pricing(small_gpt(), cluster, training);
+    const Layout layout{.tensor = 2, .sequence_parallel = sequence_parallel, .microbatch = 4};
+    const InnerGroups groups = pricing.placements(layout).inner.front();
+    return pricing.layer_prices(layout, groups)[static_cast<std::size_t>(pricing.kind_of_layer()[1])];
+  }
+};
+
+constexpr double kMicro = 1e-6;
+
+/// Microseconds.
+double exchanged(const PassPrice& price, CollectiveKind kind) {
+  return price.collective_seconds[kTensor][static_cast<std::size_t>(kind)].count() / kMicro;
+}
+
+// Microseconds of 2 T n k FLOPs at 100 TFLOP/s, T = 2048 tokens: QKV has 1536 x 1024 weights on a rank, the up
+// projection 2048 x 1024.
+constexpr double kQkv = 2.0 * 2048 * 1536 * 1024 / 100e12 / kMicro;
+constexpr double kUp = 2.0 * 2048 * 2048 * 1024 / 100e12 / kMicro;
+
+}  // namespace
+
+TEST_CASE("sums of input gradients run beside the products of their weight gradients, as far as these last") {
+  TensorPair pair;
+  LayerPrice price = pair.price();
+  const double each = exchanged(price.input_grad, CollectiveKind::kAllReduce) / 2;
+  CHECK(each > kUp);
+  CHECK(exchanged(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(2 * each - kQkv - kUp));
+
+  pair.node_bytes_per_second = 1e12;  // shorter than either product: nothing is left
+  price = pair.price();
+  CHECK(exchanged(price.input_grad, CollectiveKind::kAllReduce) / 2 < kQkv);
+  CHECK(exchanged(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(0));
+  CHECK(total(whole_backward(price)) / (price.input_grad.compute + price.weight_grad.compute) == doctest::Approx(1));
+}
+
+TEST_CASE("under sequence parallelism gathered gradients of outputs still block a whole backward") {
+  TensorPair pair{.sequence_parallel = true, .node_bytes_per_second = 1e12};
+  const LayerPrice price = pair.price();
+  const PassPrice whole = whole_backward(price);
+  CHECK(exchanged(whole, CollectiveKind::kReduceScatter) == doctest::Approx(0));
+  CHECK(exchanged(whole, CollectiveKind::kAllGather) ==
+        doctest::Approx(exchanged(price.input_grad, CollectiveKind::kAllGather)));
+  CHECK(exchanged(price.weight_grad, CollectiveKind::kAllGather) > 0);
+}
+
+TEST_CASE("without asynchronous sums a whole backward is its two gradients") {
+  const LayerPrice price = TensorPair{.stack = {.name = "blocking"}}.price();
+  CHECK(total(whole_backward(price)) / (total(price.input_grad) + total(price.weight_grad)) == doctest::Approx(1));
+}
+
+TEST_CASE("a step's other passes move their bytes of every parameter that the rank steps") {
+  const auto optimizer = [](double step_traffic, int zero) {
+    const TrainingSpec training{
+        .global_batch = 4, .sequence = 512, .stack = StackSpec{.name = "any", .step_traffic = step_traffic}};
+    Pricing pricing(small_gpt(), round_cluster(4), training);
+    return pricing.layer_states({.data = 4, .zero = zero})[1];
+  };
+  const Pricing::LayerState plain = optimizer(0, 0);
+  const auto parameters = static_cast<double>(plain.parameters);
+  const Seconds whole{32 * parameters / 1e12};  // at 1 TB/s
+  CHECK((optimizer(32, 0).optimizer - plain.optimizer) / whole == doctest::Approx(1));
+  CHECK((optimizer(32, 1).optimizer - optimizer(0, 1).optimizer) / whole == doctest::Approx(0.25));
+}
+
+}  // namespace plumb

@@ -1,0 +1,66 @@
+// The collectives that the planner prices in a tensor group against the bytes that the executor's ranks exchange there.
+
+#include <doctest/doctest.h>
+
+#include <array>
+
+#include "planner/cost/layer_price.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+constexpr int kMicrobatches = 2, kRanks = 2;
+
+using Bytes = std::array<std::int64_t, kCollectiveKindCount>;
+
+/// Of one rank in a step, as the planner prices it.
+Bytes priced_bytes(const std::vector<Layer>& layers, const LayerWork& work) {
+  const CollectivePrices links{.node = {.bytes_per_second = 1e9}};
+  const KernelPrices kernels{.device = {}, .element_bytes = 4, .gradient_bytes = 4};
+  const InnerGroups groups{.tensor = {.ranks = kRanks, .ranks_per_node = kRanks}};
+  Bytes bytes{};
+  for (const Layer& layer : layers) {
+    const LayerPrice price = layer_price(kernels, links, groups, layer, work, {});
+    for (const PassPrice* pass : {&price.forward, &price.input_grad, &price.weight_grad})
+      for (std::size_t kind = 0; kind < bytes.size(); ++kind)
+        bytes[kind] += kMicrobatches * pass->collective_bytes[static_cast<std::size_t>(Group::kTensor)][kind];
+  }
+  return bytes;
+}
+
+Bytes exchanged_bytes(const std::array<std::int64_t, kCollectiveOpCount>& by_op) {
+  const auto of = [&](CollectiveOp op) { return by_op[static_cast<std::size_t>(op)]; };
+  Bytes bytes{};
+  bytes[static_cast<std::size_t>(CollectiveKind::kAllReduce)] = of(CollectiveOp::kAllReduce);
+  bytes[static_cast<std::size_t>(CollectiveKind::kAllGather)] = of(CollectiveOp::kAllGather);
+  bytes[static_cast<std::size_t>(CollectiveKind::kReduceScatter)] = of(CollectiveOp::kReduceScatter);
+  bytes[static_cast<std::size_t>(CollectiveKind::kAllToAll)] = of(CollectiveOp::kAllToAll);
+  bytes[static_cast<std::size_t>(CollectiveKind::kBroadcast)] = of(CollectiveOp::kBroadcast);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a tensor group exchanges the bytes that are priced, by kind of collective, to the byte") {
+  for (const std::vector<Layer>& model : {llama_model(), gpt_model()})
+    for (const bool sequence_parallel : {false, true})
+      for (const char* schedule : {"1f1b", "zb-h1"}) {
+        CAPTURE(sequence_parallel);
+        RunSpec spec = spec_of(model, make_schedule(schedule, {.ranks = 2, .microbatches = kMicrobatches}));
+        spec.grid.tensor = kRanks;
+        spec.sequence_parallel = sequence_parallel;
+        spec.sequence = 8;
+        const RunResult result = run(spec);
+        const LayerWork work{.microbatch = spec.microbatch,
+                             .sequence = spec.sequence,
+                             .tensor_parallel = kRanks,
+                             .sequence_parallel = sequence_parallel};
+        for (std::size_t stage = 0; stage < 2; ++stage)
+          for (std::size_t rank = 0; rank < kRanks; ++rank)
+            CHECK(exchanged_bytes(result.tensor_group_bytes[kRanks * stage + rank]) ==
+                  priced_bytes(spec.stage_layers[stage], work));
+      }
+}

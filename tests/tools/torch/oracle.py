@@ -1,0 +1,419 @@
+"""Losses, gradients and weights of small models trained in PyTorch, for torch_oracle_test.cpp.
+
+    python3 tests/tools/torch/oracle.py > tests/tools/torch/oracle.json
+
+The models are written in PyTorch from their papers; of Plumb they take the initial weights and the data, which are
+defined by a counter generator (kernels/counter_random.h), and the layout of each parameter (kernels/layer.h).
+Everything is computed in double precision. Of each parameter tensor the file has the largest magnitude, the Euclidean
+norm and the elements (2 j + 1) count / 12, j = 0..5; gradients are those of the first and the last step. Adafactor and
+Lion, which PyTorch 1.13 has not, follow their papers.
+"""
+import json
+import math
+import sys
+
+import numpy
+import torch
+import torch.nn.functional as nn
+
+torch.set_default_dtype(torch.float64)
+torch.set_num_threads(1)
+
+SEED, MICROBATCHES, MICROBATCH, SEQUENCE, STEPS, VOCAB = 1, 4, 2, 7, 4, 32
+WEIGHTS, DATA, DROPOUT, PATTERN, NOISE = 1, 2, 3, 4, 5  # streams of random numbers
+
+
+# Random numbers by key -------------------------------------------------------------------------------------------------
+
+def words(values):
+    return numpy.asarray(values).astype(numpy.uint64)
+
+
+def mix(x):
+    x = x + words(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> words(30))) * words(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> words(27))) * words(0x94D049BB133111EB)
+    return x ^ (x >> words(31))
+
+
+def counter_random(*key):
+    state = words(0)
+    with numpy.errstate(over="ignore"):
+        for word in key:
+            state = mix(state ^ mix(words(word)))
+    return state
+
+
+def uniform_index(count, *key):
+    return int(counter_random(*key) % words(count))
+
+
+def standard_normal(*key):
+    bits = counter_random(*key)
+    radius = ((bits >> words(32)).astype(float) + 1) / 2**32
+    angle = (bits & words(0xFFFFFFFF)).astype(float) / 2**32
+    return (numpy.sqrt(-2 * numpy.log(radius)) * numpy.cos(2 * math.pi * angle)).astype(numpy.float32)
+
+
+def dropped(step, layer, first_sample, shape, probability):
+    samples = numpy.arange(first_sample, first_sample + shape[0])[:, None]
+    bits = counter_random(DROPOUT, SEED, step, layer, 0, samples, 0, numpy.arange(shape[1])[None, :])
+    return (bits >> words(40)).astype(numpy.float32) / numpy.float32(2**24) < numpy.float32(probability)
+
+
+# Layers: parameters as [(shape, deviation or constant)], and a forward -------------------------------------------------
+
+class Place:
+    """Which micro-batch of which step this is."""
+
+    def __init__(self, step, microbatch):
+        self.step, self.first_sample = step, microbatch * MICROBATCH
+
+
+def normal(shape, deviation, layer=None):
+    return {"shape": shape, "deviation": deviation, "layer": layer}
+
+
+def constant(width, value):
+    return {"shape": [width], "value": value}
+
+
+def norm_parameters(kind, width):
+    return [constant(width, 1.0)] + ([constant(width, 0.0)] if kind == "layer" else [])
+
+
+def norm(kind, x, parameters, epsilon=1e-5):
+    if kind == "layer":
+        return nn.layer_norm(x, x.shape[-1:], parameters[0], parameters[1], epsilon)
+    return x * torch.rsqrt((x * x).mean(-1, keepdim=True) + epsilon) * parameters[0]
+
+
+class Embedding:
+    def __init__(self, hidden, positions):
+        self.positions = positions
+        self.parameters = [normal([VOCAB, hidden], 0.02)]
+        if positions:
+            self.parameters.append(normal([positions, hidden], 0.02))
+
+    def forward(self, x, p, place, data):
+        y = nn.embedding(data.tokens(place)[:, :-1], p[0])
+        return y + p[1][:SEQUENCE] if self.positions else y
+
+
+class Head:
+    def __init__(self, hidden, kind, tied):
+        self.kind, self.tied = kind, tied
+        self.parameters = norm_parameters(kind, hidden) + [normal([VOCAB, hidden], 0.02)]
+
+    def forward(self, x, p, place, data):
+        logits = norm(self.kind, x, p) @ p[-1].T
+        return nn.cross_entropy(logits.reshape(-1, VOCAB), data.tokens(place)[:, 1:].reshape(-1), reduction="sum")
+
+
+class Block:
+    """A decoder block as GPT-2's (Radford et al. 2019) or Llama's (Touvron et al. 2023)."""
+
+    def __init__(self, style, hidden, heads, kv_heads, ffn):
+        self.llama = style == "llama"
+        self.heads, self.kv_heads, self.size = heads, kv_heads, hidden // heads
+        self.kind = "rms" if self.llama else "layer"
+        width = (heads + 2 * kv_heads) * self.size
+        up = 2 * ffn if self.llama else ffn
+        matrix = lambda rows, columns: [normal([rows, columns], columns ** -0.5)]
+        bias = lambda rows: [] if self.llama else [constant(rows, 0.0)]
+        self.parameters = (norm_parameters(self.kind, hidden) + matrix(width, hidden) + bias(width) +
+                           matrix(hidden, hidden) + bias(hidden) + norm_parameters(self.kind, hidden) +
+                           matrix(up, hidden) + bias(up) + matrix(hidden, ffn) + bias(hidden))
+        # The keys' biases have no gradient but rounding, which optimizers by sign or ratio would make as large as any.
+        self.weights_not_compared = [] if self.llama else [3]
+
+    def rotate(self, x):
+        half = self.size // 2
+        angle = torch.arange(SEQUENCE)[:, None] * 10000.0 ** (-2 * torch.arange(half) / self.size)
+        cos, sin, first, second = angle.cos(), angle.sin(), x[..., :half], x[..., half:]
+        return torch.cat([first * cos - second * sin, second * cos + first * sin], -1)
+
+    def forward(self, x, p, place, data):
+        p = list(p)
+        take = lambda: p.pop(0)
+        linear = lambda y: nn.linear(y, take()) if self.llama else nn.linear(y, take(), take())
+        normalised = lambda y: norm(self.kind, y, [take()] if self.llama else [take(), take()])
+        batch = x.shape[0]
+        qkv = linear(normalised(x)).reshape(batch, SEQUENCE, -1, self.size).transpose(1, 2)
+        q, k, v = qkv.split([self.heads, self.kv_heads, self.kv_heads], 1)
+        if self.llama:
+            q, k = self.rotate(q), self.rotate(k)
+        k, v = (y.repeat_interleave(self.heads // self.kv_heads, 1) for y in (k, v))
+        scores = q @ k.transpose(-1, -2) / math.sqrt(self.size)
+        scores = scores.masked_fill(torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool).triu(1), -math.inf)
+        attended = (scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, SEQUENCE, -1)
+        x = x + linear(attended)
+        up = linear(normalised(x))
+        if self.llama:
+            gate, value = up.chunk(2, -1)
+            return x + linear(nn.silu(gate) * value)
+        return x + linear(nn.gelu(up, approximate="tanh"))
+
+
+class Input:
+    parameters = []
+
+    def forward(self, x, p, place, data):
+        return data.inputs(place)
+
+
+class Convolution:
+    """Images are [height, width, channels], filters [filter, row, column, channel of its group]."""
+
+    def __init__(self, channels, filters, kernel, padding, groups=1):
+        self.kernel, self.padding, self.groups = kernel, padding, groups
+        fan_in = kernel * kernel * channels // groups
+        self.parameters = [normal([filters, fan_in], (2 / fan_in) ** 0.5), constant(filters, 0.0)]
+
+    def forward(self, x, p, place, data):
+        filters = p[0].reshape(p[0].shape[0], self.kernel, self.kernel, -1).permute(0, 3, 1, 2)
+        y = nn.conv2d(x.permute(0, 3, 1, 2), filters, p[1], padding=self.padding, groups=self.groups)
+        return nn.relu(y).permute(0, 2, 3, 1)
+
+
+class MaxPooling:
+    parameters = []
+
+    def forward(self, x, p, place, data):
+        return nn.max_pool2d(x.permute(0, 3, 1, 2), 3, 2).permute(0, 2, 3, 1)
+
+
+class Linear:
+    def __init__(self, width_in, width_out, activation=None, dropout=0.0):
+        self.activation, self.dropout = activation, dropout
+        variance = (2 if activation == "relu" else 1) / width_in
+        self.parameters = [normal([width_out, width_in], variance ** 0.5), constant(width_out, 0.0)]
+
+    def forward(self, x, p, place, data):
+        y = nn.linear(x.reshape(x.shape[0], -1), p[0], p[1])
+        if self.activation == "relu":
+            y = nn.relu(y)
+        if self.activation == "gelu":
+            y = nn.gelu(y, approximate="tanh")
+        if self.dropout > 0:
+            mask = dropped(place.step, self.number, place.first_sample, y.shape, self.dropout)
+            y = y.masked_fill(torch.from_numpy(mask), 0) / (1 - self.dropout)
+        return y
+
+
+class Mlp:
+    def __init__(self, hidden, ffn):
+        self.parameters = [normal([ffn, hidden], hidden ** -0.5), constant(ffn, 0.0),
+                           normal([hidden, ffn], ffn ** -0.5), constant(hidden, 0.0)]
+
+    def forward(self, x, p, place, data):
+        return x + nn.linear(nn.gelu(nn.linear(x, p[0], p[1]), approximate="tanh"), p[2], p[3])
+
+
+class SquaredError:
+    parameters = []
+
+    def forward(self, x, p, place, data):
+        return ((x - data.targets(place)) ** 2).mean(-1).sum()
+
+
+class CrossEntropy:
+    parameters = []
+
+    def forward(self, x, p, place, data):
+        return nn.cross_entropy(x, data.labels(place), reduction="sum")
+
+
+# Data ------------------------------------------------------------------------------------------------------------------
+
+class Text:
+    rows = MICROBATCH * MICROBATCHES * SEQUENCE  # of a step
+
+    def tokens(self, place):
+        text = [(7 * i + i // 10) % VOCAB for i in range(400)]
+        firsts = [uniform_index(len(text) - SEQUENCE, DATA, SEED, place.step, place.first_sample + i)
+                  for i in range(MICROBATCH)]
+        return torch.tensor([text[first:first + SEQUENCE + 1] for first in firsts])
+
+
+class Samples:
+    rows = MICROBATCH * MICROBATCHES
+
+    def __init__(self, shape, outputs):
+        self.shape, self.outputs, self.elements = shape, outputs, math.prod(shape)
+
+    def drawn(self, place):
+        return [uniform_index(40, DATA, SEED, place.step, place.first_sample + i) for i in range(MICROBATCH)]
+
+    def made_up(self, sample, element):
+        return (numpy.float32(0.5) * standard_normal(PATTERN, SEED, sample % self.outputs, element) +
+                standard_normal(NOISE, SEED, sample, element))
+
+    def inputs(self, place):
+        rows = [self.made_up(sample, numpy.arange(self.elements)).reshape(self.shape) for sample in self.drawn(place)]
+        return torch.from_numpy(numpy.stack(rows).astype(float))
+
+    def labels(self, place):
+        return torch.tensor([sample % self.outputs for sample in self.drawn(place)])
+
+    def targets(self, place):
+        terms = [[uniform_index(self.elements, PATTERN, SEED, output, term) for term in range(3)]
+                 for output in range(self.outputs)]
+        return torch.tensor([[0.5 * sum(float(self.made_up(sample, term)) for term in three) for three in terms]
+                             for sample in self.drawn(place)])
+
+
+# Optimizers that PyTorch 1.13 has not ----------------------------------------------------------------------------------
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, algorithm 2."""
+
+    def __init__(self, groups, lr, betas):
+        super().__init__(groups, {"lr": lr, "betas": betas, "weight_decay": 0})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            beta1, beta2 = group["betas"]
+            for p in group["params"]:
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                update = (beta1 * m + (1 - beta1) * p.grad).sign() + group["weight_decay"] * p
+                p -= group["lr"] * update
+                m.mul_(beta2).add_(p.grad, alpha=1 - beta2)
+
+
+class Adafactor(torch.optim.Optimizer):
+    """Shazeer & Stern 2018, algorithms 4 to 6 with the step's size relative to the parameter's, without momentum."""
+
+    def __init__(self, groups, lr):
+        super().__init__(groups, {"lr": lr, "weight_decay": 0})
+
+    @torch.no_grad()
+    def step(self):
+        rms = lambda x: float((x * x).mean().sqrt())
+        for group in self.param_groups:
+            for p in group["params"]:
+                state = self.state[p]
+                t = state["t"] = state.get("t", 0) + 1
+                beta = 1 - t ** -0.8
+                square = p.grad * p.grad + 1e-30
+                if p.dim() == 1:
+                    state["v"] = beta * state.get("v", 0) + (1 - beta) * square
+                    second = state["v"]
+                else:
+                    state["r"] = beta * state.get("r", 0) + (1 - beta) * square.sum(1)
+                    state["c"] = beta * state.get("c", 0) + (1 - beta) * square.sum(0)
+                    second = torch.outer(state["r"], state["c"]) / state["r"].sum()
+                update = p.grad / second.sqrt()
+                update /= max(1.0, rms(update))
+                p -= group["lr"] * max(1e-3, rms(p)) * update + group["lr"] * group["weight_decay"] * p
+
+
+# Training --------------------------------------------------------------------------------------------------------------
+
+def initial(layer_number, number, parameter):
+    if "value" in parameter:
+        return torch.full(parameter["shape"], parameter["value"], requires_grad=True)
+    elements = numpy.arange(math.prod(parameter["shape"]))
+    values = numpy.float32(parameter["deviation"]) * standard_normal(WEIGHTS, SEED, layer_number, number, elements)
+    return torch.tensor(values.astype(float).reshape(parameter["shape"]), requires_grad=True)
+
+
+def summary(values):
+    flat = values.detach().reshape(-1)
+    places = [(2 * j + 1) * flat.numel() // 12 for j in range(6)]
+    rounded = lambda value: float("%.7g" % value)
+    return {"largest": rounded(flat.abs().max()), "norm": rounded(flat.norm()),
+            "values": [rounded(flat[place]) for place in places]}
+
+
+def train(layers, data, make_optimizer, clip=0.0):
+    weights = []
+    for number, layer in enumerate(layers):
+        layer.number = number
+        weights.append([initial(number, i, parameter) for i, parameter in enumerate(layer.parameters)])
+        if isinstance(layer, Head) and layer.tied:
+            weights[-1][-1] = weights[0][0]
+    unique = list({id(p): p for layer in weights for p in layer}.values())
+    groups = [{"params": [p for p in unique if p.dim() > 1]},
+              {"params": [p for p in unique if p.dim() == 1], "weight_decay": 0.0}]
+    optimizer = make_optimizer(groups)
+    result = {"losses": [], "gradients": []}
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        total = 0.0
+        for microbatch in range(MICROBATCHES):
+            x, place = None, Place(step, microbatch)
+            for layer, parameters in zip(layers, weights):
+                x = layer.forward(x, parameters, place, data)
+            (x / data.rows).backward()
+            total += float(x)
+        result["losses"].append(float("%.9g" % (total / data.rows)))
+        if clip > 0:
+            torch.nn.utils.clip_grad_norm_(unique, clip)
+        if step in (0, STEPS - 1):
+            result["gradients"].append([[summary(p.grad) for p in layer] for layer in weights])
+        optimizer.step()
+    result["weights"] = [[None if i in getattr(layer, "weights_not_compared", []) else summary(p)
+                          for i, p in enumerate(parameters)] for layer, parameters in zip(layers, weights)]
+    return result
+
+
+def gpt(tied):
+    return ([Embedding(16, 16)] + [Block("gpt", 16, 2, 2, 32) for _ in range(2)] + [Head(16, "layer", tied)])
+
+
+def llama(tied):
+    return [Embedding(16, 0)] + [Block("llama", 16, 4, 2, 24) for _ in range(2)] + [Head(16, "rms", tied)]
+
+
+def mlp():
+    return ([Input(), Linear(32, 64, "gelu")] + [Mlp(64, 256) for _ in range(4)] + [Linear(64, 8), SquaredError()])
+
+
+def alexnet():
+    """Krizhevsky et al. 2012 in small: two groups, overlapping pooling, dropout."""
+    return [Input(), Convolution(3, 32, 5, 2), MaxPooling(), Convolution(32, 48, 5, 2, 2), MaxPooling(),
+            Convolution(48, 64, 3, 1), Convolution(64, 64, 3, 1, 2), Convolution(64, 48, 3, 1, 2), MaxPooling(),
+            Linear(3 * 3 * 48, 128, "relu", 0.1), Linear(128, 128, "relu", 0.1), Linear(128, 10), CrossEntropy()]
+
+
+def adamw(groups):
+    return torch.optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+
+
+def decay_matrices(groups, weight_decay):
+    return [dict(groups[0], weight_decay=weight_decay), groups[1]]
+
+
+def sgd(groups):
+    return torch.optim.SGD(decay_matrices(groups, 0.01), lr=1e-2, momentum=0.9)
+
+
+def lion(groups):
+    return Lion(decay_matrices(groups, 0.1), lr=1e-4, betas=(0.9, 0.99))
+
+
+def adafactor(groups):
+    return Adafactor(groups, lr=1e-2)
+
+
+CASES = {
+    "gpt tied, AdamW": lambda: train(gpt(True), Text(), adamw),
+    "gpt untied, AdamW, clipped": lambda: train(gpt(False), Text(), adamw, clip=0.5),
+    "gpt tied, Adafactor": lambda: train(gpt(True), Text(), adafactor),
+    "llama untied, AdamW": lambda: train(llama(False), Text(), adamw),
+    "llama tied, Lion": lambda: train(llama(True), Text(), lion),
+    "llama tied, SGD, clipped": lambda: train(llama(True), Text(), sgd, clip=0.5),
+    "mlp, SGD": lambda: train(mlp(), Samples([32], 8), sgd),
+    "mlp, AdamW": lambda: train(mlp(), Samples([32], 8), adamw),
+    "alexnet-32, AdamW": lambda: train(alexnet(), Samples([32, 32, 3], 10), adamw),
+    "alexnet-32, Adafactor": lambda: train(alexnet(), Samples([32, 32, 3], 10), adafactor),
+}
+
+if __name__ == "__main__":
+    document = {"made_by": "tests/tools/torch/oracle.py", "torch": torch.__version__,
+                "cases": {name: case() for name, case in CASES.items()}}
+    # A line a parameter, so that a change shows where it is.
+    text = json.dumps(document)
+    sys.stdout.write(text.replace('{"largest"', '\n{"largest"').replace('"weights"', '\n"weights"') + "\n")

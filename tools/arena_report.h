@@ -1,0 +1,19 @@
+#pragma once
+// What a device needs for a plan besides weights, gradients and optimizer state, as JSON and as text: the arena that is
+// planned for each rank, its calls by stream, its events.
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "executor/device_plan/device_program.h"
+
+namespace plumb {
+
+/// {"events", "ranks": [{"rank", "arena_bytes", "live_bytes", "buffers", "calls": {"compute": 12, ...}}, ...]}.
+nlohmann::ordered_json arena_json(const DeviceProgram& program);
+
+/// The same as a table with a row a rank.
+std::string arena_text(const DeviceProgram& program);
+
+}  // namespace plumb

@@ -1,0 +1,25 @@
+#pragma once
+// A measured network as a file: what `plumb calibrate --only transport` writes and `--link` reads.
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "planner/calibrate/fit_messages.h"
+#include "schedules/cost_table.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// {"latency_us", "rendezvous_us", "eager_kib", "bandwidth_gb_per_s", "burst_kib"}
+nlohmann::ordered_json to_json(const MessageLink& link);
+
+/// The "link" of such a file. Throws InputError naming the file and the key if one is missing, or not a number of 0 or
+/// more.
+MessageLink read_link(const std::string& path);
+
+/// The table with every hop over that link: bandwidth, and the latency of the largest message that goes its way. The
+/// burst is the caller's.
+CostTable over_link(CostTable costs, const Schedule& schedule, const MessageLink& link);
+
+}  // namespace plumb

@@ -1,0 +1,78 @@
+#include "tools/verbs/calibrate_transport.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "executor/measure_messages.h"
+#include "executor/mpi/launched.h"
+#include "executor/mpi/measure_mpi.h"
+#include "planner/calibrate/fit_messages.h"
+#include "schedules/error.h"
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/link_file.h"
+#include "tools/machine_load.h"
+#include "tools/table.h"
+
+namespace plumb {
+namespace {
+
+nlohmann::ordered_json json_of(const std::vector<KernelSample>& samples, const MessageFit& fit) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const KernelSample& sample : samples)
+    rows.push_back({{"bytes", sample.shape.front()},
+                    {"median_us", sample.median.count() * 1e6},
+                    {"fastest_us", sample.fastest.count() * 1e6},
+                    {"slowest_us", sample.slowest.count() * 1e6},
+                    {"repeats", sample.repeats},
+                    {"fitted_us", message_time(fit.link, sample.shape.front()).count() * 1e6}});
+  return {{"link", to_json(fit.link)},
+          {"residual_pct", {{"mean", fit.mean_residual_pct}, {"worst", fit.worst_residual_pct}}},
+          {"messages", std::move(rows)}};
+}
+
+std::string text_of(const std::vector<KernelSample>& samples, const MessageFit& fit) {
+  TextTable table{.head = {"message", "median", "fastest", "slowest", "of", "fitted"}};
+  for (const KernelSample& sample : samples)
+    table.rows.push_back({bytes_text(static_cast<double>(sample.shape.front())), duration_text(sample.median.count()),
+                          duration_text(sample.fastest.count()), duration_text(sample.slowest.count()),
+                          std::to_string(sample.repeats),
+                          duration_text(message_time(fit.link, sample.shape.front()).count())});
+  const MessageLink& link = fit.link;
+  return fmt::format(
+      "{:.3f} GB/s behind a burst of {}, {} a message, {} more beyond {}; off by {:.1f} % in the mean, {:.1f} % at "
+      "worst\n\n{}",
+      link.bytes_per_second / 1e9, bytes_text(static_cast<double>(link.burst_bytes)),
+      duration_text(link.latency.count()), duration_text(link.rendezvous.count()),
+      bytes_text(static_cast<double>(link.eager_bytes)), fit.mean_residual_pct, fit.worst_residual_pct, to_text(table));
+}
+
+}  // namespace
+
+int calibrate_transport(const CalibrateArguments& arguments, const std::string& date) {
+  if (!arguments.from.empty() || !arguments.base.empty() || !arguments.plan.empty())
+    throw SpecError("--only transport measures messages: leave --from, --base and --plan away");
+  if (!arguments.output.empty() && launched_rank() == 0) require_writable(arguments.output);
+  const std::string load = load_text();
+  std::vector<KernelSample> samples;
+  if (launched_ranks() > 1) {
+    std::optional<std::vector<KernelSample>> measured = measure_messages_mpi({});
+    if (!measured) return kDone;  // the first process reports
+    samples = std::move(*measured);
+  } else {
+    samples = measure_messages_of_threads({});
+  }
+  const MessageFit fit = fit_messages(samples);
+  nlohmann::ordered_json document = json_of(samples, fit);
+  document["date"] = date;
+  document["between"] = launched_ranks() > 1 ? "two processes" : "two threads";
+  document["load"] = load;
+  if (!arguments.output.empty()) {
+    write_file(arguments.output, document.dump(1) + "\n");
+    print_note(fmt::format("wrote {}: for --link of run and validate", arguments.output));
+  }
+  print_answer(arguments.json ? document.dump(2) + "\n" : fmt::format("{}\n{}", text_of(samples, fit), load + "\n"));
+  return kDone;
+}
+
+}  // namespace plumb

@@ -1,0 +1,171 @@
+#include <algorithm>
+#include <numeric>
+#include <regex>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/cost/graph_stages.h"
+#include "planner/graph/chain_partition.h"
+#include "planner/search/layout_conflict.h"
+#include "planner/search/plan.h"
+#include "schedules/error.h"
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/inputs.h"
+#include "tools/table.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// What DeepSpeed's and Megatron's partition methods make even; nothing for time, which the planner does.
+std::optional<std::vector<Seconds>> weights_of(const std::string& method, const std::vector<GraphNode>& nodes) {
+  constexpr std::string_view kType = "type:";
+  std::vector<Seconds> weights;
+  if (method == "time") return {};
+  if (method == "uniform") {
+    weights.assign(nodes.size(), Seconds{1});
+  } else if (method == "parameters") {
+    for (const GraphNode& node : nodes) weights.emplace_back(static_cast<double>(parameter_count(node)));
+  } else if (method.starts_with(kType)) {
+    try {
+      const std::regex wanted(method.substr(kType.size()), std::regex::icase);
+      for (const GraphNode& node : nodes)
+        weights.emplace_back(std::regex_search(node.name, wanted) || std::regex_search(node.op, wanted) ? 1.0 : 0.0);
+    } catch (const std::regex_error&) {
+      throw InputError(fmt::format("--method {}: that is no regular expression: mend it", method));
+    }
+    if (std::ranges::none_of(weights, [](Seconds weight) { return weight.count() > 0; }))
+      throw InputError(
+          fmt::format("--method {}: no node has such a name or operator: `plumb models NAME` shows them", method));
+  } else {
+    throw InputError(fmt::format("--method {}: give time, parameters, uniform or type:REGEX", method));
+  }
+  return weights;
+}
+
+/// The layout that is asked for, with a stage on every device that has no replica to be.
+Layout layout_asked(const QuestionArguments& question, const ClusterSpec& cluster) {
+  LayoutRequest request = layout_input(question);
+  const int data = request.data.value_or(1), chunks = request.chunks.value_or(1);
+  if (!request.pipeline) request.pipeline = std::max(1, cluster.devices / data);
+  if (!request.schedule && chunks > 1) request.schedule = "interleaved";
+  return layout_of(request);
+}
+
+Plan plan_asked(const PartitionArguments& arguments) {
+  QuestionArguments question = arguments.question;
+  Plan plan{.model = model_input(question.model), .cluster = cluster_input(question.cluster)};
+  plan.layout = layout_asked(question, plan.cluster);
+  constexpr int kMicrobatchesOfAStage = 4;
+  if (question.global_batch == 0)
+    question.global_batch = plan.layout.microbatch * plan.layout.data * plan.layout.pipeline * kMicrobatchesOfAStage;
+  plan.training = training_input(question, plan.model, plan.cluster);
+  return plan;
+}
+
+double seconds_of(const CostTable& costs, Op op, int stage) {
+  return to_seconds(duration_of(costs, {.op = op, .stage = stage})).count();
+}
+
+/// What one stage has, in the terms of the table and of the JSON.
+ordered_json stage_json(const Plan& plan, const Predicted& predicted, const GraphTables* graph, int stage) {
+  const StagePlace& place = predicted.lowered.stages[static_cast<std::size_t>(stage)];
+  const PricedLayout& priced = predicted.priced;
+  const std::vector<int> first = first_nodes(priced.split);
+  const StageCosts& costs = priced.costs.stages[static_cast<std::size_t>(stage)];
+  const int begin = first[place.model_part], end = first[place.model_part + 1];
+  ordered_json row = {{"stage", stage}, {"rank", place.rank}, {"nodes", end - begin}};
+  row["first"] = graph != nullptr ? ordered_json(graph->nodes[begin].name) : ordered_json(nullptr);
+  row["last"] = graph != nullptr ? ordered_json(graph->nodes[end - 1].name) : ordered_json(nullptr);
+  row["forward_s"] = seconds_of(priced.costs, Op::kForward, stage);
+  row["backward_s"] = seconds_of(priced.costs, Op::kBackward, stage);
+  row["parameter_bytes"] = costs.memory.parameter_bytes;
+  row["activation_bytes"] = costs.memory.forward_bytes;
+  const bool last = place.model_part + 1 == std::ssize(priced.split);
+  row["sends_bytes"] = last ? 0 : costs.activation_message_bytes;
+  row["sends_tensors"] = graph == nullptr || last ? ordered_json(last ? 0 : 1) : ordered_json(graph->cuts[end].tensors);
+  row["peak_memory_bytes"] = predicted.prediction.peak_memory_bytes[static_cast<std::size_t>(place.rank)];
+  row["split_of"] = plan.model.graph ? "nodes" : "transformer layers";
+  return row;
+}
+
+std::string table_text(const ordered_json& stages, const Prediction& prediction) {
+  TextTable table{.head = {"stage", "rank", "nodes", "from", "to", "forward", "backward", "weights",
+                           "kept of a micro-batch", "sends on", "tensors", "peak memory"}};
+  const auto text = [](const ordered_json& value) { return value.is_null() ? "-" : value.get<std::string>(); };
+  const auto bytes = [](const ordered_json& value) { return bytes_text(value.get<double>()); };
+  for (const ordered_json& row : stages) {
+    table.rows.push_back({row["stage"].dump(), row["rank"].dump(), row["nodes"].dump(), text(row["first"]),
+                          text(row["last"]), duration_text(row["forward_s"]), duration_text(row["backward_s"]),
+                          bytes(row["parameter_bytes"]), bytes(row["activation_bytes"]), bytes(row["sends_bytes"]),
+                          row["sends_tensors"].dump(), bytes(row["peak_memory_bytes"])});
+  }
+  return to_text(table) + fmt::format("\nstep time {}, bubble {:.1f} %, {:.0f} samples/s, MFU {:.1f} %\n",
+                                      duration_text(prediction.step_time.count()), 100 * prediction.bubble_ratio,
+                                      prediction.samples_per_second, 100 * prediction.mfu_ratio);
+}
+
+int partition_model(const PartitionArguments& arguments) {
+  Plan plan = plan_asked(arguments);
+  if (const auto conflict = layout_conflict(plan.model, plan.training, plan.cluster.devices, plan.layout)) {
+    print_note(fmt::format("plumb: {}: {}", to_text(plan.layout), *conflict));
+    return kInfeasible;
+  }
+  Pricing pricing(plan.model, plan.cluster, plan.training);
+  const GraphTables* graph = pricing.graph();
+  const int parts = plan.layout.pipeline * plan.layout.chunks;
+  if (graph == nullptr && arguments.method != "time")
+    throw InputError(fmt::format("--method {} is for layer graphs: the layers of {} are alike, leave it away",
+                                 arguments.method, plan.model.name));
+  if (graph != nullptr) {
+    if (const auto weights = weights_of(arguments.method, graph->nodes); weights && plan.layout.split.empty())
+      plan.layout.split = *chain_partition({.seconds = *weights}, {.parts = parts});
+  }
+  const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
+  const Predicted& predicted = *evaluation.predicted;
+  ordered_json stages = ordered_json::array();
+  for (int stage = 0; stage < std::ssize(predicted.lowered.stages); ++stage)
+    stages.push_back(stage_json(plan, predicted, graph, stage));
+  if (arguments.json) {
+    print_answer(ordered_json{{"model", plan.model.name},
+                              {"layout", to_text(plan.layout)},
+                              {"method", arguments.method},
+                              {"split", predicted.priced.split},
+                              {"stages", stages},
+                              {"prediction", to_json(predicted.prediction)},
+                              {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr)
+                                                                           : ordered_json(evaluation.infeasible)}}
+                     .dump(2) +
+                 "\n");
+  } else {
+    print_answer(fmt::format("{} on {} x {}, {}\n\n", plan.model.name, plan.cluster.devices, plan.cluster.device.name,
+                             to_text(plan.layout)));
+    print_answer(table_text(stages, predicted.prediction));
+    for (const std::string& note : predicted.priced.notes) print_note(note);
+  }
+  if (evaluation.infeasible.empty()) return kDone;
+  print_note("plumb: " + evaluation.infeasible);
+  return kInfeasible;
+}
+
+}  // namespace
+
+int partition_verb(const PartitionArguments& arguments) {
+  const std::string& graph = arguments.question.model;
+  if (graph.ends_with(".txt")) return partition_profile(arguments, read_text_file(graph));
+  if (graph.ends_with(".json")) {
+    const std::string text = read_text_file(graph);
+    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    if (json.is_object() && json.contains("nodes") && json.contains("edges")) return partition_profile(arguments, text);
+  }
+  if (arguments.as_pipedream || arguments.straight)
+    throw InputError(
+        "--as-pipedream and --straight are for a profile of PipeDream or an input of Piper: leave them away");
+  return partition_model(arguments);
+}
+
+}  // namespace plumb
