@@ -165,8 +165,8 @@ std::string score_page(const std::vector<SourceScore>& scores, const std::option
              "bias is their mean with the sign. Plumb's own runs, predicted and measured, with their spread: "
              "[on this machine's cores](validation.md), [on an emulated cluster](emulated.md).\n\n",
              command) +
-         table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_kinds(scores) + table_of_orders(scores) + notes_of(scores) +
-         table_of_worst(scores);
+         table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_kinds(scores) + table_of_orders(scores) +
+         notes_of(scores) + table_of_worst(scores);
 }
 
 }  // namespace plumb

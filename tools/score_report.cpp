@@ -185,9 +185,8 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
   for (const SourceScore& score : scores) {
     ordered_json skipped = ordered_json::array(), kinds = ordered_json::array();
     for (const KindStatistics& kind : score.kinds) {
-      kinds.push_back({{"quantity", quantity_name(kind.quantity)},
-                       {"kind", kind.kind},
-                       {"errors", statistics_json(kind.errors)}});
+      kinds.push_back(
+          {{"quantity", quantity_name(kind.quantity)}, {"kind", kind.kind}, {"errors", statistics_json(kind.errors)}});
     }
     for (const SkippedRow& row : score.skipped) skipped.push_back({{"id", row.id}, {"reason", row.reason}});
     sources.push_back({{"file", score.file},

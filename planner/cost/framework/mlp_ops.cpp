@@ -40,7 +40,11 @@ double expert_rows(const LayerContext& c) {
 Block expert_block(const LayerContext& c) {
   const double local = static_cast<double>(c.layer.experts) / c.work.experts.parallel;
   const double ffn = static_cast<double>(c.layer.expert_ffn) / c.work.experts.tensor;
-  return {.rows = expert_rows(c) / local, .up = gates(c) * ffn, .ffn = ffn, .count = local, .kernels = c.stack.expert_kernels ? local : 1};
+  return {.rows = expert_rows(c) / local,
+          .up = gates(c) * ffn,
+          .ffn = ffn,
+          .count = local,
+          .kernels = c.stack.expert_kernels ? local : 1};
 }
 
 void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& block, bool without_down) {

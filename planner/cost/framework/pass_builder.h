@@ -56,12 +56,8 @@ class PassBuilder {
 
   void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes,
                  int launches = 1) const {
-    pass_.kernels.push_back({.name = name,
-                             .kind = kind,
-                             .flops = flops,
-                             .sequence = sequence,
-                             .bytes = bytes,
-                             .launches = launches});
+    pass_.kernels.push_back(
+        {.name = name, .kind = kind, .flops = flops, .sequence = sequence, .bytes = bytes, .launches = launches});
   }
 
   void exchange(Group group, CollectiveKind kind, double bytes, int count = 1) const {
@@ -75,8 +71,8 @@ class PassBuilder {
   }
 
   DeviceKernel& last_product() const {
-    const auto last = std::ranges::find(pass_.kernels.rbegin(), pass_.kernels.rend(), DeviceKernel::Kind::kGemm,
-                                        &DeviceKernel::kind);
+    const auto last =
+        std::ranges::find(pass_.kernels.rbegin(), pass_.kernels.rend(), DeviceKernel::Kind::kGemm, &DeviceKernel::kind);
     assert(last != pass_.kernels.rend());
     return *last;
   }
