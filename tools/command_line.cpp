@@ -246,6 +246,9 @@ void add_score(CLI::App& app, Chosen& chosen) {
   verb->add_option("--holdout", score->holdout, "which rows the fit does not see: other models, other layouts, or half")
       ->check(CLI::IsMember({"model", "layout", "half"}))
       ->needs(fit);
+  verb->add_option("--only", score->only,
+                   "rows whose FIELD, as its source's mapping reads it, matches: FIELD=EXPRESSION")
+      ->type_name("FIELD=EXPRESSION");
   verb->add_option("--table", score->tables, "measured products of the machines, which bend the model of theirs")
       ->take_all();
   verb->add_option("-o,--output", score->output, "write a report in Markdown");

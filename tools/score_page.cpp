@@ -53,6 +53,23 @@ std::string table_of_sources(const std::vector<SourceScore>& scores) {
   return text;
 }
 
+std::string table_of_kinds(const std::vector<SourceScore>& scores) {
+  std::string rows;
+  for (const SourceScore& score : scores) {
+    for (const KindStatistics& kind : score.kinds) {
+      const ErrorStatistics& errors = kind.errors;
+      rows += row_of({score.file, kind.quantity == Quantity::kMemory ? "memory" : "step time", kind.kind,
+                      std::to_string(errors.count), fmt::format("{:.1f}", errors.mean_pct),
+                      fmt::format("{:.1f}", errors.median_pct), fmt::format("{:.1f}", errors.worst_pct),
+                      fmt::format("{:+.1f}", errors.bias_pct)});
+    }
+  }
+  if (rows.empty()) return "";
+  return "\n## By precision\n\nSources whose rows differ in the precision of products, or of which some have "
+         "experts.\n\n" +
+         head_of({"file", "quantity", "rows of", "compared", "mean", "median", "worst", "bias"}) + rows;
+}
+
 std::string table_of_orders(const std::vector<SourceScore>& scores) {
   std::string rows;
   for (const SourceScore& score : scores) {
@@ -148,8 +165,8 @@ std::string score_page(const std::vector<SourceScore>& scores, const std::option
              "bias is their mean with the sign. Plumb's own runs, predicted and measured, with their spread: "
              "[on this machine's cores](validation.md), [on an emulated cluster](emulated.md).\n\n",
              command) +
-         table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_orders(scores) + notes_of(scores) +
-         table_of_worst(scores);
+         table_of_sources(scores) + (fit ? fit_section(*fit) : "") + table_of_kinds(scores) + table_of_orders(scores) +
+         notes_of(scores) + table_of_worst(scores);
 }
 
 }  // namespace plumb

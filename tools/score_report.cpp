@@ -32,6 +32,11 @@ void add_statistics(TextTable& table, const SourceScore& score, std::string_view
                         signed_pct(statistics.bias_pct)});
 }
 
+/// "step time, bf16, dense".
+std::string kind_label(const KindStatistics& kind) {
+  return fmt::format("{}, {}", kind.quantity == Quantity::kMemory ? "memory" : "step time", kind.kind);
+}
+
 std::string worst_text(const SourceScore& score, int worst) {
   TextTable table{.head = {"row", "quantity", "predicted", "measured", "error"}};
   for (const ScoredQuantity& scored : furthest_off(score, static_cast<std::size_t>(worst))) {
@@ -167,6 +172,7 @@ std::string score_text(const std::vector<SourceScore>& scores, const std::option
     }
     add_statistics(table, score, "memory", score.memory);
     add_statistics(table, score, "layer time", score.layer_time);
+    for (const KindStatistics& kind : score.kinds) add_statistics(table, score, kind_label(kind), kind.errors);
     notes += notes_text(score);
     if (worst > 0) furthest += worst_text(score, worst);
   }
@@ -177,7 +183,11 @@ std::string score_text(const std::vector<SourceScore>& scores, const std::option
 ordered_json score_json(const std::vector<SourceScore>& scores, const std::optional<FitResult>& fit) {
   ordered_json sources = ordered_json::array(), rows = ordered_json::array();
   for (const SourceScore& score : scores) {
-    ordered_json skipped = ordered_json::array();
+    ordered_json skipped = ordered_json::array(), kinds = ordered_json::array();
+    for (const KindStatistics& kind : score.kinds) {
+      kinds.push_back(
+          {{"quantity", quantity_name(kind.quantity)}, {"kind", kind.kind}, {"errors", statistics_json(kind.errors)}});
+    }
     for (const SkippedRow& row : score.skipped) skipped.push_back({{"id", row.id}, {"reason", row.reason}});
     sources.push_back({{"file", score.file},
                        {"source", score.source.empty() ? ordered_json(nullptr) : ordered_json(score.source)},
@@ -187,6 +197,7 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
                        {"step_time", statistics_json(score.step_time)},
                        {"memory", statistics_json(score.memory)},
                        {"layer_time", statistics_json(score.layer_time)},
+                       {"kinds", kinds},
                        {"step_time_uncorrected",
                         score.step_time_uncorrected ? statistics_json(*score.step_time_uncorrected) : nullptr},
                        {"corrections", score.corrections},

@@ -108,6 +108,7 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
       .device = cluster.device,
       .peak_flops_per_second = peak->second * (own_rate ? device.fp8_gemm_efficiency / device.gemm_efficiency : 1),
       .wide_flops_per_second = wide != cluster.device.peak_flops_per_second.end() ? wide->second : peak->second,
+      .quantized = precision == Precision::kFp8,
       .element_bytes = bytes_per_element(precision),
       .gradient_bytes = bytes_per_element(training.gradient_precision),
       .optimizer_traffic_bytes = optimizer_traffic_per_parameter(training)};

@@ -31,6 +31,7 @@ struct KernelPrices {
   DeviceSpec device;
   double peak_flops_per_second = 0;  ///< of products of weights; gemm_efficiency of it is reached
   double wide_flops_per_second = 0;  ///< of the precision that fp8 training falls back to: bf16
+  bool quantized = false;            ///< fp8: products of weights, and no others, run in a narrower precision
   std::int64_t element_bytes = 0;
   std::int64_t gradient_bytes = 0;           ///< of one element of the accumulated gradient
   std::int64_t optimizer_traffic_bytes = 0;  ///< of one parameter's update

@@ -158,7 +158,9 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
 }
 
 LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, const StackSpec& stack) {
+  const bool narrow = kernels.quantized && stack.fp8_gathers;
   const ElementBytes bytes{.activation = static_cast<double>(kernels.element_bytes),
+                           .gathered = narrow ? 1 : static_cast<double>(kernels.element_bytes),
                            .gradient = static_cast<double>(kernels.gradient_bytes)};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);

@@ -51,34 +51,15 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kAliases
                                                                                      {"head_dim", "head_size"},
                                                                                      {"rotary", "rotary_size"}}};
 
-constexpr std::array<std::string_view, 28> kModelKeys = {"layers",
-                                                         "hidden",
-                                                         "heads",
-                                                         "kv_heads",
-                                                         "head_size",
-                                                         "ffn",
-                                                         "vocab",
-                                                         "sequence",
-                                                         "positions",
-                                                         "norm",
-                                                         "norm_epsilon",
-                                                         "mlp",
-                                                         "exact_gelu",
-                                                         "qkv_bias",
-                                                         "linear_bias",
-                                                         "parallel_residual",
-                                                         "rotary_size",
-                                                         "rope_theta",
-                                                         "window",
-                                                         "tied_embeddings",
-                                                         "dropout",
-                                                         "experts",
-                                                         "experts_per_token",
-                                                         "expert_ffn",
-                                                         "shared_ffn",
-                                                         "dense_layers",
-                                                         "query_rank",
-                                                         "kv_rank"};
+constexpr std::array<std::string_view, 29> kModelKeys = {
+    "layers",          "hidden",     "heads",        "kv_heads",
+    "head_size",       "ffn",        "vocab",        "sequence",
+    "positions",       "norm",       "norm_epsilon", "mlp",
+    "exact_gelu",      "qkv_bias",   "linear_bias",  "parallel_residual",
+    "rotary_size",     "rope_theta", "window",       "full_attention_every",
+    "tied_embeddings", "dropout",    "experts",      "experts_per_token",
+    "expert_ffn",      "shared_ffn", "dense_layers", "query_rank",
+    "kv_rank"};
 
 /// `fields` under the names of the model's form, without what that form has not.
 json renamed(const json& fields) {

@@ -38,6 +38,7 @@ struct ScoreLibrary {
   nlohmann::json dims;                                       ///< sizes by the `dims_key` of rows; null: none were given
   std::map<std::string, std::vector<KernelSample>> samples;  ///< measured products by ClusterRule::table
   std::vector<Override> overrides;                           ///< of every cluster and stack
+  RowConditions only;                                        ///< which rows are asked for; empty: all
 };
 
 struct RowQuestion {

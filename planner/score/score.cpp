@@ -52,6 +52,11 @@ void judge_fit(FitJudgement& judgement, const ReadyRow& row, bool fits) {
   }
 }
 
+std::string kind_of(const RowQuestion& question) {
+  return fmt::format("{}, {}", precision_name(question.training.precision),
+                     question.model.experts > 0 ? "experts" : "dense");
+}
+
 /// Adds what each quantity is predicted as without the corrections of the mapping.
 void add_uncorrected(const ScoreLibrary& library, const ReadyRow& row, std::vector<ScoredQuantity>& quantities) {
   if (row.read.corrections.empty()) return;
@@ -79,10 +84,23 @@ void judge_order(SourceScore& score, const std::map<std::string, Competition>& c
   score.top1_regret_pct = regrets / weights;
 }
 
+std::vector<KindStatistics> statistics_by_kind(const std::vector<ScoredQuantity>& quantities) {
+  std::map<std::pair<Quantity, std::string>, std::vector<double>> errors;
+  for (const ScoredQuantity& scored : quantities) errors[{scored.quantity, scored.kind}].push_back(error_pct(scored));
+  std::vector<KindStatistics> kinds;
+  for (const auto& [key, of_kind] : errors) {
+    const auto alike = [&](const auto& other) { return other.first.first == key.first; };
+    if (std::ranges::count_if(errors, alike) < 2) continue;
+    kinds.push_back({.quantity = key.first, .kind = key.second, .errors = error_statistics(of_kind)});
+  }
+  return kinds;
+}
+
 void summarise(SourceScore& score) {
   score.step_time = error_statistics(errors_of(score, {Quantity::kStepTime}));
   score.memory = error_statistics(errors_of(score, {Quantity::kMemory}));
   score.layer_time = error_statistics(errors_of(score, {Quantity::kLayerForward, Quantity::kLayerBackward}));
+  score.kinds = statistics_by_kind(score.quantities);
   std::vector<double> uncorrected;
   bool any = false;
   for (const ScoredQuantity& scored : score.quantities) {
@@ -146,7 +164,9 @@ ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published
     const MeasuredQuantities& measured = row.measured;
     const bool compared = measured.step_time || measured.peak_memory_bytes || measured.layer_forward ||
                           measured.layer_backward || measured.out_of_memory || measured.model_flops_per_device_second;
-    if (!row.read.skip.empty()) {
+    if (!row_meets(library.only, row.read.row)) {
+      ready.skipped.push_back({.id = row.id, .reason = "not among the rows that were asked for"});
+    } else if (!row.read.skip.empty()) {
       ready.skipped.push_back({.id = row.id, .reason = row.read.skip});
     } else if (!compared && row.read.row.contains("collective")) {
       ready.skipped.push_back({.id = row.id, .reason = "a collective, which stands apart"});
@@ -218,6 +238,7 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
     if (chosen.prediction.step_seconds) judge_fit(score.fits, row, chosen.prediction.fits);
     if (row.measured.out_of_memory) continue;
     std::vector<ScoredQuantity> quantities = compared(row.id, chosen.prediction, row.measured);
+    for (ScoredQuantity& scored : quantities) scored.kind = kind_of(mapped.questions[chosen.index]);
     add_uncorrected(library, row, quantities);
     if (row.measured.step_time && chosen.prediction.step_seconds) {
       const RowQuestion& question = mapped.questions[chosen.index];

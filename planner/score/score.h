@@ -39,6 +39,7 @@ std::string_view quantity_name(Quantity quantity);
 struct ScoredQuantity {
   std::string id;
   Quantity quantity = Quantity::kStepTime;
+  std::string kind;  ///< "bf16, dense": the computing precision, and whether there are experts
   double predicted = 0;
   double measured = 0;
   std::optional<double> predicted_uncorrected;  ///< as the row prints it, where a correction changed something
@@ -60,6 +61,13 @@ struct FitJudgement {
   std::vector<std::string> accepted_out_of_memory;  ///< ids
 };
 
+/// One quantity of the rows of one kind.
+struct KindStatistics {
+  Quantity quantity = Quantity::kStepTime;
+  std::string kind;
+  ErrorStatistics errors;
+};
+
 struct SourceScore {
   std::string file;
   std::string source;  ///< the mapping's name; empty: there is none
@@ -70,6 +78,7 @@ struct SourceScore {
   ErrorStatistics step_time;
   ErrorStatistics memory;
   ErrorStatistics layer_time;
+  std::vector<KindStatistics> kinds;                     ///< of times and memory, where rows are of several kinds
   std::optional<ErrorStatistics> step_time_uncorrected;  ///< of all rows, where any was corrected
   std::vector<PublishedError> published;                 ///< other predictors' errors on the source
   std::vector<std::string> corrections;                  ///< each with its evidence, in the order met

@@ -141,10 +141,28 @@ const SourceMapping* mapping_for(const std::vector<SourceMapping>& mappings, con
   return best;
 }
 
+bool row_meets(const RowConditions& conditions, const json& row) {
+  return std::ranges::all_of(conditions, [&](const auto& condition) { return holds(condition, row); });
+}
+
+std::pair<std::string, json> parse_row_condition(std::string_view text) {
+  const std::size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) {
+    throw SpecError(fmt::format("only \"{}\": write FIELD=EXPRESSION, such as precision=bf16 or model.name=70B", text));
+  }
+  const std::string expression(text.substr(equals + 1));
+  try {
+    found_in(expression, "");
+  } catch (const std::regex_error&) {
+    throw SpecError(fmt::format("only \"{}\": \"{}\" is no regular expression", text, expression));
+  }
+  return {std::string(text.substr(0, equals)), expression};
+}
+
 ReadRow read_by(const SourceMapping& mapping, const json& row, bool corrected) {
   ReadRow read{.row = row};
   for (const MappingRule& rule : mapping.rules) {
-    if (!std::ranges::all_of(rule.where, [&](const auto& condition) { return holds(condition, read.row); })) continue;
+    if (!row_meets(rule.where, read.row)) continue;
     if (!rule.skip.empty() && read.skip.empty()) read.skip = rule.skip;
     for (const auto& [field, from] : rule.copy) {
       const json value = value_at(read.row, from);

@@ -24,8 +24,11 @@
 
 namespace plumb {
 
+/// Fields by dotted path and what each must hold: a text is a regular expression, anything else must be equal.
+using RowConditions = std::vector<std::pair<std::string, nlohmann::json>>;
+
 struct MappingRule {
-  std::vector<std::pair<std::string, nlohmann::json>> where;
+  RowConditions where;
   std::vector<std::pair<std::string, std::string>> copy;
   std::vector<std::pair<std::string, nlohmann::json>> fill;
   std::vector<std::pair<std::string, nlohmann::json>> correct;
@@ -76,6 +79,11 @@ struct ReadRow {
 
 /// Applies the rules; `corrected` false leaves the corrections out.
 ReadRow read_by(const SourceMapping& mapping, const nlohmann::json& row, bool corrected = true);
+
+bool row_meets(const RowConditions& conditions, const nlohmann::json& row);
+
+/// "PATH=EXPRESSION". Throws SpecError unless it is such a text and the expression is one.
+std::pair<std::string, nlohmann::json> parse_row_condition(std::string_view text);
 
 /// The first rule whose expression is found in `hardware`; null: none.
 const ClusterRule* cluster_rule_for(const SourceMapping& mapping, const std::string& hardware);

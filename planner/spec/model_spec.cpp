@@ -95,18 +95,19 @@ std::vector<Layer> model_layers(const ModelSpec& model) {
                                .kv_rank = model.kv_rank,
                                .value_size = model.value_size,
                                .dropout = model.dropout};
-  const std::int64_t dense = model.experts > 0 ? model.dense_layers : model.layers;
-  layers.insert(layers.end(), static_cast<std::size_t>(dense), Layer(block));
-  if (model.experts > 0) {
-    TransformerLayer mixture = block;
-    mixture.experts = model.experts;
-    mixture.experts_per_token = model.experts_per_token;
-    mixture.expert_ffn = model.expert_ffn;
-    mixture.shared_ffn = model.shared_ffn;
-    mixture.renormalised = model.renormalised;
-    mixture.capacity_factor = model.capacity_factor;
-    mixture.balance_loss = model.balance_loss;
-    layers.insert(layers.end(), static_cast<std::size_t>(model.layers - dense), Layer(mixture));
+  for (std::int64_t index = 0; index < model.layers; ++index) {
+    TransformerLayer layer = block;
+    if (model.experts > 0 && index >= model.dense_layers) {
+      layer.experts = model.experts;
+      layer.experts_per_token = model.experts_per_token;
+      layer.expert_ffn = model.expert_ffn;
+      layer.shared_ffn = model.shared_ffn;
+      layer.renormalised = model.renormalised;
+      layer.capacity_factor = model.capacity_factor;
+      layer.balance_loss = model.balance_loss;
+    }
+    if (model.full_attention_every > 0 && (index + 1) % model.full_attention_every == 0) layer.window = 0;
+    layers.emplace_back(layer);
   }
   layers.emplace_back(HeadLayer{.vocab = model.vocab,
                                 .hidden = model.hidden,
@@ -176,6 +177,10 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
   }
   if (object.has("rope_theta")) model.rope_theta = object.positive_number("rope_theta");
   model.window = object.non_negative_integer_or("window", 0);
+  model.full_attention_every = object.non_negative_integer_or("full_attention_every", 0);
+  if (model.full_attention_every > 0 && model.window == 0) {
+    object.fail("full_attention_every", "all layers see the whole past without a window: give one, or leave this out");
+  }
   model.tied_embeddings = object.boolean_or("tied_embeddings", false);
   if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
   if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
@@ -213,6 +218,7 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
                               {"rope_theta", model.rope_theta},
                               {"window", model.window},
                               {"tied_embeddings", model.tied_embeddings}};
+  if (model.full_attention_every > 0) json["full_attention_every"] = model.full_attention_every;
   if (model.dropout > 0) json["dropout"] = model.dropout;
   if (model.experts > 0) {
     json["experts"] = model.experts;

@@ -40,7 +40,8 @@ struct ModelSpec {
   bool parallel_residual = false;
   std::int64_t rotary_size = 0;  ///< leading channels of each head that RoPE turns; 0: no RoPE
   double rope_theta = 10000.0;
-  std::int64_t window = 0;  ///< sliding attention window in tokens; 0: the whole past
+  std::int64_t window = 0;                ///< sliding attention window in tokens; 0: the whole past
+  std::int64_t full_attention_every = 0;  ///< of so many layers the last sees the whole past; 0: all have the window
   bool tied_embeddings = false;
   double dropout = 0;  ///< of attention probabilities and residual branches; 0: none
   // Mixture of experts (kernels/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.

@@ -32,6 +32,9 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
+  visit.share("fp8_gemm_share", stack.fp8_gemm_share);
+  visit.flag("fp8_gathers", stack.fp8_gathers);
+  visit.flag("expert_kernels", stack.expert_kernels);
   visit.flag("repeated_heads", stack.repeated_heads);
   visit.share("tensor_hidden", stack.tensor_hidden);
   visit.flag("async_tensor_gradients", stack.async_tensor_gradients);

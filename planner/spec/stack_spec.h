@@ -44,8 +44,11 @@ struct StackSpec {
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
   std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
   SelectiveKind selective = SelectiveKind::kAttentionCore;
-  bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
-  double memory_traffic = 1;  ///< bytes of memory-bound kernels over those that must cross memory
+  bool early_stop = false;      ///< recomputation ends with the last tensor that the backward needs
+  double memory_traffic = 1;    ///< bytes of memory-bound kernels over those that must cross memory
+  double fp8_gemm_share = 1;    ///< of the device's rate in fp8, what products reach under the stack's way of scaling
+  bool fp8_gathers = false;     ///< under fp8 the tensor group gathers one byte an element
+  bool expert_kernels = false;  ///< grouped products are a kernel for each expert
 
   // Communication.
   ContextKind context = ContextKind::kRing;

@@ -47,6 +47,8 @@ constexpr Published kPublished[] = {
     {"qwen3-30b-a3b", 30'532'122'624, "Qwen/Qwen3-30B-A3B, model page"},
     {"qwen3-235b-a22b", 235'093'634'560, "Qwen/Qwen3-235B-A22B, model page"},
     {"deepseek-v3", 671e9, "deepseek-ai/DeepSeek-V3, README_WEIGHTS.md, main model"},
+    {"gpt-oss-120b", 116.83e9, "OpenAI 2025, gpt-oss model card, table 1"},
+    {"gpt-oss-20b", 20.91e9, "OpenAI 2025, gpt-oss model card, table 1"},
     {"llama-3.2-1b", 1'235'814'400, "meta-llama/Llama-3.2-1B, model page"},
     {"llama-3.2-3b", 3'212'749'824, "meta-llama/Llama-3.2-3B, model page"},
 };
@@ -205,6 +207,21 @@ TEST_CASE("a bad model file is refused with place and remedy") {
   refused(with("rotary_size", 3), "rotary_size");
   refused(good.substr(0, good.size() / 2), "line 1");
   refused("[]", "object");
+}
+
+TEST_CASE("of alternating layers every second sees the whole past, the others their window") {
+  const std::vector<Layer> layers = model_layers(preset_model("gpt-oss-120b"));
+  REQUIRE(layers.size() == 38);
+  for (std::size_t index = 1; index <= 36; ++index) {
+    CHECK(std::get<TransformerLayer>(layers[index]).window == (index % 2 == 0 ? 0 : 128));
+  }
+}
+
+TEST_CASE("layers that see the whole past need others that do not") {
+  nlohmann::json json = to_json(preset_model("gpt-oss-20b"));
+  CHECK(model_from_json(json, "m") == preset_model("gpt-oss-20b"));
+  json["window"] = 0;
+  CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("full_attention_every"), SpecError);
 }
 
 }  // namespace plumb

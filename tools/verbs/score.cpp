@@ -25,6 +25,7 @@ std::string command_of(const ScoreArguments& arguments) {
   for (const std::string& set : arguments.set) command += " --set " + set;
   for (const std::string& fit : arguments.fit) command += " --fit " + fit;
   if (!arguments.fit.empty()) command += " --holdout " + arguments.holdout;
+  for (const std::string& only : arguments.only) command += " --only '" + only + "'";
   if (!arguments.output.empty()) command += " -o " + arguments.output;
   return command;
 }
@@ -55,7 +56,8 @@ int score_verb(const ScoreArguments& arguments) {
   for (const std::string& path : {arguments.output, arguments.svg}) {
     if (!path.empty()) require_writable(path);
   }
-  const ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables);
+  ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables);
+  for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
   std::vector<SourceScore> scores;
   for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));
   const std::optional<FitResult> fit = fit_of(arguments, input);

@@ -135,6 +135,7 @@ struct ScoreArguments {
   std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
   std::vector<std::string> fit;  ///< PATH=LOW,HIGH
   std::string holdout = "model";
+  std::vector<std::string> only;    ///< FIELD=EXPRESSION that rows must meet
   std::vector<std::string> tables;  ///< files of measured products
   int worst = 0;                    ///< rows to list, those that are furthest off first
   std::string output;               ///< a report in Markdown

@@ -42,6 +42,11 @@ double core_bytes(const LayerContext& c) {
   return (c.sizes.qkv + c.sizes.value) * c.sizes.tokens * c.bytes.activation;
 }
 
+/// A ring computes attention block by block, and weighs each block's result into the sum.
+int core_launches(const LayerContext& c) {
+  return c.stack.context == ContextKind::kRing ? 2 * c.work.context_parallel - 1 : 1;
+}
+
 double kv_bytes(const LayerContext& c) {
   const double channels = c.stack.repeated_heads ? c.sizes.query + c.sizes.value : c.sizes.qkv - c.sizes.query;
   return channels * c.sizes.tokens * c.bytes.activation;
@@ -146,7 +151,7 @@ void attention_core_forward(const LayerContext& c, const PassBuilder& pass) {
   exchange_context(c, pass, false);
   if (c.stack.attention != AttentionKernel::kUnfused) {
     pass.attention("attention", DeviceKernel::Kind::kAttentionForward, core_flops(c),
-                   static_cast<double>(c.work.sequence), core_bytes(c));
+                   static_cast<double>(c.work.sequence), core_bytes(c), core_launches(c));
     return;
   }
   const auto s = static_cast<double>(c.work.sequence);
@@ -165,7 +170,7 @@ void attention_core_backward(const LayerContext& c, const PassBuilder& pass) {
   exchange_context(c, pass, true);
   if (c.stack.attention != AttentionKernel::kUnfused) {
     pass.attention("attention", DeviceKernel::Kind::kAttentionBackward, 2.5 * core_flops(c),
-                   static_cast<double>(c.work.sequence), 2 * core_bytes(c));
+                   static_cast<double>(c.work.sequence), 2 * core_bytes(c), core_launches(c));
     return;
   }
   const auto s = static_cast<double>(c.work.sequence);

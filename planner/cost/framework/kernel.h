@@ -22,6 +22,7 @@ struct DeviceKernel {
   GemmForm form = GemmForm::kForward;  ///< GEMMs only
   std::int64_t alignment = 0;          ///< GEMMs only: elements of a row in memory; 0: aligned
   bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
+  bool wide = false;                   ///< GEMMs only: weights in the wider precision
   double flops = 0;                    ///< attention only
   double sequence = 0;                 ///< attention only: tokens of a query's past and future
   double bytes = 0;                    ///< that must cross memory once
@@ -52,6 +53,7 @@ struct LayerOps {
 /// Bytes of one element.
 struct ElementBytes {
   double activation = 2;
+  double gathered = 2;  ///< of what a tensor group gathers: 1 where it is quantized before
   double gradient = 4;  ///< of the buffer in which weight gradients accumulate
 };
 

@@ -18,8 +18,9 @@ double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
   return kernel.alignment % 4 == 0 ? device.misaligned_by_4 : device.misaligned_by_2;
 }
 
-Seconds gemm_kernel_time(const KernelPrices& prices, const DeviceKernel& kernel) {
-  const double peak = kernel.batched ? prices.wide_flops_per_second : prices.peak_flops_per_second;
+Seconds gemm_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
+  const double narrow = prices.peak_flops_per_second * (prices.quantized ? stack.fp8_gemm_share : 1);
+  const double peak = kernel.batched || kernel.wide ? prices.wide_flops_per_second : narrow;
   const Seconds modelled =
       gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);
   const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
@@ -51,7 +52,7 @@ Seconds attention_kernel_time(const KernelPrices& prices, const StackSpec& stack
 Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
   switch (kernel.kind) {
     case DeviceKernel::Kind::kGemm:
-      return gemm_kernel_time(prices, kernel);
+      return gemm_kernel_time(prices, stack, kernel);
     case DeviceKernel::Kind::kAttentionForward:
     case DeviceKernel::Kind::kAttentionBackward:
       return attention_kernel_time(prices, stack, kernel);

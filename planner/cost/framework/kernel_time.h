@@ -4,7 +4,8 @@
 //   GEMM       cost/gemm_time.h, corrected by the cluster's measured shapes where there are any
 //   attention  fixed + max(flops / (peak * rate), bytes / bandwidth), rate = e s / (s + s0) of the kernel on that
 //   device others     fixed + bytes * traffic / bandwidth
-// Products of activations (unfused attention) and fused attention run in the wider precision under fp8. A batched
+// Products of activations (unfused attention), fused attention and the logits run in the wider precision under fp8
+// (Transformer Engine and torchao quantize the products of transformer layers only). A batched
 // product whose head size is not a multiple of 8 elements runs without the tensor cores' wide loads
 // (DeviceSpec::misaligned).
 

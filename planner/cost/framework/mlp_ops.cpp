@@ -11,6 +11,7 @@ struct Block {
   double up;
   double ffn;
   double count = 1;
+  double kernels = 1;  ///< of each product
 };
 
 double gates(const LayerContext& c) {
@@ -39,22 +40,30 @@ double expert_rows(const LayerContext& c) {
 Block expert_block(const LayerContext& c) {
   const double local = static_cast<double>(c.layer.experts) / c.work.experts.parallel;
   const double ffn = static_cast<double>(c.layer.expert_ffn) / c.work.experts.tensor;
-  return {.rows = expert_rows(c) / local, .up = gates(c) * ffn, .ffn = ffn, .count = local};
+  return {.rows = expert_rows(c) / local,
+          .up = gates(c) * ffn,
+          .ffn = ffn,
+          .count = local,
+          .kernels = c.stack.expert_kernels ? local : 1};
 }
 
 void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& block, bool without_down) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   pass.gemm("up", block.rows, block.up, h, kForward, block.count);
+  pass.launch_last(block.kernels);
   if (!c.stack.fused_activation && c.layer.linear_bias) pass.traffic("bias", 2 * output);
   pass.traffic("activation", (gates(c) + 1) * output);
-  if (!without_down) pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
+  if (without_down) return;
+  pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
+  pass.launch_last(block.kernels);
 }
 
 void block_rebuild(const LayerContext& c, const PassBuilder& pass, const Block& block) {
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   if (gates(c) > 1) {
     pass.gemm("up", block.rows, block.up / gates(c), static_cast<double>(c.layer.hidden), kForward, block.count);
+    pass.launch_last(block.kernels);
   }
   pass.traffic("activation", (gates(c) + 1) * output);
 }
@@ -63,15 +72,19 @@ void block_input_grad(const LayerContext& c, const PassBuilder& pass, const Bloc
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   pass.gemm("down", block.rows, block.ffn, h, kInputGrad, block.count);
+  pass.launch_last(block.kernels);
   pass.traffic("activation", (2 * gates(c) + 1) * output);
   if (c.layer.linear_bias) pass.traffic("bias gradient", gates(c) * output);
   pass.gemm("up", block.rows, h, block.up, kInputGrad, block.count);
+  pass.launch_last(block.kernels);
 }
 
 void block_weight_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   pass.weight_gradient("down", h, block.ffn, block.rows, c.stack.fused_accumulation, block.count);
+  pass.launch_last(block.kernels);
   pass.weight_gradient("up", block.up, h, block.rows, c.stack.fused_accumulation, block.count);
+  pass.launch_last(block.kernels);
 }
 
 /// Router, permutation and the exchange of tokens, one way.
@@ -82,6 +95,7 @@ void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
     constexpr double kSingle = 4;
     const double scores = routed_tokens(c) * static_cast<double>(c.layer.experts);
     pass.gemm("router", routed_tokens(c), static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden));
+    pass.widen_last();
     pass.traffic("router", kRouterPasses * kSingle * scores);
   }
   pass.traffic("permutation", 2 * copies);

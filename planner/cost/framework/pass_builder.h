@@ -1,6 +1,8 @@
 #pragma once
 // Appends kernels and collectives to a pass (framework/kernel.h), so that the lists read like the framework's code.
 
+#include <algorithm>
+#include <cassert>
 #include <string_view>
 
 #include "planner/cost/framework/kernel.h"
@@ -17,14 +19,14 @@ class PassBuilder {
     add_gemm(name, {m, n, k, count}, form, (m * k + k * n + m * n) * count * bytes_.activation);
   }
 
+  /// The last product is not quantized under fp8.
+  void widen_last() const { last_product().wide = true; }
+
+  /// The last product is launched as so many kernels.
+  void launch_last(double kernels) const { last_product().launches = static_cast<int>(kernels); }
+
   /// The last product's rows lie `elements` apart in memory.
-  void align_last(double elements) const {
-    for (auto kernel = pass_.kernels.rbegin(); kernel != pass_.kernels.rend(); ++kernel) {
-      if (kernel->kind != DeviceKernel::Kind::kGemm) continue;
-      kernel->alignment = static_cast<std::int64_t>(elements);
-      return;
-    }
-  }
+  void align_last(double elements) const { last_product().alignment = static_cast<std::int64_t>(elements); }
 
   /// dW [m,n] += dy^T x over k rows; `fused` adds to the gradient buffer itself, otherwise a kernel does behind it.
   void weight_gradient(std::string_view name, double m, double n, double k, bool fused, double count = 1) const {
@@ -52,8 +54,10 @@ class PassBuilder {
     if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes, .launches = launches});
   }
 
-  void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes) const {
-    pass_.kernels.push_back({.name = name, .kind = kind, .flops = flops, .sequence = sequence, .bytes = bytes});
+  void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes,
+                 int launches = 1) const {
+    pass_.kernels.push_back(
+        {.name = name, .kind = kind, .flops = flops, .sequence = sequence, .bytes = bytes, .launches = launches});
   }
 
   void exchange(Group group, CollectiveKind kind, double bytes, int count = 1) const {
@@ -64,6 +68,13 @@ class PassBuilder {
   void add_gemm(std::string_view name, const GemmShape& shape, GemmForm form, double bytes) const {
     pass_.kernels.push_back(
         {.name = name, .kind = DeviceKernel::Kind::kGemm, .shape = shape, .form = form, .bytes = bytes});
+  }
+
+  DeviceKernel& last_product() const {
+    const auto last =
+        std::ranges::find(pass_.kernels.rbegin(), pass_.kernels.rend(), DeviceKernel::Kind::kGemm, &DeviceKernel::kind);
+    assert(last != pass_.kernels.rend());
+    return *last;
   }
 
   PassOps& pass_;

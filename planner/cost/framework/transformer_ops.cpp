@@ -10,6 +10,9 @@ namespace {
 double stream_bytes(const LayerContext& c) {
   return c.sizes.stream * c.bytes.activation;
 }
+double gathered_bytes(const LayerContext& c) {
+  return c.sizes.stream * c.bytes.gathered;
+}
 double residual_bytes(const LayerContext& c) {
   return c.sizes.residual * c.bytes.activation;
 }
@@ -50,7 +53,7 @@ void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branche
   if (c.work.tensor_parallel == 1) return;
   const double e = stream_bytes(c);
   if (c.work.sequence_parallel) {
-    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, e, branches);
+    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), branches);
     if (ends > 0) pass.exchange(Group::kTensor, CollectiveKind::kReduceScatter, e, ends);
   } else if (ends > 0) {
     pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, e, ends);
@@ -108,7 +111,7 @@ void weight_grad(const LayerContext& c, const PassBuilder& pass) {
   pass.weight_gradient("projection", h, c.sizes.value, c.sizes.tokens, c.stack.fused_accumulation);
   attention_inputs_weight_grad(c, pass);
   if (c.work.tensor_parallel > 1 && c.work.sequence_parallel) {
-    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, stream_bytes(c), tensor_branches(c));
+    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), tensor_branches(c));
   }
 }
 

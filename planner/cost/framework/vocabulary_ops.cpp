@@ -55,15 +55,18 @@ LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec
   const PassBuilder forward(ops.forward, bytes);
   forward.traffic("norm", 2 * ends.residual_bytes);
   forward.gemm("logits", ends.tokens, ends.rows, h);
+  forward.widen_last();
   forward.align_last(ends.rows);
   forward.traffic("cross-entropy", (stack.fused_cross_entropy ? 1 : kUnfusedForward) * logits);
   const PassBuilder input_grad(ops.input_grad, bytes);
   input_grad.traffic("cross-entropy", (stack.fused_cross_entropy ? 2 : kUnfusedBackward) * logits);
   input_grad.gemm("logits", ends.tokens, h, ends.rows, GemmForm::kInputGrad);
+  input_grad.widen_last();
   input_grad.align_last(ends.rows);
   input_grad.traffic("norm", 5 * ends.residual_bytes);
   const PassBuilder weight_grad(ops.weight_grad, bytes);
   weight_grad.weight_gradient("logits", ends.rows, h, ends.tokens, stack.fused_accumulation);
+  weight_grad.widen_last();
   weight_grad.align_last(ends.rows);
   if (work.tensor_parallel > 1) {
     constexpr double kSingle = 4;

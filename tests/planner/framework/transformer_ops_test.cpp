@@ -178,4 +178,46 @@ TEST_CASE("recomputation that stops early leaves out the last product") {
         e);  // the down product's is not there
 }
 
+TEST_CASE("what is quantized before it is gathered is half as much, and what is scattered is not") {
+  LayerWork work = kWork;
+  work.tensor_parallel = 4;
+  work.sequence_parallel = true;
+  ElementBytes narrow = kBytes;
+  narrow.gathered = 1;
+  const double e = kTokens * 1024 * 2;
+  const LayerOps ops = transformer_ops(kGpt, work, unfused(), narrow);
+  for (const PassOps* pass : {&ops.forward, &ops.input_grad}) {
+    CHECK(exchanged(*pass, Group::kTensor, CollectiveKind::kAllGather) == e);
+    CHECK(exchanged(*pass, Group::kTensor, CollectiveKind::kReduceScatter) == 2 * e);
+  }
+  CHECK(exchanged(ops.weight_grad, Group::kTensor, CollectiveKind::kAllGather) == e);
+}
+
+TEST_CASE("a kernel for each expert is as many launches, and a ring of attention as many as it has blocks and sums") {
+  const auto launches = [](const PassOps& pass) {
+    int sum = 0;
+    for (const DeviceKernel& kernel : pass.kernels) sum += kernel.launches;
+    return sum;
+  };
+  TransformerLayer layer = kGpt;
+  layer.experts = 8;
+  layer.experts_per_token = 2;
+  layer.expert_ffn = 2048;
+  StackSpec stack = unfused();
+  LayerWork work = kWork;
+  work.experts.parallel = 2;  // four experts a rank
+  const LayerOps grouped = transformer_ops(layer, work, stack, kBytes);
+  stack.expert_kernels = true;
+  const LayerOps alone = transformer_ops(layer, work, stack, kBytes);
+  for (const auto pass : {&LayerOps::forward, &LayerOps::input_grad, &LayerOps::weight_grad}) {
+    CHECK(launches(alone.*pass) - launches(grouped.*pass) == 2 * 3);  // up and down, three more of each
+    CHECK(flops(alone.*pass) == flops(grouped.*pass));
+  }
+  stack.attention = AttentionKernel::kFlash2;
+  const int whole = launches(transformer_ops(kGpt, kWork, stack, kBytes).forward);
+  work = kWork;
+  work.context_parallel = 4;
+  CHECK(launches(transformer_ops(kGpt, work, stack, kBytes).forward) - whole == 6);  // four blocks, three sums
+}
+
 }  // namespace plumb

@@ -76,4 +76,9 @@ TEST_CASE("vocabulary parallelism sums the embedding and three small values of t
   CHECK(head.forward.exchanges[0].bytes == kTokens * 4);
 }
 
+TEST_CASE("the head's products are not quantized") {
+  const LayerOps ops = head_ops(kHead, kWork, {.name = "any", .fused_accumulation = false}, kBytes);
+  for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad}) CHECK(product_of(*pass).wide);
+}
+
 }  // namespace plumb

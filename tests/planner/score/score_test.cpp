@@ -158,4 +158,22 @@ TEST_CASE("a file without rows is refused") {
   check_refused<SpecError>([] { published_rows(json{{"rows", {1}}}, "f.json"); }, "f.json", "rows[0]");
 }
 
+TEST_CASE("rows of two precisions are told apart, and rows of one are not") {
+  ScoreLibrary library = small_library();
+  for (auto& [name, cluster] : library.clusters) {
+    cluster["device"]["peak_tflops"]["fp16"] = cluster["device"]["peak_tflops"]["bf16"];
+  }
+  std::vector<json> rows = predicted_rows(library, {1, 2}, 1);
+  CHECK(score_rows(library, {.file = "f", .rows = rows}).kinds.empty());
+  rows[1]["precision"] = "fp16";
+  rows[1]["measured"]["step_time_s"] = 2 * rows[1]["measured"]["step_time_s"].get<double>();
+  const SourceScore score = score_rows(library, {.file = "f", .rows = rows});
+  REQUIRE(score.kinds.size() == 2);
+  for (const KindStatistics& kind : score.kinds) CHECK(kind.errors.count == 1);
+  CHECK(score.kinds[0].kind == "bf16, dense");
+  CHECK(score.kinds[0].errors.worst_pct == 0);
+  CHECK(score.kinds[1].kind == "fp16, dense");
+  CHECK(score.kinds[1].errors.bias_pct == doctest::Approx(-50));
+}
+
 }  // namespace plumb

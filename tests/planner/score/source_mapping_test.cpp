@@ -95,4 +95,14 @@ TEST_CASE("a mapping's faults are named with their place") {
   refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"copy": {"tp": 2}}]})", "copy", "name the field");
 }
 
+TEST_CASE("rows are chosen by a field and an expression") {
+  const RowConditions only = {parse_row_condition("precision=^BF16"), parse_row_condition("model.name=70B")};
+  CHECK(row_meets(only, row(R"({"precision": "bf16", "model": {"name": "LLAMA3_70B"}})")));
+  CHECK(!row_meets(only, row(R"({"precision": "bf16", "model": {"name": "LLAMA3_8B"}})")));
+  CHECK(!row_meets(only, row(R"({"model": {"name": "LLAMA3_70B"}})")));
+  CHECK(row_meets({}, row("{}")));
+  CHECK_THROWS_WITH_AS(parse_row_condition("precision"), doctest::Contains("FIELD=EXPRESSION"), SpecError);
+  CHECK_THROWS_WITH_AS(parse_row_condition("precision=("), doctest::Contains("no regular expression"), SpecError);
+}
+
 }  // namespace plumb
