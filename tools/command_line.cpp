@@ -10,6 +10,7 @@
 
 #include "schedules/error.h"
 #include "tools/command_line_partition.h"
+#include "tools/command_line_score.h"
 #include "tools/console.h"
 #include "tools/report_fault.h"
 #include "tools/verbs/verbs.h"
@@ -226,36 +227,6 @@ void add_plan_readers(CLI::App& app, Chosen& chosen) {
   whatif_app->add_flag("--replan", whatif->replan, "search the best layout anew for each");
   whatif_app->add_option("--csv", whatif->csv, "write the table to a file");
   add_json(whatif_app, whatif->json);
-}
-
-void add_score(CLI::App& app, Chosen& chosen) {
-  const auto score = std::make_shared<ScoreArguments>();
-  CLI::App* verb = add_verb(app, chosen, "score", "predict published runs and say how far off each prediction is",
-                            score, score_verb);
-  verb->add_option("files", score->files,
-                   "files of published rows; one without rows gives sizes by name to the others' dims_key")
-      ->required();
-  verb->add_option("--set", score->set,
-                   "a figure in the place of the presets', as in cluster.device.gemm_efficiency=0.8 or "
-                   "stack.kernel_launch_us=20")
-      ->take_all();
-  CLI::Option* fit = verb->add_option("--fit", score->fit,
-                                      "fit a figure between two values on half of the rows, and judge it on the "
-                                      "others, as in cluster.device.gemm_efficiency=0.6,0.9; five at most")
-                         ->take_all();
-  verb->add_option("--holdout", score->holdout, "which rows the fit does not see: other models, other layouts, or half")
-      ->check(CLI::IsMember({"model", "layout", "half"}))
-      ->needs(fit);
-  verb->add_option("--only", score->only,
-                   "rows whose FIELD, as its source's mapping reads it, matches: FIELD=EXPRESSION")
-      ->type_name("FIELD=EXPRESSION");
-  verb->add_option("--table", score->tables, "measured products of the machines, which bend the model of theirs")
-      ->take_all();
-  verb->add_option("-o,--output", score->output, "write a report in Markdown");
-  verb->add_option("--svg", score->svg, "draw predictions against measurements");
-  verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")
-      ->check(CLI::NonNegativeNumber);
-  add_json(verb, score->json);
 }
 
 void add_layer_model(CLI::App* verb, RunArguments& arguments) {

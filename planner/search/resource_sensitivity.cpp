@@ -53,18 +53,22 @@ std::vector<Figure> figures() {
   return all;
 }
 
+/// The figure is moved by so much either way: less, and a price that goes in steps (a table's, NCCL's speeds) counts
+/// for far more than it does where a step happens to lie.
+constexpr double kSmall = 1e-2;
+
 /// The elasticity of the step by each figure: `growth_with` says how much longer the step is with a figure times a
 /// factor, or nothing where that cannot be told.
 template <typename GrowthWith>
-std::vector<ResourceSensitivity> elasticities(const Plan& plan, Seconds step, double small, GrowthWith growth_with) {
+std::vector<ResourceSensitivity> elasticities(const Plan& plan, Seconds step, GrowthWith growth_with) {
   const bool offloads = plan.layout.offload != Offload{};
   std::vector<ResourceSensitivity> result;
   for (const Figure& figure : figures()) {
     if (!(figure.value(plan.cluster) > 0) || (figure.of_host && !offloads)) continue;
-    const std::optional<Seconds> more = growth_with(figure, 1 + small);
-    const std::optional<Seconds> less = growth_with(figure, 1 - small);
+    const std::optional<Seconds> more = growth_with(figure, 1 + kSmall);
+    const std::optional<Seconds> less = growth_with(figure, 1 - kSmall);
     if (!more || !less) continue;
-    result.push_back({.figure = figure.name, .elasticity = (*more - *less) / step / (2 * small)});
+    result.push_back({.figure = figure.name, .elasticity = (*more - *less) / step / (2 * kSmall)});
   }
   return result;
 }
@@ -90,8 +94,7 @@ std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Pr
     Pricing pricing(plan.model, with_figure(plan.cluster, figure, factor), plan.training);
     return path_length(predicted.lowered, price_layout(pricing, layout, predicted.lowered).costs, path) - length;
   };
-  constexpr double kStep = 1e-4;
-  return elasticities(plan, length, kStep, growth_with);
+  return elasticities(plan, length, growth_with);
 }
 
 std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
@@ -108,9 +111,7 @@ std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Pr
                         predicted.lowered, costs, options);
     return growth(gradient, predicted.lowered, costs, network);
   };
-  // Whole picoseconds of short costs have to show a change.
-  constexpr double kStep = 1e-3;
-  return elasticities(plan, to_seconds(gradient.makespan), kStep, growth_with);
+  return elasticities(plan, to_seconds(gradient.makespan), growth_with);
 }
 
 }  // namespace plumb

@@ -239,6 +239,13 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
             }}},
       {"embedding_gradient_bytes", {.watch = Watch::kMemory, .value = 2}},
       {"step_traffic", {.value = 1000}},
+      {"fp8_gemm_share",
+       {.value = 0.5,
+        .before =
+            [](json& plan) {
+              plan["training"]["precision"] = "fp8";
+              plan["cluster"]["device"]["peak_tflops"]["fp8"] = 2000;
+            }}},
       {"step_bytes", {.watch = Watch::kMemory, .value = 6}},
       {"workspace_mib", {.watch = Watch::kMemory, .value = 64}},
   };
