@@ -89,7 +89,7 @@ std::vector<KindStatistics> statistics_by_kind(const std::vector<ScoredQuantity>
   for (const ScoredQuantity& scored : quantities) errors[{scored.quantity, scored.kind}].push_back(error_pct(scored));
   std::vector<KindStatistics> kinds;
   for (const auto& [key, of_kind] : errors) {
-    const auto alike = [&](const auto& other) { return other.first.first == key.first; };
+    const auto alike = [quantity = key.first](const auto& other) { return other.first.first == quantity; };
     if (std::ranges::count_if(errors, alike) < 2) continue;
     kinds.push_back({.quantity = key.first, .kind = key.second, .errors = error_statistics(of_kind)});
   }

@@ -52,7 +52,7 @@ RateOfChannel channel_rates(const NetworkSpec& network, const Schedule& schedule
     const std::vector<std::int32_t>& routes = network.move_routes[move_number(op)];
     for (std::size_t i = 0; i < routes.size(); ++i) {
       if (routes[i] == kNoRoute) continue;
-      const auto stage = static_cast<int>(i % stages);
+      const auto stage = static_cast<int>(i % std::max<std::size_t>(1, stages));
       const std::size_t parts = costs.stages[stage].segments[static_cast<std::size_t>(op)].size();
       for (std::size_t part = 0; part < parts; ++part)
         raise(rates, op, routes[i],
