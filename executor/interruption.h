@@ -3,7 +3,12 @@
 
 #include <functional>
 #include <mutex>
+#include <type_traits>
 
+#include <fmt/format.h>
+
+#include "executor/transport.h"
+#include "schedules/error.h"
 #include "schedules/process_grid.h"
 #include "traces/timeline.h"
 
@@ -26,5 +31,20 @@ class Interruption {
   Timeline timeline_;
   bool happened_ = false;
 };
+
+/// What a rank does outside its replays, when ranks only wait for each other. Names rank and step where that
+/// fails, and hands out the timeline of the step before, if there is one.
+template <class Work>
+std::invoke_result_t<Work> between_steps(int world_rank, int step, const RankTimeline* before,
+                                         const std::function<void(RankTimeline)>& interrupted, Work work) {
+  try {
+    return work();
+  } catch (const RunAborted&) {
+    throw;
+  } catch (const RunError& error) {
+    if (before != nullptr && interrupted) interrupted(*before);
+    throw RunError(fmt::format("rank {}, before step {}: {}", world_rank, step, error.what()));
+  }
+}
 
 }  // namespace plumb

@@ -4,9 +4,11 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "executor/cpu/stage.h"
+#include "executor/interruption.h"
 #include "executor/replay.h"
 
 namespace plumb {
@@ -71,13 +73,14 @@ class Rank {
         stage->set_loss_scale(static_cast<float>(loss_scale_.scale));
       }
       outcome_.loss_scales.push_back(loss_scale_.scale);
-      const SimTime start = meet();
+      const SimTime start = between_steps(step, [&] { return meet(); });
       RankTimeline timeline = replay(plan_.replay, seat_, start);
       outcome_.ends.push_back(own_.clock() - start);
       for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
       if (stands_for_its_pipeline_rank(place_)) outcome_.timelines.push_back(std::move(timeline));
       report_losses();
-      if (is_checkpoint(step)) checkpoint(step + 1);
+      if (!is_checkpoint(step)) continue;
+      between_steps(step + 1, [&] { checkpoint(step + 1); });
     }
     for (const auto& stage : stages_)
       if (stage != nullptr) outcome_.parameter_bytes = outcome_.parameter_bytes + stage->held_bytes();
@@ -136,6 +139,13 @@ class Rank {
         for (const CpuParameters* block : speaks_for(stage)) block->copy_gradients(values);
       };
     return options;
+  }
+
+  template <class Work>
+  std::invoke_result_t<Work> between_steps(int step, Work work) {
+    const std::vector<RankTimeline>& timelines = outcome_.timelines;
+    return plumb::between_steps(own_.world_rank, step, timelines.empty() ? nullptr : &timelines.back(),
+                                own_.interrupted, work);
   }
 
   /// Waits for all ranks; returns a moment after the last one came, the same for all.

@@ -64,6 +64,7 @@ struct MpiTransport::Operation : Ticket {
   std::span<float> incoming;
   Tensor tensor;
   std::string what;  // for messages
+  int peer = -1;     // whom a move waits for
   TransferTimes times;
   bool done = true;
   std::string fault;  // what MPI said
@@ -117,8 +118,9 @@ class MpiTransport::Engine {
       if (aborted_) throw RunAborted(*aborted_);
       wake_callers_.wait_for(lock, options_.watchdog / 10);
       if (!operation.done && clock_() - std::max(began, last_move_) > patience)
-        throw RunError(fmt::format("it waited for {}, and for {} s nothing has come to this rank or left it",
-                                   operation.what, options_.watchdog.count()));
+        throw RunError(fmt::format("it waited for {}{}, and for {} s nothing has come to this rank or left it",
+                                   operation.peer < 0 ? "" : fmt::format("rank {} in ", operation.peer), operation.what,
+                                   options_.watchdog.count()));
     }
     if (!operation.fault.empty()) throw RunError(fmt::format("{}: {}", operation.what, operation.fault));
   }
@@ -230,6 +232,7 @@ class MpiTransport::Lines : public PointToPoint {
       number_ = tag.number;
       operation.what = fmt::format("collective {} of the {}, {}", tag.number, to_text(group_), to_text(tag));
     }
+    operation.peer = rank(move.receive_from >= 0 ? move.receive_from : move.send_to);
     engine_.begin(operation_, [&] {
       if (move.send_to >= 0) {
         operation.sent = header_of(tag, id_, move.outgoing);

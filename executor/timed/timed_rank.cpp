@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "executor/communicator.h"
+#include "executor/interruption.h"
 #include "executor/timed/timed_stage.h"
 
 namespace plumb {
@@ -70,7 +71,9 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
   TimedRank result;
   try {
     for (int step = 0; step < spec.steps; ++step) {
-      const SimTime start = meet(everyone, *seat.sleeper);
+      const RankTimeline* before = result.timelines.empty() ? nullptr : &result.timelines.back();
+      const SimTime start =
+          between_steps(seat.world_rank, step, before, seat.interrupted, [&] { return meet(everyone, *seat.sleeper); });
       result.timelines.push_back(replay(plan, replay_seat, start));
       result.ends.push_back(clock() - start);
     }

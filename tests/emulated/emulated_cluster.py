@@ -15,6 +15,7 @@ import datetime
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -131,7 +132,9 @@ def cut_link(plumb, folder):
         process.kill()
         raise RuntimeError("a cut link hangs the run") from None
     took = time.monotonic() - start
-    said = [line for line in error.splitlines() if line.startswith("plumb: ") and ", action " in line and "from rank " in line]
+    # Where the cut is noticed is chance: inside an action, or where the ranks meet between two steps.
+    said = [line for line in error.splitlines() if re.match(r"plumb: rank \d+, (action|before step) \d+", line) and
+            re.search(r"(from|waited for) rank \d+", line)]
     if process.returncode == 0 or not said:
         raise RuntimeError(f"a cut link is not told: status {process.returncode}, {error}")
     partial = [os.path.join(folder, name) for name in os.listdir(folder) if name.startswith("cut.rank")]
