@@ -29,6 +29,8 @@ void add_score(CLI::App& app, std::function<int()>& chosen) {
       ->type_name("FIELD=EXPRESSION");
   verb->add_option("--table", score->tables, "measured products of the machines, which bend the model of theirs")
       ->take_all();
+  verb->add_option("--runs", score->runs, "answers of `plumb validate --json`, which get a table in the report")
+      ->take_all();
   verb->add_option("-o,--output", score->output, "write a report in Markdown");
   verb->add_option("--svg", score->svg, "draw predictions against measurements");
   verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")

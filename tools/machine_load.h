@@ -8,4 +8,7 @@ namespace plumb {
 /// "load 1.5 on 2 cores": the mean number of runnable threads in the last minute.
 std::string load_text();
 
+/// "2026-11-22", in UTC.
+std::string today();
+
 }  // namespace plumb

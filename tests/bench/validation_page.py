@@ -80,10 +80,14 @@ Where the error comes from, along the critical path:
         spread = op["measured_interval"]
         text += (f"| {op['op']} | {op['stage']} | {milliseconds(op['predicted_s'])} | {milliseconds(op['measured_s'])} | "
                  f"{milliseconds(spread['low_s'])} to {milliseconds(spread['high_s'])} | {100 * op['error_ratio']:+.1f} |\n")
-    text += "\n| rank | peak memory predicted, MiB | measured, MiB |\n| --- | --- | --- |\n"
+    text += "\n| rank | the loop, late waking, ms | peak memory predicted, MiB | measured, MiB |\n| --- | --- | --- | --- |\n"
     for rank in answer["ranks"]:
-        text += f"| {rank['rank']} | {rank['predicted_peak_bytes'] / 2**20:.2f} | {rank['measured_peak_bytes'] / 2**20:.2f} |\n"
+        text += (f"| {rank['rank']} | {milliseconds(rank['overhead']['measured_s'])} | {rank['predicted_peak_bytes'] / 2**20:.2f} | "
+                 f"{rank['measured_peak_bytes'] / 2**20:.2f} |\n")
     pathlib.Path(chosen.output).write_text(text, encoding="utf-8")
+    kept = ("date", "load", "steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s")
+    run = {"title": "real numerics, gpt-micro, pp=2, 1f1b, 2 cores"} | {key: answer[key] for key in kept}
+    pathlib.Path(chosen.output).with_suffix(".json").write_text(json.dumps([run], indent=1) + "\n", encoding="utf-8")
     print(text)
 
 

@@ -14,6 +14,7 @@ import contextlib
 import datetime
 import json
 import os
+import pathlib
 import platform
 import re
 import shutil
@@ -171,6 +172,14 @@ def table(rows):
     return text
 
 
+def write_answers(path, rows):
+    """What `plumb score --runs` makes a table of."""
+    kept = ("date", "load", "steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s")
+    answers = [{"title": f"emulated cluster, {link}, {schedule}"} | {key: answer[key] for key in kept}
+               for link, schedule, answer in rows]
+    path.write_text(json.dumps(answers, indent=1) + "\n", encoding="utf-8")
+
+
 def link_table(links):
     text = "| link | of a message, us | more beyond | us | GB/s | burst, KiB | mean residual, % |\n"
     text += "| --- | --- | --- | --- | --- | --- | --- |\n"
@@ -207,6 +216,7 @@ def main():
     print(link_table(links))
     print(f"a link cut under way: {said} ({took:.1f} s later; {partial} interrupted steps are readable)")
     if arguments.output:
+        write_answers(pathlib.Path(arguments.output).with_suffix(".json"), rows)
         with open(arguments.output, "w", encoding="utf-8") as file:
             file.write(f"""# An emulated cluster
 

@@ -1,4 +1,4 @@
-#include <ctime>
+#include <algorithm>
 #include <thread>
 
 #include <fmt/format.h>
@@ -9,6 +9,7 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/machine_load.h"
 #include "tools/table.h"
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_from.h"
@@ -16,16 +17,6 @@
 #include "tools/verbs/verbs.h"
 
 namespace plumb {
-namespace {
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
-}
-
-}  // namespace
 
 int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.only == "collectives") return calibrate_collectives(arguments);

@@ -1,5 +1,8 @@
 #include "planner/score/score.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include <nlohmann/json.hpp>
 
 #include "planner/score/collective_rows.h"
@@ -8,6 +11,7 @@
 #include "tools/collective_report.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/own_runs.h"
 #include "tools/score_input.h"
 #include "tools/score_page.h"
 #include "tools/score_report.h"
@@ -22,6 +26,7 @@ std::string command_of(const ScoreArguments& arguments) {
   std::string command = "plumb score";
   for (const std::string& file : arguments.files) command += " " + file;
   for (const std::string& table : arguments.tables) command += " --table " + table;
+  for (const std::string& runs : arguments.runs) command += " --runs " + runs;
   for (const std::string& set : arguments.set) command += " --set " + set;
   for (const std::string& fit : arguments.fit) command += " --fit " + fit;
   if (!arguments.fit.empty()) command += " --holdout " + arguments.holdout;
@@ -56,6 +61,8 @@ int score_verb(const ScoreArguments& arguments) {
   for (const std::string& path : {arguments.output, arguments.svg}) {
     if (!path.empty()) require_writable(path);
   }
+  std::vector<OwnRun> runs;
+  for (const std::string& path : arguments.runs) std::ranges::move(read_own_runs(path), std::back_inserter(runs));
   ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables);
   for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
   std::vector<SourceScore> scores;
@@ -64,8 +71,8 @@ int score_verb(const ScoreArguments& arguments) {
   const std::optional<CollectiveScore> collectives = collectives_of(input);
   const std::vector<TimedScore> timed = timed_scores(input.library.mappings, input.files);
   if (!arguments.output.empty()) {
-    write_file(arguments.output, score_page(scores, fit, command_of(arguments)) + timed_page(timed) +
-                                     (collectives ? collective_page(*collectives) : ""));
+    write_file(arguments.output, score_page(scores, fit, command_of(arguments)) + own_runs_page(runs) +
+                                     timed_page(timed) + (collectives ? collective_page(*collectives) : ""));
   }
   if (!arguments.svg.empty()) write_file(arguments.svg, score_scatter(scores));
   if (arguments.json) {

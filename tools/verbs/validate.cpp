@@ -149,7 +149,9 @@ int validate_verb(const RunArguments& arguments) {
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
   if (arguments.json) {
-    print_answer(comparison_json(comparison, replayed.losses).dump(2) + "\n");
+    nlohmann::ordered_json answer = {{"title", replayed.title}, {"date", today()}, {"load", load}};
+    answer.update(comparison_json(comparison, replayed.losses));
+    print_answer(answer.dump(2) + "\n");
   } else {
     print_answer(fmt::format("{}; {}\n\n{}\n{}", replayed.title, load, to_text(comparison, replayed.predicted),
                              summary_text(comparison, replayed.losses)));

@@ -137,6 +137,7 @@ struct ScoreArguments {
   std::string holdout = "model";
   std::vector<std::string> only;    ///< FIELD=EXPRESSION that rows must meet
   std::vector<std::string> tables;  ///< files of measured products
+  std::vector<std::string> runs;    ///< files of validate's answers
   int worst = 0;                    ///< rows to list, those that are furthest off first
   std::string output;               ///< a report in Markdown
   std::string svg;
