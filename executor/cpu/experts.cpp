@@ -115,30 +115,32 @@ class Experts : public FeedForward {
 };
 
 /// The picks of whole sequences [b, s, k], where tokens of theirs are elsewhere: on other context ranks, or in slices
-/// before. Empty where all are here.
+/// before (then they are in call.sequence, and nothing is returned). Empty where all are here.
 Tensor Experts::whole_picks(const LayerCall& call, ExpertsSaved& saved) const {
   const CpuContext& context = call.context;
   const RouteSize size = route_size(call);
   const std::int64_t own = picks_of(context), all = size.sequences * size.sequence * size.picks;
   const auto mine = std::span<const std::int32_t>(integers(saved.routes, 0, own));
-  if (call.sequence != nullptr) {
-    Tensor& whole = call.sequence->picks;
-    if (whole.empty()) {
-      whole = context.pool->take(all);
-      std::ranges::fill(integers(whole, 0, all), -1);
-    }
+  Communicator* group = context.groups.context;
+  if (group == nullptr && call.sequence == nullptr) return {};
+  Tensor of_call;
+  Tensor& whole = call.sequence == nullptr ? of_call : call.sequence->picks;
+  if (whole.empty()) {
+    whole = context.pool->take(all);
+    std::ranges::fill(integers(whole, 0, all), -1);
+  }
+  if (group == nullptr) {
     spread_picks(integers(whole, 0, all), mine, {call.place.slice, call.place.second_slice}, size);
     return {};
   }
-  Communicator* group = context.groups.context;
-  if (group == nullptr) return {};
-  Tensor gathered = context.pool->take(all), whole = context.pool->take(all);
+  Tensor gathered = context.pool->take(group->members() * own);
   std::ranges::copy(mine, gathered.tokens() + group->member() * own);
   group->run(all_gather(gathered.values()));
+  const TokenRange shared{context.first_token, group->members() * context.work.sequence};
   for (int rank = 0; rank < group->members(); ++rank)
     spread_picks(integers(whole, 0, all), integers(gathered, rank * own, own),
-                 context_tokens(size.sequence, {group->members(), rank, seat_.context.attention}), size);
-  return whole;
+                 context_tokens(shared, {group->members(), rank, seat_.context.attention}), size);
+  return of_call;
 }
 
 /// From the scores in `probabilities` to the rows of each expert.
