@@ -94,6 +94,18 @@ TEST_CASE("experts go with every kind of schedule, with slices, sharded state an
   }
 }
 
+TEST_CASE("experts go layer by layer under ZeRO 2 and 3, over copies of their own") {
+  for (const std::vector<Layer>& model : {mixtral_model(), shared_expert_model()})
+    for (const int zero : {2, 3})
+      for (const int experts : {1, 2, 4}) {
+        CAPTURE(zero);
+        CAPTURE(experts);
+        RunSpec spec = over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = experts, .data = 4}, zero);
+        spec.layerwise = true;
+        CHECK(worst_difference(gradients_of(spec), gradients_of(alone(model, 8))) <= 1e-5);
+      }
+}
+
 TEST_CASE("a rank holds its share of the experts, and of their state what their fewer copies leave") {
   const std::vector<Layer> model = mixtral_model(2);
   std::int64_t routed = 0, others = 0;

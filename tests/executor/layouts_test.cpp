@@ -145,6 +145,25 @@ TEST_CASE("context parallelism goes with tensor and sequence parallelism, pipeli
   }
 }
 
+TEST_CASE("context ranks share every slice of a sequence, by the ring and by all-to-all") {
+  for (const std::vector<Layer>& model : {llama_model(2), gpt_model(2)})
+    for (const std::int64_t window : {0, 3}) {
+      std::vector<Layer> layers = model;
+      for (Layer& layer : layers)
+        if (auto* block = std::get_if<TransformerLayer>(&layer)) block->window = window;
+      const ModelValues expected = gradients_of(over(one_rank(layers, 2), {}));
+      RunSpec shared = over(spec_of(layers, make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2),
+                            {.context = 2});
+      for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses})
+        for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+          shared.context_attention = attention;
+          shared.rebuild = rebuild;
+          CAPTURE(static_cast<int>(attention));
+          CHECK(worst_difference(gradients_of(shared), expected) <= 1e-5);
+        }
+    }
+}
+
 TEST_CASE("four context ranks agree with one") {
   std::vector<Layer> model = wide_llama();
   const RunSpec alone = over(one_rank(model, 2), {});
