@@ -35,6 +35,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.share("fp8_gemm_share", stack.fp8_gemm_share);
   visit.flag("fp8_gathers", stack.fp8_gathers);
   visit.flag("expert_kernels", stack.expert_kernels);
+  visit.flag("weighted_activations", stack.weighted_activations);
   visit.flag("repeated_heads", stack.repeated_heads);
   visit.share("tensor_hidden", stack.tensor_hidden);
   visit.flag("async_tensor_gradients", stack.async_tensor_gradients);
@@ -56,6 +57,10 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("workspace_mib", stack.workspace_mib);
   visit.flag("sharded_masters", stack.sharded_masters);
   visit.flag("tables_stay_gathered", stack.tables_stay_gathered);
+  visit.flag("weight_gradients", stack.weight_gradients);
+  visit.flag("kept_weight_gradients", stack.kept_weight_gradients);
+  visit.flag("kept_outputs", stack.kept_outputs);
+  visit.flag("cached_moments", stack.cached_moments);
 }
 
 struct Reader {

@@ -49,6 +49,7 @@ struct StackSpec {
   double fp8_gemm_share = 1;    ///< of the device's rate in fp8, what products reach under the stack's way of scaling
   bool fp8_gathers = false;     ///< under fp8 the tensor group gathers one byte an element
   bool expert_kernels = false;  ///< grouped products are a kernel for each expert
+  bool weighted_activations = false;  ///< routed tokens are weighted at the activation: their combination keeps nothing
 
   // Communication.
   ContextKind context = ContextKind::kRing;
@@ -73,12 +74,16 @@ struct StackSpec {
   double step_traffic = 0;  ///< bytes that it moves for each parameter it steps, besides its optimizer's own
 
   // Memory, in bytes.
-  double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits
-  double embedding_gradient_bytes = 0;  ///< held for each element of the embedding's table besides its gradient buffer
+  double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch
+  double embedding_gradient_bytes = 0;  ///< of each element of the table when its backward runs, besides its buffer
   double step_bytes = 0;                ///< that the optimizer holds for each parameter it steps, besides its state
   double workspace_mib = 0;             ///< that libraries of products hold, in units of 2^20 bytes
   bool sharded_masters = false;  ///< ZeRO 3 keeps the shard of the master weights only, and gathers 16-bit copies of it
   bool tables_stay_gathered = false;  ///< ZeRO 3 gathers the tables of both ends for the whole step
+  bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
+  bool kept_weight_gradients =
+      false;                  ///< a tensor of each shape of a product's weights stays, in the computing precision
+  bool kept_outputs = false;  ///< a stage's output stays until its gradient comes
 
   std::map<std::string, std::string> sources;  ///< [key]
 
