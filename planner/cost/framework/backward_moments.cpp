@@ -18,12 +18,14 @@ double gates(const TransformerLayer& layer) {
   return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
 }
 
-Block routed_block(const TransformerLayer& layer, const LayerWork& work, const RankSizes& sizes) {
+Block routed_block(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                   const RankSizes& sizes) {
   const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
   const double ffn = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
-  return {.rows = tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor,
-          .up = gates(layer) * ffn,
-          .ffn = ffn};
+  return {
+      .rows = tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack),
+      .up = gates(layer) * ffn,
+      .ffn = ffn};
 }
 
 /// Elements besides the gradient of the block's output.
@@ -41,7 +43,7 @@ double layer_backward_bytes(const TransformerLayer& layer, const LayerWork& work
   const RankSizes sizes = rank_sizes(layer, work);
   const auto h = static_cast<double>(layer.hidden);
   if (layer.experts > 0) {
-    const Block block = routed_block(layer, work, sizes);
+    const Block block = routed_block(layer, work, stack, sizes);
     return element * (sizes.residual + block.rows * h + block_backward(block, h, false));
   }
   const double gathered = work.sequence_parallel && work.tensor_parallel > 1 ? sizes.stream : 0;

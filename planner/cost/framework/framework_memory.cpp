@@ -24,7 +24,8 @@ double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const 
                     const RankSizes& sizes, double element) {
   const double gates = layer.mlp == MlpKind::kSwiglu ? 2 : 1;
   const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
-  const double copies = tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor;
+  const double copies =
+      tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack);
   const double channels = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
   const auto h = static_cast<double>(layer.hidden);
   // Copies as sorted by expert (sending and sorting keep none), both gates, their product, and the results that the
