@@ -100,7 +100,7 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
         pipeline_link(pricing.collectives(), grid_of(to), source, destination, pricing.cluster().devices_per_node);
     const GroupPlacement gather = pricing.placements(to).inner[static_cast<std::size_t>(destination)].tensor;
     const TensorMesh sending = tensor_mesh(from, layout.data), receiving = tensor_mesh(to, layout.data);
-    const Resharding chosen =
+    const ReshardingPrice chosen =
         kind ? resharding(pricing.collectives(), link, sending, receiving, gather, stream, *kind)
              : cheapest_resharding(pricing.collectives(), link, sending, receiving, gather, stream);
     result.handovers.push_back({.source = source, .destination = destination, .bytes = stream, .chosen = chosen});

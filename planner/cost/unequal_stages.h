@@ -30,7 +30,7 @@ struct Handover {
   int source = 0;
   int destination = 0;
   std::int64_t bytes = 0;  ///< of the tensor
-  Resharding chosen;
+  ReshardingPrice chosen;
 };
 
 struct UnequalStages {

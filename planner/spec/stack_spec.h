@@ -100,9 +100,9 @@ struct StackSpec {
   bool sharded_masters = false;  ///< ZeRO 3 keeps the shard of the master weights only, and gathers 16-bit copies of it
   bool tables_stay_gathered = false;  ///< ZeRO 3 gathers the tables of both ends for the whole step
   bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
-  bool kept_weight_gradients =
-      false;                  ///< a tensor of each shape of a product's weights stays, in the computing precision
-  bool kept_outputs = false;  ///< a stage's output stays until its gradient comes
+  bool kept_weight_gradients = false;  ///< a tensor of each shape of a product's weights stays from step to step
+  bool kept_outputs = false;           ///< a stage's output stays until its gradient comes
+  bool cached_moments = false;         ///< what the allocator reserves counts: a layer's blocks do not serve the loss
 
   std::map<std::string, std::string> sources;  ///< [key]
 

@@ -160,7 +160,8 @@ void add_layer(StageSum& sum, const HeadLayer& layer, const MemoryContext& conte
   const double residual = context.stream(layer.hidden);
   const double stream = context.work.sequence_parallel ? residual * context.work.tensor_parallel : residual;
   sum.at_loss = context.stack.logit_bytes * logits + 2 * residual * context.element;
-  sum.head_backward = head_backward_bytes(layer, logits, static_cast<double>(rows), stream, residual, context.element);
+  sum.head_backward =
+      head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream, residual, context.element);
   sum.output = 0;
 }
 
