@@ -55,6 +55,30 @@ class MpiTest(MpiTestCase):
             for rank in answer["ranks"]:
                 self.assertLess(rank["idle"]["measured_s"], 1)
 
+    def test_a_link_that_is_measured_between_processes_becomes_the_cluster_s(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        before = alone("simulate", plan)["step_time_s"]
+        cluster, linked = self.folder / "cpu.json", self.folder / "linked.json"
+        code, _, err = finished(mpirun(2, "calibrate", "--only", "transport", "--base", cluster, "-o", linked))
+        self.assertEqual(code, 0, err)
+        document = json.loads(linked.read_text())
+        self.assertEqual(document["devices"], json.loads(cluster.read_text())["devices"])
+        self.assertIn("messages between two processes", document["node"]["latency_us"]["source"])
+        messages = [sample for sample in document["kernel_samples"] if sample["kernel"] == "message"]
+        self.assertGreaterEqual(len(messages), 8)
+        self.assertTrue(all(sample["fastest_s"] <= sample["median_s"] <= sample["slowest_s"] for sample in messages))
+        # The cluster was made up with 5 us: whoever plans on the measured one knows that a hop takes longer, and so does the
+        # prediction of both backends.
+        self.assertGreater(document["node"]["latency_us"]["value"], 5)
+        on_linked = self.folder / "linked-plan.json"
+        alone("plan", "gpt-nano", f"{linked}:2", "--global-batch", 8, "--seq", 32, "--layout", "pp=2,mbs=1,schedule=1f1b",
+              "-o", on_linked)
+        self.assertGreater(alone("simulate", on_linked)["step_time_s"], before)
+        for backend in ("cpu", "timed"):
+            predicted = self.together(2, "validate", on_linked, "--backend", backend, "--steps", 1)["step_time"]["predicted_s"]
+            self.assertGreater(predicted, before)
+        self.refused(mpirun(2, "calibrate", "--only", "transport", "--base", cluster), "--output")
+
     def test_as_many_ranks_as_the_schedule_has(self):
         self.refused(mpirun(2, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 3, "-m", 3, "--costs", "f=1,b=1,unit=ms"),
                      "mpirun -n 3")
