@@ -15,7 +15,7 @@ const Layout kTwoStages{.tensor = 2, .pipeline = 2, .microbatch = 2};
 
 UnequalStages priced(const std::vector<RankMesh>& meshes, const Layout& layout = kTwoStages,
                      std::optional<ReshardingKind> kind = {}) {
-  Pricing pricing(preset_model("gpt-mini"), round_cluster(8), kTraining);
+  Pricing pricing(preset_model("llama-3.2-1b"), round_cluster(8), kTraining);
   return price_unequal_stages(pricing, layout, order_of(kTraining, layout), meshes, kind);
 }
 
@@ -28,7 +28,7 @@ Seconds message_time(const UnequalStages& stages, int from, int to, std::int64_t
 
 TEST_CASE("meshes of one shape are the layout itself") {
   const UnequalStages alike = priced({{.data = 1, .tensor = 2}, {.data = 1, .tensor = 2}});
-  Pricing pricing(preset_model("gpt-mini"), round_cluster(8), kTraining);
+  Pricing pricing(preset_model("llama-3.2-1b"), round_cluster(8), kTraining);
   const PricedLayout plain = price_layout(pricing, kTwoStages, order_of(kTraining, kTwoStages));
   CHECK(alike.handovers.empty());
   for (std::size_t stage = 0; stage < 2; ++stage) {
@@ -44,7 +44,7 @@ TEST_CASE("a rank with replicas is priced as a layout of its degrees and half th
   const UnequalStages stages = priced({{.data = 1, .tensor = 2}, {.data = 2, .tensor = 1}});
   const Layout second = stages.layouts[1];
   CHECK(std::tuple(second.data, second.tensor, second.microbatch) == std::tuple(2, 1, 1));
-  Pricing pricing(preset_model("gpt-mini"), round_cluster(8), kTraining);
+  Pricing pricing(preset_model("llama-3.2-1b"), round_cluster(8), kTraining);
   const PricedLayout replicated = price_layout(pricing, second, order_of(kTraining, kTwoStages));
   const Action backward{.op = Op::kBackward, .stage = 1}, reduce{.op = Op::kReduceGrad, .stage = 1};
   CHECK(duration_of(stages.priced.costs, backward) == duration_of(replicated.costs, backward));
@@ -60,7 +60,7 @@ TEST_CASE("messages between meshes last as long as their resharding, both ways")
     REQUIRE(stages.handovers.size() == 2);
     for (const Handover& handover : stages.handovers) {
       CHECK(handover.chosen.kind == kind);
-      CHECK(handover.bytes == 2 * 512 * preset_model("gpt-mini").hidden * 2);
+      CHECK(handover.bytes == 2 * 512 * preset_model("llama-3.2-1b").hidden * 2);
       CHECK(message_time(stages, handover.source, handover.destination, handover.bytes).count() ==
             doctest::Approx(handover.chosen.time.count()).epsilon(1e-9));
     }

@@ -150,7 +150,7 @@ TEST_CASE("the table's gradient stands when its micro-batch's other tensors are 
   const auto memory = [&] { return framework_memory({table, Layer(kLlama)}, kTraining, stack, layout, {}); };
   const std::int64_t layer_alone = memory().backward_workspace_bytes;
   stack.embedding_gradient_bytes = 2;
-  CHECK(memory().backward_workspace_bytes == 2 * 1024 * (1 << 20) - memory().forward_bytes);
+  CHECK(memory().backward_workspace_bytes == (std::int64_t{2048} << 20) - memory().forward_bytes);
   CHECK(memory().backward_workspace_bytes > layer_alone);
 }
 
