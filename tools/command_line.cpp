@@ -270,7 +270,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
         ->check(CLI::PositiveNumber);
     add_sends(verb, arguments->sends);
     add_burst(verb, arguments->burst_kib);
-    verb->add_option("--link", arguments->link, "predict hops over a measured network (calibrate --only transport)");
+    verb->add_option("--link", arguments->link,
+                     "predict hops over this measured network (calibrate --only transport), instead of the cluster's");
     verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
@@ -325,7 +326,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
   verb->add_option("--from", calibrate->from,
                    "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
-  verb->add_option("--base", calibrate->base, "with --from: the cluster that was measured, a preset or a file");
+  verb->add_option("--base", calibrate->base,
+                   "with --from or --only transport: the cluster that was measured, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
   verb->add_option("--only", calibrate->only, "collectives (a table), or transport (a file for --link)")
       ->check(CLI::IsMember({"collectives", "transport"}));

@@ -1,5 +1,7 @@
 #include "tools/comparison_report.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -42,6 +44,17 @@ std::string_view cause_name(ErrorCause::Kind kind) {
   return "?";
 }
 
+/// The replay loop's own time, and how late the system wakes it, on the rank where that is most: time between compute
+/// actions in which nothing is awaited.
+std::vector<std::string> overhead_row(const Comparison& c) {
+  const auto most =
+      std::ranges::max_element(c.ranks, {}, [](const RankComparison& rank) { return rank.overhead.measured; });
+  if (most == c.ranks.end()) return {"overhead"};
+  return {fmt::format("overhead: the loop, late waking (rank {})", most - c.ranks.begin()),
+          duration_text(seconds(most->overhead.predicted)), duration_text(seconds(most->overhead.measured)),
+          fmt::format("{:.2f} % of the step", 100 * seconds(most->overhead.measured) / seconds(c.step.measured))};
+}
+
 }  // namespace
 
 ordered_json comparison_json(const Comparison& c, const std::vector<double>& losses) {
@@ -57,6 +70,7 @@ ordered_json comparison_json(const Comparison& c, const std::vector<double>& los
     ranks.push_back({{"rank", r},
                      {"busy", time_json(c.ranks[r].busy)},
                      {"idle", time_json(c.ranks[r].idle)},
+                     {"overhead", time_json(c.ranks[r].overhead)},
                      {"predicted_peak_bytes", c.ranks[r].predicted_peak_bytes},
                      {"measured_peak_bytes", c.ranks[r].measured_peak_bytes}});
   }
@@ -99,6 +113,7 @@ std::string summary_text(const Comparison& c, const std::vector<double>& losses)
                         fmt::format("{:.1f} %", 100 * c.predicted_bubble_ratio),
                         fmt::format("{:.1f} %", 100 * c.measured_bubble_ratio),
                         fmt::format("{:+.1f} points", 100 * (c.predicted_bubble_ratio - c.measured_bubble_ratio))});
+  table.rows.push_back(overhead_row(c));
   if (losses.empty()) return to_text(table);  // nothing was computed, so no memory was held
   for (std::size_t r = 0; r < c.ranks.size(); ++r) {
     const double predicted = static_cast<double>(c.ranks[r].predicted_peak_bytes);

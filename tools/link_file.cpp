@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/calibrate/cluster_messages.h"
 #include "schedules/error.h"
 #include "tools/files.h"
 
@@ -43,6 +44,10 @@ MessageLink read_link(const std::string& path) {
                          .burst_bytes = std::llround(number("burst_kib") * kKib)};
   if (link.bytes_per_second == 0) throw InputError(fmt::format("{}: link.bandwidth_gb_per_s is 0: give more", path));
   return link;
+}
+
+std::optional<MessageLink> hop_link(const std::string& path, const ClusterSpec& cluster) {
+  return path.empty() ? messages_of(cluster) : read_link(path);
 }
 
 CostTable over_link(CostTable costs, const Schedule& schedule, const MessageLink& link) {

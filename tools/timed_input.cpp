@@ -24,12 +24,14 @@ namespace {
 
 constexpr double kBytesPerKib = 1024;
 
-TimedInput timed_plan(const RunArguments& arguments) {
+/// `link` becomes that of the plan's hops, where it is known.
+TimedInput timed_plan(const RunArguments& arguments, std::optional<MessageLink>& link) {
   if (!arguments.schedule.name.empty())
     throw InputError(
         "--backend timed replays a plan's own schedule, or --schedule NAME with --costs: give one of them");
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = runnable_prediction(plan);
+  link = hop_link(arguments.link, plan.cluster);
   return {.title = fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices,
                                to_text(plan.layout)),
           .spec = {.schedule = predicted.lowered,
@@ -53,7 +55,9 @@ TimedInput timed_input(const RunArguments& arguments) {
   const bool has_costs = !arguments.costs.empty();
   if (arguments.plan.empty() != has_costs || (has_costs && arguments.schedule.name.empty()))
     throw InputError("the timed backend takes a plan file, or --schedule NAME with --costs: give one of them");
-  TimedInput input = has_costs ? timed_schedule(arguments) : timed_plan(arguments);
+  std::optional<MessageLink> link;
+  if (has_costs && !arguments.link.empty()) link = read_link(arguments.link);
+  TimedInput input = has_costs ? timed_schedule(arguments) : timed_plan(arguments, link);
   input.spec.sends = sends_named(arguments.sends);
   if (input.spec.sends == Sends::kBlocking)
     throw InputError(
@@ -64,11 +68,10 @@ TimedInput timed_input(const RunArguments& arguments) {
   const ProcessGrid one_replica{.pipeline = input.spec.grid.pipeline};
   if (!slow.empty()) input.spec.speeds = rank_speeds(one_replica, slow);
   double burst_bytes = arguments.burst_kib * kBytesPerKib;
-  if (!arguments.link.empty()) {
-    if (burst_bytes != 0) throw InputError("--link has the card's burst: leave --burst-kib away");
-    const MessageLink link = read_link(arguments.link);
-    input.spec.costs = over_link(std::move(input.spec.costs), input.spec.schedule, link);
-    burst_bytes = static_cast<double>(link.burst_bytes);
+  if (link) {
+    if (burst_bytes != 0) throw InputError("a measured link has the card's burst: leave --burst-kib away");
+    input.spec.costs = over_link(std::move(input.spec.costs), input.spec.schedule, *link);
+    burst_bytes = static_cast<double>(link->burst_bytes);
   }
   input.spec.costs = shrink_bytes(std::move(input.spec.costs), arguments.shrink);
   input.spec.burst_bytes = std::llround(burst_bytes / arguments.shrink);

@@ -8,6 +8,7 @@
 
 #include "schedules/error.h"
 #include "traces/chain.h"
+#include "traces/idle_causes.h"
 #include "traces/matching.h"
 #include "traces/statistics.h"
 
@@ -25,6 +26,13 @@ SimTime lower_median(std::vector<SimTime> times) {
   const auto middle = times.begin() + static_cast<std::ptrdiff_t>((times.size() - 1) / 2);
   std::ranges::nth_element(times, middle);
   return *middle;
+}
+
+std::vector<SimTime> overhead_by_rank(const Timeline& timeline) {
+  std::vector<SimTime> times;
+  for (const IdleByCause& rank : idle_by_cause(timeline))
+    times.push_back(rank[static_cast<std::size_t>(IdleCause::kOverhead)]);
+  return times;
 }
 
 std::size_t median_step(const std::vector<Timeline>& steps) {
@@ -162,9 +170,12 @@ Comparison compare(const Timeline& predicted, const std::vector<Timeline>& measu
   comparison.measured_bubble_ratio = found.bubble_ratio;
   comparison.predicted_span_bubble_ratio = expected.span_bubble_ratio;
   comparison.measured_span_bubble_ratio = found.span_bubble_ratio;
+  const std::vector<SimTime> expected_overhead = overhead_by_rank(predicted);
+  const std::vector<SimTime> found_overhead = overhead_by_rank(measured_steps[median]);
   for (std::size_t r = 0; r < expected.ranks.size(); ++r) {
     comparison.ranks.push_back({.busy = {expected.ranks[r].busy, found.ranks[r].busy},
                                 .idle = {expected.ranks[r].idle, found.ranks[r].idle},
+                                .overhead = {expected_overhead[r], found_overhead[r]},
                                 .predicted_peak_bytes = expected.ranks[r].peak_memory_bytes,
                                 .measured_peak_bytes = found.ranks[r].peak_memory_bytes});
   }

@@ -34,6 +34,8 @@ struct OpComparison {
 struct RankComparison {
   ComparedTime busy;
   ComparedTime idle;
+  ComparedTime overhead;  ///< of idle: between compute actions although all that the next one needs is there
+                          ///< (idle_causes.h): the replay loop's own time, and how late its rank is woken
   std::int64_t predicted_peak_bytes = 0;
   std::int64_t measured_peak_bytes = 0;  ///< 0 where memory was not measured
 };

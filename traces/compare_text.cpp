@@ -71,14 +71,14 @@ std::string to_text(const Comparison& comparison, const Timeline& timeline) {
                         time_text(op.mean.measured), percent(error_ratio(op.mean)), op.count);
   }
 
-  text += fmt::format("\n{:<8}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}{:>12}\n", "rank", "busy pred.", "measured", "error",
-                      "idle pred.", "measured", "peak pred.", "measured");
+  text += fmt::format("\n{:<6}{:>11}{:>11}{:>9}{:>11}{:>11}{:>11}{:>12}{:>11}\n", "rank", "busy pred.", "measured",
+                      "error", "idle pred.", "measured", "overhead", "peak pred.", "measured");
   for (std::size_t r = 0; r < comparison.ranks.size(); ++r) {
     const RankComparison& rank = comparison.ranks[r];
-    text += fmt::format("{:<8}{:>12}{:>12}{:>10}{:>12}{:>12}{:>12}{:>12}\n", r, time_text(rank.busy.predicted),
+    text += fmt::format("{:<6}{:>11}{:>11}{:>9}{:>11}{:>11}{:>11}{:>12}{:>11}\n", r, time_text(rank.busy.predicted),
                         time_text(rank.busy.measured), percent(error_ratio(rank.busy)), time_text(rank.idle.predicted),
-                        time_text(rank.idle.measured), memory_text(rank.predicted_peak_bytes),
-                        memory_text(rank.measured_peak_bytes));
+                        time_text(rank.idle.measured), time_text(rank.overhead.measured),
+                        memory_text(rank.predicted_peak_bytes), memory_text(rank.measured_peak_bytes));
   }
 
   text += fmt::format("\n{:<30}{:>12}{:>12}{:>12}\n", "along the critical path", "predicted", "measured", "difference");

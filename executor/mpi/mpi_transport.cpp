@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/mpi/polite_wait.h"
 #include "executor/timed/sleeper.h"
 #include "executor/word_sum.h"
 
@@ -74,8 +75,16 @@ struct MpiTransport::Operation : Ticket {
 class MpiTransport::Engine {
  public:
   Engine(const MpiOptions& options, Clock clock) : options_(options), clock_(std::move(clock)) {
+    int rank = 0;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     for (MPI_Comm* communicator : {&messages, &lines}) {
-      MPI_Comm_dup(MPI_COMM_WORLD, communicator);
+      MPI_Request request = MPI_REQUEST_NULL;
+      MPI_Comm_idup(MPI_COMM_WORLD, communicator, &request);
+      wait_politely({.rank = rank, .what = "the other ranks", .patience = options_.watchdog}, [&] {
+        int has_ended = 0;
+        MPI_Test(&request, &has_ended, MPI_STATUS_IGNORE);
+        return has_ended != 0;
+      });
       MPI_Comm_set_errhandler(*communicator, MPI_ERRORS_RETURN);
     }
     void* bound = nullptr;

@@ -2,15 +2,19 @@
 
 #include <mpi.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdio>
 #include <cstdlib>
 #include <ctime>
 #include <fstream>
+#include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
 
 #include "executor/mpi/joined.h"
-#include "executor/timed/sleeper.h"
+#include "executor/mpi/polite_wait.h"
 #include "executor/transport.h"
 #include "schedules/error.h"
 
@@ -21,6 +25,8 @@ bool has_joined = false;
 
 constexpr int kRoundTrips = 200;
 constexpr int kClockTag = 1;
+constexpr Seconds kPromptly{1e-3};  // so long a message is asked for without a pause: a round trip is shorter
+constexpr std::uint64_t kLongestMessage = 1 << 30;
 
 std::int64_t monotonic_ns() {
   timespec time{};
@@ -28,33 +34,68 @@ std::int64_t monotonic_ns() {
   return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
 }
 
-/// The same for all processes of one running machine, and for no two machines.
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
+/// The same for all processes that read one clock, and for no two machines: the running system, and the offsets of the
+/// time namespace, where a container has one.
+std::string clock_id() {
   std::string id;
-  file >> id;
+  for (const char* path : {"/proc/sys/kernel/random/boot_id", "/proc/self/timens_offsets"}) {
+    std::ifstream file(path);
+    id.append(std::istreambuf_iterator<char>(file), {});
+  }
   return id;
 }
 
+void await(MPI_Request request, PoliteWait wait) {
+  MPI_Comm_rank(MPI_COMM_WORLD, &wait.rank);
+  wait_politely(wait, [&] {
+    int has_ended = 0;
+    MPI_Test(&request, &has_ended, MPI_STATUS_IGNORE);
+    return has_ended != 0;
+  });
+}
+
+std::string rank_text(int rank) {
+  return fmt::format("rank {}", rank);
+}
+
+void send(const void* values, int count, MPI_Datatype type, int to, int tag, Seconds patience) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Isend(values, count, type, to, tag, MPI_COMM_WORLD, &request);
+  await(request, {.what = rank_text(to), .patience = patience, .eager = kPromptly});
+}
+
+void receive(void* values, int count, MPI_Datatype type, int from, int tag, Seconds patience) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Irecv(values, count, type, from, tag, MPI_COMM_WORLD, &request);
+  await(request, {.what = rank_text(from), .patience = patience, .eager = kPromptly});
+}
+
+/// Rank 0's values, to all.
+void tell_all(void* values, int count, MPI_Datatype type, Seconds patience) {
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(values, count, type, 0, MPI_COMM_WORLD, &request);
+  await(request, {.what = rank_text(0), .patience = patience});
+}
+
 /// Rank 0 answers with its clock, as often as it is asked.
-void answer(int other) {
+void answer(int other, Seconds patience) {
   for (int i = 0; i < kRoundTrips; ++i) {
     char asked = 0;
-    MPI_Recv(&asked, 1, MPI_CHAR, other, kClockTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    receive(&asked, 1, MPI_CHAR, other, kClockTag, patience);
     const std::int64_t now = monotonic_ns();
-    MPI_Send(&now, 1, MPI_INT64_T, other, kClockTag, MPI_COMM_WORLD);
+    send(&now, 1, MPI_INT64_T, other, kClockTag, patience);
   }
 }
 
 /// What is to be added to rank 0's clock to have this machine's.
-std::int64_t offset_to_rank_0() {
+std::int64_t offset_to_rank_0(Seconds patience) {
   std::int64_t quickest = std::numeric_limits<std::int64_t>::max(), offset = 0;
   for (int i = 0; i < kRoundTrips; ++i) {
     const char ask = 1;
     std::int64_t there = 0;
     const std::int64_t before = monotonic_ns();
-    MPI_Send(&ask, 1, MPI_CHAR, 0, kClockTag, MPI_COMM_WORLD);
-    MPI_Recv(&there, 1, MPI_INT64_T, 0, kClockTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    send(&ask, 1, MPI_CHAR, 0, kClockTag, patience);
+    receive(&there, 1, MPI_INT64_T, 0, kClockTag, patience);
     const std::int64_t after = monotonic_ns();
     if (after - before >= quickest) continue;
     quickest = after - before;
@@ -75,7 +116,12 @@ MpiWorld::MpiWorld() {
 }
 
 MpiWorld::~MpiWorld() {
-  meet({});
+  try {  // the others wait for the first, which may have more to do; when it comes, they are there
+    meet(rank_ == 0 ? std::optional(patience_) : std::nullopt);
+  } catch (const RunError& error) {
+    std::fprintf(stderr, "plumb: %s\n", error.what());
+    stop_all(1);
+  }
   MPI_Finalize();
 }
 
@@ -86,19 +132,9 @@ MpiWorld& MpiWorld::joined() {
 }
 
 void MpiWorld::meet(std::optional<Seconds> patience) const {
-  constexpr SimTime kPause{200'000'000};
-  const Sleeper sleeper;
   MPI_Request all = MPI_REQUEST_NULL;
   MPI_Ibarrier(MPI_COMM_WORLD, &all);
-  while (true) {
-    int have_come = 0;
-    MPI_Test(&all, &have_come, MPI_STATUS_IGNORE);
-    if (have_come != 0) return;
-    if (patience && sleeper.now() > to_sim_time(*patience))
-      throw RunError(fmt::format("rank {} waited {} s for the other ranks to come, and not all of them have", rank_,
-                                 patience->count()));
-    sleeper.sleep_until(sleeper.now() + kPause);
-  }
+  await(all, {.what = "the other ranks", .patience = patience});
 }
 
 void MpiWorld::require_team(int needed, std::uint64_t fingerprint, Seconds patience) {
@@ -106,46 +142,51 @@ void MpiWorld::require_team(int needed, std::uint64_t fingerprint, Seconds patie
   if (size_ != needed)
     throw SpecError(fmt::format("the schedule has {} ranks and {} were started: start it with mpirun -n {}", needed,
                                 size_, needed));
-  meet(patience_);
-  std::uint64_t least = 0, most = 0;
-  MPI_Allreduce(&fingerprint, &least, 1, MPI_UINT64_T, MPI_MIN, MPI_COMM_WORLD);
-  MPI_Allreduce(&fingerprint, &most, 1, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD);
-  if (least != most)
+  // The largest of all prints, and of their complements: the smallest.
+  const std::array<std::uint64_t, 2> own = {fingerprint, ~fingerprint};
+  std::array<std::uint64_t, 2> most{};
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Iallreduce(own.data(), most.data(), 2, MPI_UINT64_T, MPI_MAX, MPI_COMM_WORLD, &request);
+  await(request, {.what = "the other ranks' plans", .patience = patience_});
+  if (most[0] != ~most[1])
     throw SpecError("the ranks were given different plans: start all of them with the same files and options");
 }
 
 std::vector<std::string> MpiWorld::gather(const std::string& bytes) {
   meet(patience_);
   std::vector<std::string> all;
-  auto own = static_cast<std::uint64_t>(bytes.size());
-  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
-  MPI_Gather(&own, 1, MPI_UINT64_T, sizes.data(), 1, MPI_UINT64_T, 0, MPI_COMM_WORLD);
+  const auto own = static_cast<std::uint64_t>(bytes.size());
   if (rank_ != 0) {
-    MPI_Send(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    send(&own, 1, MPI_UINT64_T, 0, 0, patience_);
+    for (std::uint64_t sent = 0; sent < own; sent += kLongestMessage)
+      send(bytes.data() + sent, static_cast<int>(std::min(kLongestMessage, own - sent)), MPI_BYTE, 0, 0, patience_);
     return all;
   }
   all.push_back(bytes);
   for (int other = 1; other < size_; ++other) {
-    all.emplace_back(sizes[static_cast<std::size_t>(other)], '\0');
-    MPI_Recv(all.back().data(), static_cast<int>(all.back().size()), MPI_BYTE, other, 0, MPI_COMM_WORLD,
-             MPI_STATUS_IGNORE);
+    std::uint64_t size = 0;
+    receive(&size, 1, MPI_UINT64_T, other, 0, patience_);
+    std::string& there = all.emplace_back(size, '\0');
+    for (std::uint64_t got = 0; got < size; got += kLongestMessage)
+      receive(there.data() + got, static_cast<int>(std::min(kLongestMessage, size - got)), MPI_BYTE, other, 0,
+              patience_);
   }
   return all;
 }
 
 std::int64_t MpiWorld::common_moment_ns() {
-  const std::vector<std::string> machines = gather(boot_id());
+  const std::vector<std::string> clocks = gather(clock_id());
   std::vector<int> is_remote(static_cast<std::size_t>(size_), 0);
-  for (std::size_t other = 1; other < machines.size(); ++other) is_remote[other] = machines[other] != machines[0];
-  MPI_Bcast(is_remote.data(), size_, MPI_INT, 0, MPI_COMM_WORLD);
+  for (std::size_t other = 1; other < clocks.size(); ++other) is_remote[other] = clocks[other] != clocks[0];
+  tell_all(is_remote.data(), size_, MPI_INT, patience_);
   std::int64_t offset = 0;
   for (int other = 1; other < size_; ++other) {
     if (is_remote[static_cast<std::size_t>(other)] == 0) continue;
-    if (rank_ == 0) answer(other);
-    if (rank_ == other) offset = offset_to_rank_0();
+    if (rank_ == 0) answer(other, patience_);
+    if (rank_ == other) offset = offset_to_rank_0(patience_);
   }
   std::int64_t moment = monotonic_ns();
-  MPI_Bcast(&moment, 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
+  tell_all(&moment, 1, MPI_INT64_T, patience_);
   return moment + offset;
 }
 

@@ -33,7 +33,8 @@ class MpiWorld {
   std::vector<std::string> gather(const std::string& bytes);
 
   /// This machine's CLOCK_MONOTONIC at one moment that all ranks have in common. On the machine of rank 0 it is exact;
-  /// elsewhere the offset of the clocks is taken from the quickest of 200 round trips, and right to half of its time.
+  /// elsewhere the offset of the clocks is taken from the quickest of 200 round trips, and right to half of its time. A
+  /// container with a time namespace has a clock of its own too.
   std::int64_t common_moment_ns();
 
   /// Ends all processes with that exit status. What is to be said has been said.

@@ -1,20 +1,50 @@
 """What the tests of the mpi suite share: starting ranks by mpirun, and looking after them."""
 
+import contextlib
+import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
 PLUMB = os.path.abspath(sys.argv[1])
 LIMIT_S = 120
+CLUSTER = {"name": "hand-made", "devices": 8,
+           "device": {"name": "cpu", "peak_tflops": {"fp32": 0.05, "bf16": 0.05, "fp16": 0.05}, "memory_gib": 4, "reserved_gib": 0,
+                      "memory_bandwidth_gb_per_s": 10, "gemm_efficiency": 0.5, "attention_efficiency": 0.5,
+                      "memory_efficiency": 0.5, "kernel_fixed_us": 1, "compute_units": 1, "gemm_tile": 1},
+           "node": {"devices": 8, "bandwidth_gb_per_s": 5, "efficiency": 1, "latency_us": 5}}
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe"]
 
 
-def mpirun(ranks, *arguments):
-    command = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(ranks), PLUMB, *map(str, arguments)]
+def mpirun(ranks, *arguments, variables=()):
+    """Ranks of plumb that are all started alike, with more environment variables ("NAME=VALUE")."""
+    exported = [word for variable in variables for word in ("-x", variable)]
+    return mpirun_each([*exported, "-n", str(ranks), PLUMB, *arguments])
+
+
+def mpirun_each(*groups):
+    """Groups of ranks, each started in its own way: mpirun's options, and the command."""
+    command = list(MPIRUN)
+    for group in groups:
+        command += ([":"] if len(command) > len(MPIRUN) else []) + [str(word) for word in group]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def alone(*arguments):
+    """What plumb answers without mpirun: the ranks are threads."""
+    done = subprocess.run([PLUMB, *map(str, arguments), "--json"], capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def said(err):
+    """What plumb itself has said, of all that its ranks and mpirun have written."""
+    return [line for line in err.splitlines() if line.startswith("plumb: ")]
 
 
 def finished(process):
@@ -35,6 +65,17 @@ def started_ranks(process, count):
     raise TimeoutError(f"{count} ranks did not start")
 
 
+@contextlib.contextmanager
+def stopped(pid):
+    """A rank that stalls, and is cleared away afterwards."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def is_running(pid):
     """Not gone, and not waiting to be buried."""
     try:
@@ -49,6 +90,53 @@ def wait_until_gone(pids):
     while any(map(is_running, pids)) and time.monotonic() < deadline:
         time.sleep(0.1)
     return [pid for pid in pids if is_running(pid)]
+
+
+def left_behind(marker):
+    """Processes, also dead ones that nobody has buried, whose command line has the marker; they get a moment to go."""
+    deadline = time.monotonic() + 10
+    while True:
+        found = subprocess.run(["pgrep", "-f", "-a", str(marker)], capture_output=True, text=True).stdout.splitlines()
+        zombies = subprocess.run(["ps", "--ppid", str(os.getpid()), "-o", "stat=,args="], capture_output=True, text=True).stdout
+        found += [line for line in zombies.splitlines() if line.startswith("Z")]
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.1)
+
+
+class MpiTestCase(unittest.TestCase):
+    """Has a folder of its own, which is gone afterwards."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def together(self, ranks, *arguments):
+        code, out, err = finished(mpirun(ranks, *arguments, "--json"))
+        self.assertEqual(code, 0, err)
+        return json.loads(out)
+
+    def refused(self, process, *parts):
+        """It ends with another status than 0, and says one sentence, with these parts. Returns it."""
+        code, _, err = finished(process)
+        self.assertNotEqual(code, 0)
+        self.assertEqual(len(said(err)), 1, err)
+        for part in parts:
+            self.assertIn(part, said(err)[0])
+        return said(err)[0]
+
+    def cpu_plan(self, layout, *options):
+        """A plan of gpt-nano on a cluster of CPUs that is made up: 8 sequences of 32 tokens."""
+        cluster, plan = self.folder / "cpu.json", self.folder / "plan.json"
+        cluster.write_text(json.dumps(CLUSTER))
+        degrees = dict(part.split("=") for part in layout.split(","))
+        devices = 1
+        for degree in ("pp", "dp", "tp", "cp"):
+            devices *= int(degrees.get(degree, 1))
+        subprocess.run([PLUMB, "plan", "gpt-nano", f"{cluster}:{devices}", "--global-batch", "8", "--seq", "32", "--layout", layout,
+                        *map(str, options), "-o", plan], check=True, capture_output=True)
+        return plan
 
 
 def run_tests():

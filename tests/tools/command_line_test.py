@@ -808,6 +808,10 @@ class Running(CommandLineTest):
         self.assertEqual(answer["steps"], 3)
         difference = sum(c["predicted_s"] - c["measured_s"] for c in answer["causes"])
         self.assertAlmostEqual(difference, answer["step_time"]["predicted_s"] - answer["step_time"]["measured_s"], places=9)
+        for rank in answer["ranks"]:  # the loop's own time is a part of what the rank idles; none was predicted
+            self.assertEqual(rank["overhead"]["predicted_s"], 0)
+            self.assertLess(0, rank["overhead"]["measured_s"])
+            self.assertLessEqual(rank["overhead"]["measured_s"], rank["idle"]["measured_s"])
         self.assertEqual(self.json("trace", "info", trace)["source"], "measured")
 
     def test_a_plan_replays_other_schedules_with_the_same_loss(self):

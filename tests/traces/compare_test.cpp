@@ -82,6 +82,9 @@ TEST_SUITE("unit") {
     const Comparison overhead = compare(step(2), {late});
     REQUIRE(find(overhead, ErrorCause::Kind::kOverhead) != nullptr);
     CHECK(sum_of_differences(overhead) == overhead.step.measured - overhead.step.predicted);
+    // Rank 0 had its second forward's tokens all the time; rank 1 waited for the message.
+    CHECK(overhead.ranks[0].overhead == ComparedTime{.predicted = SimTime{0}, .measured = kSecond});
+    CHECK(overhead.ranks[1].overhead == ComparedTime{});
   }
 
   TEST_CASE("an action that waits for nothing and starts late is overhead, whatever starts before it elsewhere") {

@@ -6,10 +6,12 @@
 #include "executor/measure_messages.h"
 #include "executor/mpi/launched.h"
 #include "executor/mpi/measure_mpi.h"
+#include "planner/calibrate/cluster_messages.h"
 #include "planner/calibrate/fit_messages.h"
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs.h"
 #include "tools/link_file.h"
 #include "tools/machine_load.h"
 #include "tools/table.h"
@@ -50,8 +52,12 @@ std::string text_of(const std::vector<KernelSample>& samples, const MessageFit& 
 }  // namespace
 
 int calibrate_transport(const CalibrateArguments& arguments, const std::string& date) {
-  if (!arguments.from.empty() || !arguments.base.empty() || !arguments.plan.empty())
-    throw SpecError("--only transport measures messages: leave --from, --base and --plan away");
+  if (!arguments.from.empty() || !arguments.plan.empty())
+    throw SpecError("--only transport measures messages: leave --from and --plan away");
+  if (!arguments.base.empty() && arguments.output.empty())
+    throw InputError("--base takes the measured link into a cluster: name the file to write with --output");
+  std::optional<ClusterSpec> base;
+  if (!arguments.base.empty()) base = cluster_input(arguments.base);
   if (!arguments.output.empty() && launched_rank() == 0) require_writable(arguments.output);
   const std::string load = load_text();
   std::vector<KernelSample> samples;
@@ -67,7 +73,13 @@ int calibrate_transport(const CalibrateArguments& arguments, const std::string& 
   document["date"] = date;
   document["between"] = launched_ranks() > 1 ? "two processes" : "two threads";
   document["load"] = load;
-  if (!arguments.output.empty()) {
+  if (base) {
+    const std::string source = fmt::format("measured on {}: messages between {}, off by {:.1f} % in the mean; {}", date,
+                                           document["between"].get<std::string>(), fit.mean_residual_pct, load);
+    const ClusterSpec cluster = with_messages(*base, samples, fit, source);
+    write_file(arguments.output, to_json(cluster).dump(1) + "\n");
+    print_note(fmt::format("wrote {}: {} with this link", arguments.output, cluster.name));
+  } else if (!arguments.output.empty()) {
     write_file(arguments.output, document.dump(1) + "\n");
     print_note(fmt::format("wrote {}: for --link of run and validate", arguments.output));
   }

@@ -47,6 +47,20 @@ void announce(SimTime predicted) {
   print_note(fmt::format("predicted before the first step: {}", duration_text(to_seconds(predicted).count())));
 }
 
+/// The same prediction with its hops over that link.
+Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
+  predicted.simulation = simulate(predicted.lowered, over_link(predicted.priced.costs, predicted.lowered, link),
+                                  {.burst_bytes = link.burst_bytes});
+  Prediction& prediction = predicted.prediction;
+  const Seconds before = prediction.step_time;
+  prediction.step_time = to_seconds(predicted.simulation.makespan);
+  prediction.bubble_ratio = predicted.simulation.bubble_ratio;
+  prediction.span_bubble_ratio = predicted.simulation.span_bubble_ratio;
+  for (double* rate : {&prediction.samples_per_second, &prediction.tokens_per_second, &prediction.mfu_ratio})
+    *rate *= before / prediction.step_time;
+  return predicted;
+}
+
 /// Nothing on all but the first of several processes.
 std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) {
   require_cpu_arguments(arguments);
@@ -54,11 +68,8 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const Plan plan = plan_input(arguments.plan);
   Predicted predicted = cpu_prediction(plan);
-  if (!arguments.link.empty()) {
-    const MessageLink link = read_link(arguments.link);
-    predicted.simulation = simulate(predicted.lowered, over_link(predicted.priced.costs, predicted.lowered, link),
-                                    {.burst_bytes = link.burst_bytes});
-  }
+  if (const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster))
+    predicted = over_measured_link(std::move(predicted), *link);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,

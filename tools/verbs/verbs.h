@@ -197,7 +197,7 @@ struct CalibrateArguments {
   int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
-  std::string base;               ///< with `from`: the cluster that they were measured on
+  std::string base;               ///< with `from`, or messages: the cluster that they were measured on
   std::string plan;               ///< with `from`: what the training logs ran
   std::string output;
   bool json = false;
