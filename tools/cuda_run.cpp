@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/cuda/open_library.h"
+#include "executor/device/open_cuda_library.h"
 #include "executor/mpi/launched.h"
 #include "executor/transport.h"
 #include "tools/console.h"

@@ -1,7 +1,7 @@
 #pragma once
 // Training on a GPU, through libplumb_cuda.so beside the tool.
 
-#include "executor/cuda/library.h"
+#include "executor/device/cuda_library.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 #include "tools/verbs/verbs.h"

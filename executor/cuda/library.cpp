@@ -1,4 +1,4 @@
-#include "executor/cuda/library.h"
+#include "executor/device/cuda_library.h"
 
 #include <exception>
 

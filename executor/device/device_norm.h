@@ -18,8 +18,9 @@ struct DeviceLayerNorm {
 /// `name` as in kernels/layer.h: "norm1", "norm2", "norm".
 inline DeviceLayerNorm place_norm(const Layer& layer, const std::string& name, NormKind kind, std::int64_t rows,
                                   DeviceLayerBytes& bytes) {
-  DeviceLayerNorm norm{.gain = parameter_offset(layer, name + ".gain"),
-                       .bias = parameter_offset(layer, name + ".bias")};
+  DeviceLayerNorm norm;
+  norm.gain = parameter_offset(layer, name + ".gain");
+  norm.bias = parameter_offset(layer, name + ".bias");
   norm.rstd = place_tensor(DevicePlace::kEarly, bytes.early, rows * std::int64_t{sizeof(float)});
   if (kind == NormKind::kLayerNorm)
     norm.mean = place_tensor(DevicePlace::kEarly, bytes.early, rows * std::int64_t{sizeof(float)});

@@ -1,4 +1,4 @@
-#include "executor/cuda/open_library.h"
+#include "executor/device/open_cuda_library.h"
 
 #include <dlfcn.h>
 

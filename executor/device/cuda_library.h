@@ -1,7 +1,7 @@
 #pragma once
-// What crosses the border of libplumb_cuda.so, which the tool opens at run time (open_library.h): the device executor
-// on a GPU. Both sides come from one build and carry its version. No exception crosses: a function that can fail
-// returns what was wrong, and an empty text if nothing was.
+// What crosses the border of libplumb_cuda.so, which the tool opens at run time (open_cuda_library.h): the device
+// executor on a GPU. Both sides come from one build and carry its version. No exception crosses: a function that can
+// fail returns what was wrong, and an empty text if nothing was.
 
 #include <cstdint>
 #include <string>

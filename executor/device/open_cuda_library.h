@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/cuda/library.h"
+#include "executor/device/cuda_library.h"
 
 namespace plumb {
 
