@@ -99,6 +99,7 @@ std::vector<Layer> model_layers(const RunSpec& spec) {
 /// The layers of each stage over the tensor ranks of its mesh.
 void check_layer_division(const RunSpec& spec) {
   const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
+  const SequenceCut cut{.sequence = spec.sequence, .slices = ActionTable(spec.schedule).parts()};
   const RankGrid grid = rank_grid_of(spec);
   const std::vector<int> first = first_layers(spec);
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage) {
@@ -110,33 +111,29 @@ void check_layer_division(const RunSpec& spec) {
       require(why.empty(), fmt::format("layer {}: {}", number, why));
       const std::string why_not_experts = why_not_spread(layer, spec.grid.expert);
       require(why_not_experts.empty(), fmt::format("layer {}: {}", number, why_not_experts));
-      const std::string why_not_context = why_not_shared(layer, spec.sequence, context, ranks);
+      const std::string why_not_context = why_not_shared(layer, cut, context, ranks);
       require(why_not_context.empty(), fmt::format("layer {}: {}", number, why_not_context));
     }
   }
 }
 
-/// Routed experts are gathered and reduced with their stage, by ranks of one grid.
+/// Routed experts are shared by the ranks of one grid.
 void check_experts(const RunSpec& spec) {
   const auto is_mixture = [](const Layer& layer) {
     const auto* block = std::get_if<TransformerLayer>(&layer);
     return block != nullptr && block->experts > 0;
   };
   if (std::ranges::none_of(model_layers(spec), is_mixture)) return;
-  require(!spec.layerwise, "mixtures of experts do not go layer by layer under ZeRO: share them by stage");
   require(spec.meshes.empty(), "mixtures of experts do not go over meshes of different shapes: give all stages one");
 }
 
 /// Sequence parallelism divides the tokens of each slice of a micro-batch.
 void check_token_division(const RunSpec& spec, int replicas, int ranks) {
-  const ContextSeat context{.ranks = spec.grid.context, .attention = spec.context_attention};
   const int slices = ActionTable(spec.schedule).parts();
-  require(slices == 1 || context.ranks == 1,
-          "sequences are sliced and shared by context ranks; use a schedule without slices, or one context rank");
   if (!spec.sequence_parallel || ranks == 1) return;
   for (int slice = 0; slice < slices; ++slice) {
     const std::int64_t tokens =
-        spec.microbatch / replicas * slice_tokens(spec.sequence, slices, slice).count / context.ranks;
+        spec.microbatch / replicas * slice_tokens(spec.sequence, slices, slice).count / spec.grid.context;
     require(tokens % ranks == 0,
             fmt::format("a micro-batch{} of {} tokens cannot be divided over {} tensor ranks for sequence parallelism; "
                         "choose another length or micro-batch, or go without",

@@ -7,26 +7,29 @@
 
 namespace plumb {
 
-ContextTokens context_tokens(std::int64_t sequence, const ContextSeat& seat) {
-  if (seat.ranks == 1) return {.first = {0, sequence}};
+ContextTokens context_tokens(const TokenRange& shared, const ContextSeat& seat) {
+  if (seat.ranks == 1) return {.first = shared};
   if (seat.attention == ContextAttention::kUlysses) {
-    const std::int64_t share = sequence / seat.ranks;
-    assert(share * seat.ranks == sequence);
-    return {.first = {seat.rank * share, share}};
+    const std::int64_t share = shared.count / seat.ranks;
+    assert(share * seat.ranks == shared.count);
+    return {.first = {shared.first + seat.rank * share, share}};
   }
-  const std::int64_t run = sequence / (2 * seat.ranks);
-  assert(run * 2 * seat.ranks == sequence);
-  return {.first = {seat.rank * run, run}, .second = {(2 * seat.ranks - 1 - seat.rank) * run, run}};
+  const std::int64_t run = shared.count / (2 * seat.ranks);
+  assert(run * 2 * seat.ranks == shared.count);
+  return {.first = {shared.first + seat.rank * run, run},
+          .second = {shared.first + (2 * seat.ranks - 1 - seat.rank) * run, run}};
 }
 
-std::string why_not_shared(const Layer& layer, std::int64_t sequence, const ContextSeat& seat, int tensor_ranks) {
+std::string why_not_shared(const Layer& layer, const SequenceCut& cut, const ContextSeat& seat, int tensor_ranks) {
   if (seat.ranks == 1) return {};
   const bool is_ring = seat.attention == ContextAttention::kRing;
   const int runs = is_ring ? 2 * seat.ranks : seat.ranks;
-  if (sequence % runs != 0)
-    return fmt::format(
-        "sequences of {} tokens cannot be cut into {} runs for {} context ranks; choose a multiple of {}", sequence,
-        runs, seat.ranks, runs);
+  for (int slice = 0; slice < cut.slices; ++slice) {
+    const std::int64_t tokens = slice_tokens(cut.sequence, cut.slices, slice).count;
+    if (tokens % runs != 0)
+      return fmt::format("{} of {} tokens cannot be cut into {} runs for {} context ranks; choose a multiple of {}",
+                         cut.slices > 1 ? "slices" : "sequences", tokens, runs, seat.ranks, runs);
+  }
   if (std::holds_alternative<EmbeddingLayer>(layer) || std::holds_alternative<HeadLayer>(layer)) return {};
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr)

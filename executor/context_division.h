@@ -31,12 +31,19 @@ struct ContextTokens {
   std::int64_t count() const { return first.count + second.count; }
 };
 
-/// In a ring, runs r and 2n-1-r of 2n equal ones, so that all ranks see as many keys under a causal mask (zigzag: Zhu
-/// 2024, Llama team 2024); under Ulysses, run r of n. All tokens for one rank. Asserts that the division is possible.
-ContextTokens context_tokens(std::int64_t sequence, const ContextSeat& seat);
+/// Of all tokens of a sequence, or of those of a slice. In a ring, runs r and 2n-1-r of 2n equal ones, so that all
+/// ranks see as many keys under a causal mask (zigzag: Zhu 2024, Llama team 2024); under Ulysses, run r of n. All of
+/// them for one rank. Asserts that the division is possible.
+ContextTokens context_tokens(const TokenRange& shared, const ContextSeat& seat);
 
-/// Why the ranks of a context group (in a tensor group of `tensor_ranks`) cannot share sequences of so many tokens in
+/// How sequences are cut into slices.
+struct SequenceCut {
+  std::int64_t sequence = 0;  ///< tokens
+  int slices = 1;
+};
+
+/// Why the ranks of a context group (in a tensor group of `tensor_ranks`) cannot share each slice of such sequences in
 /// this layer, with the remedy; empty if they can.
-std::string why_not_shared(const Layer& layer, std::int64_t sequence, const ContextSeat& seat, int tensor_ranks);
+std::string why_not_shared(const Layer& layer, const SequenceCut& cut, const ContextSeat& seat, int tensor_ranks);
 
 }  // namespace plumb

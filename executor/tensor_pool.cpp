@@ -1,6 +1,7 @@
 #include "executor/tensor_pool.h"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 #include <utility>
 
@@ -14,18 +15,20 @@ constexpr std::align_val_t kAlignment{64};
 Tensor::Tensor(Tensor&& other) noexcept
     : pool_(std::exchange(other.pool_, nullptr)),
       memory_(std::exchange(other.memory_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)) {}
+      bytes_(std::exchange(other.bytes_, 0)),
+      block_bytes_(std::exchange(other.block_bytes_, 0)) {}
 
 Tensor& Tensor::operator=(Tensor&& other) noexcept {
   Tensor taken(std::move(other));
   std::swap(pool_, taken.pool_);
   std::swap(memory_, taken.memory_);
   std::swap(bytes_, taken.bytes_);
+  std::swap(block_bytes_, taken.block_bytes_);
   return *this;
 }
 
 Tensor::~Tensor() {
-  if (memory_ != nullptr) pool_->give_back(memory_, bytes_);
+  if (memory_ != nullptr) pool_->give_back(*this);
 }
 
 TensorPool::~TensorPool() {
@@ -34,12 +37,17 @@ TensorPool::~TensorPool() {
 }
 
 Tensor TensorPool::take_bytes(std::int64_t bytes) {
+  return take_bytes_within(bytes, bytes);
+}
+
+Tensor TensorPool::take_bytes_within(std::int64_t bytes, std::int64_t most) {
+  assert(bytes <= most);
   if (bytes == 0) return {};
   const std::lock_guard lock(mutex_);
-  std::vector<void*>& blocks = free_[bytes];
+  std::vector<void*>& blocks = free_[most];
   void* memory = nullptr;
   if (blocks.empty()) {
-    memory = ::operator new(static_cast<std::size_t>(bytes), kAlignment);
+    memory = ::operator new(static_cast<std::size_t>(most), kAlignment);
     ++allocations_;
   } else {
     memory = blocks.back();
@@ -47,7 +55,7 @@ Tensor TensorPool::take_bytes(std::int64_t bytes) {
   }
   live_bytes_ += bytes;
   peak_bytes_ = std::max(peak_bytes_, live_bytes_);
-  return {this, memory, bytes};
+  return {this, memory, bytes, most};
 }
 
 Tensor TensorPool::take_zeros(std::int64_t elements) {
@@ -57,7 +65,7 @@ Tensor TensorPool::take_zeros(std::int64_t elements) {
 }
 
 Tensor TensorPool::take_copy(const Tensor& other) {
-  Tensor tensor = take_bytes(static_cast<std::int64_t>(other.bytes().size()));
+  Tensor tensor = take_bytes_within(static_cast<std::int64_t>(other.bytes().size()), other.block_bytes());
   std::ranges::copy(other.bytes(), tensor.bytes().begin());
   return tensor;
 }
@@ -82,10 +90,10 @@ std::int64_t TensorPool::allocations() const {
   return allocations_;
 }
 
-void TensorPool::give_back(void* memory, std::int64_t bytes) {
+void TensorPool::give_back(const Tensor& tensor) {
   const std::lock_guard lock(mutex_);
-  free_[bytes].push_back(memory);
-  live_bytes_ -= bytes;
+  free_[tensor.block_bytes_].push_back(tensor.memory_);
+  live_bytes_ -= tensor.bytes_;
 }
 
 }  // namespace plumb

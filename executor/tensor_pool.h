@@ -42,13 +42,18 @@ class Tensor {
   }
   bool empty() const { return bytes_ == 0; }
 
+  /// Bytes of the block that the tensor lies in: its own, or the most that it was said to need.
+  std::int64_t block_bytes() const { return block_bytes_; }
+
  private:
   friend class TensorPool;
-  Tensor(TensorPool* pool, void* memory, std::int64_t bytes) : pool_(pool), memory_(memory), bytes_(bytes) {}
+  Tensor(TensorPool* pool, void* memory, std::int64_t bytes, std::int64_t block_bytes)
+      : pool_(pool), memory_(memory), bytes_(bytes), block_bytes_(block_bytes) {}
 
   TensorPool* pool_ = nullptr;
   void* memory_ = nullptr;
   std::int64_t bytes_ = 0;
+  std::int64_t block_bytes_ = 0;
 };
 
 /// Outlives its tensors. Safe to use from several threads: a message's memory may be given back by its receiver.
@@ -63,7 +68,12 @@ class TensorPool {
   Tensor take_bytes(std::int64_t bytes);
   Tensor take(std::int64_t elements) { return take_bytes(4 * elements); }
 
-  /// The same, filled with zeros, or with the values of another.
+  /// The same out of a block of `most` bytes or elements, for one whose size is another each time: the next that needs
+  /// as much at most finds the block again. Only its own bytes are live. Asserts that it is no larger.
+  Tensor take_bytes_within(std::int64_t bytes, std::int64_t most);
+  Tensor take_within(std::int64_t elements, std::int64_t most) { return take_bytes_within(4 * elements, 4 * most); }
+
+  /// The same, filled with zeros, or with the values of another, in a block as large as its.
   Tensor take_zeros(std::int64_t elements);
   Tensor take_copy(const Tensor& other);
 
@@ -78,10 +88,10 @@ class TensorPool {
 
  private:
   friend class Tensor;
-  void give_back(void* memory, std::int64_t bytes);
+  void give_back(const Tensor& tensor);
 
   mutable std::mutex mutex_;
-  std::map<std::int64_t, std::vector<void*>> free_;  // [bytes]
+  std::map<std::int64_t, std::vector<void*>> free_;  // [bytes of the block]
   std::int64_t live_bytes_ = 0;
   std::int64_t peak_bytes_ = 0;
   std::int64_t allocations_ = 0;

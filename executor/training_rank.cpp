@@ -119,6 +119,7 @@ class Rank {
                             .zero = copies > 1 ? spec.zero : 0,
                             .shard_by = spec.shard_by,
                             .layerwise = spec.layerwise ? groups_.copies[stage].get() : nullptr,
+                            .expert_layerwise = spec.layerwise ? groups_.expert_copies[stage].get() : nullptr,
                             .copies = copies,
                             .copy = member(groups_.copies[stage]),
                             .expert_copies = members(groups_.expert_copies[stage]),

@@ -21,8 +21,10 @@ void add_score(CLI::App& app, std::function<int()>& chosen) {
                                       "fit a figure between two values on half of the rows, and judge it on the "
                                       "others, as in cluster.device.gemm_efficiency=0.6,0.9; five at most")
                          ->take_all();
-  verb->add_option("--holdout", score->holdout, "which rows the fit does not see: other models, other layouts, or half")
-      ->check(CLI::IsMember({"model", "layout", "half"}))
+  verb->add_option(
+          "--holdout", score->holdout,
+          "which rows the fit does not see: other models, other layouts, half, or each family of models in its turn")
+      ->check(CLI::IsMember({"model", "layout", "half", "each-family"}))
       ->needs(fit);
   verb->add_option("--only", score->only,
                    "rows whose FIELD, as its source's mapping reads it, matches: FIELD=EXPRESSION")

@@ -111,8 +111,19 @@ std::string fit_text(const FitResult& fit) {
   add("presets, half that is not", fit.zero_unseen);
   add("fitted, half that is fitted", fit.fitted_seen);
   add("fitted, half that is not", fit.fitted_unseen);
-  return fmt::format("\nfitted on {} groups of rows, judged on {} others\n{}\n{}", fit.seen_groups, fit.unseen_groups,
-                     to_text(constants), to_text(errors));
+  const std::string tables = to_text(constants) + "\n" + to_text(errors);
+  if (fit.folds.empty()) {
+    return fmt::format("\nfitted on {} groups of rows, judged on {} others\n{}", fit.seen_groups, fit.unseen_groups,
+                       tables);
+  }
+  TextTable folds{.head = {"left out", "rows", "presets", "fitted on the others", "worst", "bias", "constants"}};
+  for (const FitFold& fold : fit.folds) {
+    folds.rows.push_back({fold.left_out, std::to_string(fold.unseen.count), pct(fold.preset_unseen.mean_pct),
+                          pct(fold.unseen.mean_pct), pct(fold.unseen.worst_pct), signed_pct(fold.unseen.bias_pct),
+                          fmt::format("{:.3g}", fmt::join(fold.fitted, " "))});
+  }
+  return fmt::format("\neach of {} families of models judged by a fit on the others; fitted: the folds' mean\n{}\n{}",
+                     fit.folds.size(), tables, to_text(folds));
 }
 
 ordered_json fit_json(const FitResult& fit) {
@@ -120,7 +131,15 @@ ordered_json fit_json(const FitResult& fit) {
   for (std::size_t i = 0; i < fit.constants.size(); ++i) {
     constants.push_back({{"path", fit.constants[i].path}, {"preset", fit.preset[i]}, {"fitted", fit.fitted[i]}});
   }
+  ordered_json folds = ordered_json::array();
+  for (const FitFold& fold : fit.folds) {
+    folds.push_back({{"left_out", fold.left_out},
+                     {"fitted", fold.fitted},
+                     {"preset_unseen", statistics_json(fold.preset_unseen)},
+                     {"unseen", statistics_json(fold.unseen)}});
+  }
   return {{"constants", constants},
+          {"folds", folds},
           {"seen_groups", fit.seen_groups},
           {"unseen_groups", fit.unseen_groups},
           {"zero_seen", statistics_json(fit.zero_seen)},

@@ -4,7 +4,9 @@
 #include <array>
 #include <limits>
 #include <utility>
+#include <vector>
 
+#include "executor/cpu/local_attention.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_piece.h"
 
@@ -13,36 +15,100 @@ namespace {
 
 // Ring.
 
-/// The runs of tokens that a rank of the group has, as they lie in its buffers.
-std::array<AttentionRun, 2> runs_of(std::int64_t sequence, const ContextSeat& seat) {
-  const ContextTokens tokens = context_tokens(sequence, seat);
-  const std::int64_t rows = tokens.count();
-  return {AttentionRun{rows, 0, tokens.first.first, tokens.first.count},
-          AttentionRun{rows, tokens.first.count, tokens.second.first, tokens.second.count}};
+/// The runs of tokens that a rank of the group has of slices [first, last], as they lie in a buffer of these.
+std::vector<AttentionRun> runs_of(const CpuContext& context, const ContextSeat& seat, int first, int last) {
+  std::vector<AttentionRun> runs;
+  std::int64_t rows = 0;
+  for (int slice = first; slice <= last; ++slice) {
+    const ContextTokens tokens = context_tokens(slice_tokens(context.whole_sequence, context.slices, slice), seat);
+    for (const TokenRange& run : {tokens.first, tokens.second}) {
+      runs.push_back({.row = rows, .position = run.first, .count = run.count});
+      rows += run.count;
+    }
+  }
+  for (AttentionRun& run : runs) run.rows = rows;
+  return runs;
 }
 
-/// Calls visit(piece) for the runs of this rank's queries and of the owner's keys; those in the future are left out.
+/// Calls visit(piece) for the runs of this rank's queries and of the owner's keys, which the slices before have too;
+/// those in the future are left out.
 template <class Visit>
-void for_each_piece(const AttentionSize& size, std::int64_t sequence, const ContextSeat& seat, int owner, Visit visit) {
+void for_each_piece(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, int owner,
+                    Visit visit) {
   ContextSeat owner_seat = seat;
   owner_seat.rank = owner;
-  for (const AttentionRun& queries : runs_of(sequence, seat))
-    for (const AttentionRun& keys : runs_of(sequence, owner_seat))
+  const std::vector<AttentionRun> owned = runs_of(context, owner_seat, 0, context.slice);
+  for (const AttentionRun& queries : runs_of(context, seat, context.slice, context.slice))
+    for (const AttentionRun& keys : owned)
       if (queries.count > 0 && keys.count > 0 && keys.position < queries.position + queries.count)
         visit(AttentionPiece{size, queries, keys});
 }
 
-AttentionSlice own_rows_of(const AttentionSize& size) {
-  return {.size = size, .first = 0, .count = size.sequence};
+/// The slice's rows among those that this rank keeps of its sequences.
+AttentionSlice own_rows_of(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat) {
+  AttentionSize kept = size;
+  kept.sequence = context.whole_sequence / seat.ranks;
+  return {.size = kept, .first = own_tokens_before(context), .count = size.sequence};
+}
+
+std::int64_t key_columns(const AttentionSize& size) {
+  return 2 * size.kv_heads * size.head_size;
+}
+
+/// Rows of a block that goes round: of the slice and of those before.
+std::int64_t block_rows(const CpuContext& context, const AttentionSize& size) {
+  return own_tokens_before(context) + size.sequence;
+}
+
+/// Calls visit(element of the kept rows, element of the block's, count) for each sequence.
+template <class Visit>
+void for_each_kept_run(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, Visit visit) {
+  const std::int64_t kept = context.whole_sequence / seat.ranks * key_columns(size);
+  const std::int64_t block = block_rows(context, size) * key_columns(size);
+  for (std::int64_t sequence = 0; sequence < size.batch; ++sequence) visit(sequence * kept, sequence * block, block);
+}
+
+/// This rank's block of keys and values; those of the slice are kept for the slices behind.
+void fill_block(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, SequenceSaved* sequence,
+                float* block, const float* qkv) {
+  const AttentionSlice own = own_rows_of(context, size, seat);
+  if (sequence == nullptr) {
+    keep_keys_values(block, qkv, own);
+    return;
+  }
+  Tensor& kept = sequence->keys_values;
+  if (kept.empty()) kept = context.pool->take(size.batch * own.size.sequence * key_columns(size));
+  keep_keys_values(kept.data(), qkv, own);
+  for_each_kept_run(context, size, seat, [&](std::int64_t from, std::int64_t to, std::int64_t count) {
+    std::copy_n(kept.data() + from, count, block + to);
+  });
+}
+
+/// What all queries of the slice owe to this rank's block goes to its slice's columns of dqkv, with what the slices
+/// behind owe to it, and is kept for the slices before.
+void take_block_gradients(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
+                          SequenceSaved* sequence, float* dqkv, const float* block) {
+  const AttentionSlice own = own_rows_of(context, size, seat);
+  if (sequence == nullptr) {
+    take_keys_values(dqkv, block, own);
+    return;
+  }
+  Tensor& sums = sequence->gradients;
+  if (sums.empty()) sums = context.pool->take_zeros(sequence->keys_values.elements());
+  for_each_kept_run(context, size, seat, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) sums.data()[to + i] += block[from + i];
+  });
+  take_keys_values(dqkv, sums.data(), own);
+  if (context.slice == 0) *sequence = {};
 }
 
 /// Calls attend(owner, keys and values) for each rank's block, this rank's first; the next block travels meanwhile.
 template <class Attend>
-void pass_round(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, const float* qkv,
-                Attend attend) {
-  const std::int64_t elements = size.batch * size.sequence * 2 * size.kv_heads * size.head_size;
+void pass_round(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, SequenceSaved* sequence,
+                const float* qkv, Attend attend) {
+  const std::int64_t elements = size.batch * block_rows(context, size) * key_columns(size);
   Tensor current = context.pool->take(elements), next = context.pool->take(elements);
-  keep_keys_values(current.data(), qkv, own_rows_of(size));
+  fill_block(context, size, seat, sequence, current.data(), qkv);
   for (int step = 0; step < seat.ranks; ++step) {
     const bool is_last = step + 1 == seat.ranks;
     CollectiveTicket ticket;
@@ -143,61 +209,63 @@ AttentionSize size_of_heads(const AttentionSize& size, int members, int member) 
 
 std::int64_t ring_attention_scratch_elements(const AttentionSize& size, std::int64_t sequence,
                                              const ContextSeat& seat) {
-  const std::array<AttentionRun, 2> runs = runs_of(sequence, seat);
-  return attention_piece_scratch_elements({size, runs[0], runs[0]});
+  const AttentionRun longest{.count = context_tokens({0, sequence}, seat).first.count};
+  return attention_piece_scratch_elements({size, longest, longest});
 }
 
 void ring_attention_forward(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
-                            float* output, float* log_sum_exp, const float* qkv) {
+                            SequenceSaved* sequence, float* output, float* log_sum_exp, const float* qkv) {
   const std::int64_t rows = size.batch * size.sequence;
   std::fill_n(output, rows * size.heads * size.head_size, 0.0F);
   std::fill_n(log_sum_exp, rows * size.heads, -std::numeric_limits<float>::infinity());
-  pass_round(context, size, seat, qkv, [&](int owner, const float* keys_values) {
-    for_each_piece(size, context.whole_sequence, seat, owner, [&](const AttentionPiece& piece) {
+  pass_round(context, size, seat, sequence, qkv, [&](int owner, const float* keys_values) {
+    for_each_piece(context, size, seat, owner, [&](const AttentionPiece& piece) {
       attention_piece_forward(output, log_sum_exp, qkv, keys_values, piece, context.scratch);
     });
   });
 }
 
-void ring_attention_backward(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat, float* dqkv,
-                             const float* doutput, const float* qkv, const float* output, const float* log_sum_exp) {
+void ring_attention_backward(const CpuContext& context, const AttentionSize& size, const ContextSeat& seat,
+                             SequenceSaved* sequence, float* dqkv, const float* doutput, const float* qkv,
+                             const float* output, const float* log_sum_exp) {
   const std::int64_t rows = size.batch * size.sequence;
   std::fill_n(dqkv, rows * (size.heads + 2 * size.kv_heads) * size.head_size, 0.0F);
-  Tensor gradients = context.pool->take_zeros(rows * 2 * size.kv_heads * size.head_size);
+  Tensor gradients = context.pool->take_zeros(size.batch * block_rows(context, size) * key_columns(size));
   Tensor arriving = context.pool->take(gradients.elements());
-  pass_round(context, size, seat, qkv, [&](int owner, const float* keys_values) {
+  pass_round(context, size, seat, sequence, qkv, [&](int owner, const float* keys_values) {
     if (owner != seat.rank) {  // those of this block come behind it
       context.groups.context->run(shift(arriving.values(), std::as_const(gradients).values()));
       std::swap(gradients, arriving);
     }
-    for_each_piece(size, context.whole_sequence, seat, owner, [&](const AttentionPiece& piece) {
+    for_each_piece(context, size, seat, owner, [&](const AttentionPiece& piece) {
       attention_piece_backward(dqkv, gradients.data(), doutput, qkv, keys_values, output, log_sum_exp, piece,
                                context.scratch);
     });
   });
   context.groups.context->run(shift(arriving.values(), std::as_const(gradients).values()));
-  take_keys_values(dqkv, arriving.data(), own_rows_of(size));
+  take_block_gradients(context, size, seat, sequence, dqkv, arriving.data());
 }
 
-Tensor ulysses_attention_forward(const CpuContext& context, const AttentionSize& size, float* output,
-                                 float* log_sum_exp, const float* qkv) {
+Tensor ulysses_attention_forward(const CpuContext& context, const AttentionSize& size, SequenceSaved* sequence,
+                                 float* output, float* log_sum_exp, const float* qkv) {
   const AttentionSize whole = size_of_heads(size, context.groups.context->members(), context.groups.context->member());
   Tensor exchanged = heads_of_all_tokens(context, size, qkv_parts(size), qkv);
   Tensor whole_output = context.pool->take(whole.batch * whole.sequence * whole.heads * whole.head_size);
-  attention_forward(whole_output.data(), log_sum_exp, exchanged.data(), whole, context.scratch);
+  local_attention_forward(context, whole, sequence, whole_output.data(), log_sum_exp, exchanged.data());
   own_tokens_of_heads(context, size, output_parts(size), output, whole_output);
   return exchanged;
 }
 
-void ulysses_attention_backward(const CpuContext& context, const AttentionSize& size, float* dqkv, const float* doutput,
-                                const float* exchanged_qkv, const float* output, const float* log_sum_exp) {
+void ulysses_attention_backward(const CpuContext& context, const AttentionSize& size, SequenceSaved* sequence,
+                                float* dqkv, const float* doutput, const float* exchanged_qkv, const float* output,
+                                const float* log_sum_exp) {
   const AttentionSize whole = size_of_heads(size, context.groups.context->members(), context.groups.context->member());
   const Tensor whole_doutput = heads_of_all_tokens(context, size, output_parts(size), doutput);
   const Tensor whole_output = heads_of_all_tokens(context, size, output_parts(size), output);
   Tensor whole_dqkv =
       context.pool->take(whole.batch * whole.sequence * (whole.heads + 2 * whole.kv_heads) * whole.head_size);
-  attention_backward(whole_dqkv.data(), whole_doutput.data(), exchanged_qkv, whole_output.data(), log_sum_exp, whole,
-                     context.scratch);
+  local_attention_backward(context, whole, sequence, whole_dqkv.data(), whole_doutput.data(), exchanged_qkv,
+                           whole_output.data(), log_sum_exp);
   own_tokens_of_heads(context, size, qkv_parts(size), dqkv, whole_dqkv);
 }
 

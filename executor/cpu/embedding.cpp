@@ -21,10 +21,10 @@ struct EmbeddingSaved : LayerSaved {
 
 class CpuEmbedding : public CpuLayer {
  public:
-  CpuEmbedding(const EmbeddingLayer& layer, std::int64_t sequence, const LayerSeat& seat)
+  CpuEmbedding(const EmbeddingLayer& layer, const LayerSeat& seat)
       : layer_(std::get<EmbeddingLayer>(divide_layer(layer, seat.tensor.ranks))),
         seat_(seat.tensor),
-        shared_(seat.context.ranks > 1 ? context_tokens(sequence, seat.context) : ContextTokens{}),
+        is_shared_(seat.context.ranks > 1),
         tokens_at_(parameter_offset(layer_, "tokens.weight")),
         positions_at_(parameter_offset(layer_, "positions.weight")) {}
 
@@ -40,7 +40,7 @@ class CpuEmbedding : public CpuLayer {
     if (seat_.ranks > 1)
       for (std::int32_t& number : numbers) number = own_row(number);
     Tensor output = context.pool->take(tokens * layer_.hidden);
-    const OwnPositions own = seat_.rank == 0 ? own_positions(call.weights, context) : OwnPositions{};
+    const OwnPositions own = seat_.rank == 0 ? own_positions(call) : OwnPositions{};
     context.kernels.embedding_forward(output.data(), saved.tokens.tokens(), call.weights + tokens_at_, own.rows, layer_,
                                       context.work);
     output = sum_rows(context, std::move(output), layer_.hidden);
@@ -59,15 +59,15 @@ class CpuEmbedding : public CpuLayer {
     if (layer_.dropout > 0)
       drop_own_rows(call, 0, saved.output_gradient.data(), saved.output_gradient.data(), layer_.hidden, layer_.dropout);
     const AllRows gradient = all_rows(context, saved.output_gradient, layer_.hidden);
-    if (shared_.count() == 0 || positions_at_ < 0) {
+    if (!is_shared_ || positions_at_ < 0) {
       context.kernels.embedding_backward(call.gradients + tokens_at_, positions_from(call.gradients, context),
                                          gradient.rows, saved.tokens.tokens(), layer_, context.work);
       return;
     }
-    Tensor positions = context.pool->take_zeros(shared_.count() * layer_.hidden);
+    Tensor positions = context.pool->take_zeros(context.work.sequence * layer_.hidden);
     context.kernels.embedding_backward(call.gradients + tokens_at_, positions.data(), gradient.rows,
                                        saved.tokens.tokens(), layer_, context.work);
-    for_each_shared_run([&](std::int64_t own, std::int64_t whole, std::int64_t count) {
+    for_each_shared_run(call.place, [&](std::int64_t own, std::int64_t whole, std::int64_t count) {
       float* sums = call.gradients + positions_at_ + whole;
       for (std::int64_t i = 0; i < count; ++i) sums[i] += positions.data()[own + i];
     });
@@ -86,10 +86,10 @@ class CpuEmbedding : public CpuLayer {
 
   /// Calls visit(element of the own tokens' rows, element of the position table, count).
   template <class Visit>
-  void for_each_shared_run(Visit visit) const {
+  void for_each_shared_run(const BatchPlace& place, Visit visit) const {
     const std::int64_t h = layer_.hidden;
-    visit(0, shared_.first.first * h, shared_.first.count * h);
-    visit(shared_.first.count * h, shared_.second.first * h, shared_.second.count * h);
+    visit(0, place.slice.first * h, place.slice.count * h);
+    visit(place.slice.count * h, place.second_slice.first * h, place.second_slice.count * h);
   }
 
   /// The position table's rows of the tokens here; null without positions.
@@ -97,11 +97,12 @@ class CpuEmbedding : public CpuLayer {
     Tensor copied;  // of a context rank
     const float* rows = nullptr;
   };
-  OwnPositions own_positions(const float* weights, const CpuContext& context) const {
-    if (shared_.count() == 0 || positions_at_ < 0) return {.rows = positions_from(weights, context)};
-    OwnPositions own{.copied = context.pool->take(shared_.count() * layer_.hidden)};
-    for_each_shared_run([&](std::int64_t to, std::int64_t from, std::int64_t count) {
-      std::copy_n(weights + positions_at_ + from, count, own.copied.data() + to);
+  OwnPositions own_positions(const LayerCall& call) const {
+    const CpuContext& context = call.context;
+    if (!is_shared_ || positions_at_ < 0) return {.rows = positions_from(call.weights, context)};
+    OwnPositions own{.copied = context.pool->take(context.work.sequence * layer_.hidden)};
+    for_each_shared_run(call.place, [&](std::int64_t to, std::int64_t from, std::int64_t count) {
+      std::copy_n(call.weights + positions_at_ + from, count, own.copied.data() + to);
     });
     own.rows = own.copied.data();
     return own;
@@ -115,15 +116,14 @@ class CpuEmbedding : public CpuLayer {
 
   EmbeddingLayer layer_;  // of this rank
   TensorSeat seat_;
-  ContextTokens shared_;  // the tokens of a context rank; none: there is one
+  bool is_shared_;  // sequences are, with other context ranks
   std::int64_t tokens_at_, positions_at_;
 };
 
 }  // namespace
 
-std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, std::int64_t sequence,
-                                             const LayerSeat& seat) {
-  return std::make_unique<CpuEmbedding>(layer, sequence, seat);
+std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, const LayerSeat& seat) {
+  return std::make_unique<CpuEmbedding>(layer, seat);
 }
 
 }  // namespace plumb

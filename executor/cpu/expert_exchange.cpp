@@ -25,9 +25,10 @@ std::vector<std::int64_t> bounds_of(std::span<const std::int32_t> counts, std::s
 }  // namespace
 
 ExpertExchange::ExpertExchange(const CpuContext& context, std::span<const std::int32_t> sent,
-                               std::span<const std::int32_t> received)
+                               std::span<const std::int32_t> received, const ExpertRoom& room)
     : context_(context),
       received_(received),
+      room_(room),
       rows_of_expert_(received.size() / ranks_of(context)),
       sent_bounds_(bounds_of(sent, rows_of_expert_.size())),
       received_bounds_(bounds_of(received, rows_of_expert_.size())) {
@@ -72,12 +73,20 @@ void ExpertExchange::for_each_block(Visit visit) const {
   }
 }
 
+Tensor ExpertExchange::take_sent(std::int64_t columns) const {
+  return context_.pool->take_within(sent_rows() * columns, room_.sent * columns);
+}
+
+Tensor ExpertExchange::take_rows(std::int64_t rows, std::int64_t columns) const {
+  return context_.pool->take_within(rows * columns, room_.received * columns);
+}
+
 void ExpertExchange::to_experts(float* by_expert, const float* rows, std::int64_t columns) const {
   if (context_.groups.expert == nullptr) {
     std::copy_n(rows, sent_rows() * columns, by_expert);
     return;
   }
-  Tensor incoming = context_.pool->take(expert_rows() * columns);
+  Tensor incoming = take_rows(expert_rows(), columns);
   exchange(incoming.data(), rows, received_bounds_, sent_bounds_, columns);
   for_each_block([&](std::int64_t from, std::int64_t to, std::int64_t count) {
     std::copy_n(incoming.data() + from * columns, count * columns, by_expert + to * columns);
@@ -89,7 +98,7 @@ void ExpertExchange::from_experts(float* rows, const float* by_expert, std::int6
     std::copy_n(by_expert, sent_rows() * columns, rows);
     return;
   }
-  Tensor outgoing = context_.pool->take(expert_rows() * columns);
+  Tensor outgoing = take_rows(expert_rows(), columns);
   for_each_block([&](std::int64_t to, std::int64_t from, std::int64_t count) {
     std::copy_n(by_expert + from * columns, count * columns, outgoing.data() + to * columns);
   });

@@ -11,11 +11,18 @@
 
 namespace plumb {
 
+/// The most rows that a rank can send, and that its own experts can have, whatever the router picks.
+struct ExpertRoom {
+  std::int64_t sent = 0;
+  std::int64_t received = 0;
+};
+
 class ExpertExchange {
  public:
   /// `sent`: [E] rows of each expert on this rank; `received`: [ranks, E / ranks] rows that each rank has for each own
   /// expert (share_counts()). Both outlive the exchange.
-  ExpertExchange(const CpuContext& context, std::span<const std::int32_t> sent, std::span<const std::int32_t> received);
+  ExpertExchange(const CpuContext& context, std::span<const std::int32_t> sent, std::span<const std::int32_t> received,
+                 const ExpertRoom& room);
 
   /// Fills `received` from the ranks' `sent`.
   static void share_counts(const CpuContext& context, std::span<std::int32_t> received,
@@ -26,6 +33,11 @@ class ExpertExchange {
 
   /// [own expert]
   const std::vector<std::int64_t>& rows_of_expert() const { return rows_of_expert_; }
+
+  /// Tensors of rows, whose number is another each time, in blocks that have room for the most: steps that pick
+  /// otherwise take no new memory.
+  Tensor take_sent(std::int64_t columns) const;
+  Tensor take_rows(std::int64_t rows, std::int64_t columns) const;
 
   /// rows: [sent_rows, columns] -> by_expert: [expert_rows, columns]
   void to_experts(float* by_expert, const float* rows, std::int64_t columns) const;
@@ -41,6 +53,7 @@ class ExpertExchange {
 
   const CpuContext& context_;
   std::span<const std::int32_t> received_;
+  ExpertRoom room_;
   std::vector<std::int64_t> rows_of_expert_;   // [own expert]
   std::vector<std::int64_t> sent_bounds_;      // [ranks + 1] rows to each rank
   std::vector<std::int64_t> received_bounds_;  // [ranks + 1] rows from each rank

@@ -1,11 +1,8 @@
 // A mixture of experts on the CPU (Shazeer et al. 2017; Lepikhin et al. 2020). T tokens pick k of E experts each; the
-// picks are rows in the order of their experts, n here and, with expert parallelism, m for this rank's own experts:
-//
-//   forward    route ─▶ [n, h] ─ all-to-all ─▶ [m, h] ─▶ experts ─▶ [m, h] ─ all-to-all ─▶ [n, h] ─▶ weighted sums [T,
-//   h] backward   the same with gradients; what the picks weigh goes along, and its gradient comes back
-//
-// A tensor rank has all T tokens, and f/t channels of each expert: what it returns is a part of the sum. The router is
-// the same on all of them, so only the first adds what it owes to the input's gradient.
+// picks are rows in the order of their experts, n here and, with expert parallelism, m for this rank's own experts. The
+// forward: route, [n, h] by all-to-all to [m, h], experts, [m, h] by all-to-all to [n, h], weighted sums [T, h]. The
+// backward: the same with gradients; what the picks weigh goes along, and its gradient comes back. A tensor rank has T
+// tokens, and f/t channels of each expert: it returns a part of the sum; the first alone adds what the router owes.
 
 #include <algorithm>
 #include <utility>
@@ -88,13 +85,20 @@ class Experts : public FeedForward {
             .capacity = expert_capacity(layer_, call.place.sequence)};
   }
 
+  /// Own experts have all ranks' picks at most, of which a token has each expert once.
+  ExpertRoom room(const CpuContext& context) const {
+    const std::int64_t ranks = seat_.experts.ranks, own = layer_.experts / std::max<std::int64_t>(1, ranks);
+    const std::int64_t picked = picks_of(context);
+    return {picked, std::max(picked, ranks * tokens_of(context.work) * std::min(own, layer_.experts_per_token))};
+  }
+
   const std::int32_t* picks(const ExpertsSaved& saved) const { return saved.routes.tokens(); }
   const std::int32_t* places(const ExpertsSaved& saved, const CpuContext& context) const {
     return saved.routes.tokens() + picks_of(context);
   }
   ExpertExchange exchange(const CpuContext& context, const ExpertsSaved& saved) const {
     const auto experts = static_cast<std::size_t>(layer_.experts);
-    return {context, {saved.rows.tokens(), experts}, {saved.rows.tokens() + experts, experts}};
+    return {context, {saved.rows.tokens(), experts}, {saved.rows.tokens() + experts, experts}, room(context)};
   }
 
   void route(const LayerCall& call, ExpertsSaved& saved) const;
@@ -115,30 +119,32 @@ class Experts : public FeedForward {
 };
 
 /// The picks of whole sequences [b, s, k], where tokens of theirs are elsewhere: on other context ranks, or in slices
-/// before. Empty where all are here.
+/// before (then they are in call.sequence, and nothing is returned). Empty where all are here.
 Tensor Experts::whole_picks(const LayerCall& call, ExpertsSaved& saved) const {
   const CpuContext& context = call.context;
   const RouteSize size = route_size(call);
   const std::int64_t own = picks_of(context), all = size.sequences * size.sequence * size.picks;
   const auto mine = std::span<const std::int32_t>(integers(saved.routes, 0, own));
-  if (call.sequence != nullptr) {
-    Tensor& whole = call.sequence->picks;
-    if (whole.empty()) {
-      whole = context.pool->take(all);
-      std::ranges::fill(integers(whole, 0, all), -1);
-    }
+  Communicator* group = context.groups.context;
+  if (group == nullptr && call.sequence == nullptr) return {};
+  Tensor of_call;
+  Tensor& whole = call.sequence == nullptr ? of_call : call.sequence->picks;
+  if (whole.empty()) {
+    whole = context.pool->take(all);
+    std::ranges::fill(integers(whole, 0, all), -1);
+  }
+  if (group == nullptr) {
     spread_picks(integers(whole, 0, all), mine, {call.place.slice, call.place.second_slice}, size);
     return {};
   }
-  Communicator* group = context.groups.context;
-  if (group == nullptr) return {};
-  Tensor gathered = context.pool->take(all), whole = context.pool->take(all);
+  Tensor gathered = context.pool->take(group->members() * own);
   std::ranges::copy(mine, gathered.tokens() + group->member() * own);
   group->run(all_gather(gathered.values()));
+  const TokenRange shared{context.first_token, group->members() * context.work.sequence};
   for (int rank = 0; rank < group->members(); ++rank)
     spread_picks(integers(whole, 0, all), integers(gathered, rank * own, own),
-                 context_tokens(size.sequence, {group->members(), rank, seat_.context.attention}), size);
-  return whole;
+                 context_tokens(shared, {group->members(), rank, seat_.context.attention}), size);
+  return of_call;
 }
 
 /// From the scores in `probabilities` to the rows of each expert.
@@ -164,9 +170,9 @@ void Experts::activate(const LayerCall& call, FeedForwardSaved& kept) const {
   auto& saved = static_cast<ExpertsSaved&>(kept);
   const CpuContext& context = call.context;
   const std::int64_t held = saved.up.elements() / width();
-  saved.activation = context.pool->take(held * layer_.expert_ffn);
-  context.kernels.activation_forward(expert_, saved.activation.data(), saved.up.data(),
-                                     exchange(context, saved).expert_rows());
+  const ExpertExchange exchange = this->exchange(context, saved);
+  saved.activation = exchange.take_rows(held, layer_.expert_ffn);
+  context.kernels.activation_forward(expert_, saved.activation.data(), saved.up.data(), exchange.expert_rows());
   if (layer_.shared_ffn == 0) return;
   const std::int64_t tokens = tokens_of(context.work);
   saved.shared_activation = context.pool->take(tokens * layer_.shared_ffn);
@@ -188,16 +194,16 @@ Tensor Experts::forward(const LayerCall& call, const Tensor& own_input, FeedForw
   // Rows of picks that a capacity drops stay unused, so that their number is known before.
   const bool is_exact = layer_.capacity_factor == 0 && context.groups.expert != nullptr;
   const std::int64_t rows = exchange.expert_rows(), held = is_exact ? rows : std::max(rows, picks_of(context));
-  saved.input = pool.take(held * h);
+  saved.input = exchange.take_rows(held, h);
   if (context.groups.expert == nullptr) {
     kernels.place_rows(saved.input.data(), input.rows, places(saved, context), copy_size(context, h));
   } else {
-    Tensor sent = pool.take(exchange.sent_rows() * h);
+    Tensor sent = exchange.take_sent(h);
     kernels.place_rows(sent.data(), input.rows, places(saved, context), copy_size(context, h));
     exchange.to_experts(saved.input.data(), sent.data(), h);
   }
   const std::vector<std::int64_t>& by_expert = exchange.rows_of_expert();
-  saved.up = pool.take(held * width());
+  saved.up = exchange.take_rows(held, width());
   kernels.experts_forward(saved.up.data(), saved.input.data(), call.expert_weights + up_, by_expert, width(), h);
   if (layer_.shared_ffn > 0) {
     saved.shared_up = pool.take(tokens * shared_width());
@@ -206,10 +212,10 @@ Tensor Experts::forward(const LayerCall& call, const Tensor& own_input, FeedForw
   input = {};
   activate(call, saved);
 
-  Tensor experts = pool.take(held * h);
+  Tensor experts = exchange.take_rows(held, h);
   kernels.experts_forward(experts.data(), saved.activation.data(), call.expert_weights + down_, by_expert, h, ffn);
   if (context.groups.expert != nullptr) {
-    Tensor returned = pool.take(exchange.sent_rows() * h);
+    Tensor returned = exchange.take_sent(h);
     exchange.from_experts(returned.data(), experts.data(), h);
     experts = std::move(returned);
   }
@@ -242,26 +248,26 @@ Tensor Experts::expert_input_grad(const LayerCall& call, const float* output_gra
   const bool is_spread = context.groups.expert != nullptr;
   const std::int32_t* places = this->places(saved, context);
 
-  Tensor weights = pool.take(std::max(rows, picked));  // by expert's row
+  Tensor weights = exchange.take_rows(std::max(rows, picked), 1);  // by expert's row
   {
     Tensor by_pick = pool.take(picked), sent_weights;
     pick_weights(by_pick.data(), saved.probabilities.data(), picks(saved), router_size(context), layer_.renormalised);
-    if (is_spread) sent_weights = pool.take(exchange.sent_rows());
+    if (is_spread) sent_weights = exchange.take_sent(1);
     float* placed = is_spread ? sent_weights.data() : weights.data();
     for (std::int64_t pick = 0; pick < picked; ++pick)
       if (places[pick] >= 0) placed[places[pick]] = by_pick.data()[pick];
     if (is_spread) exchange.to_experts(weights.data(), placed, 1);
   }
-  saved.output_gradient = pool.take(held * h);
+  saved.output_gradient = exchange.take_rows(held, h);
   if (is_spread) {
-    Tensor sent = pool.take(exchange.sent_rows() * h);
+    Tensor sent = exchange.take_sent(h);
     kernels.place_rows(sent.data(), output_gradient, places, copy_size(context, h));
     exchange.to_experts(saved.output_gradient.data(), sent.data(), h);
   } else {
     kernels.place_rows(saved.output_gradient.data(), output_gradient, places, copy_size(context, h));
   }
 
-  Tensor dactivation = pool.take(held * ffn), dweights = pool.take(std::max(rows, picked));
+  Tensor dactivation = exchange.take_rows(held, ffn), dweights = exchange.take_rows(std::max(rows, picked), 1);
   kernels.experts_input_grad(dactivation.data(), saved.output_gradient.data(), call.expert_weights + down_, by_expert,
                              ffn, h);
   for (std::int64_t row = 0; row < rows; ++row) {
@@ -280,10 +286,11 @@ Tensor Experts::expert_input_grad(const LayerCall& call, const float* output_gra
   weights = {};
   kernels.activation_backward(expert_, saved.up.data(), dactivation.data(), rows);
   dactivation = {};
-  Tensor by_row = pool.take(held * h);
+  Tensor by_row = exchange.take_rows(held, h);
   kernels.experts_input_grad(by_row.data(), saved.up.data(), call.expert_weights + up_, by_expert, h, width());
   if (is_spread) {
-    Tensor returned = pool.take(exchange.sent_rows() * h), returned_weights = pool.take(exchange.sent_rows());
+    Tensor returned = exchange.take_sent(h);
+    Tensor returned_weights = exchange.take_sent(1);
     exchange.from_experts(returned.data(), by_row.data(), h);
     exchange.from_experts(returned_weights.data(), dweights.data(), 1);
     by_row = std::move(returned);

@@ -5,7 +5,7 @@
 namespace plumb {
 
 Tensor narrowed(TensorPool& pool, const Tensor& wide, HalfFormat format) {
-  Tensor result = pool.take_bytes(2 * wide.elements());
+  Tensor result = pool.take_bytes_within(2 * wide.elements(), wide.block_bytes() / 2);
   narrow(result.halves(), wide.data(), wide.elements(), format);
   return result;
 }
@@ -21,6 +21,18 @@ void round_to_half(Tensor& wide, HalfFormat format) {
     value = format == HalfFormat::kBf16 ? widen_bf16(narrow_to_bf16(value)) : widen_fp16(narrow_to_fp16(value));
 }
 
+namespace {
+
+/// A saved tensor, which is as large as it was before it was narrowed.
+Tensor widened_again(TensorPool& pool, const Tensor& narrow, HalfFormat format) {
+  Tensor result =
+      pool.take_bytes_within(2 * static_cast<std::int64_t>(narrow.bytes().size()), 2 * narrow.block_bytes());
+  widen(result.data(), narrow.halves(), result.elements(), format);
+  return result;
+}
+
+}  // namespace
+
 void narrow_saved(LayerSaved& saved, TensorPool& pool, HalfFormat format) {
   if (saved.is_narrow) return;
   for (Tensor* tensor : saved.narrowable()) *tensor = narrowed(pool, *tensor, format);
@@ -29,8 +41,7 @@ void narrow_saved(LayerSaved& saved, TensorPool& pool, HalfFormat format) {
 
 void widen_saved(LayerSaved& saved, TensorPool& pool, HalfFormat format) {
   if (!saved.is_narrow) return;
-  for (Tensor* tensor : saved.narrowable())
-    *tensor = widened(pool, *tensor, static_cast<std::int64_t>(tensor->bytes().size() / 2), format);
+  for (Tensor* tensor : saved.narrowable()) *tensor = widened_again(pool, *tensor, format);
   saved.is_narrow = false;
 }
 

@@ -13,9 +13,7 @@ struct Maker {
   std::int64_t sequence;
   LayerSeat seat;
 
-  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const {
-    return make_cpu_embedding(layer, sequence, seat);
-  }
+  std::unique_ptr<CpuLayer> operator()(const EmbeddingLayer& layer) const { return make_cpu_embedding(layer, seat); }
   std::unique_ptr<CpuLayer> operator()(const TransformerLayer& layer) const {
     return make_cpu_transformer(std::get<TransformerLayer>(divide_layer(layer, seat.tensor.ranks)), sequence, seat);
   }

@@ -32,6 +32,7 @@ struct LayerGroups {
 
 /// Where a rank sits in these groups.
 struct LayerSeat {
+  int slices = 1;  ///< that it cuts each sequence into
   TensorSeat tensor;
   ContextSeat context;
   ExpertSeat experts;
@@ -45,16 +46,19 @@ struct CpuContext {
   float* scratch = nullptr;             ///< [largest scratch_elements of the stage]
   std::int64_t first_token = 0;         ///< where in its sequence a slice begins
   std::int64_t whole_sequence = 0;      ///< tokens of the sequences that are sliced or shared; 0: they are not
+  int slices = 1;                       ///< of each sequence
+  int slice = 0;                        ///< which of them this is
   std::span<const std::uint8_t> text;   ///< what is trained on: tokens,
   const SampleData* samples = nullptr;  ///< or samples of real numbers
   LayerGroups groups;
 };
 
-/// What the slices of a micro-batch share in one layer: from the first F to the last I.
+/// What the slices of a micro-batch share in one layer: from the first F to the last I. S tokens of a sequence are kept
+/// here: all s of them, or in a ring of context ranks its own.
 struct SequenceSaved {
   Tensor picks;        // [b*s, k] of a mixture of experts, those of the slices done so far
-  Tensor keys_values;  // [b*s, 2k*d]
-  Tensor gradients;    // [b*s, 2k*d], what the slices done so far owe to them; from the first I on
+  Tensor keys_values;  // [b*S, 2k*d]
+  Tensor gradients;    // [b*S, 2k*d], what the slices done so far owe to them; from the first I on
 };
 
 /// What a layer keeps of a micro-batch (slice).
@@ -151,6 +155,11 @@ struct DropoutSite {
   DropoutRows rows;
 };
 DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64_t columns);
+
+/// Tokens of a sequence that this rank has of the slices before.
+inline std::int64_t own_tokens_before(const CpuContext& context) {
+  return context.first_token / (context.groups.context == nullptr ? 1 : context.groups.context->members());
+}
 
 /// T = b*s.
 inline std::int64_t tokens_of(const LayerWork& work) {

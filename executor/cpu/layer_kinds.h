@@ -10,7 +10,7 @@
 
 namespace plumb {
 
-std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, std::int64_t sequence, const LayerSeat& seat);
+std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, const LayerSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
                                                const LayerSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer, const TensorSeat& seat);

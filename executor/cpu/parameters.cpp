@@ -111,8 +111,10 @@ ElementRange CpuParameters::words_of(std::size_t layer) const {
 LayerWeights CpuParameters::weights(int version, std::size_t layer, std::optional<std::size_t> next) {
   if (gathers_layers()) {
     const ElementRange words = words_of(layer);
+    if (words.count == 0) return {};
+    const bool has_next = next && words_of(*next).count > 0;
     Tensor whole =
-        layer_moves_->gather(words, next ? std::optional(words_of(*next)) : std::nullopt, weight_share_.values());
+        layer_moves_->gather(words, has_next ? std::optional(words_of(*next)) : std::nullopt, weight_share_.values());
     const std::int64_t first = places_.first_element[layer], count = places_.first_element[layer + 1] - first;
     if (!options_.half) {
       const float* data = whole.data();

@@ -119,7 +119,7 @@ BatchPlace CpuStage::place_of(MicrobatchSlice of) const {
 /// `next` is the layer that comes after it, where one does.
 CpuStage::StageWeights CpuStage::weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next) {
   StageWeights weights{.common = parameters_.weights(version_of(of), layer, next)};
-  if (experts_ != nullptr) weights.experts = experts_->weights(version_of(of), layer);
+  if (experts_ != nullptr) weights.experts = experts_->weights(version_of(of), layer, next);
   return weights;
 }
 
@@ -268,6 +268,7 @@ void CpuStage::layer_weight_grad(std::size_t layer, MicrobatchSlice of, const St
   layers_[layer]->weight_grad(backward_call_of(layer, of, weights), saved);
   drop_tensors(saved);
   parameters_.complete(layer);
+  if (experts_ != nullptr) experts_->complete(layer);
 }
 
 Tensor CpuStage::backward(MicrobatchSlice of, Tensor output_gradient) {

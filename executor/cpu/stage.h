@@ -31,10 +31,11 @@ struct CpuStageOptions {
   std::optional<HalfFormat> half;  ///< of weights and activations in storage; none: fp32
   int zero = 0;                    ///< cpu/parameters.h
   ShardBy shard_by = ShardBy::kElement;
-  Communicator* layerwise = nullptr;  ///< the copies, if ZeRO 2 and 3 go layer by layer; outlives the stage
-  int copies = 1;                     ///< of the stage, that share its state
-  int copy = 0;                       ///< which of them this is
-  int expert_copies = 1;              ///< of its routed experts on this rank, likewise
+  Communicator* layerwise = nullptr;         ///< the copies, if ZeRO 2 and 3 go layer by layer; outlives the stage
+  Communicator* expert_layerwise = nullptr;  ///< those of its routed experts, likewise
+  int copies = 1;                            ///< of the stage, that share its state
+  int copy = 0;                              ///< which of them this is
+  int expert_copies = 1;                     ///< of its routed experts on this rank, likewise
   int expert_copy = 0;
   std::vector<int> bucket_layers;    ///< [bucket] layers of it, from the last one on; none: one bucket
   TensorPool* state_pool = nullptr;  ///< where the optimizer's state lives; null: the stage's pool

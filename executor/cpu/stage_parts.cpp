@@ -20,7 +20,7 @@ std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std
 }  // namespace
 
 LayerSeat layer_seat(const CpuStageOptions& options) {
-  LayerSeat seat;
+  LayerSeat seat{.slices = options.slices};
   if (const Communicator* tensor = options.groups.tensor) seat.tensor = {tensor->members(), tensor->member()};
   if (const Communicator* context = options.groups.context)
     seat.context = {context->members(), context->member(), options.context_attention};
@@ -29,8 +29,7 @@ LayerSeat layer_seat(const CpuStageOptions& options) {
 }
 
 ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
-  if (options.groups.context != nullptr) return context_tokens(options.sequence, layer_seat(options).context);
-  return {.first = slice_tokens(options.sequence, options.slices, slice)};
+  return context_tokens(slice_tokens(options.sequence, options.slices, slice), layer_seat(options).context);
 }
 
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
@@ -62,8 +61,10 @@ std::vector<CpuContext> slice_contexts(const CpuStageOptions& options, TensorPoo
                                  .experts = {.parallel = layer_seat(options).experts.ranks,
                                              .tensor = layer_seat(options).tensor.ranks}},
                         .scratch = scratch,
-                        .first_token = options.slices > 1 ? tokens.first.first : 0,
+                        .first_token = slice_tokens(options.sequence, options.slices, slice).first,
                         .whole_sequence = is_divided ? options.sequence : 0,
+                        .slices = options.slices,
+                        .slice = slice,
                         .text = options.text,
                         .samples = options.samples,
                         .groups = options.groups});
@@ -101,7 +102,7 @@ CpuParameterOptions parameter_options(const CpuStageOptions& options, ParameterP
                      .member = is_common ? options.copy : options.expert_copy},
           .shard_by = options.shard_by,
           .buckets = bucket_ranges(places, options.bucket_layers),
-          .layerwise = options.layerwise,
+          .layerwise = is_common ? options.layerwise : options.expert_layerwise,
           .state_pool = options.state_pool};
 }
 

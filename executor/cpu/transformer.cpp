@@ -113,10 +113,12 @@ class CpuTransformer : public CpuLayer {
         feed_forward_(transformer.experts > 0 ? make_experts(transformer, seat) : make_mlp(transformer)) {
     if (layer_.rotary_size == 0) return;
     const std::vector<float> whole = rotary_table(sequence, layer_.rotary_size, layer_.rope_theta);
-    const ContextTokens tokens = context_tokens(sequence, seat_);
-    for (const TokenRange& run : {tokens.first, tokens.second})
-      rotary_.insert(rotary_.end(), whole.begin() + run.first * layer_.rotary_size,
-                     whole.begin() + (run.first + run.count) * layer_.rotary_size);
+    for (int slice = 0; slice < seat.slices; ++slice) {
+      const ContextTokens tokens = context_tokens(slice_tokens(sequence, seat.slices, slice), seat_);
+      for (const TokenRange& run : {tokens.first, tokens.second})
+        rotary_.insert(rotary_.end(), whole.begin() + run.first * layer_.rotary_size,
+                       whole.begin() + (run.first + run.count) * layer_.rotary_size);
+    }
   }
 
   std::unique_ptr<LayerSaved> make_saved() const override {
@@ -156,14 +158,16 @@ class CpuTransformer : public CpuLayer {
     });
   }
 
-  const float* rotary_from(std::int64_t token) const { return rotary_.data() + token * layer_.rotary_size; }
+  const float* rotary_of(const CpuContext& context) const {
+    return rotary_.data() + own_tokens_before(context) * layer_.rotary_size;
+  }
 
   TransformerLayer layer_;
   TransformerOffsets at_;
   ContextSeat seat_;
   std::int64_t sequence_;  // s
   std::unique_ptr<FeedForward> feed_forward_;
-  std::vector<float> rotary_;  // rotary_table [s, rotary_size], or its rows of the context rank's tokens
+  std::vector<float> rotary_;  // rotary_table [s, rotary_size], or its rows of the context rank's tokens, by slice
 };
 
 void CpuTransformer::normalise_input(const LayerCall& call, TransformerSaved& saved) const {
@@ -207,7 +211,7 @@ Tensor CpuTransformer::forward(const LayerCall& call, Tensor input, LayerSaved& 
                          {rows, size.qkv, h});
   if (layer_.qkv_bias) kernels.bias_forward(saved.qkv.data(), weights + at_.qkv_bias, rows, size.qkv);
   if (layer_.rotary_size > 0)
-    kernels.rotary(saved.qkv.data(), rotary_from(context.first_token), rotary_size(layer_, context.work, size),
+    kernels.rotary(saved.qkv.data(), rotary_of(context), rotary_size(layer_, context.work, size),
                    RotaryDirection::kForward);
   saved.log_sum_exp = pool.take(rows * layer_.heads);
   saved.attention_output = pool.take(rows * size.query);
@@ -271,7 +275,7 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
   saved.log_sum_exp = {};
   dattention = {};
   if (layer_.rotary_size > 0)
-    kernels.rotary(saved.qkv.data(), rotary_from(context.first_token), rotary_size(layer_, context.work, size),
+    kernels.rotary(saved.qkv.data(), rotary_of(context), rotary_size(layer_, context.work, size),
                    RotaryDirection::kBackward);
   dnorm = pool.take(rows * h);
   kernels.linear_input_grad(dnorm.data(), saved.qkv.data(), weights + at_.qkv, {rows, h, size.qkv});

@@ -25,17 +25,45 @@ std::int64_t shown_bytes(std::int64_t bytes, double shown) {
   return shown == 1 ? bytes : static_cast<std::int64_t>(shown * static_cast<double>(bytes));
 }
 
+/// Share of a token's copies that are the first for one of `parts` equal parts of the experts: of `picks` different
+/// ones among `experts`, the expected number of parts that hold one, over picks.
+double first_copies(int experts, int picks, int parts) {
+  double missed = 1;
+  for (int i = 0; i < picks; ++i) {
+    const double others = experts - static_cast<double>(experts) / parts - i;
+    missed *= std::max(0.0, others / std::max(1, experts - i));
+  }
+  return parts * (1 - missed) / std::max(1, picks);
+}
+
+/// Tokens to their experts and back, once for each rank; over the network once for each node, from where they are
+/// handed on inside it.
+Seconds tokens_time(const CollectivePrices& prices, const GroupPlacement& placement, const Exchange& exchange) {
+  const auto bytes = static_cast<double>(exchange.bytes);
+  const auto time = [&prices](const GroupPlacement& where, double buffer) {
+    return collective_time(prices, where, CollectiveKind::kAllToAll, static_cast<std::int64_t>(buffer));
+  };
+  const double to_ranks = bytes * first_copies(exchange.experts, exchange.picks, placement.ranks);
+  if (placement.nodes == 1 || placement.ranks_per_node == 1) return time(placement, to_ranks);
+  const double to_nodes = bytes * first_copies(exchange.experts, exchange.picks, placement.nodes);
+  return std::max(time({.ranks = placement.ranks, .nodes = 1, .ranks_per_node = placement.ranks}, to_ranks),
+                  time(placement, to_nodes));
+}
+
 /// Adds collectives of a layer's groups to passes.
 class Exchanges {
  public:
   Exchanges(const CollectivePrices& prices, const InnerGroups& groups) : prices_(prices), groups_(groups) {}
 
-  void add(PassPrice& pass, const Exchange& exchange, double shown = 1, Seconds fixed = Seconds{0}) const {
+  void add(PassPrice& pass, const Exchange& exchange, double shown = 1, Seconds fixed = Seconds{0},
+           double rate = 1) const {
     const GroupPlacement& placement = placement_in(groups_, exchange.group);
     if (placement.ranks == 1) return;
     const auto group = static_cast<std::size_t>(exchange.group);
     const auto kind = static_cast<std::size_t>(exchange.kind);
-    const Seconds once = collective_time(prices_, placement, exchange.kind, exchange.bytes) + fixed;
+    const Seconds moved = exchange.experts > 0 ? tokens_time(prices_, placement, exchange)
+                                               : collective_time(prices_, placement, exchange.kind, exchange.bytes);
+    const Seconds once = moved / rate + fixed;
     pass.collective_seconds[group][kind] += exchange.count * shown * once;
     pass.collective_bytes[group][kind] += shown_bytes(exchange.count * exchange.bytes, shown);
   }
@@ -161,7 +189,8 @@ LayerOps ops_of(const KernelPrices& kernels, const Layer& layer, const LayerWork
   const bool narrow = kernels.quantized && stack.fp8_gathers;
   const ElementBytes bytes{.activation = static_cast<double>(kernels.element_bytes),
                            .gathered = narrow ? 1 : static_cast<double>(kernels.element_bytes),
-                           .gradient = static_cast<double>(kernels.gradient_bytes)};
+                           .gradient = static_cast<double>(kernels.gradient_bytes),
+                           .cast = kernels.quantized ? stack.fp8_cast_bytes : 0};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_ops(*embedding, work, stack, bytes);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_ops(*head, work, stack, bytes);
   return transformer_ops(std::get<TransformerLayer>(layer), work, stack, bytes);
@@ -173,6 +202,11 @@ double shown_share(const StackSpec& stack, Group group) {
   return group == Group::kExpert ? 1 - stack.expert_hidden : 1;
 }
 
+/// Whether the host launches it one by one.
+bool launched(const StackSpec& stack, bool routed) {
+  return stack.graphs == GraphScope::kNone || (stack.graphs == GraphScope::kOutsideExperts && routed);
+}
+
 PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const PassOps& pass,
                      const StackSpec& stack) {
   PassPrice price{.host_sharpness = stack.host_sharpness};
@@ -180,13 +214,15 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
   for (const DeviceKernel& kernel : pass.kernels) {
     const Seconds time = device_kernel_time(kernels, stack, kernel);
     price.compute += time;
-    price.host += kernel.launches * stack.kernel_launch;
+    if (launched(stack, kernel.routed)) price.host += kernel.launches * stack.kernel_launch;
     if (kernel.kind != DeviceKernel::Kind::kTraffic && kernel.kind != DeviceKernel::Kind::kGemm) attention += time;
   }
   for (const Exchange& exchange : pass.exchanges) {
     const bool tensor = exchange.group == Group::kTensor;
-    groups.add(price, exchange, shown_share(stack, exchange.group), tensor ? stack.tensor_collective : Seconds{0});
-    price.host += exchange.count * stack.kernel_launch;
+    const bool expert = exchange.group == Group::kExpert;
+    groups.add(price, exchange, shown_share(stack, exchange.group), tensor ? stack.tensor_collective : Seconds{0},
+               expert ? stack.dispatch_share : 1);
+    if (launched(stack, expert)) price.host += exchange.count * stack.kernel_launch;
   }
   if (stack.context == ContextKind::kRing) {  // blocks of keys and values travel beside the attention of the last ones
     const auto group = static_cast<std::size_t>(Group::kContext);
@@ -256,11 +292,14 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
                     .weight_grad = price(ops.weight_grad),
                     .rebuild_selective = price(ops.rebuild_selective),
                     .rebuild_full = price(ops.rebuild_full)};
-  if (std::holds_alternative<TransformerLayer>(layer)) {
+  if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
     // What a framework's Python launches besides the kernels listed: views that copy, casts, statistics, zeroing.
-    result.forward.host += stack.layer_launches_forward * stack.kernel_launch;
-    result.rebuild_full.host += stack.layer_launches_forward * stack.kernel_launch;
-    result.input_grad.host += stack.layer_launches_backward * stack.kernel_launch;
+    const int all = launched(stack, false) ? 1 : 0;
+    const int experts = block->experts > 0 && launched(stack, true) ? stack.expert_launches : 0;
+    const int forward = all * stack.layer_launches_forward + experts;
+    result.forward.host += forward * stack.kernel_launch;
+    result.rebuild_full.host += forward * stack.kernel_launch;
+    result.input_grad.host += (all * stack.layer_launches_backward + experts) * stack.kernel_launch;
   }
   result.hidden = hidden_beside_products(kernels, result, ops, layer, stack);
   return result;

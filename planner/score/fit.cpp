@@ -1,6 +1,7 @@
 #include "planner/score/fit.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -25,6 +26,13 @@ bool is_efficiency(const std::string& path) {
 /// What stays together when the rows are divided.
 std::string group_of(const RowQuestion& question, Holdout holdout, std::size_t index, std::size_t rows) {
   if (holdout == Holdout::kHalf) return index < rows / 2 ? "first" : "second";
+  if (holdout == Holdout::kEachFamily) {
+    const std::string& name = question.model.name;
+    const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; };
+    std::string family(name.begin(), std::ranges::find_if_not(name, letter));
+    std::ranges::transform(family, family.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return family;
+  }
   if (holdout == Holdout::kLayout) return fmt::format("{} on {}", to_text(question.layout), question.cluster.devices);
   json model = to_json(question.model);
   for (const char* key : {"name", "sequence", "positions"}) model.erase(key);
@@ -38,15 +46,16 @@ struct Halves {
   int unseen_groups = 0;
 };
 
-/// Groups go, the largest first, to the half that has fewer rows.
-Halves divided(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, Holdout holdout) {
+using Groups = std::vector<std::pair<std::string, std::vector<const ReadyRow*>>>;
+
+Groups grouped(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, Holdout holdout) {
   std::vector<std::pair<const ReadyRow*, RowQuestion>> asked;
   for (const ReadyRow& row : rows) {
     MappedRow mapped = map_row(library, row.read.row, row.mapping);
     if (!mapped.questions.empty() && !row.measured.out_of_memory) asked.emplace_back(&row, mapped.questions.front());
   }
   if (asked.empty()) throw SpecError("fit: no row of these files can be predicted: `plumb score` says why");
-  std::vector<std::pair<std::string, std::vector<const ReadyRow*>>> groups;
+  Groups groups;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::string name = group_of(asked[i].second, holdout, i, asked.size());
     auto group = std::ranges::find(groups, name, &std::pair<std::string, std::vector<const ReadyRow*>>::first);
@@ -59,6 +68,11 @@ Halves divided(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, H
   if (holdout != Holdout::kHalf) {
     std::ranges::stable_sort(groups, std::ranges::greater{}, [](const auto& group) { return group.second.size(); });
   }
+  return groups;
+}
+
+/// Groups go, the largest first, to the half that has fewer rows.
+Halves divided(const Groups& groups) {
   Halves halves;
   for (const auto& [name, members] : groups) {
     const bool seen = halves.seen.size() <= halves.unseen.size();
@@ -113,6 +127,69 @@ std::vector<double> preset_values(const ScoreLibrary& library, const ReadyRow& r
   return values;
 }
 
+/// Least mean |log error| of the rows, sought from the preset's values.
+std::vector<double> fitted_values(const ScoreLibrary& library, const std::vector<ReadyRow>& rows,
+                                  const std::vector<FitConstant>& constants, const std::vector<double>& preset) {
+  ScoreLibrary varied = library;
+  const std::size_t own = library.overrides.size();
+  std::vector<Interval> box;
+  std::vector<double> start;
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    Interval interval = constants[i].interval;
+    if (is_efficiency(constants[i].path)) interval.high = std::min(interval.high, 1.0);
+    box.push_back(interval);
+    start.push_back(std::clamp(preset[i], interval.low, interval.high));
+  }
+  const auto objective = [&](const std::vector<double>& values) {
+    set_constants(varied, own, constants, values);
+    return mean_log_error(time_errors(varied, rows));
+  };
+  std::vector<double> fitted = minimise(objective, box, start);
+  for (std::size_t i = 0; i < constants.size(); ++i) {
+    if (is_efficiency(constants[i].path) && constants[i].interval.high >= 1 && fitted[i] > kNoEfficiency) {
+      throw SpecError(
+          fmt::format("fit {}: the rows want an efficiency of 1 or above, so the mapping is wrong: what these runs "
+                      "computed is less "
+                      "than what their rows are read as (recomputation, sizes, degrees)",
+                      constants[i].path));
+    }
+  }
+  return fitted;
+}
+
+/// Errors with the presets and with what was fitted, on the rows of each side.
+struct FoldErrors {
+  std::vector<double> zero_seen, zero_unseen, fitted_seen, fitted_unseen;
+};
+
+FoldErrors errors_of(const ScoreLibrary& library, const Halves& halves, const std::vector<FitConstant>& constants,
+                     const std::vector<double>& fitted) {
+  ScoreLibrary varied = library;
+  set_constants(varied, library.overrides.size(), constants, fitted);
+  return {.zero_seen = time_errors(library, halves.seen),
+          .zero_unseen = time_errors(library, halves.unseen),
+          .fitted_seen = time_errors(varied, halves.seen),
+          .fitted_unseen = time_errors(varied, halves.unseen)};
+}
+
+void append(std::vector<double>& to, const std::vector<double>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Every group on one side, or each of them left out in its turn.
+std::vector<std::pair<std::string, Halves>> folds_of(const Groups& groups, Holdout holdout) {
+  if (holdout != Holdout::kEachFamily) return {{"", divided(groups)}};
+  std::vector<std::pair<std::string, Halves>> folds;
+  for (const auto& [left_out, unseen] : groups) {
+    Halves halves{.seen_groups = static_cast<int>(groups.size()) - 1, .unseen_groups = 1};
+    for (const auto& [name, members] : groups) {
+      for (const ReadyRow* row : members) (name == left_out ? halves.unseen : halves.seen).push_back(*row);
+    }
+    folds.emplace_back(left_out, std::move(halves));
+  }
+  return folds;
+}
+
 }  // namespace
 
 FitConstant parse_fit_constant(std::string_view text) {
@@ -133,7 +210,8 @@ Holdout parse_holdout(std::string_view text) {
   if (text == "model") return Holdout::kModel;
   if (text == "layout") return Holdout::kLayout;
   if (text == "half") return Holdout::kHalf;
-  throw SpecError(fmt::format("holdout \"{}\": give model, layout or half", text));
+  if (text == "each-family") return Holdout::kEachFamily;
+  throw SpecError(fmt::format("holdout \"{}\": give model, layout, half or each-family", text));
 }
 
 FitResult fit_constants(const ScoreLibrary& library, const std::vector<PublishedRows>& files,
@@ -146,40 +224,31 @@ FitResult fit_constants(const ScoreLibrary& library, const std::vector<Published
   for (const PublishedRows& published : files) {
     for (ReadyRow& row : ready_rows(library, published).rows) rows.push_back(std::move(row));
   }
-  const Halves halves = divided(library, rows, holdout);
+  const auto folds = folds_of(grouped(library, rows, holdout), holdout);
   FitResult result{.constants = constants,
-                   .preset = preset_values(library, halves.seen.front(), constants),
-                   .zero_seen = error_statistics(time_errors(library, halves.seen)),
-                   .zero_unseen = error_statistics(time_errors(library, halves.unseen)),
-                   .seen_groups = halves.seen_groups,
-                   .unseen_groups = halves.unseen_groups};
-  ScoreLibrary varied = library;
-  const std::size_t own = library.overrides.size();
-  std::vector<Interval> box;
-  std::vector<double> start;
-  for (std::size_t i = 0; i < constants.size(); ++i) {
-    Interval interval = constants[i].interval;
-    if (is_efficiency(constants[i].path)) interval.high = std::min(interval.high, 1.0);
-    box.push_back(interval);
-    start.push_back(std::clamp(result.preset[i], interval.low, interval.high));
+                   .preset = preset_values(library, folds.front().second.seen.front(), constants),
+                   .fitted = std::vector<double>(constants.size()),
+                   .seen_groups = folds.front().second.seen_groups,
+                   .unseen_groups = folds.front().second.unseen_groups};
+  FoldErrors all;
+  for (const auto& [left_out, halves] : folds) {
+    const std::vector<double> fitted = fitted_values(library, halves.seen, constants, result.preset);
+    const FoldErrors errors = errors_of(library, halves, constants, fitted);
+    append(all.zero_seen, errors.zero_seen);
+    append(all.zero_unseen, errors.zero_unseen);
+    append(all.fitted_seen, errors.fitted_seen);
+    append(all.fitted_unseen, errors.fitted_unseen);
+    for (std::size_t i = 0; i < fitted.size(); ++i) result.fitted[i] += fitted[i] / static_cast<double>(folds.size());
+    if (holdout != Holdout::kEachFamily) continue;
+    result.folds.push_back({.left_out = left_out,
+                            .fitted = fitted,
+                            .preset_unseen = error_statistics(errors.zero_unseen),
+                            .unseen = error_statistics(errors.fitted_unseen)});
   }
-  const auto objective = [&](const std::vector<double>& values) {
-    set_constants(varied, own, constants, values);
-    return mean_log_error(time_errors(varied, halves.seen));
-  };
-  result.fitted = minimise(objective, box, start);
-  for (std::size_t i = 0; i < constants.size(); ++i) {
-    if (is_efficiency(constants[i].path) && constants[i].interval.high >= 1 && result.fitted[i] > kNoEfficiency) {
-      throw SpecError(
-          fmt::format("fit {}: the rows want an efficiency of 1 or above, so the mapping is wrong: what these runs "
-                      "computed is less "
-                      "than what their rows are read as (recomputation, sizes, degrees)",
-                      constants[i].path));
-    }
-  }
-  set_constants(varied, own, constants, result.fitted);
-  result.fitted_seen = error_statistics(time_errors(varied, halves.seen));
-  result.fitted_unseen = error_statistics(time_errors(varied, halves.unseen));
+  result.zero_seen = error_statistics(all.zero_seen);
+  result.zero_unseen = error_statistics(all.zero_unseen);
+  result.fitted_seen = error_statistics(all.fitted_seen);
+  result.fitted_unseen = error_statistics(all.fitted_unseen);
   return result;
 }
 

@@ -24,13 +24,23 @@ struct FitConstant {
 /// "PATH=LOW,HIGH". Throws SpecError unless the path begins with "cluster." or "stack." and LOW < HIGH.
 FitConstant parse_fit_constant(std::string_view text);
 
-/// What is left out of the fit: whole models, whole layouts (degrees, micro-batch and devices), or the second half of
-/// the rows as they stand.
-enum class Holdout { kModel, kLayout, kHalf };
+/// What is left out of the fit: whole models, whole layouts (degrees, micro-batch and devices), the second half of the
+/// rows as they stand, or one family of models after the other (the letters that a model's name begins with).
+enum class Holdout { kModel, kLayout, kHalf, kEachFamily };
 
-/// "model", "layout", "half". Throws SpecError for another.
+/// "model", "layout", "half", "each-family". Throws SpecError for another.
 Holdout parse_holdout(std::string_view text);
 
+/// One family left out: what the others give, and how far off that is on it.
+struct FitFold {
+  std::string left_out;
+  std::vector<double> fitted;  ///< [constant]
+  ErrorStatistics preset_unseen;
+  ErrorStatistics unseen;
+};
+
+/// With kEachFamily the fitted values are the means of the folds', and a row counts once as unseen and as often as it
+/// was fitted as seen.
 struct FitResult {
   std::vector<FitConstant> constants;
   std::vector<double> preset;  ///< [constant] as the presets have it
@@ -41,6 +51,7 @@ struct FitResult {
   ErrorStatistics fitted_unseen;
   int seen_groups = 0;
   int unseen_groups = 0;
+  std::vector<FitFold> folds;  ///< kEachFamily only
 };
 
 /// Minimises the mean |log(predicted / measured)| of step and layer times of the seen half. Throws SpecError if there

@@ -16,6 +16,9 @@ const std::vector<std::string> kAttentionNames = {"unfused", "triton", "flash2",
 const std::vector<std::string> kSelectiveNames = {"attention", "alternate-products"};
 const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"};
 
+const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
+const std::vector<std::string> kGraphNames = {"none", "outside-experts", "iteration"};
+
 constexpr double kMicro = 1e-6;
 
 /// Every member with its key, so that reading and writing name them once. `Visitor` has one function a type.
@@ -34,7 +37,13 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("memory_traffic", stack.memory_traffic);
   visit.share("fp8_gemm_share", stack.fp8_gemm_share);
   visit.flag("fp8_gathers", stack.fp8_gathers);
+  visit.number("fp8_cast_bytes", stack.fp8_cast_bytes);
   visit.flag("expert_kernels", stack.expert_kernels);
+  visit.share("expert_gemm_share", stack.expert_gemm_share);
+  visit.flag("fused_expert_bias", stack.fused_expert_bias);
+  visit.number("expert_imbalance", stack.expert_imbalance);
+  visit.flag("padded_experts", stack.padded_experts);
+  visit.share("dispatch_share", stack.dispatch_share);
   visit.flag("repeated_heads", stack.repeated_heads);
   visit.share("tensor_hidden", stack.tensor_hidden);
   visit.flag("async_tensor_gradients", stack.async_tensor_gradients);
@@ -48,6 +57,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("host_sharpness", stack.host_sharpness);
   visit.count("layer_launches_forward", stack.layer_launches_forward);
   visit.count("layer_launches_backward", stack.layer_launches_backward);
+  visit.count("expert_launches", stack.expert_launches);
   visit.microseconds("action_overhead_us", stack.action_overhead);
   visit.number("step_traffic", stack.step_traffic);
   visit.number("logit_bytes", stack.logit_bytes);
@@ -115,7 +125,17 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
   if (object.has("attention")) stack.attention = static_cast<AttentionKernel>(named("attention", kAttentionNames));
   if (object.has("context")) stack.context = static_cast<ContextKind>(named("context", kContextNames));
   if (object.has("selective")) stack.selective = static_cast<SelectiveKind>(named("selective", kSelectiveNames));
+  if (object.has("dispatch")) stack.dispatch = static_cast<ExpertDispatch>(named("dispatch", kDispatchNames));
+  if (object.has("graphs")) stack.graphs = static_cast<GraphScope>(named("graphs", kGraphNames));
   visit_members(stack, Reader{object});
+  for (const auto& [key, value] :
+       {std::pair{"expert_gemm_share", stack.expert_gemm_share}, std::pair{"dispatch_share", stack.dispatch_share}}) {
+    if (value == 0) object.fail(key, "a rate of 0 never ends: give a share above 0");
+  }
+  if (stack.expert_imbalance < 1) {
+    object.fail("expert_imbalance", fmt::format("{} is below 1: the fullest rank has at least the mean, give 1 or more",
+                                                stack.expert_imbalance));
+  }
   if (object.has("sources")) {
     StrictObject sources = object.object("sources");
     for (const auto& [key, value] : object.raw("sources").items()) stack.sources[key] = sources.text(key);
@@ -133,7 +153,9 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
                               {"note", stack.note},
                               {"attention", attention_kernel_name(stack.attention)},
                               {"context", kContextNames[static_cast<std::size_t>(stack.context)]},
-                              {"selective", kSelectiveNames[static_cast<std::size_t>(stack.selective)]}};
+                              {"selective", kSelectiveNames[static_cast<std::size_t>(stack.selective)]},
+                              {"dispatch", kDispatchNames[static_cast<std::size_t>(stack.dispatch)]},
+                              {"graphs", kGraphNames[static_cast<std::size_t>(stack.graphs)]}};
   visit_members(stack, Writer{json});
   json["sources"] = stack.sources;
   return json;

@@ -28,6 +28,14 @@ enum class ContextKind : std::uint8_t { kRing, kAllGather, kUlysses };
 /// checkpoints).
 enum class SelectiveKind : std::uint8_t { kAttentionCore, kAlternateProducts };
 
+/// How often a token travels to its experts: once for each of them (an all-to-all of NCCL's), or once for each rank
+/// that holds some of them, and once for each node of the network behind which those ranks sit (DeepEP, HybridEP).
+enum class ExpertDispatch : std::uint8_t { kPerExpert, kPerRank };
+
+/// What is captured in CUDA graphs, which the host launches at once: nothing, a layer without its routed experts and
+/// their exchange, or all of an iteration.
+enum class GraphScope : std::uint8_t { kNone, kOutsideExperts, kIteration };
+
 struct StackSpec {
   std::string name;
   std::string note;
@@ -44,11 +52,20 @@ struct StackSpec {
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
   std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
   SelectiveKind selective = SelectiveKind::kAttentionCore;
-  bool early_stop = false;      ///< recomputation ends with the last tensor that the backward needs
-  double memory_traffic = 1;    ///< bytes of memory-bound kernels over those that must cross memory
-  double fp8_gemm_share = 1;    ///< of the device's rate in fp8, what products reach under the stack's way of scaling
-  bool fp8_gathers = false;     ///< under fp8 the tensor group gathers one byte an element
-  bool expert_kernels = false;  ///< grouped products are a kernel for each expert
+  bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
+  double memory_traffic = 1;  ///< bytes of memory-bound kernels over those that must cross memory
+  double fp8_gemm_share = 1;  ///< of the device's rate in fp8, what products reach under the stack's way of scaling
+  bool fp8_gathers = false;   ///< under fp8 the tensor group gathers one byte an element
+  double fp8_cast_bytes = 0;  ///< under fp8, moved for each element that is quantized in a kernel of its own
+
+  // Routed experts.
+  bool expert_kernels = false;    ///< grouped products are a kernel for each expert
+  double expert_gemm_share = 1;   ///< of the rate of one product as large, what a grouped one reaches
+  bool fused_expert_bias = true;  ///< biases and clamps of experts are parts of other kernels
+  double expert_imbalance = 1;    ///< tokens of the fullest rank over the mean; a model's capacity_factor bounds it
+  bool padded_experts = false;    ///< every expert computes its whole capacity
+  ExpertDispatch dispatch = ExpertDispatch::kPerExpert;
+  double dispatch_share = 1;  ///< of the links' rate, what that exchange reaches
 
   // Communication.
   ContextKind context = ContextKind::kRing;
@@ -67,7 +84,9 @@ struct StackSpec {
   double host_sharpness = 0;        ///< a pass lasts the p-norm of both with this p; 0: the larger
   int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
   int layer_launches_backward = 0;  ///< the same of its backward
-  Seconds action_overhead{0};       ///< besides, of each compute action of a pipeline
+  int expert_launches = 0;          ///< of either pass, for routed experts besides
+  GraphScope graphs = GraphScope::kNone;
+  Seconds action_overhead{0};  ///< besides, of each compute action of a pipeline
 
   // The step.
   double step_traffic = 0;  ///< bytes that it moves for each parameter it steps, besides its optimizer's own
@@ -92,10 +111,11 @@ inline constexpr int kAttentionKernelCount = 5;
 /// The vocabulary's rows with which that stack trains.
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
-/// JSON form: `attention`, `context` and `selective` ("attention", "alternate-products") by their names, every member
-/// by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "action_overhead_us"), and
-/// "sources": {KEY: where its figure stands}. What is left out has the default above. Reading throws SpecError with the
-/// place: an unknown key, a wrong type, a share outside 0 to 1, a negative figure.
+/// JSON form: `attention`, `context`, `selective` ("attention", "alternate-products"), `dispatch` ("per-expert",
+/// "per-rank") and `graphs` ("none", "outside-experts", "iteration") by their names, every member by its name here,
+/// times in microseconds ("kernel_launch_us", "tensor_collective_us", "action_overhead_us"), and "sources": {KEY: where
+/// its figure stands}. What is left out has the default above. Reading throws SpecError with the place: an unknown key,
+/// a wrong type, a share outside 0 to 1, an imbalance below 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "executor/run.h"
@@ -93,6 +94,18 @@ TEST_CASE("experts go with every kind of schedule, with slices, sharded state an
   }
 }
 
+TEST_CASE("experts go layer by layer under ZeRO 2 and 3, over copies of their own") {
+  for (const std::vector<Layer>& model : {mixtral_model(), shared_expert_model()})
+    for (const int zero : {2, 3})
+      for (const int experts : {1, 2, 4}) {
+        CAPTURE(zero);
+        CAPTURE(experts);
+        RunSpec spec = over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = experts, .data = 4}, zero);
+        spec.layerwise = true;
+        CHECK(worst_difference(gradients_of(spec), gradients_of(alone(model, 8))) <= 1e-5);
+      }
+}
+
 TEST_CASE("a rank holds its share of the experts, and of their state what their fewer copies leave") {
   const std::vector<Layer> model = mixtral_model(2);
   std::int64_t routed = 0, others = 0;
@@ -134,6 +147,22 @@ TEST_CASE("losses of 20 steps, of tokens and of balance, are those of one rank, 
   // Three mixtures; E sum f P is 1 where the load is even, and at most E.
   CHECK(result.balance_losses.front() >= 3 * 0.02 * 0.9);
   CHECK(result.balance_losses.front() <= 3 * 0.02 * 4);
+}
+
+TEST_CASE("steady steps of spread experts take no new memory, with a capacity and without, whatever is picked") {
+  for (const bool has_capacity : {false, true})
+    for (const std::optional<HalfFormat> half : {std::optional<HalfFormat>{}, std::optional(HalfFormat::kBf16)}) {
+      std::vector<Layer> model = mixtral_model();
+      for (Layer& layer : model)
+        if (auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && has_capacity)
+          block->capacity_factor = 1.5;
+      RunSpec spec = over(model, "1f1b", {.ranks = 2, .microbatches = 4}, {.expert = 2, .data = 2});
+      spec.half = half;
+      spec.steps = 2;
+      const std::vector<std::int64_t> settled = run(spec).allocations;
+      spec.steps = 12;
+      CHECK(run(spec).allocations == settled);
+    }
 }
 
 TEST_CASE("spread experts give the same bits every time, and checkpoints that another layout takes up") {

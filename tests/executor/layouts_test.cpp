@@ -145,6 +145,25 @@ TEST_CASE("context parallelism goes with tensor and sequence parallelism, pipeli
   }
 }
 
+TEST_CASE("context ranks share every slice of a sequence, by the ring and by all-to-all") {
+  for (const std::vector<Layer>& model : {llama_model(2), gpt_model(2)})
+    for (const std::int64_t window : {0, 3}) {
+      std::vector<Layer> layers = model;
+      for (Layer& layer : layers)
+        if (auto* block = std::get_if<TransformerLayer>(&layer)) block->window = window;
+      const ModelValues expected = gradients_of(over(one_rank(layers, 2), {}));
+      RunSpec shared = over(spec_of(layers, make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2),
+                            {.context = 2});
+      for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses})
+        for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
+          shared.context_attention = attention;
+          shared.rebuild = rebuild;
+          CAPTURE(static_cast<int>(attention));
+          CHECK(worst_difference(gradients_of(shared), expected) <= 1e-5);
+        }
+    }
+}
+
 TEST_CASE("four context ranks agree with one") {
   std::vector<Layer> model = wide_llama();
   const RunSpec alone = over(one_rank(model, 2), {});
@@ -170,9 +189,9 @@ TEST_CASE("what context ranks cannot share is refused with the layer and the rem
   spec.context_attention = ContextAttention::kUlysses;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("4 heads and 2 kv heads a tensor rank cannot be divided over 4"),
                        SpecError);
-  spec = over(spec_of(llama_model(2), make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2),
+  spec = over(spec_of(llama_model(2), make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 4}), 2),
               {.context = 2});
-  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("sliced and shared by context ranks"), SpecError);
+  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("slices of 2 tokens cannot be cut into 4 runs"), SpecError);
 }
 
 TEST_CASE("what tensor ranks cannot share is refused with the layer and the remedy") {

@@ -29,6 +29,19 @@ TEST_CASE("memory that was given back serves the next tensor of its size") {
   CHECK(pool.allocations() == 3);
 }
 
+TEST_CASE("a tensor whose size is another each time finds its block again, and only its own bytes are live") {
+  TensorPool pool;
+  for (const std::int64_t elements : {3, 10, 1, 7}) {
+    const Tensor a = pool.take_within(elements, 10);
+    CHECK(a.elements() == elements);
+    CHECK(pool.live_bytes() == 4 * elements);
+    const Tensor copy = pool.take_copy(a);
+    CHECK(copy.block_bytes() == 40);
+  }
+  CHECK(pool.allocations() == 2);
+  CHECK(pool.live_bytes() == 0);
+}
+
 TEST_CASE("a moved tensor is empty and its memory is given back once") {
   TensorPool pool;
   Tensor a = pool.take_zeros(3);

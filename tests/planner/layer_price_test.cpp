@@ -1,5 +1,7 @@
 #include "planner/cost/layer_price.h"
 
+#include <algorithm>
+
 #include <doctest/doctest.h>
 
 #include "planner/cost/pricing.h"
@@ -68,6 +70,62 @@ TEST_CASE("under sequence parallelism gathered gradients of outputs still block 
 TEST_CASE("without asynchronous sums a whole backward is its two gradients") {
   const LayerPrice price = TensorPair{.stack = {.name = "blocking"}}.price();
   CHECK(total(whole_backward(price)) / (total(price.input_grad) + total(price.weight_grad)) == doctest::Approx(1));
+}
+
+TEST_CASE("a token sent once to each rank, and over the network once to each node, is less than a copy an expert") {
+  ModelSpec model = small_gpt();
+  model.experts = 16;
+  model.experts_per_token = 4;
+  model.expert_ffn = 512;
+  const auto exchange = [&model](ExpertDispatch dispatch, int devices, double share) {
+    ClusterSpec cluster = round_cluster(devices);
+    cluster.devices_per_node = 4;
+    StackSpec stack{.name = "any"};
+    stack.dispatch = dispatch;
+    stack.dispatch_share = share;
+    const TrainingSpec training{.global_batch = devices, .sequence = 512, .stack = stack};
+    Pricing pricing(model, cluster, training);
+    const Layout layout{.data = devices, .expert = devices};
+    const InnerGroups groups = pricing.placements(layout).inner.front();
+    const LayerPrice price = pricing.layer_prices(layout, groups)[static_cast<std::size_t>(pricing.kind_of_layer()[1])];
+    return price.forward
+        .collective_seconds[static_cast<std::size_t>(Group::kExpert)]
+                           [static_cast<std::size_t>(CollectiveKind::kAllToAll)]
+        .count();
+  };
+  using enum ExpertDispatch;
+  // Of 4 of 16 experts on 4 ranks 4 (1 - 12 11 10 9 / 16 15 14 13) = 2.9 ranks hold one; latency is the same.
+  const double one_node = exchange(kPerRank, 4, 1) / exchange(kPerExpert, 4, 1);
+  CHECK(one_node > 0.728);
+  CHECK(one_node < 0.8);
+  // On two nodes nearly every token goes to both: 2 (1 - 8 7 6 5 / 16 15 14 13) = 1.92 copies in the place of 4.
+  const double two_nodes = exchange(kPerRank, 8, 1) / exchange(kPerExpert, 8, 1);
+  CHECK(two_nodes > 0.48);
+  CHECK(two_nodes < 0.65);
+  CHECK(exchange(kPerRank, 8, 0.5) == doctest::Approx(2 * exchange(kPerRank, 8, 1)));
+}
+
+TEST_CASE("captured kernels cost the host nothing: outside of experts, or all of them") {
+  const auto host = [](GraphScope graphs, std::int64_t experts) {
+    ModelSpec model = small_gpt();
+    model.experts = experts;
+    model.experts_per_token = std::min<std::int64_t>(experts, 2);
+    model.expert_ffn = experts > 0 ? 512 : 0;
+    StackSpec stack{.name = "any", .kernel_launch = Seconds{1}, .layer_launches_forward = 10};
+    stack.expert_launches = 7;
+    stack.graphs = graphs;
+    const TrainingSpec training{.global_batch = 1, .sequence = 512, .stack = stack};
+    Pricing pricing(model, round_cluster(1), training);
+    const InnerGroups groups = pricing.placements({}).inner.front();
+    return pricing.layer_prices({}, groups)[static_cast<std::size_t>(pricing.kind_of_layer()[1])].forward.host.count();
+  };
+  using enum GraphScope;
+  CHECK(host(kIteration, 8) == 0);
+  CHECK(host(kOutsideExperts, 0) == 0);
+  // Both permutations, both products, the activation.
+  CHECK(host(kOutsideExperts, 8) == 5 + 7);
+  CHECK(host(kNone, 8) > 5 + 7 + 10);
+  CHECK(host(kNone, 0) > 10);
 }
 
 TEST_CASE("a step's other passes move their bytes of every parameter that the rank steps") {

@@ -220,6 +220,17 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
       {"memory_traffic", {.value = 2}},
       {"tensor_hidden", {.moves = Moves::kDown, .value = 0.5}},
       {"expert_hidden", {.moves = Moves::kNot, .value = 0.5}},  // there are no experts
+      {"expert_gemm_share", {.moves = Moves::kNot, .value = 0.5}},
+      {"expert_imbalance", {.moves = Moves::kNot, .value = 2}},
+      {"expert_launches", {.moves = Moves::kNot, .value = 1000}},
+      {"dispatch_share", {.moves = Moves::kNot, .value = 0.5}},
+      {"fp8_cast_bytes",
+       {.value = 400,
+        .before =
+            [](json& plan) {
+              plan["training"]["precision"] = "fp8";
+              plan["cluster"]["device"]["peak_tflops"]["fp8"] = 2000;
+            }}},
       {"data_hidden", {.moves = Moves::kDown, .value = 1}},
       {"gather_hidden", {.moves = Moves::kDown, .value = 1, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
       {"tensor_collective_us", {.value = 500}},

@@ -31,6 +31,10 @@ TEST_CASE("a stack survives its JSON form") {
   stack.async_tensor_gradients = true;
   stack.step_traffic = 32;
   stack.kernel_launch = Seconds{7e-6};
+  stack.dispatch = ExpertDispatch::kPerRank;
+  stack.graphs = GraphScope::kOutsideExperts;
+  stack.expert_imbalance = 1.25;
+  stack.fused_expert_bias = false;
   stack.sources["tensor_hidden"] = "a guess";
   CHECK(stack_from_json(to_json(stack), "again") == stack);
 }
@@ -52,6 +56,11 @@ TEST_CASE("a bad stack is refused with place and remedy") {
   refused(R"({"name": "x", "data_hidden": 2})", "from 0 to 1");
   refused(R"({"name": "x", "kernel_launch_us": -1})", "kernel_launch_us");
   refused(R"({"name": "x", "fused_nrom": true})", "fused_norm");
+  refused(R"({"name": "x", "dispatch": "deepep"})", "per-rank");
+  refused(R"({"name": "x", "graphs": "some"})", "outside-experts");
+  refused(R"({"name": "x", "expert_imbalance": 0.9})", "give 1 or more");
+  refused(R"({"name": "x", "dispatch_share": 0})", "above 0");
+  refused(R"({"name": "x", "expert_gemm_share": 1.1})", "from 0 to 1");
 }
 
 TEST_CASE("every figure of a stack's preset that is not the default names its source") {

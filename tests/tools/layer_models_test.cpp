@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "executor/layer_split.h"
 #include "executor/run.h"
@@ -30,18 +33,23 @@ TEST_CASE("networks have the parameters of their papers") {
   CHECK(parameters_of("vgg-19", 1000) == 143'667'240);
 }
 
-TEST_CASE("AlexNet on 224 x 224 takes a step through two stages") {
-  const std::vector<Layer> model = layer_model("alexnet", 10);
-  RunSpec spec{.stage_layers = split_layers(model, 2, "parameters"),
-               .grid = {.pipeline = 2},
-               .schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 1})),
-               .microbatch = 1,
-               .sequence = 1,
-               .optimizer = Sgd{},
-               .samples = {.shape = std::get<InputLayer>(model.front()), .outputs = 10}};
-  const RunResult result = run(spec);
-  CHECK(std::isfinite(result.losses.at(0)));
-  std::int64_t weight_bytes = 0;
-  for (const ParameterBytes& bytes : result.parameter_bytes) weight_bytes += bytes.weights;
-  CHECK(weight_bytes == 4 * parameters_of("alexnet", 10));
+TEST_CASE("AlexNet and VGG on 224 x 224 take a step through two stages") {
+  std::vector<std::string> networks = {"alexnet", "vgg-11"};
+  if (std::getenv("PLUMB_ALL_NETWORKS") != nullptr) networks.insert(networks.end(), {"vgg-16", "vgg-19"});
+  for (const std::string& network : networks) {
+    CAPTURE(network);
+    const std::vector<Layer> model = layer_model(network, 10);
+    RunSpec spec{.stage_layers = split_layers(model, 2, "parameters"),
+                 .grid = {.pipeline = 2},
+                 .schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 1})),
+                 .microbatch = 1,
+                 .sequence = 1,
+                 .optimizer = Sgd{},
+                 .samples = {.shape = std::get<InputLayer>(model.front()), .outputs = 10}};
+    const RunResult result = run(spec);
+    CHECK(std::isfinite(result.losses.at(0)));
+    std::int64_t weight_bytes = 0;
+    for (const ParameterBytes& bytes : result.parameter_bytes) weight_bytes += bytes.weights;
+    CHECK(weight_bytes == 4 * parameters_of(network, 10));
+  }
 }

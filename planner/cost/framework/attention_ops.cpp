@@ -107,6 +107,7 @@ void attention_inputs_input_grad(const LayerContext& c, const PassBuilder& pass)
   pass.traffic("rope", rotary_bytes(c));
   if (c.layer.kv_rank == 0) {
     pass.traffic("qkv gradients joined", (c.layer.qkv_bias ? 3 : 2) * tokens * c.sizes.qkv * c.bytes.activation);
+    pass.cast(tokens * c.sizes.qkv);
     pass.gemm("qkv", tokens, h, c.sizes.qkv, kInputGrad);
     return;
   }

@@ -18,10 +18,12 @@ struct Activations {
 };
 
 /// What experts keep of the copies of tokens that reach them.
-double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const RankSizes& sizes, double element) {
+double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                    const RankSizes& sizes, double element) {
   const double gates = layer.mlp == MlpKind::kSwiglu ? 2 : 1;
   const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
-  const double copies = tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor;
+  const double copies =
+      tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack);
   const double channels = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
   const auto h = static_cast<double>(layer.hidden);
   // Copies as sent and as sorted by expert, both gates, their product, and the results that the combination weighs.
@@ -66,8 +68,8 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
     if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
   }
   const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
-  const double mlp =
-      layer.experts > 0 ? expert_bytes(layer, work, sizes, element) : sizes.tokens * (sizes.up + sizes.ffn) * element;
+  const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, element)
+                                       : sizes.tokens * (sizes.up + sizes.ffn) * element;
   const double rest = 4 * residual + masks + (sizes.qkv + sizes.value) * sizes.tokens * element + mlp +
                       latent_bytes(layer, sizes, element);
   switch (recompute) {

@@ -23,6 +23,7 @@ struct DeviceKernel {
   std::int64_t alignment = 0;          ///< GEMMs only: elements of a row in memory; 0: aligned
   bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
   bool wide = false;                   ///< GEMMs only: weights in the wider precision
+  bool routed = false;                 ///< of routed experts, their exchange included
   double flops = 0;                    ///< attention only
   double sequence = 0;                 ///< attention only: tokens of a query's past and future
   double bytes = 0;                    ///< that must cross memory once
@@ -35,6 +36,8 @@ struct Exchange {
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t bytes = 0;  ///< the whole buffer of one rank
   int count = 1;
+  int experts = 0;  ///< an exchange of tokens in which one for several experts of a rank travels once: of so many
+  int picks = 0;    ///< as many experts a token, of which `bytes` counts each
 };
 
 struct PassOps {
@@ -55,6 +58,7 @@ struct ElementBytes {
   double activation = 2;
   double gathered = 2;  ///< of what a tensor group gathers: 1 where it is quantized before
   double gradient = 4;  ///< of the buffer in which weight gradients accumulate
+  double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
 };
 
 }  // namespace plumb

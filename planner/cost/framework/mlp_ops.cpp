@@ -12,6 +12,7 @@ struct Block {
   double ffn;
   double count = 1;
   double kernels = 1;  ///< of each product
+  bool routed = false;
 };
 
 double gates(const LayerContext& c) {
@@ -34,7 +35,8 @@ double routed_tokens(const LayerContext& c) {
 
 /// Copies of tokens that one rank's experts compute.
 double expert_rows(const LayerContext& c) {
-  return routed_tokens(c) * static_cast<double>(c.layer.experts_per_token) * c.work.experts.tensor;
+  return routed_tokens(c) * static_cast<double>(c.layer.experts_per_token) * c.work.experts.tensor *
+         expert_load(c.layer, c.stack);
 }
 
 Block expert_block(const LayerContext& c) {
@@ -44,19 +46,48 @@ Block expert_block(const LayerContext& c) {
           .up = gates(c) * ffn,
           .ffn = ffn,
           .count = local,
-          .kernels = c.stack.expert_kernels ? local : 1};
+          .kernels = c.stack.expert_kernels ? local : 1,
+          .routed = true};
+}
+
+constexpr double kSingle = 4;
+
+/// Biases of experts outside the products (Megatron-Core's TEGroupedMLP): b p in fp32 for each expert, the sum,
+/// the experts joined, and the way back to 16 bit; gates are clamped and joined by kernels of their own.
+void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+  if (!block.routed || !c.layer.linear_bias || c.stack.fused_expert_bias) return;
+  const double a = c.bytes.activation;
+  const double rows = block.rows * block.count;
+  constexpr int kKernelsOfAnExpert = 2;
+  pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (6 * kSingle + 2 * a),
+               static_cast<int>(block.count) * kKernelsOfAnExpert + 2);
+  if (gates(c) > 1) pass.traffic("clamp", rows * block.up * 4 * a, 3);
+}
+
+/// Its backward: both casts, the gradient of each bias by a product and a sum, that of the weights p likewise.
+void expert_bias_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+  if (!block.routed || !c.layer.linear_bias || c.stack.fused_expert_bias) return;
+  const double a = c.bytes.activation;
+  const double rows = block.rows * block.count;
+  constexpr int kKernelsOfAnExpert = 5;
+  pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (8 * kSingle + 4 * a),
+               static_cast<int>(block.count) * kKernelsOfAnExpert + 2);
+  if (gates(c) > 1) pass.traffic("clamp", rows * block.up * 5 * a, 3);
 }
 
 void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& block, bool without_down) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
+  if (block.routed) pass.cast(block.rows * block.count * h, block.kernels);  // a dense block's norm does
   pass.gemm("up", block.rows, block.up, h, kForward, block.count);
   pass.launch_last(block.kernels);
   if (!c.stack.fused_activation && c.layer.linear_bias) pass.traffic("bias", 2 * output);
   pass.traffic("activation", (gates(c) + 1) * output);
   if (without_down) return;
+  pass.cast(block.rows * block.count * block.ffn, block.kernels);
   pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
   pass.launch_last(block.kernels);
+  expert_bias_forward(c, pass, block);
 }
 
 void block_rebuild(const LayerContext& c, const PassBuilder& pass, const Block& block) {
@@ -71,10 +102,13 @@ void block_rebuild(const LayerContext& c, const PassBuilder& pass, const Block& 
 void block_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
+  expert_bias_input_grad(c, pass, block);
+  pass.cast(block.rows * block.count * h, block.kernels);
   pass.gemm("down", block.rows, block.ffn, h, kInputGrad, block.count);
   pass.launch_last(block.kernels);
   pass.traffic("activation", (2 * gates(c) + 1) * output);
   if (c.layer.linear_bias) pass.traffic("bias gradient", gates(c) * output);
+  pass.cast(block.rows * block.count * block.up, block.kernels);
   pass.gemm("up", block.rows, h, block.up, kInputGrad, block.count);
   pass.launch_last(block.kernels);
 }
@@ -92,7 +126,6 @@ void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
   const double copies = expert_rows(c) * static_cast<double>(c.layer.hidden) * c.bytes.activation;
   if (to_experts) {
     constexpr double kRouterPasses = 6;  // softmax, top-k, sums by expert, in fp32
-    constexpr double kSingle = 4;
     const double scores = routed_tokens(c) * static_cast<double>(c.layer.experts);
     pass.gemm("router", routed_tokens(c), static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden));
     pass.widen_last();
@@ -100,7 +133,9 @@ void route(const LayerContext& c, const PassBuilder& pass, bool to_experts) {
   }
   pass.traffic("permutation", 2 * copies);
   if (c.work.experts.parallel > 1) {
-    pass.exchange(Group::kExpert, CollectiveKind::kAllToAll, copies / c.work.experts.tensor);
+    const bool once = c.stack.dispatch == ExpertDispatch::kPerRank;
+    pass.exchange_tokens(copies / c.work.experts.tensor, once ? static_cast<int>(c.layer.experts) : 0,
+                         static_cast<int>(c.layer.experts_per_token));
     pass.traffic("permutation by expert", 2 * copies);
   }
 }
@@ -112,9 +147,11 @@ void mlp_forward(const LayerContext& c, const PassBuilder& pass, bool without_do
     block_forward(c, pass, dense_block(c), without_down);
     return;
   }
+  const std::size_t first = pass.kernel_count();
   route(c, pass, true);
   block_forward(c, pass, expert_block(c), false);
   route(c, pass, false);
+  pass.mark_routed(first);
   if (c.layer.shared_ffn > 0) block_forward(c, pass, shared_block(c), false);
 }
 
@@ -123,8 +160,10 @@ void mlp_rebuild(const LayerContext& c, const PassBuilder& pass) {
     block_rebuild(c, pass, dense_block(c));
     return;
   }
+  const std::size_t first = pass.kernel_count();
   route(c, pass, true);
   block_rebuild(c, pass, expert_block(c));
+  pass.mark_routed(first);
   if (c.layer.shared_ffn > 0) block_rebuild(c, pass, shared_block(c));
 }
 
@@ -134,9 +173,11 @@ void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
     return;
   }
   if (c.layer.shared_ffn > 0) block_input_grad(c, pass, shared_block(c));
+  const std::size_t first = pass.kernel_count();
   route(c, pass, false);
   block_input_grad(c, pass, expert_block(c));
   route(c, pass, true);
+  pass.mark_routed(first);
 }
 
 void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -144,7 +185,9 @@ void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
     block_weight_grad(c, pass, dense_block(c));
     return;
   }
+  const std::size_t first = pass.kernel_count();
   block_weight_grad(c, pass, expert_block(c));
+  pass.mark_routed(first);
   if (c.layer.shared_ffn > 0) block_weight_grad(c, pass, shared_block(c));
   pass.weight_gradient("router", static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden),
                        routed_tokens(c), c.stack.fused_accumulation);

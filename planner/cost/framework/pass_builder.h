@@ -54,6 +54,19 @@ class PassBuilder {
     if (bytes > 0) pass_.kernels.push_back({.name = name, .bytes = bytes, .launches = launches});
   }
 
+  /// Quantizes activations for a product, in as many kernels.
+  void cast(double elements, double kernels = 1) const {
+    traffic("cast", elements * bytes_.cast, static_cast<int>(kernels));
+  }
+
+  /// What is appended from the `first` kernel on belongs to routed experts, but for the router.
+  std::size_t kernel_count() const { return pass_.kernels.size(); }
+  void mark_routed(std::size_t first) const {
+    for (std::size_t i = first; i < pass_.kernels.size(); ++i) {
+      pass_.kernels[i].routed = pass_.kernels[i].name != "router";
+    }
+  }
+
   void attention(std::string_view name, DeviceKernel::Kind kind, double flops, double sequence, double bytes,
                  int launches = 1) const {
     pass_.kernels.push_back(
@@ -62,6 +75,15 @@ class PassBuilder {
 
   void exchange(Group group, CollectiveKind kind, double bytes, int count = 1) const {
     pass_.exchanges.push_back({group, kind, static_cast<std::int64_t>(bytes), count});
+  }
+
+  /// All-to-all of `picks` copies of each token to `experts` experts, copies for one rank sent once (Exchange).
+  void exchange_tokens(double bytes, int experts, int picks) const {
+    pass_.exchanges.push_back({.group = Group::kExpert,
+                               .kind = CollectiveKind::kAllToAll,
+                               .bytes = static_cast<std::int64_t>(bytes),
+                               .experts = experts,
+                               .picks = picks});
   }
 
  private:

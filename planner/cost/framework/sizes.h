@@ -49,6 +49,14 @@ inline RankSizes rank_sizes(const TransformerLayer& layer, const LayerWork& work
   return sizes;
 }
 
+/// Tokens that the fullest rank's experts compute over the mean: what the stack says, as far as a capacity allows; the
+/// whole capacity where experts are padded to it (Megatron's moe_expert_capacity_factor and
+/// moe_pad_expert_input_to_capacity).
+inline double expert_load(const TransformerLayer& layer, const StackSpec& stack) {
+  if (layer.capacity_factor <= 0) return stack.expert_imbalance;
+  return stack.padded_experts ? layer.capacity_factor : std::fmin(stack.expert_imbalance, layer.capacity_factor);
+}
+
 /// Pairs of query and key that one rank computes for each head: the causal half of s^2 where it is skipped, over c.
 inline double attention_pairs(const TransformerLayer& layer, const LayerWork& work, bool causal_skipped) {
   const auto s = static_cast<double>(work.sequence);

@@ -71,6 +71,7 @@ void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
   norm_forward(c, pass);
   attention_inputs_forward(c, pass);
   attention_core_forward(c, pass);
+  pass.cast(c.sizes.tokens * c.sizes.value);
   pass.gemm("projection", c.sizes.tokens, h, c.sizes.value);
   branch_end_forward(c, pass);
   norm_forward(c, pass);
@@ -98,6 +99,7 @@ void input_grad(const LayerContext& c, const PassBuilder& pass) {
   mlp_input_grad(c, pass);
   norm_input_grad(c, pass);
   branch_end_input_grad(c, pass);
+  pass.cast(c.sizes.tokens * h);
   pass.gemm("projection", c.sizes.tokens, c.sizes.value, h, GemmForm::kInputGrad);
   attention_core_backward(c, pass);
   attention_inputs_input_grad(c, pass);

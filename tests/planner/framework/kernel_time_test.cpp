@@ -94,4 +94,15 @@ TEST_CASE("a way of scaling that is slower takes fp8 products longer, and what i
   CHECK(time_of(cluster, kernel, rowwise, Precision::kFp8) == doctest::Approx(time_of(cluster, kernel)));
 }
 
+TEST_CASE("a grouped product runs at its share of a product's rate, in any precision") {
+  const ClusterSpec cluster = round_cluster(1);
+  DeviceKernel kernel = product(4096, 4096, 4096);
+  StackSpec grouped{.name = "grouped"};
+  grouped.expert_gemm_share = 0.5;
+  const double whole = time_of(cluster, kernel);
+  CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(whole));
+  kernel.routed = true;
+  CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(2 * whole));
+}
+
 }  // namespace plumb

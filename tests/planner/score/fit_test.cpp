@@ -1,5 +1,7 @@
 #include "planner/score/fit.h"
 
+#include <array>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -29,6 +31,26 @@ TEST_CASE("a figure with which rows were made is found again, and judged on layo
   CHECK(fit.unseen_groups == 2);
   CHECK(fit.zero_unseen.mean_pct > 10);
   CHECK(fit.fitted_unseen.mean_pct < 1);
+}
+
+TEST_CASE("each family of models is judged by what the others give, whatever follows the letters of its name") {
+  std::vector<PublishedRows> files = rows_with({"cluster.device.gemm_efficiency", 0.6});
+  const std::array<const char*, 4> names = {"Alpha 7B", "alpha-70B", "Beta", "gamma_2"};
+  for (std::size_t i = 0; i < names.size(); ++i) files.front().rows[i]["model"]["name"] = names[i];
+  const FitResult fit =
+      fit_constants(small_library(), files, {parse_fit_constant("cluster.device.gemm_efficiency=0.3,0.9")},
+                    parse_holdout("each-family"));
+  REQUIRE(fit.folds.size() == 3);
+  CHECK(fit.folds.front().left_out == "alpha");
+  CHECK(fit.folds.front().unseen.count == 2);
+  for (const FitFold& fold : fit.folds) {
+    CHECK(fold.fitted.front() == doctest::Approx(0.6).epsilon(0.01));
+    CHECK(fold.preset_unseen.mean_pct > 10);
+    CHECK(fold.unseen.mean_pct < 1);
+  }
+  CHECK(fit.fitted_unseen.count == 4);
+  CHECK(fit.fitted_seen.count == 2 * 4);
+  CHECK(fit.fitted.front() == doctest::Approx(0.6).epsilon(0.01));
 }
 
 TEST_CASE("an efficiency that comes out at 1 says that the mapping is wrong") {
@@ -66,7 +88,7 @@ TEST_CASE("bounds are two numbers behind a path of a cluster or a stack") {
        {"stack.kernel_launch_us=5", "model.vocab=1,2", "stack.kernel_launch_us=40,5", "stack.x=a,b"}) {
     check_refused<SpecError>([text] { parse_fit_constant(text); }, text, "LOW,HIGH");
   }
-  check_refused<SpecError>([] { parse_holdout("rows"); }, "rows", "model, layout or half");
+  check_refused<SpecError>([] { parse_holdout("rows"); }, "rows", "half or each-family");
 }
 
 }  // namespace plumb
