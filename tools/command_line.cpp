@@ -261,9 +261,13 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("plan", arguments->plan,
                      validates ? "a plan file" : "a plan file, or a network (alexnet, mlp, ...)");
     if (!validates) add_layer_model(verb, *arguments);
-    verb->add_option("--backend", arguments->backend,
-                     "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes")
-        ->check(CLI::IsMember({"cpu", "timed"}));
+    verb->add_option(
+            "--backend", arguments->backend,
+            validates
+                ? "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes"
+                : "cpu: real numerics on this machine; cuda: the same on a GPU; timed: ranks that wait "
+                  "instead of computing, and real bytes")
+        ->check(validates ? CLI::IsMember({"cpu", "timed"}) : CLI::IsMember({"cpu", "cuda", "timed"}));
     verb->add_option("--costs", arguments->costs, "backend timed: what one chunk costs, with --schedule");
     verb->add_option("--slow", arguments->slow,
                      "backend timed: a slow rank, as in rank=3:0.8 (a share of normal speed)")
