@@ -54,21 +54,21 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
   Interruption interruption(plan.replay.schedule);
   const auto train = [&](int rank) {
     const auto index = static_cast<std::size_t>(rank);
-    const auto interrupted = [&interruption, place = coordinates_of(grid, rank)](RankTimeline timeline) {
+    TrainingSeat seat;
+    seat.world_rank = rank;
+    seat.transport = &transport;
+    seat.pool = memory.pools[index].get();
+    seat.host_pool = memory.host_pools[index].get();
+    seat.clock = clock;
+    seat.checkpoints.every = options.checkpoint_every;
+    seat.checkpoints.state = &state;
+    seat.checkpoints.deliver = rank == 0 ? options.checkpoint : to_nobody;
+    seat.gradients = options.capture_gradients ? &gradients : nullptr;
+    seat.weights = options.capture_weights ? &weights : nullptr;
+    seat.interrupted = [&interruption, place = coordinates_of(grid, rank)](RankTimeline timeline) {
       interruption.add(place, std::move(timeline));
     };
-    outcomes[index] = train_rank(spec, plan,
-                                 {.world_rank = rank,
-                                  .transport = &transport,
-                                  .pool = memory.pools[index].get(),
-                                  .host_pool = memory.host_pools[index].get(),
-                                  .clock = clock,
-                                  .checkpoints = {.every = options.checkpoint_every,
-                                                  .state = &state,
-                                                  .deliver = rank == 0 ? options.checkpoint : to_nobody},
-                                  .gradients = options.capture_gradients ? &gradients : nullptr,
-                                  .weights = options.capture_weights ? &weights : nullptr,
-                                  .interrupted = interrupted});
+    outcomes[index] = train_rank(spec, plan, seat);
   };
   try {
     run_rank_threads(ranks, transport, spec.watchdog, options.threads, train);

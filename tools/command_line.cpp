@@ -129,6 +129,13 @@ void add_network(CLI::App* verb, NetworkArguments& network) {
                    "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
 }
 
+void add_meshes(CLI::App* verb, std::string& meshes, std::string& reshard) {
+  verb->add_option("--meshes", meshes,
+                   "tensor ranks and replicas of each pipeline rank, as in tp2,dp2 (instead of the plan's tp, dp)");
+  verb->add_option("--reshard", reshard, "how tensors go between meshes of different shape")
+      ->check(CLI::IsMember({"direct", "all-gather", "broadcast"}));
+}
+
 void add_simulate(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<SimulateArguments>();
   CLI::App* verb =
@@ -150,6 +157,7 @@ void add_simulate(CLI::App& app, Chosen& chosen) {
   verb->add_option("--noise", arguments->noise,
                    "durations that vary, as in cv=0.05 (of each compute action; also rank_cv of a rank for a whole "
                    "run, comm_cv of each transfer, dist=lognormal, normal or gamma, runs=1000, seed=1)");
+  add_meshes(verb, arguments->meshes, arguments->reshard);
   verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
   verb->add_flag("--draw", arguments->draw, "draw the timeline");
   add_json(verb, arguments->json);
@@ -253,9 +261,13 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("plan", arguments->plan,
                      validates ? "a plan file" : "a plan file, or a network (alexnet, mlp, ...)");
     if (!validates) add_layer_model(verb, *arguments);
-    verb->add_option("--backend", arguments->backend,
-                     "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes")
-        ->check(CLI::IsMember({"cpu", "timed"}));
+    verb->add_option(
+            "--backend", arguments->backend,
+            validates
+                ? "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes"
+                : "cpu: real numerics on this machine; cuda: the same on a GPU; timed: ranks that wait "
+                  "instead of computing, and real bytes")
+        ->check(validates ? CLI::IsMember({"cpu", "timed"}) : CLI::IsMember({"cpu", "cuda", "timed"}));
     verb->add_option("--costs", arguments->costs, "backend timed: what one chunk costs, with --schedule");
     verb->add_option("--slow", arguments->slow,
                      "backend timed: a slow rank, as in rank=3:0.8 (a share of normal speed)")
@@ -285,10 +297,7 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
     if (!validates) {
-      verb->add_option("--meshes", arguments->meshes,
-                       "tensor ranks and replicas of each pipeline rank, as in tp2,dp2 (instead of the plan's tp, dp)");
-      verb->add_option("--reshard", arguments->reshard, "how tensors go between meshes of different shape")
-          ->check(CLI::IsMember({"direct", "all-gather", "broadcast"}));
+      add_meshes(verb, arguments->meshes, arguments->reshard);
       verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
           ->check(CLI::PositiveNumber);
       verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")

@@ -25,7 +25,10 @@ class BufferWalk {
     std::size_t id = 0;
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
       rank_ = static_cast<int>(rank);
-      for (const Action& action : schedule_.ranks[rank]) visit(action, calls_.of_action[id++]);
+      for (const Action& action : schedule_.ranks[rank]) {
+        maker_ = static_cast<std::int32_t>(id);
+        visit(action, calls_.of_action[id++]);
+      }
     }
     std::erase_if(buffers_, [](const DeviceBuffer& buffer) { return buffer.bytes == 0; });
     for (DeviceBuffer& buffer : buffers_) {
@@ -107,6 +110,7 @@ class BufferWalk {
     const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
     const std::int64_t early = memory.released_at_input_grad_bytes - rebuilt_early_bytes(memory);
     slot(action).kept_early = open(rank_, BufferUse::kActivations, early, {call});
+    buffers_.back().freed_by_input_grad = true;
     slot(action).kept_late = open(rank_, BufferUse::kActivations, memory.forward_bytes - early, {call});
   }
 
@@ -114,6 +118,7 @@ class BufferWalk {
     const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
     const std::int64_t early = rebuilt_early_bytes(memory);
     slot(action).rebuilt_early = open(rank_, BufferUse::kRebuilt, early, {call});
+    buffers_.back().freed_by_input_grad = true;
     slot(action).rebuilt_late = open(rank_, BufferUse::kRebuilt, memory.recompute_bytes - early, {call});
   }
 
@@ -144,6 +149,7 @@ class BufferWalk {
     if (taker == ActionTable::kNone) return;  // a schedule of forwards, say: nobody wants a gradient
     open(rank_, BufferUse::kHandOver, forward ? costs.activation_message_bytes : costs.gradient_message_bytes,
          {call, calls_.of_action[static_cast<std::size_t>(taker)]});
+    buffers_.back().taker = taker;
   }
 
   void message(const Action& receive, const std::vector<int>& senders, Op send) {
@@ -155,6 +161,7 @@ class BufferWalk {
     const StageCosts& costs = costs_.stages[static_cast<std::size_t>(sender)];
     open(rank_, BufferUse::kMessage, forward ? costs.activation_message_bytes : costs.gradient_message_bytes,
          {calls_.of_action[static_cast<std::size_t>(copy)], calls_.of_action[static_cast<std::size_t>(reader)]});
+    buffers_.back().taker = reader;
   }
 
   /// Who reads the activation or gradient that reaches a stage.
@@ -165,7 +172,7 @@ class BufferWalk {
   }
 
   std::size_t open(int rank, BufferUse use, std::int64_t bytes, std::vector<std::int32_t> calls) {
-    buffers_.push_back({.rank = rank, .use = use, .bytes = bytes, .calls = std::move(calls)});
+    buffers_.push_back({.rank = rank, .use = use, .maker = maker_, .bytes = bytes, .calls = std::move(calls)});
     return buffers_.size() - 1;
   }
 
@@ -188,6 +195,7 @@ class BufferWalk {
   std::vector<std::size_t> gathered_;  // [stage] the whole weights that stand now
   std::vector<DeviceBuffer> buffers_;
   int rank_ = 0;
+  std::int32_t maker_ = 0;  // the action that is visited
 };
 
 }  // namespace

@@ -53,6 +53,10 @@ enum class BufferUse : std::uint8_t {
 struct DeviceBuffer {
   int rank = 0;  ///< whose arena
   BufferUse use = BufferUse::kActivations;
+  bool freed_by_input_grad = false;  ///< kActivations, kRebuilt: the part that W does not need
+  std::int32_t maker = -1;           ///< action (id) that it is there for: F or RELOAD, R (or I, B), the RECV of a
+                                     ///< message, the producer of what is handed over, whose workspace it is
+  std::int32_t taker = -1;           ///< kMessage, kHandOver: the action that reads it
   std::int64_t bytes = 0;
   std::int64_t offset = 0;
   std::vector<std::int32_t> calls;  ///< that touch it, ascending; the first writes it

@@ -52,19 +52,21 @@ std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options)
       if (world.rank() == 0) options.checkpoint(whole);
     };
     Interruption interruption(spec.schedule);
-    const auto interrupted = [&](RankTimeline timeline) {
+    TrainingSeat seat;
+    seat.world_rank = world.rank();
+    seat.transport = &transport;
+    seat.pool = &pool;
+    seat.host_pool = &host_pool;
+    seat.clock = clock;
+    seat.checkpoints.every = options.checkpoint_every;
+    seat.checkpoints.state = &own;
+    seat.checkpoints.is_shared = false;
+    seat.checkpoints.deliver = deliver;
+    seat.interrupted = [&](RankTimeline timeline) {
       interruption.add(coordinates_of(plan.replay.grid, world.rank()), std::move(timeline));
       interruption.tell(options.interrupted);
     };
-    bytes = to_bytes(train_rank(
-        spec, plan,
-        {.world_rank = world.rank(),
-         .transport = &transport,
-         .pool = &pool,
-         .host_pool = &host_pool,
-         .clock = clock,
-         .checkpoints = {.every = options.checkpoint_every, .state = &own, .is_shared = false, .deliver = deliver},
-         .interrupted = interrupted}));
+    bytes = to_bytes(train_rank(spec, plan, seat));
   }
   const std::vector<std::string> gathered = world.gather(bytes);
   if (gathered.empty()) return {};

@@ -1,6 +1,7 @@
 #pragma once
 // The bias of a linear layer on a GPU, where no product adds it (kernels/cpu/bias.h).
 
+#include "kernels/simt/column_sum.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
@@ -20,12 +21,9 @@ struct BiasForward {
   }
 };
 
-/// dbias[c] += sum over r of dy[r,c]. A block takes 32 columns; its lanes are groups of rows over them, added up in the
-/// order of the groups. dy: [rows, columns]; dbias: [columns], fp32
+/// dbias[c] += sum over r of dy[r,c] (column_sum.h). dy: [rows, columns]; dbias: [columns], fp32
 template <class S>
 struct BiasBackward {
-  static constexpr int kColumns = 32;
-
   float* dbias;
   const S* dy;
   std::int64_t rows;
@@ -33,23 +31,8 @@ struct BiasBackward {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    const std::int64_t stretches = (columns + kColumns - 1) / kColumns;
-    const int groups = thread.lanes() / kColumns;
-    float* shared = thread.shared();
-    for (std::int64_t stretch = thread.block(); stretch < stretches; stretch += thread.blocks()) {
-      const std::int64_t c = stretch * kColumns + thread.lane() % kColumns;
-      float own = 0;
-      for (std::int64_t row = thread.lane() / kColumns; row < rows && c < columns; row += groups)
-        own += widened(dy[row * columns + c]);
-      shared[thread.lane()] = own;
-      thread.sync();
-      if (thread.lane() < kColumns && c < columns) {
-        float total = 0;
-        for (int group = 0; group < groups; ++group) total += shared[group * kColumns + thread.lane()];
-        dbias[c] += total;
-      }
-      thread.sync();
-    }
+    add_column_sums(thread, dbias, rows, columns,
+                    [&](std::int64_t row, std::int64_t c) { return widened(dy[row * columns + c]); });
   }
 };
 

@@ -3,6 +3,7 @@
 // S is how activations are stored; gains, biases and statistics are fp32.
 
 #include "kernels/cpu/norm.h"
+#include "kernels/simt/column_sum.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
@@ -89,12 +90,9 @@ struct NormBackward {
   }
 };
 
-/// dgain += column sums of dy * normalised x, dbias += those of dy. A block takes 32 columns; its lanes are groups of
-/// rows over them, added up in the order of the groups. dgain, dbias: [C]
+/// dgain += column sums of dy * normalised x, dbias += those of dy (column_sum.h). dgain, dbias: [C]
 template <class S>
 struct NormParameterGradient {
-  static constexpr int kColumns = 32;
-
   float* dgain;
   float* dbias;  ///< null: none
   const S* dy;
@@ -105,36 +103,13 @@ struct NormParameterGradient {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    const std::int64_t stretches = (size.columns + kColumns - 1) / kColumns;
-    const int groups = thread.lanes() / kColumns;
-    const int group = thread.lane() / kColumns;
-    for (std::int64_t stretch = thread.block(); stretch < stretches; stretch += thread.blocks()) {
-      const std::int64_t c = stretch * kColumns + thread.lane() % kColumns;
-      float to_gain = 0;
-      float to_bias = 0;
-      for (std::int64_t row = group; row < size.rows && c < size.columns; row += groups) {
-        const float gradient = widened(dy[row * size.columns + c]);
-        const float center = mean == nullptr ? 0.0F : mean[row];
-        to_gain += gradient * ((widened(x[row * size.columns + c]) - center) * rstd[row]);
-        to_bias += gradient;
-      }
-      add_groups(thread, groups, c, to_gain, dgain);
-      if (dbias != nullptr) add_groups(thread, groups, c, to_bias, dbias);
-    }
-  }
-
- private:
-  template <class Thread>
-  PLUMB_SIMT void add_groups(const Thread& thread, int groups, std::int64_t c, float value, float* to) const {
-    float* shared = thread.shared();
-    shared[thread.lane()] = value;
-    thread.sync();
-    if (thread.lane() < kColumns && c < size.columns) {
-      float total = 0;
-      for (int group = 0; group < groups; ++group) total += shared[group * kColumns + thread.lane()];
-      to[c] += total;
-    }
-    thread.sync();
+    add_column_sums(thread, dgain, size.rows, size.columns, [&](std::int64_t row, std::int64_t c) {
+      const float center = mean == nullptr ? 0.0F : mean[row];
+      const std::int64_t at = row * size.columns + c;
+      return widened(dy[at]) * ((widened(x[at]) - center) * rstd[row]);
+    });
+    add_column_sums(thread, dbias, size.rows, size.columns,
+                    [&](std::int64_t row, std::int64_t c) { return widened(dy[row * size.columns + c]); });
   }
 };
 

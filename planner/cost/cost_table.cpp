@@ -19,22 +19,17 @@
 namespace plumb {
 namespace {
 
-BackwardForm backward_form(const Schedule& schedule) {
-  BackwardForm form;
+/// A bit for each operation that the schedule has, one pass over it.
+unsigned operations_of(const Schedule& schedule) {
+  unsigned used = 0;
   for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
-      form.split = form.split || action.op == Op::kInputGrad;
-      form.recompute_actions = form.recompute_actions || action.op == Op::kRecompute;
-    }
+    for (const Action& action : actions) used |= 1U << static_cast<unsigned>(action.op);
   }
-  return form;
+  return used;
 }
 
-/// True for BPipe's schedules.
-bool moves_to_partners(const Schedule& schedule) {
-  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
-    return std::ranges::find(actions, Op::kEvict, &Action::op) != actions.end();
-  });
+bool has(unsigned operations, Op op) {
+  return (operations >> static_cast<unsigned>(op) & 1U) != 0;
 }
 
 PassPrice rebuild_price(const LayerPrice& price, Recompute recompute) {
@@ -223,8 +218,10 @@ void price_links(CostTable& costs, const Pricing& pricing, const ProcessGrid& gr
 
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule) {
   const ProcessGrid grid = grid_of(layout);
-  const BackwardForm backward = backward_form(schedule);
-  const bool evicts = moves_to_partners(schedule);
+  const unsigned operations = operations_of(schedule);
+  const BackwardForm backward{.split = has(operations, Op::kInputGrad),
+                              .recompute_actions = has(operations, Op::kRecompute)};
+  const bool evicts = has(operations, Op::kEvict);  // BPipe's schedules
   const std::optional<StackSpec>& stack = pricing.training().stack;
   const Pricing::Placements& groups = pricing.placements(layout);
 

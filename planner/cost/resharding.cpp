@@ -26,9 +26,9 @@ std::string_view resharding_name(ReshardingKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-Resharding resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
-                      const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes,
-                      ReshardingKind kind) {
+ReshardingPrice resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
+                           const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes,
+                           ReshardingKind kind) {
   require_mesh(from, "sending");
   require_mesh(to, "receiving");
   if (bytes < 1) throw SpecError(fmt::format("resharding: {} bytes are nothing to send: give 1 or more", bytes));
@@ -38,7 +38,7 @@ Resharding resharding(const CollectivePrices& prices, const LinkCost& link, cons
   const double receivers = static_cast<double>(to.data) * to.tensor;
   const int messages = (from.data + to.data - 1) / to.data;
   const bool copies = !to.scattered && to.tensor > 1;
-  Resharding result{.kind = kind, .crossing_bytes = bytes};
+  ReshardingPrice result{.kind = kind, .crossing_bytes = bytes};
   switch (kind) {
     case ReshardingKind::kDirect: {
       if (copies) result.crossing_bytes = bytes * to.tensor;
@@ -64,11 +64,11 @@ Resharding resharding(const CollectivePrices& prices, const LinkCost& link, cons
   return result;
 }
 
-Resharding cheapest_resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
-                               const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes) {
-  Resharding best = resharding(prices, link, from, to, gather_group, bytes, ReshardingKind::kDirect);
+ReshardingPrice cheapest_resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
+                                    const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes) {
+  ReshardingPrice best = resharding(prices, link, from, to, gather_group, bytes, ReshardingKind::kDirect);
   for (const ReshardingKind kind : {ReshardingKind::kAllGather, ReshardingKind::kBroadcast}) {
-    const Resharding other = resharding(prices, link, from, to, gather_group, bytes, kind);
+    const ReshardingPrice other = resharding(prices, link, from, to, gather_group, bytes, kind);
     if (other.time < best.time) best = other;
   }
   return best;

@@ -38,7 +38,7 @@ enum class ReshardingKind : std::uint8_t { kDirect, kAllGather, kBroadcast };
 /// "direct", "all-gather", "broadcast".
 std::string_view resharding_name(ReshardingKind kind);
 
-struct Resharding {
+struct ReshardingPrice {
   ReshardingKind kind = ReshardingKind::kDirect;
   Seconds time{0};
   std::int64_t crossing_bytes = 0;  ///< over the links between the two meshes, all devices together
@@ -46,12 +46,12 @@ struct Resharding {
 
 /// `link` is one device's way to the other mesh, `gather_group` where a tensor group of the destination sits. A
 /// scattered destination holds shares, so its all-gather is direct. Throws SpecError if a degree or `bytes` is below 1.
-Resharding resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
-                      const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes,
-                      ReshardingKind kind);
+ReshardingPrice resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
+                           const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes,
+                           ReshardingKind kind);
 
 /// The fastest of the three; of equals the one that the list above has first.
-Resharding cheapest_resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
-                               const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes);
+ReshardingPrice cheapest_resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
+                                    const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes);
 
 }  // namespace plumb

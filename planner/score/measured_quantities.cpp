@@ -105,6 +105,8 @@ MeasuredQuantities measured_quantities(const json& row) {
   const auto counted = row.find("flops_count");
   if (counted != row.end() && *counted == "model") {
     if (const auto rate = number(measured, "tflops_per_gpu")) result.model_flops_per_device_second = *rate * 1e12;
+    const auto utilization = number(measured, "mfu_pct"), peak = number(row, "mfu_peak_tflops");
+    if (utilization && peak) result.model_flops_per_device_second = *utilization / 100 * *peak * 1e12;
   }
   const auto memory_of = row.find("memory_of");
   result.memory_of_device = memory_of != row.end() && *memory_of == "device";

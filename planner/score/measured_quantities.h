@@ -28,8 +28,9 @@ struct MeasuredQuantities {
 /// `derived.step_time_s`, or from a throughput (tokens, samples or sequences a second, of all devices or of one) with
 /// the row's batch, sequence and devices. Throughput that is printed in FLOP/s only says nothing without the source's
 /// way of counting: such a row needs its derived time, or a mapping that says that they are the model's ("flops_count":
-/// "model"). Memory keys end in their unit: gb (1e9 bytes), gib, mb (2^20
-/// bytes, as PyTorch's reports have it), mib, bytes. A mapping may say that a source's gb are others
+/// "model"); a utilization needs the rate besides that it is a share of ("mfu_peak_tflops": 312). Memory keys end in
+/// their unit: gb (1e9 bytes), gib, mb (2^20 bytes, as PyTorch's reports have it), mib, bytes. A mapping may say that a
+/// source's gb are others
 /// ("memory_gb_bytes": 1073741824), and that its memory is the whole device's ("memory_of": "device"),
 /// or that of the rank that logs, the last of the pipeline ("memory_of": "last rank").
 MeasuredQuantities measured_quantities(const nlohmann::json& row);

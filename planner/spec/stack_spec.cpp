@@ -39,6 +39,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("fp8_gathers", stack.fp8_gathers);
   visit.number("fp8_cast_bytes", stack.fp8_cast_bytes);
   visit.flag("expert_kernels", stack.expert_kernels);
+  visit.flag("weighted_activations", stack.weighted_activations);
   visit.share("expert_gemm_share", stack.expert_gemm_share);
   visit.flag("fused_expert_bias", stack.fused_expert_bias);
   visit.number("expert_imbalance", stack.expert_imbalance);
@@ -66,6 +67,10 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("workspace_mib", stack.workspace_mib);
   visit.flag("sharded_masters", stack.sharded_masters);
   visit.flag("tables_stay_gathered", stack.tables_stay_gathered);
+  visit.flag("weight_gradients", stack.weight_gradients);
+  visit.flag("kept_weight_gradients", stack.kept_weight_gradients);
+  visit.flag("kept_outputs", stack.kept_outputs);
+  visit.flag("cached_moments", stack.cached_moments);
 }
 
 struct Reader {

@@ -59,11 +59,12 @@ struct StackSpec {
   double fp8_cast_bytes = 0;  ///< under fp8, moved for each element that is quantized in a kernel of its own
 
   // Routed experts.
-  bool expert_kernels = false;    ///< grouped products are a kernel for each expert
-  double expert_gemm_share = 1;   ///< of the rate of one product as large, what a grouped one reaches
-  bool fused_expert_bias = true;  ///< biases and clamps of experts are parts of other kernels
-  double expert_imbalance = 1;    ///< tokens of the fullest rank over the mean; a model's capacity_factor bounds it
-  bool padded_experts = false;    ///< every expert computes its whole capacity
+  bool expert_kernels = false;        ///< grouped products are a kernel for each expert
+  double expert_gemm_share = 1;       ///< of the rate of one product as large, what a grouped one reaches
+  bool weighted_activations = false;  ///< routed tokens are weighted at the activation: their combination keeps nothing
+  bool fused_expert_bias = true;      ///< biases and clamps of experts are parts of other kernels
+  double expert_imbalance = 1;        ///< tokens of the fullest rank over the mean; a model's capacity_factor bounds it
+  bool padded_experts = false;        ///< every expert computes its whole capacity
   ExpertDispatch dispatch = ExpertDispatch::kPerExpert;
   double dispatch_share = 1;  ///< of the links' rate, what that exchange reaches
 
@@ -92,12 +93,16 @@ struct StackSpec {
   double step_traffic = 0;  ///< bytes that it moves for each parameter it steps, besides its optimizer's own
 
   // Memory, in bytes.
-  double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch, beyond the logits
-  double embedding_gradient_bytes = 0;  ///< held for each element of the embedding's table besides its gradient buffer
+  double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch
+  double embedding_gradient_bytes = 0;  ///< of each element of the table when its backward runs, besides its buffer
   double step_bytes = 0;                ///< that the optimizer holds for each parameter it steps, besides its state
   double workspace_mib = 0;             ///< that libraries of products hold, in units of 2^20 bytes
   bool sharded_masters = false;  ///< ZeRO 3 keeps the shard of the master weights only, and gathers 16-bit copies of it
   bool tables_stay_gathered = false;  ///< ZeRO 3 gathers the tables of both ends for the whole step
+  bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
+  bool kept_weight_gradients = false;  ///< a tensor of each shape of a product's weights stays from step to step
+  bool kept_outputs = false;           ///< a stage's output stays until its gradient comes
+  bool cached_moments = false;         ///< what the allocator reserves counts: a layer's blocks do not serve the loss
 
   std::map<std::string, std::string> sources;  ///< [key]
 

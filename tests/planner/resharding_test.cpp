@@ -17,7 +17,7 @@ GroupPlacement inside(int ranks) {
   return {.ranks = ranks, .nodes = 1, .ranks_per_node = ranks};
 }
 
-Resharding priced(const TensorMesh& from, const TensorMesh& to, ReshardingKind kind) {
+ReshardingPrice priced(const TensorMesh& from, const TensorMesh& to, ReshardingKind kind) {
   return resharding(collective_prices(round_cluster(8), 4), kLink, from, to, inside(to.tensor), kBytes, kind);
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("a scattered destination takes shares and gathers nothing") {
 
 TEST_CASE("the cheapest way is gathering where the destination's own links are fast") {
   const CollectivePrices prices = collective_prices(round_cluster(8), 4);
-  const Resharding best = cheapest_resharding(prices, kLink, {.tensor = 4}, {.tensor = 4}, inside(4), kBytes);
+  const ReshardingPrice best = cheapest_resharding(prices, kLink, {.tensor = 4}, {.tensor = 4}, inside(4), kBytes);
   CHECK(best.kind == ReshardingKind::kAllGather);
   CHECK(resharding_name(best.kind) == "all-gather");
   CHECK(cheapest_resharding(prices, kLink, {}, {}, inside(1), kBytes).kind == ReshardingKind::kDirect);

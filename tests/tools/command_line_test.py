@@ -763,6 +763,22 @@ class Running(CommandLineTest):
         self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
         self.refused(1, "run", plan, "--reshard", "direct", says=["--meshes"])
 
+    def test_meshes_of_different_shape_are_predicted(self):
+        question = ["llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "pp=2,tp=4,mbs=2"]
+        answer = self.json("simulate", *question, "--meshes", "tp4,dp2tp2")
+        self.assertEqual([(rank["dp"], rank["tp"], rank["mbs"]) for rank in answer["ranks"]], [(1, 4, 2), (2, 2, 1)])
+        self.assertEqual([(way["from"], way["to"]) for way in answer["reshardings"]], [(0, 1), (1, 0)])
+        times = {}
+        for reshard in ("direct", "all-gather", "broadcast"):
+            told = self.json("simulate", *question, "--meshes", "tp4,dp2tp2", "--reshard", reshard)
+            self.assertEqual({way["kind"] for way in told["reshardings"]}, {reshard})
+            times[reshard] = told["reshardings"][0]["time_s"]
+        self.assertEqual(answer["reshardings"][0]["time_s"], min(times.values()))
+        self.assertIn("crosses", self.done("simulate", *question, "--meshes", "tp4,dp2tp2"))
+        self.refused(1, "simulate", *question, "--meshes", "tp4", says=["2", "give each one"])
+        self.refused(1, "simulate", *question, "--reshard", "direct", says=["--meshes"])
+        self.refused(1, "simulate", *question, "--meshes", "tp4,tp4", "--draw", says=["--meshes", "--draw"])
+
     def test_layers_are_computed_again_and_state_moves_by_layer(self):
         plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=3")
         whole = self.json("run", plan, "--steps", 5)

@@ -17,6 +17,7 @@
 #include "tools/checkpoint_file.h"
 #include "tools/console.h"
 #include "tools/cpu_run.h"
+#include "tools/cuda_run.h"
 #include "tools/files.h"
 #include "tools/layer_model_run.h"
 #include "tools/layer_models.h"
@@ -97,7 +98,7 @@ struct Training {
 
 Training training_of_plan(const RunArguments& arguments, int steps) {
   const Plan plan = plan_input(arguments.plan);
-  const Predicted predicted = cpu_prediction(plan);
+  const Predicted predicted = arguments.backend == "cuda" ? runnable_prediction(plan) : cpu_prediction(plan);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = steps,
                              .seed = arguments.seed,
@@ -138,6 +139,7 @@ int run_verb(const RunArguments& arguments) {
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
   spec.watchdog = Seconds{arguments.watchdog_s};
@@ -156,7 +158,8 @@ int run_verb(const RunArguments& arguments) {
   }
 
   options.interrupted = interrupted_trace(arguments.trace);
-  const std::optional<RunResult> of_all_ranks = run_on_cpu(spec, options, training.expected);
+  const std::optional<RunResult> of_all_ranks =
+      gpu != nullptr ? run_on_cuda(*gpu, spec, training.expected) : run_on_cpu(spec, options, training.expected);
   if (!of_all_ranks) return kDone;  // the first process reports
   const RunResult& result = *of_all_ranks;
   std::optional<RunResult> baseline;
@@ -169,8 +172,9 @@ int run_verb(const RunArguments& arguments) {
     print_answer(answer.dump(2) + "\n");
     return kDone;
   }
-  print_answer(fmt::format("{}: {} steps on the cpu{}\n\n", training.title, result.losses.size(),
-                           launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : ""));
+  const std::string processes = launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : "";
+  print_answer(fmt::format("{}: {} steps on {}\n\n", training.title, result.losses.size(),
+                           gpu != nullptr ? cuda_device_text(*gpu) : "the cpu" + processes));
   const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
   const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
   TextTable table{.head = {"step", "loss", "step time"}};

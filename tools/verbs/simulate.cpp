@@ -23,6 +23,7 @@
 #include "tools/schedule_input.h"
 #include "tools/simulation_report.h"
 #include "tools/table.h"
+#include "tools/verbs/simulate_meshes.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 #include "traces/draw.h"
@@ -196,6 +197,7 @@ int simulate_schedule(const SimulateArguments& arguments) {
 }
 
 int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
+  if (!arguments.meshes.empty()) return simulate_meshes(plan, arguments);
   if (arguments.burst_kib > 0)
     throw InputError("--burst-kib is for a schedule with --costs: the cards of a plan's cluster are shared links");
   if (arguments.sends == "blocking") {
@@ -242,6 +244,10 @@ int simulate_verb(const SimulateArguments& arguments) {
   if (!asks_schedule && !arguments.costs.empty()) {
     throw InputError("--costs prices a schedule without a model: give --schedule, or leave the costs to the model");
   }
+  if (asks_schedule && !arguments.meshes.empty())
+    throw InputError("--meshes are those of a plan's ranks: give a plan, or a model and a cluster");
+  if (!arguments.reshard.empty() && arguments.meshes.empty())
+    throw InputError("--reshard is for messages between meshes of different shape: give --meshes");
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   if (asks_schedule) return simulate_schedule(arguments);
   if (!asks_model) return simulate_plan(plan_input(arguments.plan), arguments);

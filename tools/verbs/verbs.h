@@ -92,6 +92,8 @@ struct SimulateArguments {
   std::string sends = "buffered";
   double burst_kib = 0;  ///< with `schedule`: what passes a rank's idle network card at once
   std::string noise;     ///< cv=0.05,runs=1000,...; empty: none
+  std::string meshes;    ///< of the pipeline ranks, "tp2,dp2"; empty: the layout's
+  std::string reshard;   ///< with `meshes`: direct, all-gather, broadcast; empty: the fastest
   std::string trace;
   bool draw = false;
   bool json = false;

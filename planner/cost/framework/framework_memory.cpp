@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "planner/cost/framework/backward_moments.h"
 #include "planner/cost/framework/sizes.h"
 
 namespace plumb {
@@ -26,9 +28,10 @@ double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const 
       tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack);
   const double channels = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
   const auto h = static_cast<double>(layer.hidden);
-  // Copies as sent and as sorted by expert, both gates, their product, and the results that the combination weighs.
-  const double moved = work.experts.parallel > 1 ? 2 : 1;
-  const double routed = copies * (moved * h + (gates + 1) * channels + h);
+  // Copies as sorted by expert (sending and sorting keep none), both gates, their product, and the results that the
+  // combination weighs.
+  const double weighed = stack.weighted_activations ? 0 : h;
+  const double routed = copies * (h + (gates + 1) * channels + weighed);
   const double shared = sizes.tokens * (gates + 1) * static_cast<double>(layer.shared_ffn) / work.tensor_parallel;
   constexpr double kSingle = 4;
   return (routed + shared) * element + tokens * static_cast<double>(layer.experts) * kSingle;
@@ -103,7 +106,11 @@ struct StageSum {
   double rebuilt = 0;
   double largest_rebuilt = 0;
   double at_loss = 0;
+  double head_backward = 0;
+  double layer_backward = 0;
   double table_gradient = 0;
+  double output = 0;                 ///< the stage's
+  std::vector<WeightShape> weights;  ///< of products
 };
 
 struct MemoryContext {
@@ -150,7 +157,12 @@ void add_layer(StageSum& sum, const HeadLayer& layer, const MemoryContext& conte
   sum.tables += parameters;
   const double logits = static_cast<double>(context.work.microbatch * context.work.sequence) /
                         context.work.context_parallel * static_cast<double>(rows);
-  sum.at_loss = context.stack.logit_bytes * logits + 2 * context.stream(layer.hidden) * context.element;
+  const double residual = context.stream(layer.hidden);
+  const double stream = context.work.sequence_parallel ? residual * context.work.tensor_parallel : residual;
+  sum.at_loss = context.stack.logit_bytes * logits + 2 * residual * context.element;
+  sum.head_backward =
+      head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream, residual, context.element);
+  sum.output = 0;
 }
 
 /// One transformer layer's share, which its neighbours that are alike have too.
@@ -158,6 +170,9 @@ struct TransformerShare {
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;
   Activations held;
+  double backward = 0;
+  double output = 0;
+  std::vector<WeightShape> weights;
 };
 
 TransformerShare transformer_share(const TransformerLayer& layer, const MemoryContext& context) {
@@ -165,7 +180,10 @@ TransformerShare transformer_share(const TransformerLayer& layer, const MemoryCo
   return {
       .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
       .expert_parameters = experts,
-      .held = transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element)};
+      .held = transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element),
+      .backward = layer_backward_bytes(layer, context.work, context.stack, context.element),
+      .output = context.stack.kept_outputs ? context.stream(layer.hidden) * context.element : 0,
+      .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
 void add_layer(StageSum& sum, const TransformerShare& share) {
@@ -174,6 +192,8 @@ void add_layer(StageSum& sum, const TransformerShare& share) {
   sum.kept += share.held.kept;
   sum.rebuilt += share.held.rebuilt;
   sum.largest_rebuilt = std::max(sum.largest_rebuilt, share.held.rebuilt);
+  sum.layer_backward = std::max(sum.layer_backward, share.backward);
+  sum.output = share.output;
 }
 
 }  // namespace
@@ -195,6 +215,7 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
       const auto& transformer = std::get<TransformerLayer>(layer);
       if (previous == nullptr || !(*previous == transformer)) {
         share_of_previous = transformer_share(transformer, context);
+        sum.weights.insert(sum.weights.end(), share_of_previous.weights.begin(), share_of_previous.weights.end());
       }
       previous = &transformer;
       add_layer(sum, share_of_previous);
@@ -214,18 +235,21 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
   StageMemory memory;
   const bool gathers = layout.zero >= 3 && replicas > 1;
   memory.parameter_bytes = gathers && stack.sharded_masters ? 0 : state(3, element);
-  memory.gradient_bytes = state(2, gradient) + (layout.pipeline > 1 ? whole(sum.table_gradient) : 0);
+  memory.gradient_bytes = state(2, gradient) + whole(distinct_elements(std::move(sum.weights)) * context.element);
   memory.optimizer_bytes =
       state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
-  memory.forward_bytes = whole(sum.kept);
+  memory.forward_bytes = whole(sum.kept + sum.output);
   memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
   memory.forward_workspace_bytes = whole(sum.at_loss);
-  // The loss is over before the last layer is rebuilt and its gradient reduced: the larger of these moments counts.
+  // The largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the table with the
+  // micro-batch's other tensors gone), a layer with what it rebuilds.
   const std::int64_t rebuilt_later = backward.recompute_actions ? 0 : memory.recompute_bytes;
   const bool reduces = layout.zero >= 2 && replicas > 1;
   const std::int64_t reduced = stack.tables_stay_gathered ? sum.largest_inner : sum.largest_layer;
+  const double cached = stack.cached_moments ? sum.layer_backward : 0;
+  const double at_ends = std::max({sum.at_loss, sum.head_backward, sum.table_gradient - sum.kept}) + cached;
   memory.backward_workspace_bytes =
-      std::max(reduces ? reduced * gradient : 0, memory.forward_workspace_bytes - rebuilt_later);
+      std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
   constexpr double kMebibyte = 1024.0 * 1024.0;
   memory.forward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
   memory.backward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);

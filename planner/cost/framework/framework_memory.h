@@ -10,8 +10,10 @@
 // the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities, or
 // (StackSpec::selective) a layer's input, every second product, attention's result and the tensor group's sums.
 // Model state: weights, gradients, optimizer (spec/training_spec.h), routed experts over their own replicas.
-// Where the backward is split a layer's tensors stay until W. At the loss the stack's `logit_bytes` stand for each
-// logit, before the last layer is rebuilt and its gradient reduced: a backward's workspace is the larger of the two.
+// Where the backward is split a layer's tensors stay until W. A backward's workspace is the largest of its moments: at
+// the loss the stack's `logit_bytes` for each logit, then the head's products and their gradients, a layer with what is
+// rebuilt of it, its gradient being reduced, and what its backward holds for a while (backward_moments.h), at last the
+// gradient of the embedding's table, when nothing else of its micro-batch is left.
 // ZeRO 3 gathers two neighbouring layers, or both tables and two layers (StackSpec::tables_stay_gathered); beside the
 // gathered weights stand shards of them, or the optimizer's master weights alone (StackSpec::sharded_masters).
 

@@ -123,21 +123,48 @@ TEST_CASE("what the optimizer holds for a step is divided as its state is") {
   CHECK(optimizer(1) - shard == 6 * parameter_count(kGpt) / 4);
 }
 
-TEST_CASE("a backward holds the loss or a layer's gradient on its way, whichever is more") {
+TEST_CASE("a backward holds the loss, or a layer and its gradient on its way, whichever is more") {
   const std::vector<Layer> layers{Layer(kLlama), HeadLayer{.vocab = 64, .hidden = 1024}};
-  StackSpec stack{.name = "fused"};
+  StackSpec stack{.name = "fused", .kept_weight_gradients = true};
   const Layout layout{.data = 4, .zero = 2, .microbatch = 4};
   const auto workspace = [&] {
     return framework_memory(layers, kTraining, stack, layout, {}).backward_workspace_bytes;
   };
   const std::int64_t gradient = 4 * parameter_count(layers.front());
-  const std::int64_t streams = 2 * 2 * 4 * 2048 * 1024;  // before and behind the last norm
-  CHECK(streams < gradient);
-  CHECK(workspace() == gradient);
-  stack.logit_bytes = 100;
-  CHECK(workspace() == streams + 100 * 4 * 2048 * 64);
+  const std::int64_t tokens = 4 * 2048;
+  CHECK(workspace() == gradient + 2 * tokens * (1024 + 2 * 3072));  // of the output, and of gate and up
+  const std::int64_t streams = 2 * 2 * tokens * 1024;               // before and behind the last norm
+  stack.logit_bytes = 1000;
+  CHECK(workspace() == streams + 1000 * tokens * 64);
+  stack.cached_moments = true;
+  CHECK(workspace() == streams + 1000 * tokens * 64 + 2 * tokens * (1024 + 2 * 3072));
+  stack.cached_moments = false;
   stack.workspace_mib = 2;
-  CHECK(workspace() == streams + 100 * 4 * 2048 * 64 + 2 * 1048576);
+  CHECK(workspace() == streams + 1000 * tokens * 64 + 2 * 1048576);
+}
+
+TEST_CASE("the table's gradient stands when its micro-batch's other tensors are gone") {
+  const EmbeddingLayer table{.vocab = 1 << 20, .hidden = 1024};
+  StackSpec stack{.name = "fused"};
+  const Layout layout{.pipeline = 2, .microbatch = 4};
+  const auto memory = [&] { return framework_memory({table, Layer(kLlama)}, kTraining, stack, layout, {}); };
+  const std::int64_t layer_alone = memory().backward_workspace_bytes;
+  stack.embedding_gradient_bytes = 2;
+  CHECK(memory().backward_workspace_bytes == (std::int64_t{2048} << 20) - memory().forward_bytes);
+  CHECK(memory().backward_workspace_bytes > layer_alone);
+}
+
+TEST_CASE(
+    "tensors of weight gradients are kept for each shape, and outputs for each micro-batch, where the stack does") {
+  StackSpec stack{.name = "fused"};
+  const std::vector<Layer> layers(3, Layer(kLlama));
+  const auto memory = [&] { return framework_memory(layers, kTraining, stack, {.microbatch = 4}, {}); };
+  const StageMemory without = memory();
+  stack.kept_weight_gradients = true;
+  stack.kept_outputs = true;
+  // Queries with keys and values, projection, gate with up, down.
+  CHECK(memory().gradient_bytes - without.gradient_bytes == 2 * 1024 * (1536 + 1024 + 2 * 3072 + 3072));
+  CHECK(memory().forward_bytes - without.forward_bytes == 2 * 4 * 2048 * 1024);
 }
 
 TEST_CASE("the head holds what the stack says for each logit") {
@@ -147,9 +174,11 @@ TEST_CASE("the head holds what the stack says for each logit") {
   const auto workspace = [&] {
     return framework_memory(layers, kTraining, stack, layout, {}).backward_workspace_bytes;
   };
-  const std::int64_t without = workspace();
+  // Gradients of the logits, of the table, of its input, and the last norm's: 1000 rows are padded to 1024.
+  const std::int64_t logits = 2048 * 4 * 1024 / 2, stream = 2048 * 4 * 1024;
+  CHECK(workspace() == 2 * (logits + 512 * 1024 + 3 * stream));
   stack.logit_bytes = 10;
-  CHECK(workspace() - without == 10 * 2048 * 4 * 1024 / 2);  // 1000 rows are padded to 1024
+  CHECK(workspace() == 10 * logits + 2 * 2 * stream);
 }
 
 }  // namespace plumb

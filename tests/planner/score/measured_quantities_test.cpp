@@ -40,6 +40,9 @@ TEST_CASE("FLOP/s are a rate of the model's only where a mapping says so") {
   CHECK(!quantities(R"({"measured": {"tflops_per_gpu": 400}})").model_flops_per_device_second);
   CHECK(quantities(R"({"flops_count": "model", "measured": {"tflops_per_gpu": 400}})").model_flops_per_device_second ==
         400e12);
+  CHECK(!quantities(R"({"flops_count": "model", "measured": {"mfu_pct": 50}})").model_flops_per_device_second);
+  CHECK(quantities(R"({"flops_count": "model", "mfu_peak_tflops": 312, "measured": {"mfu_pct": 50}})")
+            .model_flops_per_device_second == doctest::Approx(156e12));
 }
 
 TEST_CASE("memory keys carry their unit") {

@@ -1,0 +1,67 @@
+#include "executor/cuda/cuda_kernels.h"
+
+#include <algorithm>
+
+#include "executor/cuda/check_cuda.h"
+#include "executor/device/simt_kernels.h"
+#include "kernels/cuda/launch.cuh"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr int kElementLanes = 256;
+constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // of elementwise bodies, which go on where these end
+constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;
+
+template <class S>
+class CudaLauncher {
+ public:
+  CudaLauncher(MatrixProducts& products, cudaStream_t stream, int multiprocessors)
+      : products_(&products), stream_(stream), multiprocessors_(multiprocessors) {}
+
+  template <class Body>
+  void launch(const Body& body, std::int64_t items, int lanes) {
+    const auto blocks = static_cast<int>(std::min(items, kMostBlocks));
+    check(cuda::launch(body, blocks, lanes, stream_), "a kernel's launch");
+  }
+  template <class Body>
+  void launch_elements(const Body& body, std::int64_t elements) {
+    const std::int64_t blocks =
+        std::min((elements + kElementLanes - 1) / kElementLanes, kBlocksOfMultiprocessor * multiprocessors_);
+    launch(body, std::max<std::int64_t>(1, blocks), kElementLanes);
+  }
+  void copy(void* to, const void* from, std::int64_t bytes) {
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "a copy");
+  }
+  void forward(S* y, const S* x, const S* weight, const GemmSize& size) {
+    products_->forward(y, x, weight, size, stream_);
+  }
+  void input_grad(S* dx, const S* dy, const S* weight, const GemmSize& size) {
+    products_->input_grad(dx, dy, weight, size, stream_);
+  }
+  void weight_grad(float* dweight, const S* dy, const S* x, const GemmSize& size) {
+    products_->weight_grad(dweight, dy, x, size, stream_);
+  }
+
+ private:
+  MatrixProducts* products_;
+  cudaStream_t stream_;
+  std::int64_t multiprocessors_;
+};
+
+template <class S>
+std::unique_ptr<DeviceKernels> made_for(MatrixProducts& products, cudaStream_t stream, int multiprocessors) {
+  using Launcher = CudaLauncher<S>;
+  return std::make_unique<SimtKernels<S, Launcher>>(Launcher(products, stream, multiprocessors));
+}
+
+}  // namespace
+
+std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half, MatrixProducts& products,
+                                                 cudaStream_t stream, int multiprocessors) {
+  if (!half) return made_for<float>(products, stream, multiprocessors);
+  if (*half == HalfFormat::kBf16) return made_for<Bf16>(products, stream, multiprocessors);
+  return made_for<Fp16>(products, stream, multiprocessors);
+}
+
+}  // namespace plumb::cuda

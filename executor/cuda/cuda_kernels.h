@@ -1,0 +1,19 @@
+#pragma once
+// DeviceKernels on a stream of a GPU.
+
+#include <cuda_runtime.h>
+
+#include <memory>
+#include <optional>
+
+#include "executor/cuda/matrix_products.h"
+#include "executor/device/device_kernels.h"
+#include "kernels/half_format.h"
+
+namespace plumb::cuda {
+
+/// Tensors are stored in `half`, or in fp32; `products` multiplies the same and outlives the kernels.
+std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half, MatrixProducts& products,
+                                                 cudaStream_t stream, int multiprocessors);
+
+}  // namespace plumb::cuda

@@ -1,0 +1,62 @@
+#include "executor/device/cuda_library.h"
+
+#include <exception>
+
+#include <fmt/format.h>
+
+#include "executor/cuda/check_cuda.h"
+#include "executor/cuda/cuda_machine.h"
+#include "executor/device/run_device.h"
+#include "executor/transport.h"
+
+namespace plumb {
+namespace {
+
+/// What goes wrong in `work`, as text.
+template <class Work>
+std::string text_of_failure(Work work) {
+  try {
+    work();
+    return {};
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+std::string devices(std::vector<CudaDevice>& found) {
+  return text_of_failure([&] {
+    int count = 0, driver = 0;
+    const cudaError_t error = cudaGetDeviceCount(&count);
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver || (error == cudaSuccess && count == 0))
+      throw RunError(fmt::format("there is no GPU here that CUDA can use ({}): use --backend cpu",
+                                 error == cudaSuccess ? "the driver has none" : cudaGetErrorString(error)));
+    cuda::check(error, "the GPUs");
+    cuda::check(cudaDriverGetVersion(&driver), "the GPU's driver");
+    for (int device = 0; device < count; ++device) {
+      cudaDeviceProp properties{};
+      cuda::check(cudaGetDeviceProperties(&properties, device), "the GPU");
+      found.push_back({.name = properties.name,
+                       .major = properties.major,
+                       .minor = properties.minor,
+                       .multiprocessors = properties.multiProcessorCount,
+                       .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                       .driver = fmt::format("{}.{}", driver / 1000, driver % 1000 / 10)});
+    }
+  });
+}
+
+std::string run(const RunSpec& spec, RunResult& result) {
+  return text_of_failure([&] {
+    cuda::CudaMachine machine(0, spec.half);
+    result = run_device(spec, machine);
+  });
+}
+
+constexpr CudaLibrary kLibrary{.version = PLUMB_VERSION, .devices = devices, .run = run};
+
+}  // namespace
+}  // namespace plumb
+
+extern "C" __attribute__((visibility("default"))) const plumb::CudaLibrary* plumb_cuda_library() {
+  return &plumb::kLibrary;
+}

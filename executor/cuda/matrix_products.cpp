@@ -1,0 +1,102 @@
+#include "executor/cuda/matrix_products.h"
+
+#include <fmt/format.h>
+
+#include "executor/cuda/check_cuda.h"
+#include "executor/transport.h"
+
+namespace plumb::cuda {
+namespace {
+
+constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20U;
+
+cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+  cublasLtMatrixLayout_t made = nullptr;
+  check(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(columns),
+                                   rows),
+        "a matrix's layout");
+  return made;
+}
+
+}  // namespace
+
+MatrixProducts::MatrixProducts(cudaDataType_t stored) : stored_(stored) {
+  check(cublasLtCreate(&handle_), "cuBLASLt");
+}
+
+MatrixProducts::~MatrixProducts() {
+  for (const auto& [product, made] : prepared_) {
+    cublasLtMatmulDescDestroy(made.operation);
+    for (cublasLtMatrixLayout_t matrix : {made.left, made.right, made.out}) cublasLtMatrixLayoutDestroy(matrix);
+  }
+  for (const auto& [stream, memory] : workspaces_) cudaFree(memory);
+  cublasLtDestroy(handle_);
+}
+
+// Row-major [r, c] is column-major [c, r]: each product is that of the transposed matrices.
+
+void MatrixProducts::forward(void* y, const void* x, const void* weight, const GemmSize& size, cudaStream_t stream) {
+  multiply({.rows = size.n, .columns = size.m, .inner = size.k, .left_transposed = true}, y, weight, x, stream);
+}
+
+void MatrixProducts::input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size,
+                                cudaStream_t stream) {
+  multiply({.rows = size.n, .columns = size.m, .inner = size.k}, dx, weight, dy, stream);
+}
+
+void MatrixProducts::weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size,
+                                 cudaStream_t stream) {
+  multiply({.rows = size.n, .columns = size.m, .inner = size.k, .right_transposed = true, .adds = true}, dweight, x, dy,
+           stream);
+}
+
+const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product) {
+  const auto [place, is_new] = prepared_.try_emplace(product);
+  Prepared& made = place->second;
+  if (!is_new) return made;
+  check(cublasLtMatmulDescCreate(&made.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
+  const cublasOperation_t yes = CUBLAS_OP_T;
+  if (product.left_transposed)
+    check(cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSA, &yes, sizeof(yes)), "a product");
+  if (product.right_transposed)
+    check(cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSB, &yes, sizeof(yes)), "a product");
+  made.left = product.left_transposed ? layout(stored_, product.inner, product.rows)
+                                      : layout(stored_, product.rows, product.inner);
+  made.right = product.right_transposed ? layout(stored_, product.columns, product.inner)
+                                        : layout(stored_, product.inner, product.columns);
+  made.out = layout(product.adds ? CUDA_R_32F : stored_, product.rows, product.columns);
+
+  cublasLtMatmulPreference_t preference = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&preference), "a product");
+  const std::size_t workspace = kWorkspaceBytes;
+  // Not "in place", whose order of additions is that of the blocks' ends.
+  const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
+                                       sizeof(workspace));
+  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
+                                       sizeof(reductions));
+  cublasLtMatmulHeuristicResult_t best{};
+  int found = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, made.operation, made.left, made.right, made.out,
+                                                               made.out, preference, 1, &best, &found);
+  cublasLtMatmulPreferenceDestroy(preference);
+  check(status, "cuBLASLt's choice of an algorithm");
+  if (found == 0)
+    throw RunError(fmt::format("cuBLASLt has no algorithm for a product of {} x {} x {}", product.rows, product.columns,
+                               product.inner));
+  made.algorithm = best.algo;
+  return made;
+}
+
+void MatrixProducts::multiply(const Product& product, void* out, const void* left, const void* right,
+                              cudaStream_t stream) {
+  const Prepared& made = prepared(product);
+  void*& workspace = workspaces_[stream];
+  if (workspace == nullptr) check(cudaMalloc(&workspace, kWorkspaceBytes), "cuBLASLt's workspace");
+  const float alpha = 1, beta = product.adds ? 1.0F : 0.0F;
+  check(cublasLtMatmul(handle_, made.operation, &alpha, left, made.left, right, made.right, &beta, out, made.out, out,
+                       made.out, &made.algorithm, workspace, kWorkspaceBytes, stream),
+        "a product by cuBLASLt");
+}
+
+}  // namespace plumb::cuda

@@ -1,0 +1,48 @@
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "executor/device/device_layer.h"
+#include "executor/device/run_device.h"
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+void refuse(bool wrong, const char* what, const char* remedy) {
+  if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
+}
+
+}  // namespace
+
+void require_device_runnable(const RunSpec& spec) {
+  constexpr const char* kOneRank = "set dp, tp, cp and ep to 1, or use --backend cpu";
+  constexpr const char* kCpu = "use --backend cpu";
+  const ProcessGrid& grid = spec.grid;
+  refuse(grid.data * grid.tensor * grid.context * grid.expert != 1 || !spec.meshes.empty(),
+         "replicas, tensor, context or expert groups", kOneRank);
+  refuse(spec.zero > 0, "ZeRO", "set zero to 0, or use --backend cpu");
+  refuse(spec.rebuild != Rebuild::kNothing, "recomputation", "set recompute to none, or use --backend cpu");
+  refuse(is_asynchronous(spec.schedule), "asynchronous schedules", kCpu);
+  refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
+  refuse(spec.half == HalfFormat::kFp16, "fp16 with its loss scale", "use bf16 or fp32, or --backend cpu");
+  refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
+         "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");
+  refuse(spec.clip_norm > 0, "clipping by the global norm", "set it to 0, or use --backend cpu");
+  refuse(spec.resume != nullptr, "a resumed training", kCpu);
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    for (const Action& action : actions) {
+      refuse(action.part != 0, "slices of sequences", kCpu);
+      refuse(action.op >= Op::kOffload, "OFFLOAD, RELOAD, EVICT and LOAD", kCpu);
+    }
+  for (const std::vector<Layer>& layers : spec.stage_layers)
+    for (const Layer& layer : layers) {
+      refuse(!has_device_kernels(layer),
+             "image models, experts, dropout, latent attention, parallel residuals and heads of more than 256 channels",
+             kCpu);
+      const auto* head = std::get_if<HeadLayer>(&layer);
+      refuse(head != nullptr && head->tied, "tied embeddings", "use a model with untied ones, or --backend cpu");
+    }
+}
+
+}  // namespace plumb

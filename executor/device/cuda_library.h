@@ -1,0 +1,35 @@
+#pragma once
+// What crosses the border of libplumb_cuda.so, which the tool opens at run time (open_cuda_library.h): the device
+// executor on a GPU. Both sides come from one build and carry its version. No exception crosses: a function that can
+// fail returns what was wrong, and an empty text if nothing was.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "executor/run_result.h"
+#include "executor/run_spec.h"
+
+namespace plumb {
+
+struct CudaDevice {
+  std::string name;
+  int major = 0;  ///< compute capability
+  int minor = 0;
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+  std::string driver;  ///< the CUDA version that the driver serves, e.g. "13.0"
+};
+
+struct CudaLibrary {
+  const char* version;  ///< of Plumb
+  std::string (*devices)(std::vector<CudaDevice>& found);
+  /// run_device() on the first device.
+  std::string (*run)(const RunSpec& spec, RunResult& result);
+};
+
+/// The symbol that the library has.
+inline constexpr const char* kCudaLibraryEntry = "plumb_cuda_library";
+using CudaLibraryEntry = const CudaLibrary* (*)();
+
+}  // namespace plumb

@@ -1,0 +1,119 @@
+#pragma once
+// One layer on a device: its three passes as kernels that it enqueues, over memory that was planned before. A layer
+// says how many bytes it needs of a micro-batch's two buffers, that which its input gradient frees and that which waits
+// for its weight gradient, and of workspace; where they lie comes with the call. A file a kind (device/*_layer.cpp).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "executor/device/device_kernels.h"
+#include "kernels/layer.h"
+
+namespace plumb {
+
+enum class DevicePlace : std::uint8_t {
+  kNowhere,
+  kEarly,      ///< kept from F to I
+  kLate,       ///< kept from F to W
+  kWorkspace,  ///< while a pass runs
+};
+
+struct DeviceTensor {
+  DevicePlace place = DevicePlace::kNowhere;
+  std::int64_t offset = 0;  ///< bytes from the layer's first
+};
+
+/// What a layer needs, in bytes.
+struct DeviceLayerBytes {
+  std::int64_t early = 0;
+  std::int64_t late = 0;
+  std::int64_t forward_workspace = 0;
+  std::int64_t backward_workspace = 0;
+};
+
+/// A micro-batch at a layer.
+struct DeviceLayerCall {
+  DeviceKernels& kernels;
+  std::byte* early = nullptr;
+  std::byte* late = nullptr;
+  std::byte* workspace = nullptr;
+  const std::byte* weights = nullptr;  ///< the layer's parameters, stored
+  const float* master = nullptr;       ///< the same in fp32
+  float* gradients = nullptr;          ///< likewise
+  const float* constants = nullptr;    ///< DeviceLayer::constants()
+  const std::int32_t* tokens = nullptr;
+  const std::int32_t* targets = nullptr;
+  float* losses = nullptr;   ///< [T] of a layer that ends the model
+  float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
+};
+
+class DeviceLayer {
+ public:
+  virtual ~DeviceLayer() = default;
+
+  virtual DeviceLayerBytes bytes() const = 0;
+
+  /// Numbers that the layer reads and that never change.
+  virtual std::vector<float> constants() const { return {}; }
+
+  /// Where the layer takes its input and the gradient of its output [T, h]; nowhere in one that begins, or ends, the
+  /// model.
+  virtual DeviceTensor input() const = 0;
+  virtual DeviceTensor output_gradient() const = 0;
+
+  /// output: [T, h]; null for a layer that ends the model.
+  virtual void forward(const DeviceLayerCall& call, void* output) const = 0;
+
+  /// input_gradient: [T, h]; null for a layer that begins the model. The gradients of norms are added to the layer's.
+  virtual void input_grad(const DeviceLayerCall& call, void* input_gradient) const = 0;
+
+  /// After input_grad.
+  virtual void weight_grad(const DeviceLayerCall& call) const = 0;
+};
+
+/// Whether a device runs the layer: text in and out, dense blocks without dropout and without a parallel residual,
+/// heads of at most 256 channels.
+bool has_device_kernels(const Layer& layer);
+
+/// Asserts has_device_kernels().
+std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes);
+
+std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
+                                                   std::int64_t element_bytes);
+std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& layer, const LayerWork& work,
+                                                     std::int64_t element_bytes);
+std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work,
+                                              std::int64_t element_bytes);
+
+/// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
+inline constexpr std::int64_t kDeviceTensorAlignment = 256;
+
+/// Takes `bytes` behind those that are counted in `total`.
+inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::int64_t bytes) {
+  const DeviceTensor tensor{place, total};
+  total += (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+  return tensor;
+}
+
+/// The tensor's address in this call; null for one that is nowhere.
+inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
+  switch (tensor.place) {
+    case DevicePlace::kEarly:
+      return call.early + tensor.offset;
+    case DevicePlace::kLate:
+      return call.late + tensor.offset;
+    case DevicePlace::kWorkspace:
+      return call.workspace + tensor.offset;
+    case DevicePlace::kNowhere:
+      break;
+  }
+  return nullptr;
+}
+inline float* floats_of(const DeviceLayerCall& call, DeviceTensor tensor) {
+  return reinterpret_cast<float*>(address_of(call, tensor));
+}
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+#pragma once
+// A device as a replay sees it: memory, streams that run kernels in order, and the moments at which calls began and
+// ended. A GPU is one (executor/cuda); in tests the host is.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "executor/device/device_kernels.h"
+#include "executor/device_plan/device_program.h"
+#include "kernels/half_format.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// From the beginning of the first call of a replay.
+struct CallTimes {
+  SimTime start{0};
+  SimTime end{0};
+};
+
+class DeviceMachine {
+ public:
+  virtual ~DeviceMachine() = default;
+
+  /// That can be allocated now.
+  virtual std::int64_t free_bytes() const = 0;
+
+  /// Zeroes, until the machine goes. Throws RunError if there are not so many.
+  virtual std::byte* allocate(std::int64_t bytes) = 0;
+
+  /// Both wait for the device.
+  virtual void upload(void* to, std::span<const std::byte> from) = 0;
+  virtual void download(std::span<std::byte> to, const void* from) = 0;
+
+  /// Streams for that many ranks, and room for the events of that many calls, before the first replay.
+  virtual void prepare(int ranks, std::size_t calls) = 0;
+
+  // A replay: begin_call, wait_for as often as it takes, kernels, end_call; nothing waits on the host.
+
+  /// The calls that follow enqueue on that stream. `index` is the call's number in the program.
+  virtual void begin_call(std::size_t index, int rank, DeviceStream stream) = 0;
+  /// The stream waits for the end of an earlier call.
+  virtual void wait_for(std::size_t earlier) = 0;
+  virtual DeviceKernels& kernels() = 0;
+  virtual void end_call() = 0;
+
+  /// Waits until the replay is over. [call]
+  virtual std::vector<CallTimes> finish() = 0;
+};
+
+}  // namespace plumb

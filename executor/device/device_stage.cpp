@@ -1,0 +1,212 @@
+#include "executor/device/device_stage.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "executor/cpu/initial_weights.h"
+#include "kernels/cpu/half.h"
+
+namespace plumb {
+namespace {
+
+template <class T>
+T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
+  return reinterpret_cast<T*>(machine.allocate(elements * std::int64_t{sizeof(T)}));
+}
+
+template <class T>
+void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
+  machine.upload(to, std::as_bytes(from));
+}
+
+}  // namespace
+
+DeviceStage::DeviceStage(const DeviceStageOptions& options)
+    : options_(options),
+      element_bytes_(options.half ? 2 : 4),
+      tokens_(tokens_of(options.work)),
+      places_(parameter_places(options.layers)) {
+  for (const Layer& layer : options_.layers) {
+    PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
+                       .early = bytes_.early,
+                       .late = bytes_.late,
+                       .constants = static_cast<std::int64_t>(constants_.size())};
+    const DeviceLayerBytes own = placed.layer->bytes();
+    bytes_.early += own.early;
+    bytes_.late += own.late;
+    bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
+    bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
+    const std::vector<float> constants = placed.layer->constants();
+    constants_.insert(constants_.end(), constants.begin(), constants.end());
+    layers_.push_back(std::move(placed));
+  }
+}
+
+StageMemory DeviceStage::memory() const {
+  const std::int64_t in_fp32 = elements() * std::int64_t{sizeof(float)};
+  return {.parameter_bytes = elements() * element_bytes_,
+          .gradient_bytes = in_fp32,
+          .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
+          .forward_bytes = bytes_.early + bytes_.late,
+          .released_at_input_grad_bytes = bytes_.early,
+          .forward_workspace_bytes = bytes_.forward_workspace,
+          .backward_workspace_bytes = bytes_.backward_workspace};
+}
+
+std::int64_t DeviceStage::input_bytes() const {
+  return input_elements(options_.layers.front(), options_.work) * element_bytes_;
+}
+
+std::int64_t DeviceStage::output_bytes() const {
+  return output_elements(options_.layers.back(), options_.work) * element_bytes_;
+}
+
+std::int64_t DeviceStage::held_bytes() const {
+  const StageMemory held = memory();
+  const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
+  return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
+}
+
+bool DeviceStage::reads_tokens() const {
+  return std::holds_alternative<EmbeddingLayer>(options_.layers.front());
+}
+
+bool DeviceStage::reads_targets() const {
+  return std::holds_alternative<HeadLayer>(options_.layers.back());
+}
+
+std::vector<float> DeviceStage::initial_weights() const {
+  std::vector<float> weights(static_cast<std::size_t>(elements()));
+  for (std::size_t i = 0; i < options_.layers.size(); ++i) {
+    const std::int64_t first = places_.first_element[i];
+    fill_initial_weights(std::span(weights).subspan(static_cast<std::size_t>(first),
+                                                    static_cast<std::size_t>(places_.first_element[i + 1] - first)),
+                         options_.layers[i], options_.first_layer + static_cast<int>(i), options_.seed);
+  }
+  return weights;
+}
+
+void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
+  const std::vector<float> weights = initial_weights();
+  master_ = allocate_elements<float>(machine, elements());
+  upload_all<float>(machine, master_, weights);
+  stored_weights_ = reinterpret_cast<std::byte*>(master_);
+  if (options_.half) {
+    std::vector<std::uint16_t> narrow_weights(weights.size());
+    narrow(narrow_weights.data(), weights.data(), elements(), *options_.half);
+    stored_weights_ = machine.allocate(elements() * element_bytes_);
+    machine.upload(stored_weights_, std::as_bytes(std::span(narrow_weights)));
+  }
+  gradients_ = allocate_elements<float>(machine, elements());
+  first_moment_ = allocate_elements<float>(machine, elements());
+  second_moment_ = allocate_elements<float>(machine, elements());
+  if (!constants_.empty()) {
+    device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
+    upload_all<float>(machine, device_constants_, constants_);
+  }
+  const std::int64_t all_tokens = options_.microbatches * tokens_;
+  if (reads_tokens()) token_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
+  if (reads_targets()) {
+    target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
+    losses_ = allocate_elements<float>(machine, all_tokens);
+  }
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, elements());
+}
+
+void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
+  upload_all(machine, token_numbers_, tokens);
+}
+
+void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const {
+  upload_all(machine, target_numbers_, targets);
+}
+
+DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
+  const PlacedLayer& placed = layers_[layer];
+  const std::int64_t first = places_.first_element[layer];
+  const std::int64_t token = pass.microbatch * tokens_;
+  return {.kernels = kernels,
+          .early = pass.early + placed.early,
+          .late = pass.late + placed.late,
+          .workspace = pass.workspace,
+          .weights = stored_weights_ + first * element_bytes_,
+          .master = master_ + first,
+          .gradients = gradients_ + first,
+          .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
+          .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
+          .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
+          .losses = losses_ == nullptr ? nullptr : losses_ + token,
+          .gradient_scale = options_.gradient_scale};
+}
+
+void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
+  if (pass.incoming != nullptr) {
+    const DeviceLayerCall first = call_of(kernels, pass, 0);
+    kernels.copy(address_of(first, layers_.front().layer->input()), pass.incoming, input_bytes());
+  }
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    std::byte* output = pass.outgoing;
+    if (i + 1 < layers_.size()) output = address_of(call_of(kernels, pass, i + 1), layers_[i + 1].layer->input());
+    layers_[i].layer->forward(call_of(kernels, pass, i), output);
+  }
+}
+
+void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
+  if (pass.incoming != nullptr) {
+    const DeviceLayerCall last = call_of(kernels, pass, layers_.size() - 1);
+    kernels.copy(address_of(last, layers_.back().layer->output_gradient()), pass.incoming, output_bytes());
+  }
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    std::byte* gradient = pass.outgoing;
+    if (i > 0) gradient = address_of(call_of(kernels, pass, i - 1), layers_[i - 1].layer->output_gradient());
+    layers_[i].layer->input_grad(call_of(kernels, pass, i), gradient);
+  }
+}
+
+void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) const {
+  for (std::size_t i = layers_.size(); i-- > 0;) layers_[i].layer->weight_grad(call_of(kernels, pass, i));
+}
+
+void DeviceStage::optimizer_step(DeviceKernels& kernels) {
+  if (captured_ != nullptr) kernels.copy(captured_, gradients_, elements() * std::int64_t{sizeof(float)});
+  kernels.adamw_update({.weights = stored_weights_,
+                        .master = master_,
+                        .gradients = gradients_,
+                        .first_moment = first_moment_,
+                        .second_moment = second_moment_,
+                        .elements = elements(),
+                        .step = ++updates_},
+                       options_.optimizer);
+}
+
+std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
+  std::vector<double> sums(static_cast<std::size_t>(options_.microbatches), 0);
+  if (losses_ == nullptr) return sums;
+  std::vector<float> of_tokens(static_cast<std::size_t>(options_.microbatches * tokens_));
+  machine.download(std::as_writable_bytes(std::span(of_tokens)), losses_);
+  for (std::size_t i = 0; i < of_tokens.size(); ++i) sums[i / static_cast<std::size_t>(tokens_)] += of_tokens[i];
+  return sums;
+}
+
+std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block) const {
+  std::vector<float> all(static_cast<std::size_t>(elements()));
+  machine.download(std::as_writable_bytes(std::span(all)), block);
+  std::vector<std::vector<std::vector<float>>> values(options_.layers.size());
+  for (const PlacedParameter& parameter : places_.parameters) {
+    const auto first = all.begin() + parameter.first;
+    values[parameter.layer].emplace_back(first, first + parameter.count);
+  }
+  return values;
+}
+
+std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMachine& machine) const {
+  return values_of(machine, master_);
+}
+
+std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine) const {
+  return values_of(machine, captured_);
+}
+
+}  // namespace plumb

@@ -1,0 +1,106 @@
+#pragma once
+// A stage of layers on a device: its parameters, gradients and moments, and its passes over memory that the call names.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "executor/cpu/parameter_places.h"
+#include "executor/device/device_layer.h"
+#include "executor/device/device_machine.h"
+#include "schedules/cost_table.h"
+
+namespace plumb {
+
+struct DeviceStageOptions {
+  std::vector<Layer> layers;
+  int first_layer = 0;  ///< its number in the model
+  LayerWork work;       ///< of a micro-batch
+  int microbatches = 0;
+  std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
+  AdamW optimizer;
+  std::uint64_t seed = 1;
+  float gradient_scale = 1;  ///< 1 / tokens of the batch
+};
+
+/// What a pass over one micro-batch works on.
+struct DevicePass {
+  int microbatch = 0;
+  std::byte* early = nullptr;
+  std::byte* late = nullptr;
+  std::byte* workspace = nullptr;
+  const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
+  std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
+};
+
+class DeviceStage {
+ public:
+  explicit DeviceStage(const DeviceStageOptions& options);
+
+  /// Bytes by kind, as the schedule's arena is planned with, and of messages.
+  StageMemory memory() const;
+  std::int64_t input_bytes() const;
+  std::int64_t output_bytes() const;
+
+  /// Of everything that stays for the whole run.
+  std::int64_t held_bytes() const;
+
+  /// Allocates, and uploads the initial weights. Where gradients are captured, the optimizer's step copies what it
+  /// consumes.
+  void settle(DeviceMachine& machine, bool capture_gradients = false);
+
+  /// The tokens and targets of all micro-batches [microbatches * T], before a replay; only where a layer reads them.
+  bool reads_tokens() const;
+  bool reads_targets() const;
+  void upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const;
+  void upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const;
+
+  void forward(DeviceKernels& kernels, const DevicePass& pass) const;
+  void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
+  void weight_grad(DeviceKernels& kernels, const DevicePass& pass) const;
+  void optimizer_step(DeviceKernels& kernels);
+
+  /// Summed losses of each micro-batch in the last replay; zeros without a head.
+  std::vector<double> losses(DeviceMachine& machine) const;
+
+  /// [layer][parameter][element], fp32; gradients as they were captured.
+  std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
+  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine) const;
+
+ private:
+  struct PlacedLayer {
+    std::unique_ptr<DeviceLayer> layer;
+    std::int64_t early = 0, late = 0;  // bytes from the stage's first
+    std::int64_t constants = 0;        // elements, likewise
+  };
+
+  DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
+  std::int64_t elements() const { return places_.first_element.back(); }
+  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block) const;
+  std::vector<float> initial_weights() const;
+
+  DeviceStageOptions options_;
+  std::int64_t element_bytes_;
+  std::int64_t tokens_;  // T
+  ParameterPlaces places_;
+  std::vector<PlacedLayer> layers_;
+  DeviceLayerBytes bytes_;
+  std::vector<float> constants_;
+  std::int64_t updates_ = 0;
+
+  // On the device.
+  std::byte* stored_weights_ = nullptr;  // [elements]; master_ itself in fp32
+  float* master_ = nullptr;
+  float* gradients_ = nullptr;
+  float* first_moment_ = nullptr;
+  float* second_moment_ = nullptr;
+  float* device_constants_ = nullptr;
+  std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
+  std::int32_t* target_numbers_ = nullptr;  // likewise
+  float* losses_ = nullptr;                 // likewise
+  float* captured_ = nullptr;               // [elements]
+};
+
+}  // namespace plumb

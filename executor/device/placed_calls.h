@@ -1,0 +1,31 @@
+#pragma once
+// A device program's calls with the places in the arenas on which each works: what is left is to enqueue them.
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/device_plan/device_program.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// Bytes from the beginning of a rank's arena.
+struct ArenaPlace {
+  int rank = -1;  ///< -1: nothing is there
+  std::int64_t offset = 0;
+};
+
+/// One action of a call.
+struct PlacedAction {
+  Action action;
+  ArenaPlace early, late;  ///< F, B, I, W: what is kept of the micro-batch, until I and until W
+  ArenaPlace workspace;    ///< likewise
+  ArenaPlace incoming;     ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
+  ArenaPlace outgoing;     ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
+};
+
+/// [call] its actions in the order of the list: two in an overlapped pair, otherwise one. `lowered` is the schedule
+/// that `program` was made of, with neither recomputation nor moves.
+std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered);
+
+}  // namespace plumb

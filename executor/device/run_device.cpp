@@ -1,0 +1,260 @@
+#include "executor/device/run_device.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/device/device_stage.h"
+#include "executor/device/placed_calls.h"
+#include "executor/device_plan/plan_device.h"
+#include "executor/token_batch.h"
+#include "executor/training_plan.h"
+#include "executor/transport.h"
+#include "schedules/action_table.h"
+
+namespace plumb {
+namespace {
+
+/// FLOPs of a stage's passes: they decide which lifetimes are expected, and in which order calls are enqueued.
+Seconds flops_of(const std::vector<Layer>& layers, const LayerWork& work, Pass pass) {
+  double flops = 0;
+  for (const Layer& layer : layers)
+    for (const KernelCall& kernel : layer_kernels(layer, work, pass)) flops += kernel.flops;
+  return Seconds{1e-12 * flops};
+}
+
+class DeviceRun {
+ public:
+  DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options)
+      : spec_(spec),
+        options_(options),
+        machine_(machine),
+        training_(plan_training(spec)),
+        work_{.microbatch = spec.microbatch, .sequence = spec.sequence},
+        schedule_(training_.replay.schedule) {
+    make_stages();
+    program_ = plan_device(schedule_, costs());
+    calls_ = placed_calls(program_, schedule_);
+    require_memory();
+    for (DeviceStage& stage : stages_) stage.settle(machine_, options.capture_gradients);
+    for (const std::int64_t bytes : program_.arena_bytes) arenas_.push_back(machine_.allocate(bytes));
+    machine_.prepare(static_cast<int>(schedule_.ranks.size()), program_.calls.size());
+  }
+
+  RunResult run() {
+    std::vector<RankOutcome> ranks(schedule_.ranks.size());
+    std::vector<ModelValues> gradients;
+    for (int step = 0; step < spec_.steps; ++step) {
+      upload_batch(step);
+      enqueue();
+      note(ranks, machine_.finish());
+      if (options_.capture_gradients) gradients.push_back(values_of(&DeviceStage::gradient_values));
+    }
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      RankOutcome& rank = ranks[static_cast<std::size_t>(schedule_.stages[stage].rank)];
+      const StageMemory held = stages_[stage].memory();
+      rank.parameter_bytes = rank.parameter_bytes + ParameterBytes{.weights = held.parameter_bytes,
+                                                                   .gradients = held.gradient_bytes,
+                                                                   .optimizer = held.optimizer_bytes};
+      rank.peak_memory_bytes += stages_[stage].held_bytes();
+    }
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].peak_memory_bytes += program_.arena_bytes[rank];
+    RunResult result = run_result(spec_, training_, std::move(ranks));
+    result.gradients = std::move(gradients);
+    if (options_.capture_weights) result.weights = values_of(&DeviceStage::weight_values);
+    return result;
+  }
+
+ private:
+  void make_stages() {
+    const auto tokens = static_cast<double>(batch_tokens(spec_, training_, 0));
+    for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage)
+      stages_.emplace_back(DeviceStageOptions{.layers = spec_.stage_layers[stage],
+                                              .first_layer = training_.first_layer[stage],
+                                              .work = work_,
+                                              .microbatches = schedule_.microbatches,
+                                              .half = spec_.half,
+                                              .optimizer = std::get<AdamW>(spec_.optimizer),
+                                              .seed = spec_.seed,
+                                              .gradient_scale = static_cast<float>(1.0 / tokens)});
+  }
+
+  CostTable costs() const {
+    ChunkCosts chunk{.forward = {}, .input_grad = {}, .weight_grad = {}};
+    for (const std::vector<Layer>& layers : spec_.stage_layers) {
+      chunk.forward.push_back(flops_of(layers, work_, Pass::kForward));
+      chunk.input_grad.push_back(flops_of(layers, work_, Pass::kInputGrad));
+      chunk.weight_grad.push_back(flops_of(layers, work_, Pass::kWeightGrad));
+    }
+    CostTable costs = chunk_cost_table(static_cast<int>(stages_.size()), chunk);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      costs.stages[stage].memory = stages_[stage].memory();
+      costs.stages[stage].activation_message_bytes = stages_[stage].output_bytes();
+      costs.stages[stage].gradient_message_bytes = stages_[stage].input_bytes();
+    }
+    return costs;
+  }
+
+  void require_memory() const {
+    std::int64_t held = 0;
+    for (const DeviceStage& stage : stages_) held += stage.held_bytes();
+    const std::int64_t arenas =
+        std::accumulate(program_.arena_bytes.begin(), program_.arena_bytes.end(), std::int64_t{0});
+    const std::int64_t there = machine_.free_bytes();
+    if (held + arenas <= there) return;
+    constexpr double kMiB = 1 << 20;
+    throw RunError(fmt::format(
+        "the device has {:.0f} MiB free and the replay needs {:.0f}: {:.0f} MiB of weights, gradients and "
+        "optimizer state, {:.0f} MiB of activations, messages and workspace; take fewer micro-batches under "
+        "way, a smaller micro-batch or a smaller model",
+        static_cast<double>(there) / kMiB, static_cast<double>(held + arenas) / kMiB, static_cast<double>(held) / kMiB,
+        static_cast<double>(arenas) / kMiB));
+  }
+
+  void upload_batch(int step) {
+    const std::size_t each = static_cast<std::size_t>(tokens_of(work_));
+    std::vector<std::int32_t> inputs(each * static_cast<std::size_t>(schedule_.microbatches)), targets(inputs.size());
+    for (int i = 0; i < schedule_.microbatches; ++i) {
+      const BatchPlace place{.seed = spec_.seed,
+                             .step = step,
+                             .first_sample = i * spec_.microbatch,
+                             .count = spec_.microbatch,
+                             .sequence = spec_.sequence};
+      const std::size_t first = each * static_cast<std::size_t>(i);
+      fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
+      fill_targets(std::span(targets).subspan(first, each), spec_.text, place);
+    }
+    for (const DeviceStage& stage : stages_) {
+      if (stage.reads_tokens()) stage.upload_tokens(machine_, inputs);
+      if (stage.reads_targets()) stage.upload_targets(machine_, targets);
+    }
+  }
+
+  void enqueue() {
+    for (std::size_t i = 0; i < program_.calls.size(); ++i) {
+      const DeviceCall& call = program_.calls[i];
+      machine_.begin_call(i, call.rank, call.stream);
+      for (const DeviceWait& wait : call.waits) machine_.wait_for(static_cast<std::size_t>(wait.call));
+      for (const PlacedAction& placed : calls_[i]) perform(placed);
+      machine_.end_call();
+    }
+  }
+
+  void perform(const PlacedAction& placed) {
+    const Action& action = placed.action;
+    DeviceStage& stage = stages_[static_cast<std::size_t>(action.stage)];
+    DeviceKernels& kernels = machine_.kernels();
+    const DevicePass pass{.microbatch = action.microbatch,
+                          .early = address(placed.early),
+                          .late = address(placed.late),
+                          .workspace = address(placed.workspace),
+                          .incoming = address(placed.incoming),
+                          .outgoing = address(placed.outgoing)};
+    switch (action.op) {
+      case Op::kForward:
+        return stage.forward(kernels, pass);
+      case Op::kBackward:
+        stage.input_grad(kernels, pass);
+        return stage.weight_grad(kernels, pass);
+      case Op::kInputGrad:
+        return stage.input_grad(kernels, pass);
+      case Op::kWeightGrad:
+        return stage.weight_grad(kernels, pass);
+      case Op::kSendActivation:
+        return kernels.copy(pass.outgoing, pass.incoming, stage.output_bytes());
+      case Op::kSendGradient:
+        return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
+      case Op::kOptimizerStep:
+        return stage.optimizer_step(kernels);
+      default:
+        return;  // REDUCE_GRAD of one copy, UNSHARD and RESHARD without ZeRO: nothing to do
+    }
+  }
+
+  std::byte* address(ArenaPlace place) const {
+    return place.rank < 0 ? nullptr : arenas_[static_cast<std::size_t>(place.rank)] + place.offset;
+  }
+
+  /// The ranks' timelines of a replay, in the order of their lists, and the losses.
+  void note(std::vector<RankOutcome>& ranks, const std::vector<CallTimes>& times) {
+    const ActionIds ids = action_ids(schedule_);
+    std::vector<CallTimes> of_action(static_cast<std::size_t>(ids.first_id.back()));
+    for (std::size_t i = 0; i < times.size(); ++i)
+      for (std::size_t k = 0; k < calls_[i].size(); ++k)
+        of_action[static_cast<std::size_t>(program_.calls[i].action) + k] = times[i];
+    copy_times_to_receives(of_action, ids);
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      RankTimeline timeline;
+      SimTime last{0};
+      for (std::size_t position = 0; position < schedule_.ranks[rank].size(); ++position) {
+        const Action& action = schedule_.ranks[rank][position];
+        const CallTimes& own = of_action[static_cast<std::size_t>(ids.first_id[rank]) + position];
+        timeline.spans.push_back(
+            {.start = own.start, .end = own.end, .action = action, .stream = stream_of(action.op)});
+        last = std::max(last, own.end);
+      }
+      ranks[rank].timelines.push_back(std::move(timeline));
+      ranks[rank].ends.push_back(last);
+      ranks[rank].losses.emplace_back();
+      ranks[rank].balance_losses.emplace_back();
+      ranks[rank].loss_scales.push_back(1);
+    }
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      if (!stages_[stage].reads_targets()) continue;
+      const std::vector<double> sums = stages_[stage].losses(machine_);
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        if (training_.versions.version[stage][i] < 0) continue;
+        ranks[static_cast<std::size_t>(schedule_.stages[stage].rank)].losses.back().push_back(
+            {.microbatch = static_cast<int>(i), .sum = sums[i]});
+      }
+    }
+  }
+
+  void copy_times_to_receives(std::vector<CallTimes>& of_action, const ActionIds& ids) const {
+    const ActionTable table(schedule_);
+    const StageNeighbors neighbors = stage_neighbors(schedule_);
+    for (std::size_t id = 0; id < of_action.size(); ++id) {
+      const ActionPlace at = place_of(ids, static_cast<std::int32_t>(id));
+      const Action& action = schedule_.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.position)];
+      if (!is_recv(action.op)) continue;
+      const bool forward = action.op == Op::kRecvActivation;
+      const int from = (forward ? neighbors.predecessor : neighbors.successor)[static_cast<std::size_t>(action.stage)];
+      const std::int32_t send =
+          table.find(forward ? Op::kSendActivation : Op::kSendGradient, from, action.microbatch, action.part);
+      if (send >= 0) of_action[id] = of_action[static_cast<std::size_t>(send)];
+    }
+  }
+
+  ModelValues values_of(ModelValues (DeviceStage::*read)(DeviceMachine&) const) const {
+    ModelValues values;
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      ModelValues own = (stages_[stage].*read)(machine_);
+      const auto first = static_cast<std::size_t>(training_.first_layer[stage]);
+      values.resize(std::max(values.size(), first + own.size()));
+      std::ranges::move(own, values.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+    return values;
+  }
+
+  const RunSpec& spec_;
+  const DeviceRunOptions options_;
+  DeviceMachine& machine_;
+  const TrainingPlan training_;
+  const LayerWork work_;
+  const Schedule& schedule_;
+  std::vector<DeviceStage> stages_;
+  DeviceProgram program_;
+  std::vector<std::vector<PlacedAction>> calls_;
+  std::vector<std::byte*> arenas_;  // [rank]
+};
+
+}  // namespace
+
+RunResult run_device(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options) {
+  require_device_runnable(spec);
+  return DeviceRun(spec, machine, options).run();
+}
+
+}  // namespace plumb

@@ -1,0 +1,26 @@
+#pragma once
+// Trains on one device: every rank of the schedule is a set of its streams. The same RunSpec as the cpu backend's, the
+// same samples and initial weights; what one replay does is planned before the first (executor/device_plan), and
+// enqueued without waiting on the host.
+
+#include "executor/device/device_machine.h"
+#include "executor/run_result.h"
+#include "executor/run_spec.h"
+
+namespace plumb {
+
+struct DeviceRunOptions {
+  bool capture_gradients = false;  ///< keep what each optimizer step consumes (for tests)
+  bool capture_weights = false;    ///< keep the weights after the last step (for tests)
+};
+
+/// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
+/// dense language models without dropout and with untied tables, whole sequences, synchronous schedules without
+/// copies of stages, recomputation and moves, fp32 or bf16, AdamW, no clipping, no checkpoint.
+void require_device_runnable(const RunSpec& spec);
+
+/// Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if weights and arenas
+/// do not fit the device. Timelines have the times of the device's calls; a RECV has those of its message's copy.
+RunResult run_device(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options = {});
+
+}  // namespace plumb

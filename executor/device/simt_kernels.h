@@ -1,0 +1,188 @@
+#pragma once
+// DeviceKernels out of the bodies of kernels/simt, for tensors stored as S, by whatever can run them. A Launcher has
+//
+//   launch(body, items, lanes)                 enqueues a body whose blocks take `items` rows in turn
+//   launch_elements(body, elements)            the same for a body that goes by elements
+//   copy(to, from, bytes)
+//   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
+//
+// and all of it happens in order. It is written once: a GPU's stream runs it (executor/cuda), and the tests do on the
+// host.
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "executor/device/device_kernels.h"
+#include "kernels/simt/activation.h"
+#include "kernels/simt/adamw.h"
+#include "kernels/simt/attention.h"
+#include "kernels/simt/bias.h"
+#include "kernels/simt/cross_entropy.h"
+#include "kernels/simt/embedding.h"
+#include "kernels/simt/norm.h"
+#include "kernels/simt/residual.h"
+#include "kernels/simt/rotary.h"
+
+namespace plumb {
+
+template <class S, class Launcher>
+class SimtKernels final : public DeviceKernels {
+ public:
+  explicit SimtKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
+
+  std::int64_t element_bytes() const override { return sizeof(S); }
+  void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
+
+  void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override {
+    launcher_.forward(stored(y), stored(x), stored(weight), size);
+  }
+  void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) override {
+    launcher_.input_grad(stored(dx), stored(dy), stored(weight), size);
+  }
+  void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) override {
+    launcher_.weight_grad(dweight, stored(dy), stored(x), size);
+  }
+
+  void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
+                    const NormSize& size, float epsilon) override {
+    launcher_.launch(simt::NormForward<S>{.y = stored(y),
+                                          .sum = stored(sum),
+                                          .mean = norm.mean,
+                                          .rstd = norm.rstd,
+                                          .x = stored(x),
+                                          .residual = stored(residual),
+                                          .gain = norm.gain,
+                                          .bias = norm.bias,
+                                          .size = size,
+                                          .epsilon = epsilon},
+                     size.rows, lanes_for(size.columns));
+  }
+  void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
+                     const DeviceNorm& norm, const NormSize& size) override {
+    launcher_.launch(simt::NormParameterGradient<S>{.dgain = dgain,
+                                                    .dbias = dbias,
+                                                    .dy = stored(dy),
+                                                    .x = stored(x),
+                                                    .mean = norm.mean,
+                                                    .rstd = norm.rstd,
+                                                    .size = size},
+                     stretches(size.columns, kSumColumns), kColumnLanes);
+    launcher_.launch(simt::NormBackward<S>{.dx = stored(dx),
+                                           .dy = stored(dy),
+                                           .residual_gradient = stored(past),
+                                           .x = stored(x),
+                                           .mean = norm.mean,
+                                           .rstd = norm.rstd,
+                                           .gain = norm.gain,
+                                           .size = size},
+                     size.rows, lanes_for(size.columns));
+  }
+
+  void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) override {
+    const std::int64_t elements = rows * layer.ffn;
+    if (layer.mlp == MlpKind::kSwiglu)
+      launcher_.launch_elements(simt::SwigluForward<S>{stored(y), stored(up), {rows, layer.ffn}}, elements);
+    else
+      launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(up), elements, layer.exact_gelu}, elements);
+  }
+  void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) override {
+    const std::int64_t elements = rows * layer.ffn;
+    if (layer.mlp == MlpKind::kSwiglu)
+      launcher_.launch_elements(simt::SwigluBackward<S>{stored(up), stored(dy), {rows, layer.ffn}}, elements);
+    else
+      launcher_.launch_elements(simt::GeluBackward<S>{stored(up), stored(dy), elements, layer.exact_gelu}, elements);
+  }
+
+  void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override {
+    launcher_.launch_elements(simt::BiasForward<S>{stored(y), bias, rows, columns}, rows * columns);
+  }
+  void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override {
+    launcher_.launch(simt::BiasBackward<S>{dbias, stored(dy), rows, columns}, stretches(columns, kSumColumns),
+                     kColumnLanes);
+  }
+  void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
+                    std::int64_t columns) override {
+    launcher_.launch_elements(simt::ResidualAdd<S>{stored(z), stored(x), stored(y), bias, rows, columns},
+                              rows * columns);
+  }
+  void rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) override {
+    launcher_.launch_elements(simt::Rotary<S>{stored(x), table, size, direction},
+                              size.tokens * size.heads * size.rotary_size / 2);
+  }
+
+  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size) override {
+    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
+  }
+  void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
+                          const float* log_sum_exp, const AttentionSize& size) override {
+    launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
+                                                     stored(output), log_sum_exp, size},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
+    launcher_.launch(
+        simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv), log_sum_exp, size},
+        size.batch * size.kv_heads * size.sequence, kAttentionLanes);
+  }
+
+  void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
+                         const EmbeddingLayer& layer, const LayerWork& work) override {
+    const EmbeddingSize size = embedding_size(layer, work);
+    launcher_.launch(simt::EmbeddingForward<S>{stored(y), tokens, stored(table), stored(positions), size}, size.tokens,
+                     lanes_for(size.columns));
+  }
+  void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
+                          const EmbeddingLayer& layer, const LayerWork& work) override {
+    const EmbeddingSize size = embedding_size(layer, work);
+    launcher_.launch(simt::EmbeddingBackward<S>{dtable, stored(dy), tokens, size}, size.tokens,
+                     lanes_for(size.columns));
+    if (dpositions == nullptr) return;
+    launcher_.launch(simt::PositionBackward<S>{dpositions, stored(dy), size}, size.sequence, lanes_for(size.columns));
+  }
+
+  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                     float gradient_scale) override {
+    launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, rows, columns, gradient_scale}, rows,
+                     lanes_for(columns));
+  }
+
+  void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override {
+    const auto correction = [&](float beta) {
+      return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(update.step)));
+    };
+    launcher_.launch_elements(simt::AdamWUpdate<S, float>{.weights = stored(update.weights),
+                                                          .master = update.master,
+                                                          .gradients = update.gradients,
+                                                          .first_moment = update.first_moment,
+                                                          .second_moment = update.second_moment,
+                                                          .elements = update.elements,
+                                                          .optimizer = optimizer,
+                                                          .first_correction = correction(optimizer.beta1),
+                                                          .second_correction = correction(optimizer.beta2),
+                                                          .gradient_scale = 1},
+                              update.elements);
+  }
+
+ private:
+  static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
+  static constexpr int kAttentionLanes = 128;  // keys of a tile
+  static constexpr int kFewestLanes = 32, kMostLanes = 1024;
+
+  static S* stored(void* tensor) { return static_cast<S*>(tensor); }
+  static const S* stored(const void* tensor) { return static_cast<const S*>(tensor); }
+  static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
+  static EmbeddingSize embedding_size(const EmbeddingLayer& layer, const LayerWork& work) {
+    return {work.microbatch * work.sequence, work.sequence, layer.hidden};
+  }
+
+  /// A power of two: the lanes that find something to do four times over.
+  static int lanes_for(std::int64_t columns) {
+    int lanes = kFewestLanes;
+    while (lanes < kMostLanes && lanes * 4 < columns) lanes *= 2;
+    return lanes;
+  }
+
+  Launcher launcher_;
+};
+
+}  // namespace plumb

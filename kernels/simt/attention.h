@@ -1,0 +1,253 @@
+#pragma once
+// Causal attention with grouped queries and an optional window on a GPU, without an s^2 tensor (kernels/cpu/attention.h
+// has shapes and layout): online softmax over tiles of as many keys as a block has lanes (Milakov and Gimelshein 2018;
+// Dao et al. 2022), and of the probabilities only the log-sum-exp is kept. The backward has two passes, over keys for
+// the queries' gradients and over queries for the keys' and values', so that nothing is added by two blocks.
+//
+// A block has a row (of one head), and its lanes divide the tile's keys for the scores, then the channels for the sums.
+// All products are in fp32 on the vector units: right for every size up to kLargestHead, and slow.
+
+#include "kernels/cpu/attention.h"
+#include "kernels/simt/number.h"
+#include "kernels/simt/thread.h"
+
+namespace plumb::simt {
+
+inline constexpr int kLargestHead = 256;
+inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; a lane for every kChannelsOfLane of others
+inline constexpr int kChannelsOfLane = kLargestHead / kFewestAttentionLanes;
+
+/// Where rows and heads of q, k and v lie in [b*s, (a+2k)*d].
+struct AttentionRows {
+  AttentionSize size;
+
+  PLUMB_SIMT std::int64_t width() const { return (size.heads + 2 * size.kv_heads) * size.head_size; }
+  PLUMB_SIMT std::int64_t kv_head(std::int64_t head) const { return head / (size.heads / size.kv_heads); }
+  PLUMB_SIMT std::int64_t query(std::int64_t row, std::int64_t head) const {
+    return row * width() + head * size.head_size;
+  }
+  PLUMB_SIMT std::int64_t key(std::int64_t row, std::int64_t kv) const {
+    return row * width() + (size.heads + kv) * size.head_size;
+  }
+  PLUMB_SIMT std::int64_t value(std::int64_t row, std::int64_t kv) const {
+    return row * width() + (size.heads + size.kv_heads + kv) * size.head_size;
+  }
+  PLUMB_SIMT std::int64_t output(std::int64_t row, std::int64_t head) const {
+    return (row * size.heads + head) * size.head_size;
+  }
+  /// Of [b, a, s].
+  PLUMB_SIMT std::int64_t statistic(std::int64_t batch, std::int64_t head, std::int64_t position) const {
+    return (batch * size.heads + head) * size.sequence + position;
+  }
+  /// The first key that a query sees, and the one behind the last query that sees a key.
+  PLUMB_SIMT std::int64_t first_key(std::int64_t query) const {
+    return size.window > 0 && query >= size.window ? query - size.window + 1 : 0;
+  }
+  PLUMB_SIMT std::int64_t queries_end(std::int64_t key) const {
+    return size.window > 0 && key + size.window < size.sequence ? key + size.window : size.sequence;
+  }
+  PLUMB_SIMT float scale() const { return 1.0F / sqrtf(static_cast<float>(size.head_size)); }
+};
+
+template <class S>
+PLUMB_SIMT float dot(const S* a, const S* b, std::int64_t elements) {
+  float sum = 0;
+  for (std::int64_t c = 0; c < elements; ++c) sum += widened(a[c]) * widened(b[c]);
+  return sum;
+}
+
+/// output, log_sum_exp, qkv: as attention_forward's. Blocks take (batch, head, query) in turn.
+template <class S>
+struct AttentionForward {
+  S* output;
+  float* log_sum_exp;
+  const S* qkv;
+  AttentionSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    const AttentionRows rows{size};
+    const std::int64_t count = size.batch * size.heads * size.sequence;
+    for (std::int64_t item = thread.block(); item < count; item += thread.blocks()) {
+      const std::int64_t query = item % size.sequence;
+      const std::int64_t head = item / size.sequence % size.heads;
+      const std::int64_t batch = item / size.sequence / size.heads;
+      attend(thread, rows, batch, head, query);
+    }
+  }
+
+ private:
+  template <class Thread>
+  PLUMB_SIMT void attend(const Thread& thread, const AttentionRows& rows, std::int64_t batch, std::int64_t head,
+                         std::int64_t query) const {
+    const std::int64_t first_row = batch * size.sequence;
+    const std::int64_t kv = rows.kv_head(head);
+    const S* q = qkv + rows.query(first_row + query, head);
+    float* shared = thread.shared();
+    float sums[kChannelsOfLane] = {};
+    float largest = -INFINITY;
+    float total = 0;
+    for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
+      const std::int64_t key = tile + thread.lane();
+      float score = -INFINITY;
+      if (key <= query) score = rows.scale() * dot(q, qkv + rows.key(first_row + key, kv), size.head_size);
+      const float most = Larger{}(largest, combine_over_block(thread, score, Larger{}));
+      const float shrink = expf(largest - most);  // 0 in the first tile
+      const float weight = key <= query ? expf(score - most) : 0.0F;
+      total = total * shrink + combine_over_block(thread, weight, Add{});
+      largest = most;
+      shared[thread.lane()] = weight;
+      thread.sync();
+      const std::int64_t keys = query + 1 - tile < thread.lanes() ? query + 1 - tile : thread.lanes();
+      int slot = 0;
+      for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot) {
+        float sum = sums[slot] * shrink;
+        for (std::int64_t k = 0; k < keys; ++k)
+          sum += shared[k] * widened(qkv[rows.value(first_row + tile + k, kv) + c]);
+        sums[slot] = sum;
+      }
+      thread.sync();
+    }
+    int slot = 0;
+    for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
+      store(output[rows.output(first_row + query, head) + c], sums[slot] / total);
+    if (thread.lane() == 0) log_sum_exp[rows.statistic(batch, head, query)] = largest + logf(total);
+  }
+};
+
+/// The queries' columns of dqkv, and products[b, a, s]: the inner product of each output row and its gradient, which
+/// the pass for keys and values reads. doutput, output: [b*s, a*d]
+template <class S>
+struct AttentionQueryGradient {
+  S* dqkv;
+  float* products;
+  const S* doutput;
+  const S* qkv;
+  const S* output;
+  const float* log_sum_exp;
+  AttentionSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    const AttentionRows rows{size};
+    const std::int64_t count = size.batch * size.heads * size.sequence;
+    for (std::int64_t item = thread.block(); item < count; item += thread.blocks()) {
+      const std::int64_t query = item % size.sequence;
+      const std::int64_t head = item / size.sequence % size.heads;
+      const std::int64_t batch = item / size.sequence / size.heads;
+      differentiate(thread, rows, batch, head, query);
+    }
+  }
+
+ private:
+  template <class Thread>
+  PLUMB_SIMT void differentiate(const Thread& thread, const AttentionRows& rows, std::int64_t batch, std::int64_t head,
+                                std::int64_t query) const {
+    const std::int64_t first_row = batch * size.sequence;
+    const std::int64_t kv = rows.kv_head(head);
+    const S* q = qkv + rows.query(first_row + query, head);
+    const S* gradient = doutput + rows.output(first_row + query, head);
+    const S* own_output = output + rows.output(first_row + query, head);
+    const float product = sum_over_row(thread, size.head_size,
+                                       [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
+    const std::int64_t statistic = rows.statistic(batch, head, query);
+    if (thread.lane() == 0) products[statistic] = product;
+    float* shared = thread.shared();
+    float sums[kChannelsOfLane] = {};
+    for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
+      const std::int64_t key = tile + thread.lane();
+      float of_score = 0;
+      if (key <= query) {
+        const std::int64_t row = first_row + key;
+        const float score = rows.scale() * dot(q, qkv + rows.key(row, kv), size.head_size);
+        const float probability = expf(score - log_sum_exp[statistic]);
+        of_score = probability * (dot(gradient, qkv + rows.value(row, kv), size.head_size) - product);
+      }
+      shared[thread.lane()] = of_score;
+      thread.sync();
+      const std::int64_t keys = query + 1 - tile < thread.lanes() ? query + 1 - tile : thread.lanes();
+      int slot = 0;
+      for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
+        for (std::int64_t k = 0; k < keys; ++k)
+          sums[slot] += shared[k] * widened(qkv[rows.key(first_row + tile + k, kv) + c]);
+      thread.sync();
+    }
+    int slot = 0;
+    for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
+      store(dqkv[rows.query(first_row + query, head) + c], rows.scale() * sums[slot]);
+  }
+};
+
+/// The keys' and values' columns of dqkv, behind AttentionQueryGradient. Blocks take (batch, kv head, key) in turn; the
+/// queries of a group's heads are added in their order.
+template <class S>
+struct AttentionKeyValueGradient {
+  S* dqkv;
+  const float* products;
+  const S* doutput;
+  const S* qkv;
+  const float* log_sum_exp;
+  AttentionSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    const AttentionRows rows{size};
+    const std::int64_t count = size.batch * size.kv_heads * size.sequence;
+    for (std::int64_t item = thread.block(); item < count; item += thread.blocks()) {
+      const std::int64_t key = item % size.sequence;
+      const std::int64_t kv = item / size.sequence % size.kv_heads;
+      const std::int64_t batch = item / size.sequence / size.kv_heads;
+      differentiate(thread, rows, batch, kv, key);
+    }
+  }
+
+ private:
+  template <class Thread>
+  PLUMB_SIMT void differentiate(const Thread& thread, const AttentionRows& rows, std::int64_t batch, std::int64_t kv,
+                                std::int64_t key) const {
+    const std::int64_t first_row = batch * size.sequence;
+    const std::int64_t group = size.heads / size.kv_heads;
+    const S* k = qkv + rows.key(first_row + key, kv);
+    const S* v = qkv + rows.value(first_row + key, kv);
+    float* shared = thread.shared();
+    float to_key[kChannelsOfLane] = {};
+    float to_value[kChannelsOfLane] = {};
+    for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
+      for (std::int64_t tile = key; tile < rows.queries_end(key); tile += thread.lanes()) {
+        const std::int64_t query = tile + thread.lane();
+        float probability = 0;
+        float of_score = 0;
+        if (query < rows.queries_end(key)) {
+          const std::int64_t row = first_row + query;
+          const std::int64_t statistic = rows.statistic(batch, head, query);
+          const float score = rows.scale() * dot(qkv + rows.query(row, head), k, size.head_size);
+          probability = expf(score - log_sum_exp[statistic]);
+          of_score = probability * (dot(doutput + rows.output(row, head), v, size.head_size) - products[statistic]);
+        }
+        const std::int64_t left = rows.queries_end(key) - tile;
+        const std::int64_t queries = left < thread.lanes() ? left : thread.lanes();
+        shared[thread.lane()] = probability;
+        thread.sync();
+        int slot = 0;
+        for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
+          for (std::int64_t i = 0; i < queries; ++i)
+            to_value[slot] += shared[i] * widened(doutput[rows.output(first_row + tile + i, head) + c]);
+        thread.sync();
+        shared[thread.lane()] = of_score;
+        thread.sync();
+        slot = 0;
+        for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
+          for (std::int64_t i = 0; i < queries; ++i)
+            to_key[slot] += shared[i] * widened(qkv[rows.query(first_row + tile + i, head) + c]);
+        thread.sync();
+      }
+    }
+    int slot = 0;
+    for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot) {
+      store(dqkv[rows.key(first_row + key, kv) + c], rows.scale() * to_key[slot]);
+      store(dqkv[rows.value(first_row + key, kv) + c], to_value[slot]);
+    }
+  }
+};
+
+}  // namespace plumb::simt

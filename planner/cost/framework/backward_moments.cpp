@@ -1,0 +1,98 @@
+#include "planner/cost/framework/backward_moments.h"
+
+#include <algorithm>
+
+#include "planner/cost/framework/sizes.h"
+
+namespace plumb {
+namespace {
+
+/// A block of two products around an activation.
+struct Block {
+  double rows = 0;
+  double up = 0;
+  double ffn = 0;
+};
+
+double gates(const TransformerLayer& layer) {
+  return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
+}
+
+Block routed_block(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                   const RankSizes& sizes) {
+  const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
+  const double ffn = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
+  return {
+      .rows = tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack),
+      .up = gates(layer) * ffn,
+      .ffn = ffn};
+}
+
+/// Elements besides the gradient of the block's output.
+double block_backward(const Block& block, double h, bool weights) {
+  const double down = block.rows * block.ffn + (weights ? h * block.ffn : 0);
+  const double activation = block.rows * block.up;
+  const double up = block.rows * (h - block.ffn) + (weights ? h * block.up : 0);
+  return std::max({down, activation, up});
+}
+
+}  // namespace
+
+double layer_backward_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                            double element) {
+  const RankSizes sizes = rank_sizes(layer, work);
+  const auto h = static_cast<double>(layer.hidden);
+  if (layer.experts > 0) {
+    const Block block = routed_block(layer, work, stack, sizes);
+    return element * (sizes.residual + block.rows * h + block_backward(block, h, false));
+  }
+  const double gathered = work.sequence_parallel && work.tensor_parallel > 1 ? sizes.stream : 0;
+  const Block block{.rows = sizes.tokens, .up = sizes.up, .ffn = sizes.ffn};
+  return element *
+         (sizes.residual + gathered + block_backward(block, h, stack.weight_gradients && !stack.kept_weight_gradients));
+}
+
+std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const LayerWork& work) {
+  const RankSizes sizes = rank_sizes(layer, work);
+  const auto h = static_cast<double>(layer.hidden);
+  std::vector<WeightShape> shapes{{h, sizes.value}};
+  const auto block = [&](double ffn) {
+    shapes.push_back({gates(layer) * ffn, h});
+    shapes.push_back({h, ffn});
+  };
+  if (layer.kv_rank > 0) {  // queries and keys with values, each by way of its latent vector
+    const auto query_rank = static_cast<double>(layer.query_rank), kv_rank = static_cast<double>(layer.kv_rank);
+    const double rotary = sizes.heads * static_cast<double>(layer.rotary_size);
+    if (query_rank > 0) shapes.push_back({query_rank, h});
+    shapes.push_back({sizes.query, query_rank > 0 ? query_rank : h});
+    shapes.push_back({kv_rank + static_cast<double>(layer.rotary_size), h});
+    shapes.push_back({sizes.query - rotary + sizes.value, kv_rank});
+  } else {
+    shapes.push_back({sizes.qkv, h});
+  }
+  if (layer.experts > 0) {
+    block(static_cast<double>(layer.expert_ffn) / work.experts.tensor);
+    if (layer.shared_ffn > 0) block(static_cast<double>(layer.shared_ffn) / work.tensor_parallel);
+  } else {
+    block(sizes.ffn);
+  }
+  return shapes;
+}
+
+double distinct_elements(std::vector<WeightShape> shapes) {
+  std::ranges::sort(shapes);
+  const auto repeated = std::ranges::unique(shapes);
+  shapes.erase(repeated.begin(), repeated.end());
+  double elements = 0;
+  for (const auto& [rows, columns] : shapes) elements += rows * columns;
+  return elements;
+}
+
+double head_backward_bytes(const HeadLayer& layer, const StackSpec& stack, double logits, double rows, double stream,
+                           double residual, double element) {
+  const double gathered = residual < stream ? stream : 0;
+  const double table = stack.weight_gradients ? rows * static_cast<double>(layer.hidden) : 0;
+  return element * (logits + table + 2 * residual + stream + gathered);
+}
+
+}  // namespace plumb

@@ -1,0 +1,183 @@
+#include "executor/device/run_device.h"
+
+#include <algorithm>
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "executor/run.h"
+#include "schedules/error.h"
+#include "tests/executor/device/host_machine.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+/// GPT-2's block with every bias, behind learned positions; the head has a table of its own.
+std::vector<Layer> untied_gpt_model() {
+  std::vector<Layer> model = gpt_model();
+  std::get<HeadLayer>(model.back()).tied = false;
+  return model;
+}
+
+RunResult on_host(const RunSpec& spec) {
+  HostMachine machine(spec.half);
+  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
+}
+
+}  // namespace
+
+TEST_CASE("a device computes the CPU's losses, gradients and weights") {
+  for (const std::vector<Layer>& model : {llama_model(), untied_gpt_model()}) {
+    RunSpec spec = spec_of(model, make_schedule("1f1b", {.ranks = 3, .microbatches = 4}));
+    spec.steps = 3;
+    const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
+    REQUIRE(device.losses.size() == cpu.losses.size());
+    for (std::size_t i = 0; i < cpu.losses.size(); ++i)
+      CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-6));
+    CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
+    // From then on a gradient next to 0 decides which way AdamW steps.
+    for (std::size_t i = 1; i < cpu.gradients.size(); ++i)
+      CHECK(worst_difference(device.gradients[i], cpu.gradients[i]) < 1e-2);
+    CHECK(device.parameter_bytes == cpu.parameter_bytes);
+  }
+}
+
+TEST_CASE("in bf16 a device's losses follow the CPU's in fp32") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+  spec.steps = 8;
+  const std::vector<double> exact = run(spec).losses;
+  spec.half = HalfFormat::kBf16;
+  const std::vector<double> losses = on_host(spec).losses;
+  REQUIRE(losses.size() == exact.size());
+  CHECK(losses != exact);
+  for (std::size_t i = 0; i < exact.size(); ++i) CHECK(losses[i] == doctest::Approx(exact[i]).epsilon(2e-2));
+}
+
+TEST_CASE("every synchronous schedule gives the gradients of every other on the same split") {
+  int compared = 0, bitwise = 0;
+  for (const CatalogueEntry& entry : catalogue()) {
+    ScheduleParameters parameters{.ranks = 2, .microbatches = 4};
+    if (entry.name == "forward-only") continue;  // it has no gradients
+    if (entry.takes_chunks) parameters.chunks = 2;
+    RunSpec spec;
+    try {
+      spec = spec_of(llama_model(), make_schedule(entry.name, parameters));
+      require_device_runnable(spec);
+    } catch (const InputError&) {
+      continue;
+    }
+    INFO(entry.name);
+    RunSpec alone = spec_of(llama_model(), make_schedule("naive", {.ranks = 1, .microbatches = 4}));
+    spec.steps = alone.steps = 1;
+    const ModelValues own = on_host(spec).gradients.at(0), reference = on_host(alone).gradients.at(0);
+    const double worst = worst_difference(own, reference);
+    CHECK(worst < 1e-5);
+    ++compared;
+    bitwise += static_cast<int>(worst == 0);
+  }
+  CHECK(compared >= 10);
+  CHECK(bitwise >= compared / 2);
+}
+
+TEST_CASE("a device computes the same bits in every order that its streams and events allow") {
+  for (const char* name : {"1f1b", "zb-h1", "interleaved", "zb-v", "gpipe"}) {
+    INFO(name);
+    ScheduleParameters parameters{.ranks = 3, .microbatches = 6};
+    if (std::string_view(name) == "interleaved") parameters.chunks = 2;
+    RunSpec spec = spec_of(llama_model(), make_schedule(name, parameters));
+    spec.steps = 2;
+    const RunResult expected = on_host(spec);
+    for (unsigned seed = 1; seed <= 5; ++seed) {
+      HostMachine machine({}, seed);
+      const RunResult result = run_device(spec, machine, {.capture_weights = true});
+      CHECK(result.losses == expected.losses);
+      CHECK(result.weights == expected.weights);
+    }
+  }
+}
+
+TEST_CASE("a device allocates before the first step and no more, and as much as it says") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("zb-h1", {.ranks = 3, .microbatches = 6}));
+  spec.steps = 1;
+  HostMachine once;
+  const RunResult result = run_device(spec, once);
+  spec.steps = 4;
+  HostMachine more;
+  run_device(spec, more);
+  CHECK(more.allocations() == once.allocations());
+  CHECK(more.allocated() == once.allocated());
+  std::int64_t said = 0;
+  for (const std::int64_t bytes : result.peak_memory_bytes) said += bytes;
+  CHECK(said == once.allocated());
+}
+
+TEST_CASE("a device's timeline has every action of the schedule, and its order") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("zb-h1", {.ranks = 2, .microbatches = 4}));
+  spec.steps = 2;
+  const RunResult result = on_host(spec);
+  REQUIRE(result.timelines.size() == 2);
+  const Timeline& timeline = result.timelines.back();
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    const std::vector<Span>& spans = timeline.ranks[rank].spans;
+    REQUIRE(spans.size() == spec.schedule.ranks[rank].size());
+    SimTime before{0};
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      CHECK(spans[i].action == spec.schedule.ranks[rank][i]);
+      CHECK(spans[i].end >= spans[i].start);
+      if (!is_compute(spans[i].action.op)) continue;
+      CHECK(spans[i].start >= before);
+      before = spans[i].end;
+    }
+  }
+}
+
+TEST_CASE("memory that a device has not is named by kind before the first step") {
+  const RunSpec spec = spec_of(llama_model(), make_schedule("gpipe", {.ranks = 2, .microbatches = 4}));
+  HostMachine machine({}, {}, 300'000);
+  std::string said;
+  try {
+    run_device(spec, machine);
+  } catch (const RunError& error) {
+    said = error.what();
+  }
+  CHECK(said.find("of weights, gradients and optimizer state") != std::string::npos);
+  CHECK(said.find("of activations, messages and workspace") != std::string::npos);
+  CHECK(machine.allocations() == 0);
+}
+
+TEST_CASE("what a device does not run is refused by name") {
+  const auto refused = [](const RunSpec& spec, const std::string& what) {
+    INFO(what);
+    std::string said;
+    try {
+      require_device_runnable(spec);
+    } catch (const SpecError& error) {
+      said = error.what();
+    }
+    CHECK(said.find(what) != std::string::npos);
+  };
+  const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+  const RunSpec good = spec_of(llama_model(), order);
+  CHECK_NOTHROW(require_device_runnable(good));
+  refused(spec_of(gpt_model(), order), "tied embeddings");
+  refused(spec_of(mixtral_model(), order), "experts");
+  refused(spec_of(cnn_model(), order), "image models");
+  refused(spec_of(llama_model(), order, 2), "replicas");
+  refused(spec_of(llama_model(), make_schedule("chimera", {.ranks = 2, .microbatches = 4})), "copies of a stage");
+  refused(spec_of(llama_model(), make_schedule("pipedream", {.ranks = 2, .microbatches = 4})), "asynchronous");
+  RunSpec bad = good;
+  bad.optimizer = Sgd{};
+  refused(bad, "optimizers");
+  bad = good;
+  bad.clip_norm = 1;
+  refused(bad, "clipping");
+  bad = good;
+  bad.rebuild = Rebuild::kStage;
+  refused(bad, "recomputation");
+  bad = good;
+  bad.half = HalfFormat::kFp16;
+  refused(bad, "fp16");
+}

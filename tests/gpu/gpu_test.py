@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""The cuda backend as the tool runs it, beside the cpu's: gpu_test.py PLUMB [libplumb_cuda.so]
+
+Without the library, or without a GPU, the refusal is looked at (exit 1, one sentence) and the rest is skipped (77)."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+SCHEDULES = ["gpipe", "1f1b", "zb-h1"]
+STEPS = "5"
+
+
+def call(*arguments):
+    return subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=600)
+
+
+def losses(plumb, plan, schedule, backend):
+    result = call(plumb, "run", plan, "--backend", backend, "--schedule", schedule, "--steps", STEPS, "--json")
+    if result.returncode != 0:
+        sys.exit(f"{schedule} on {backend}: {result.stderr}")
+    return json.loads(result.stdout)["losses"]
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__)
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        plumb = pathlib.Path(shutil.copy(sys.argv[1], folder / "plumb"))
+        if len(sys.argv) == 3:
+            shutil.copy(sys.argv[2], folder / "libplumb_cuda.so")
+        plan = folder / "plan.json"
+        planned = call(plumb, "plan", "llama-nano", "v100:2", "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", plan)
+        if planned.returncode != 0:
+            sys.exit(f"there is no plan: {planned.stderr}")
+        tried = call(plumb, "run", plan, "--backend", "cuda", "--steps", "1")
+        if tried.returncode != 0:
+            if tried.returncode != 1 or tried.stdout or tried.stderr.count("\n") != 1 or "use --backend cpu" not in tried.stderr:
+                sys.exit(f"no plain refusal: status {tried.returncode}, {tried.stdout}{tried.stderr}")
+            expected = "there is no GPU here" if len(sys.argv) == 3 else "there is no libplumb_cuda.so beside the tool"
+            if expected not in tried.stderr:
+                sys.exit(f"not this refusal, but \"{expected}\": {tried.stderr}")
+            print(f"skipped: {tried.stderr.strip()}")
+            sys.exit(77)
+        for schedule in SCHEDULES:
+            ours, reference = (losses(plumb, plan, schedule, backend) for backend in ("cuda", "cpu"))
+            worst = max(abs(a / b - 1) for a, b in zip(ours, reference, strict=True))
+            if worst > 1e-4:
+                sys.exit(f"{schedule}: losses of the GPU {ours}, of the cpu {reference}")
+            print(f"{schedule}: {STEPS} steps, losses within {worst:.1e} of the cpu's")
+    print(f"[cases] {len(SCHEDULES)} passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()

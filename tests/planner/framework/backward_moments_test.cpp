@@ -1,0 +1,70 @@
+#include "planner/cost/framework/backward_moments.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/planner/framework/gpt_layer.h"
+
+namespace plumb {
+namespace {
+
+const LayerWork kWork{.microbatch = 4, .sequence = 2048};
+constexpr double kT = 4 * 2048, kH = 1024;
+
+}  // namespace
+
+TEST_CASE("a plain block's largest moment is its down projection, a gated one's the activation") {
+  const double plain = layer_backward_bytes(kGpt, kWork, {.name = "any"}, 2);
+  const double f = static_cast<double>(kGpt.ffn);
+  CHECK(plain == 2 * (kT * kH + kT * f + kH * f));
+  const double gated = layer_backward_bytes(kLlama, kWork, {.name = "any"}, 2);
+  CHECK(gated == 2 * (kT * kH + 2 * kT * static_cast<double>(kLlama.ffn)));
+}
+
+TEST_CASE("few tokens leave the gradient of the larger weights, or what takes its place") {
+  const LayerWork few{.microbatch = 1, .sequence = 16};
+  const double u = 2 * static_cast<double>(kLlama.ffn), f = static_cast<double>(kLlama.ffn);
+  CHECK(layer_backward_bytes(kLlama, few, {.name = "any"}, 2) == 2 * (16 * kH + 16 * (kH - f) + kH * u));
+  CHECK(layer_backward_bytes(kLlama, few, {.name = "any", .kept_weight_gradients = true}, 2) == 2 * (16 * kH + 16 * u));
+  CHECK(layer_backward_bytes(kLlama, few, {.name = "any", .weight_gradients = false}, 2) == 2 * (16 * kH + 16 * u));
+}
+
+TEST_CASE("sequence parallelism gathers the gradient of the output") {
+  LayerWork work = kWork;
+  work.tensor_parallel = 4;
+  const StackSpec stack{.name = "any", .kept_weight_gradients = true};
+  const double whole = layer_backward_bytes(kLlama, work, stack, 2);
+  work.sequence_parallel = true;
+  CHECK(layer_backward_bytes(kLlama, work, stack, 2) - whole == 2 * kT * kH / 4);
+}
+
+TEST_CASE("shapes are counted once") {
+  CHECK(distinct_elements({{3, 4}, {4, 3}, {3, 4}}) == 24);
+  TransformerLayer square = kGpt;
+  square.ffn = square.hidden;  // projection, up and down are alike
+  CHECK(distinct_elements(weight_shapes(square, kWork)) == kH * kH + 3 * kH * kH);
+}
+
+TEST_CASE("latent attention has a product for each latent vector, experts one pair of shapes for all") {
+  TransformerLayer layer = kLlama;
+  layer.query_rank = 96;
+  layer.kv_rank = 32;
+  layer.rotary_size = 16;
+  layer.head_size = 80;
+  layer.value_size = 64;
+  layer.experts = 8;
+  layer.expert_ffn = 384;
+  const auto a = static_cast<double>(layer.heads);
+  const double attention = kH * a * 64 + 96 * kH + a * 80 * 96 + (32 + 16) * kH + a * (64 + 64) * 32;
+  CHECK(distinct_elements(weight_shapes(layer, kWork)) == attention + 2 * 384 * kH + kH * 384);
+}
+
+TEST_CASE("the head's backward holds the gradients of logits and table") {
+  const HeadLayer head{.vocab = 1000, .hidden = 1024};
+  StackSpec stack{.name = "any"};
+  CHECK(head_backward_bytes(head, stack, 5000, 1000, 80, 80, 2) == 2 * (5000 + 1000 * kH + 3 * 80));
+  CHECK(head_backward_bytes(head, stack, 5000, 1000, 80, 20, 2) == 2 * (5000 + 1000 * kH + 2 * 20 + 2 * 80));
+  stack.weight_gradients = false;
+  CHECK(head_backward_bytes(head, stack, 5000, 1000, 80, 80, 2) == 2 * (5000 + 3 * 80));
+}
+
+}  // namespace plumb

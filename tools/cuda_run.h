@@ -1,0 +1,21 @@
+#pragma once
+// Training on a GPU, through libplumb_cuda.so beside the tool.
+
+#include "executor/device/cuda_library.h"
+#include "executor/run_result.h"
+#include "executor/run_spec.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+/// The library, once it is sure that there is a GPU and that nothing is asked for that the cuda backend does not do.
+/// Throws InputError or RunError with what is missing and the remedy.
+const CudaLibrary& require_cuda(const RunArguments& arguments);
+
+/// "NVIDIA H100 80GB HBM3, 132 SMs, CUDA 13.0".
+std::string cuda_device_text(const CudaLibrary& library);
+
+/// Throws RunError with what went wrong.
+RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, Seconds expected);
+
+}  // namespace plumb

@@ -1,0 +1,119 @@
+#include "tools/verbs/simulate_meshes.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/cost/unequal_stages.h"
+#include "planner/search/bounds.h"
+#include "planner/search/predict.h"
+#include "schedules/error.h"
+#include "schedules/lower.h"
+#include "simulator/simulate.h"
+#include "tools/console.h"
+#include "tools/run_layout.h"
+#include "tools/table.h"
+
+namespace plumb {
+namespace {
+
+std::optional<ReshardingKind> kind_of(const std::string& name) {
+  for (const ReshardingKind kind : {ReshardingKind::kDirect, ReshardingKind::kAllGather, ReshardingKind::kBroadcast}) {
+    if (resharding_name(kind) == name) return kind;
+  }
+  return {};
+}
+
+std::vector<RankMesh> meshes_of(const std::string& text) {
+  std::vector<RankMesh> meshes;
+  for (const StageMesh& mesh : parse_meshes(text)) meshes.push_back({.data = mesh.data, .tensor = mesh.tensor});
+  return meshes;
+}
+
+void refuse_other_options(const SimulateArguments& arguments) {
+  const NetworkArguments& network = arguments.network;
+  if (!network.slow.empty() || !network.degrade.empty() || !network.topology.empty() || network.unfolded ||
+      !arguments.noise.empty() || !arguments.trace.empty() || arguments.draw) {
+    throw InputError(
+        "--meshes prices each message by itself: leave out --slow, --degrade, --topology, --unfolded, --noise, "
+        "--trace and --draw");
+  }
+}
+
+nlohmann::ordered_json document_of(const std::string& title, const UnequalStages& stages,
+                                   const Simulation& simulation) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::array(), handovers = nlohmann::ordered_json::array();
+  for (std::size_t rank = 0; rank < stages.layouts.size(); ++rank) {
+    const Layout& layout = stages.layouts[rank];
+    ranks.push_back({{"dp", layout.data},
+                     {"tp", layout.tensor},
+                     {"mbs", layout.microbatch},
+                     {"peak_memory_bytes", simulation.peak_memory_bytes[rank]}});
+  }
+  for (const Handover& handover : stages.handovers) {
+    handovers.push_back({{"from", handover.source},
+                         {"to", handover.destination},
+                         {"bytes", handover.bytes},
+                         {"kind", resharding_name(handover.chosen.kind)},
+                         {"crossing_bytes", handover.chosen.crossing_bytes},
+                         {"time_s", handover.chosen.time.count()}});
+  }
+  return {{"title", title},
+          {"step_time_s", to_seconds(simulation.makespan).count()},
+          {"bubble_ratio", simulation.bubble_ratio},
+          {"ranks", ranks},
+          {"reshardings", handovers}};
+}
+
+}  // namespace
+
+int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
+  refuse_other_options(arguments);
+  const std::vector<RankMesh> meshes = meshes_of(arguments.meshes);
+  int devices = 0;
+  for (const RankMesh& mesh : meshes) devices += mesh.data * mesh.tensor * plan.layout.context;
+  if (devices > plan.cluster.devices)
+    print_note(fmt::format("the meshes need {} devices, the plan's cluster has {}: priced on {} such devices", devices,
+                           plan.cluster.devices, devices));
+  Pricing pricing(plan.model, resize(plan.cluster, std::max(devices, plan.cluster.devices)), plan.training);
+  const Schedule order = order_of(plan);
+  const UnequalStages stages = price_unequal_stages(pricing, plan.layout, order, meshes, kind_of(arguments.reshard));
+  const bool replicated =
+      std::ranges::any_of(meshes, [&](const RankMesh& mesh) { return mesh.data * plan.layout.context > 1; });
+  const Schedule lowered = lower(order, {.data = {.enabled = replicated, .zero = plan.layout.zero}});
+  const Simulation simulation = simulate(lowered, stages.priced.costs);
+  const auto shortfall = memory_shortfall(simulation.peak_memory_bytes, plan.cluster.device);
+
+  const std::string title = fmt::format("{} on {}:{}, {}, meshes {}", plan.model.name, plan.cluster.name,
+                                        plan.cluster.devices, to_text(plan.layout), arguments.meshes);
+  if (arguments.json) {
+    print_answer(document_of(title, stages, simulation).dump(2) + "\n");
+  } else {
+    TextTable ranks{.head = {"pipeline rank", "mesh", "sequences a rank", "peak memory"}};
+    for (std::size_t rank = 0; rank < stages.layouts.size(); ++rank) {
+      const Layout& layout = stages.layouts[rank];
+      ranks.rows.push_back({std::to_string(rank), fmt::format("dp{} tp{}", layout.data, layout.tensor),
+                            std::to_string(layout.microbatch),
+                            bytes_text(static_cast<double>(simulation.peak_memory_bytes[rank]))});
+    }
+    TextTable ways{.head = {"from", "to", "tensor", "way", "crosses", "time"}};
+    for (const Handover& handover : stages.handovers) {
+      ways.rows.push_back({std::to_string(handover.source), std::to_string(handover.destination),
+                           bytes_text(static_cast<double>(handover.bytes)),
+                           std::string(resharding_name(handover.chosen.kind)),
+                           bytes_text(static_cast<double>(handover.chosen.crossing_bytes)),
+                           duration_text(handover.chosen.time.count())});
+    }
+    print_answer(fmt::format("{}: {} a step, bubble {:.1f} %\n\n{}", title,
+                             duration_text(to_seconds(simulation.makespan).count()), 100 * simulation.bubble_ratio,
+                             to_text(ranks)));
+    if (!ways.rows.empty()) print_answer("\n" + to_text(ways));
+  }
+  if (!shortfall) return kDone;
+  print_note("plumb: " + to_text(*shortfall));
+  return kInfeasible;
+}
+
+}  // namespace plumb
