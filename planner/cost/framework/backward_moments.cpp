@@ -81,8 +81,7 @@ std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const Laye
 
 double distinct_elements(std::vector<WeightShape> shapes) {
   std::ranges::sort(shapes);
-  const auto repeated = std::ranges::unique(shapes);
-  shapes.erase(repeated.begin(), repeated.end());
+  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
   double elements = 0;
   for (const auto& [rows, columns] : shapes) elements += rows * columns;
   return elements;
