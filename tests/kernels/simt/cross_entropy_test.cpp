@@ -15,7 +15,7 @@ void check_cross_entropy() {
   constexpr std::int64_t kRows = 11, kColumns = 1009;
   std::vector<S> logits = stored<S>(random_values(kRows * kColumns, 1, 8.0F));
   std::vector<std::int32_t> targets;
-  for (std::int32_t row = 0; row < kRows; ++row) targets.push_back(row * 97 % kColumns);
+  for (std::int32_t row = 0; row < kRows; ++row) targets.push_back(static_cast<std::int32_t>(row * 97 % kColumns));
   Values gradient = widened_all(logits);
   const double loss = cross_entropy(gradient.data(), targets.data(), kRows, kColumns, 0.25F);
   Values losses(kRows);
