@@ -88,7 +88,8 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
     result.priced.costs.stages[stage].activation_message_bytes = stream;
     result.priced.costs.stages[static_cast<std::size_t>(next)].gradient_message_bytes = stream;
   }
-  for (const auto& [source, destination] : pipeline_hops(order)) {
+  for (const auto& hop : pipeline_hops(order)) {
+    const int source = hop.first, destination = hop.second;
     const Layout& from = result.layouts[static_cast<std::size_t>(source)];
     const Layout& to = result.layouts[static_cast<std::size_t>(destination)];
     if (meshes[static_cast<std::size_t>(source)] == meshes[static_cast<std::size_t>(destination)]) continue;
