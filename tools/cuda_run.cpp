@@ -32,7 +32,8 @@ const CudaLibrary& require_cuda(const RunArguments& arguments) {
 
 std::string cuda_device_text(const CudaLibrary& library) {
   const CudaDevice first = cuda_devices(library).front();
-  return fmt::format("{}, {} SMs, CUDA {}", first.name, first.multiprocessors, first.driver);
+  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, CUDA {}", first.name, first.major, first.minor,
+                     first.multiprocessors, static_cast<double>(first.memory_bytes) / (1 << 30), first.driver);
 }
 
 RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, Seconds expected) {

@@ -12,7 +12,7 @@ namespace plumb {
 /// Throws InputError or RunError with what is missing and the remedy.
 const CudaLibrary& require_cuda(const RunArguments& arguments);
 
-/// "NVIDIA H100 80GB HBM3, 132 SMs, CUDA 13.0".
+/// "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
 std::string cuda_device_text(const CudaLibrary& library);
 
 /// Throws RunError with what went wrong.

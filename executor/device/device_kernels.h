@@ -40,9 +40,6 @@ class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
 
-  /// Bytes of a stored element.
-  virtual std::int64_t element_bytes() const = 0;
-
   /// Between tensors of one device.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
 

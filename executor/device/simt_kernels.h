@@ -31,7 +31,6 @@ class SimtKernels final : public DeviceKernels {
  public:
   explicit SimtKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
 
-  std::int64_t element_bytes() const override { return sizeof(S); }
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
 
   void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override {

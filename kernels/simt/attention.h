@@ -56,6 +56,42 @@ PLUMB_SIMT float dot(const S* a, const S* b, std::int64_t elements) {
   return sum;
 }
 
+/// Calls visit(batch, head, position) for each row of `heads` heads that falls to this block.
+template <class Thread, class Visit>
+PLUMB_SIMT void for_each_attention_row(const Thread& thread, const AttentionSize& size, std::int64_t heads,
+                                       const Visit& visit) {
+  for (std::int64_t item = thread.block(); item < size.batch * heads * size.sequence; item += thread.blocks())
+    visit(item / size.sequence / heads, item / size.sequence % heads, item % size.sequence);
+}
+
+/// sums := shrink * sums + the sum over the tile's rows of weight * row(i)[c], for the channels of this lane. `weight`
+/// is this lane's row's, of the `count` that the tile has; every lane calls.
+template <class Thread, class Row>
+PLUMB_SIMT void add_weighted_rows(const Thread& thread, float* sums, float shrink, float weight, std::int64_t count,
+                                  std::int64_t channels, const Row& row) {
+  float* shared = thread.shared();
+  shared[thread.lane()] = weight;
+  thread.sync();
+  int slot = 0;
+  for (std::int64_t c = thread.lane(); c < channels; c += thread.lanes(), ++slot) {
+    float sum = sums[slot] * shrink;
+    for (std::int64_t i = 0; i < count; ++i) sum += shared[i] * widened(row(i)[c]);
+    sums[slot] = sum;
+  }
+  thread.sync();  // before anybody writes there again
+}
+
+/// to[c] := scale * sums, for the channels of this lane.
+template <class S, class Thread>
+PLUMB_SIMT void store_channels(const Thread& thread, S* to, const float* sums, float scale, std::int64_t channels) {
+  int slot = 0;
+  for (std::int64_t c = thread.lane(); c < channels; c += thread.lanes(), ++slot) store(to[c], scale * sums[slot]);
+}
+
+PLUMB_SIMT std::int64_t smaller(std::int64_t a, std::int64_t b) {
+  return a < b ? a : b;
+}
+
 /// output, log_sum_exp, qkv: as attention_forward's. Blocks take (batch, head, query) in turn.
 template <class S>
 struct AttentionForward {
@@ -67,51 +103,28 @@ struct AttentionForward {
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const AttentionRows rows{size};
-    const std::int64_t count = size.batch * size.heads * size.sequence;
-    for (std::int64_t item = thread.block(); item < count; item += thread.blocks()) {
-      const std::int64_t query = item % size.sequence;
-      const std::int64_t head = item / size.sequence % size.heads;
-      const std::int64_t batch = item / size.sequence / size.heads;
-      attend(thread, rows, batch, head, query);
-    }
-  }
-
- private:
-  template <class Thread>
-  PLUMB_SIMT void attend(const Thread& thread, const AttentionRows& rows, std::int64_t batch, std::int64_t head,
-                         std::int64_t query) const {
-    const std::int64_t first_row = batch * size.sequence;
-    const std::int64_t kv = rows.kv_head(head);
-    const S* q = qkv + rows.query(first_row + query, head);
-    float* shared = thread.shared();
-    float sums[kChannelsOfLane] = {};
-    float largest = -INFINITY;
-    float total = 0;
-    for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
-      const std::int64_t key = tile + thread.lane();
-      float score = -INFINITY;
-      if (key <= query) score = rows.scale() * dot(q, qkv + rows.key(first_row + key, kv), size.head_size);
-      const float most = Larger{}(largest, combine_over_block(thread, score, Larger{}));
-      const float shrink = expf(largest - most);  // 0 in the first tile
-      const float weight = key <= query ? expf(score - most) : 0.0F;
-      total = total * shrink + combine_over_block(thread, weight, Add{});
-      largest = most;
-      shared[thread.lane()] = weight;
-      thread.sync();
-      const std::int64_t keys = query + 1 - tile < thread.lanes() ? query + 1 - tile : thread.lanes();
-      int slot = 0;
-      for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot) {
-        float sum = sums[slot] * shrink;
-        for (std::int64_t k = 0; k < keys; ++k)
-          sum += shared[k] * widened(qkv[rows.value(first_row + tile + k, kv) + c]);
-        sums[slot] = sum;
+    for_each_attention_row(thread, size, size.heads, [&](std::int64_t batch, std::int64_t head, std::int64_t query) {
+      const std::int64_t first_row = batch * size.sequence;
+      const std::int64_t kv = rows.kv_head(head);
+      const S* q = qkv + rows.query(first_row + query, head);
+      float sums[kChannelsOfLane] = {};
+      float largest = -INFINITY;
+      float total = 0;
+      for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
+        const std::int64_t key = tile + thread.lane();
+        float score = -INFINITY;
+        if (key <= query) score = rows.scale() * dot(q, qkv + rows.key(first_row + key, kv), size.head_size);
+        const float most = Larger{}(largest, combine_over_block(thread, score, Larger{}));
+        const float shrink = expf(largest - most);  // 0 in the first tile
+        const float weight = key <= query ? expf(score - most) : 0.0F;
+        total = total * shrink + combine_over_block(thread, weight, Add{});
+        largest = most;
+        add_weighted_rows(thread, sums, shrink, weight, smaller(query + 1 - tile, thread.lanes()), size.head_size,
+                          [&](std::int64_t i) { return qkv + rows.value(first_row + tile + i, kv); });
       }
-      thread.sync();
-    }
-    int slot = 0;
-    for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
-      store(output[rows.output(first_row + query, head) + c], sums[slot] / total);
-    if (thread.lane() == 0) log_sum_exp[rows.statistic(batch, head, query)] = largest + logf(total);
+      store_channels(thread, output + rows.output(first_row + query, head), sums, 1 / total, size.head_size);
+      if (thread.lane() == 0) log_sum_exp[rows.statistic(batch, head, query)] = largest + logf(total);
+    });
   }
 };
 
@@ -130,51 +143,31 @@ struct AttentionQueryGradient {
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const AttentionRows rows{size};
-    const std::int64_t count = size.batch * size.heads * size.sequence;
-    for (std::int64_t item = thread.block(); item < count; item += thread.blocks()) {
-      const std::int64_t query = item % size.sequence;
-      const std::int64_t head = item / size.sequence % size.heads;
-      const std::int64_t batch = item / size.sequence / size.heads;
-      differentiate(thread, rows, batch, head, query);
-    }
-  }
-
- private:
-  template <class Thread>
-  PLUMB_SIMT void differentiate(const Thread& thread, const AttentionRows& rows, std::int64_t batch, std::int64_t head,
-                                std::int64_t query) const {
-    const std::int64_t first_row = batch * size.sequence;
-    const std::int64_t kv = rows.kv_head(head);
-    const S* q = qkv + rows.query(first_row + query, head);
-    const S* gradient = doutput + rows.output(first_row + query, head);
-    const S* own_output = output + rows.output(first_row + query, head);
-    const float product = sum_over_row(thread, size.head_size,
-                                       [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
-    const std::int64_t statistic = rows.statistic(batch, head, query);
-    if (thread.lane() == 0) products[statistic] = product;
-    float* shared = thread.shared();
-    float sums[kChannelsOfLane] = {};
-    for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
-      const std::int64_t key = tile + thread.lane();
-      float of_score = 0;
-      if (key <= query) {
-        const std::int64_t row = first_row + key;
-        const float score = rows.scale() * dot(q, qkv + rows.key(row, kv), size.head_size);
-        const float probability = expf(score - log_sum_exp[statistic]);
-        of_score = probability * (dot(gradient, qkv + rows.value(row, kv), size.head_size) - product);
+    for_each_attention_row(thread, size, size.heads, [&](std::int64_t batch, std::int64_t head, std::int64_t query) {
+      const std::int64_t first_row = batch * size.sequence;
+      const std::int64_t kv = rows.kv_head(head);
+      const S* q = qkv + rows.query(first_row + query, head);
+      const S* gradient = doutput + rows.output(first_row + query, head);
+      const S* own_output = output + rows.output(first_row + query, head);
+      const float product = sum_over_row(thread, size.head_size,
+                                         [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
+      const std::int64_t statistic = rows.statistic(batch, head, query);
+      if (thread.lane() == 0) products[statistic] = product;
+      float sums[kChannelsOfLane] = {};
+      for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
+        const std::int64_t key = tile + thread.lane();
+        float of_score = 0;
+        if (key <= query) {
+          const std::int64_t row = first_row + key;
+          const float score = rows.scale() * dot(q, qkv + rows.key(row, kv), size.head_size);
+          const float probability = expf(score - log_sum_exp[statistic]);
+          of_score = probability * (dot(gradient, qkv + rows.value(row, kv), size.head_size) - product);
+        }
+        add_weighted_rows(thread, sums, 1, of_score, smaller(query + 1 - tile, thread.lanes()), size.head_size,
+                          [&](std::int64_t i) { return qkv + rows.key(first_row + tile + i, kv); });
       }
-      shared[thread.lane()] = of_score;
-      thread.sync();
-      const std::int64_t keys = query + 1 - tile < thread.lanes() ? query + 1 - tile : thread.lanes();
-      int slot = 0;
-      for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
-        for (std::int64_t k = 0; k < keys; ++k)
-          sums[slot] += shared[k] * widened(qkv[rows.key(first_row + tile + k, kv) + c]);
-      thread.sync();
-    }
-    int slot = 0;
-    for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
-      store(dqkv[rows.query(first_row + query, head) + c], rows.scale() * sums[slot]);
+      store_channels(thread, dqkv + rows.query(first_row + query, head), sums, rows.scale(), size.head_size);
+    });
   }
 };
 
@@ -192,61 +185,36 @@ struct AttentionKeyValueGradient {
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const AttentionRows rows{size};
-    const std::int64_t count = size.batch * size.kv_heads * size.sequence;
-    for (std::int64_t item = thread.block(); item < count; item += thread.blocks()) {
-      const std::int64_t key = item % size.sequence;
-      const std::int64_t kv = item / size.sequence % size.kv_heads;
-      const std::int64_t batch = item / size.sequence / size.kv_heads;
-      differentiate(thread, rows, batch, kv, key);
-    }
-  }
-
- private:
-  template <class Thread>
-  PLUMB_SIMT void differentiate(const Thread& thread, const AttentionRows& rows, std::int64_t batch, std::int64_t kv,
-                                std::int64_t key) const {
-    const std::int64_t first_row = batch * size.sequence;
     const std::int64_t group = size.heads / size.kv_heads;
-    const S* k = qkv + rows.key(first_row + key, kv);
-    const S* v = qkv + rows.value(first_row + key, kv);
-    float* shared = thread.shared();
-    float to_key[kChannelsOfLane] = {};
-    float to_value[kChannelsOfLane] = {};
-    for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
-      for (std::int64_t tile = key; tile < rows.queries_end(key); tile += thread.lanes()) {
-        const std::int64_t query = tile + thread.lane();
-        float probability = 0;
-        float of_score = 0;
-        if (query < rows.queries_end(key)) {
-          const std::int64_t row = first_row + query;
-          const std::int64_t statistic = rows.statistic(batch, head, query);
-          const float score = rows.scale() * dot(qkv + rows.query(row, head), k, size.head_size);
-          probability = expf(score - log_sum_exp[statistic]);
-          of_score = probability * (dot(doutput + rows.output(row, head), v, size.head_size) - products[statistic]);
+    for_each_attention_row(thread, size, size.kv_heads, [&](std::int64_t batch, std::int64_t kv, std::int64_t key) {
+      const std::int64_t first_row = batch * size.sequence;
+      const std::int64_t end = rows.queries_end(key);
+      const S* k = qkv + rows.key(first_row + key, kv);
+      const S* v = qkv + rows.value(first_row + key, kv);
+      float to_key[kChannelsOfLane] = {};
+      float to_value[kChannelsOfLane] = {};
+      for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
+        for (std::int64_t tile = key; tile < end; tile += thread.lanes()) {
+          const std::int64_t query = tile + thread.lane();
+          float probability = 0;
+          float of_score = 0;
+          if (query < end) {
+            const std::int64_t row = first_row + query;
+            const std::int64_t statistic = rows.statistic(batch, head, query);
+            const float score = rows.scale() * dot(qkv + rows.query(row, head), k, size.head_size);
+            probability = expf(score - log_sum_exp[statistic]);
+            of_score = probability * (dot(doutput + rows.output(row, head), v, size.head_size) - products[statistic]);
+          }
+          const std::int64_t count = smaller(end - tile, thread.lanes());
+          add_weighted_rows(thread, to_value, 1, probability, count, size.head_size,
+                            [&](std::int64_t i) { return doutput + rows.output(first_row + tile + i, head); });
+          add_weighted_rows(thread, to_key, 1, of_score, count, size.head_size,
+                            [&](std::int64_t i) { return qkv + rows.query(first_row + tile + i, head); });
         }
-        const std::int64_t left = rows.queries_end(key) - tile;
-        const std::int64_t queries = left < thread.lanes() ? left : thread.lanes();
-        shared[thread.lane()] = probability;
-        thread.sync();
-        int slot = 0;
-        for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
-          for (std::int64_t i = 0; i < queries; ++i)
-            to_value[slot] += shared[i] * widened(doutput[rows.output(first_row + tile + i, head) + c]);
-        thread.sync();
-        shared[thread.lane()] = of_score;
-        thread.sync();
-        slot = 0;
-        for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot)
-          for (std::int64_t i = 0; i < queries; ++i)
-            to_key[slot] += shared[i] * widened(qkv[rows.query(first_row + tile + i, head) + c]);
-        thread.sync();
       }
-    }
-    int slot = 0;
-    for (std::int64_t c = thread.lane(); c < size.head_size; c += thread.lanes(), ++slot) {
-      store(dqkv[rows.key(first_row + key, kv) + c], rows.scale() * to_key[slot]);
-      store(dqkv[rows.value(first_row + key, kv) + c], to_value[slot]);
-    }
+      store_channels(thread, dqkv + rows.key(first_row + key, kv), to_key, rows.scale(), size.head_size);
+      store_channels(thread, dqkv + rows.value(first_row + key, kv), to_value, 1, size.head_size);
+    });
   }
 };
 

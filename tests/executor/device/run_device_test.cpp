@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include <doctest/doctest.h>
 
@@ -20,6 +21,22 @@ std::vector<Layer> untied_gpt_model() {
   std::vector<Layer> model = gpt_model();
   std::get<HeadLayer>(model.back()).tied = false;
   return model;
+}
+
+/// Whether every stage adds the gradients of its norms (I) and of its other weights (W) by ascending micro-batch.
+bool adds_in_ascending_order(const Schedule& schedule) {
+  const auto is_ascending = [&](const std::vector<Action>& actions, std::size_t stage, auto gives) {
+    int last = -1;
+    return std::ranges::all_of(actions, [&](const Action& action) {
+      if (static_cast<std::size_t>(action.stage) != stage || !gives(action.op)) return true;
+      return std::exchange(last, action.microbatch) < action.microbatch;
+    });
+  };
+  for (const std::vector<Action>& actions : schedule.ranks)
+    for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage)
+      if (!is_ascending(actions, stage, gives_input_gradient) || !is_ascending(actions, stage, gives_weight_gradient))
+        return false;
+  return true;
 }
 
 RunResult on_host(const RunSpec& spec) {
@@ -56,7 +73,7 @@ TEST_CASE("in bf16 a device's losses follow the CPU's in fp32") {
   for (std::size_t i = 0; i < exact.size(); ++i) CHECK(losses[i] == doctest::Approx(exact[i]).epsilon(2e-2));
 }
 
-TEST_CASE("every synchronous schedule gives the gradients of every other on the same split") {
+TEST_CASE("on a device every synchronous schedule gives the gradients of every other on the same split") {
   int compared = 0, bitwise = 0;
   for (const CatalogueEntry& entry : catalogue()) {
     ScheduleParameters parameters{.ranks = 2, .microbatches = 4};
@@ -76,10 +93,12 @@ TEST_CASE("every synchronous schedule gives the gradients of every other on the 
     const double worst = worst_difference(own, reference);
     CHECK(worst < 1e-5);
     ++compared;
-    bitwise += static_cast<int>(worst == 0);
+    if (!adds_in_ascending_order(spec.schedule)) continue;
+    CHECK(worst == 0);
+    ++bitwise;
   }
   CHECK(compared >= 10);
-  CHECK(bitwise >= compared / 2);
+  CHECK(bitwise >= 5);
 }
 
 TEST_CASE("a device computes the same bits in every order that its streams and events allow") {
