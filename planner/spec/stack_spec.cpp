@@ -70,6 +70,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("weight_gradients", stack.weight_gradients);
   visit.flag("kept_weight_gradients", stack.kept_weight_gradients);
   visit.flag("kept_outputs", stack.kept_outputs);
+  visit.flag("score_buffer", stack.score_buffer);
   visit.flag("cached_moments", stack.cached_moments);
 }
 

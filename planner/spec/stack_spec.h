@@ -102,6 +102,7 @@ struct StackSpec {
   bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
   bool kept_weight_gradients = false;  ///< a tensor of each shape of a product's weights stays from step to step
   bool kept_outputs = false;           ///< a stage's output stays until its gradient comes
+  bool score_buffer = false;           ///< unfused attention: a buffer for one layer's scores stays for all of them
   bool cached_moments = false;         ///< what the allocator reserves counts: a layer's blocks do not serve the loss
 
   std::map<std::string, std::string> sources;  ///< [key]

@@ -108,6 +108,8 @@ struct StageSum {
   double at_loss = 0;
   double head_backward = 0;
   double layer_backward = 0;
+  double released = 0;      ///< of kept, with I
+  double score_buffer = 0;  ///< held throughout
   double table_gradient = 0;
   double output = 0;                 ///< the stage's
   std::vector<WeightShape> weights;  ///< of products
@@ -118,6 +120,7 @@ struct MemoryContext {
   const Layout& layout;
   LayerWork work;
   double element = 0;
+  bool split = false;  ///< I and W are actions of their own
 
   /// Elements of a residual stream of that width.
   double stream(std::int64_t hidden) const {
@@ -170,18 +173,35 @@ struct TransformerShare {
   std::int64_t parameters = 0;
   std::int64_t expert_parameters = 0;
   Activations held;
+  double released = 0;  ///< with I, where W is an action of its own
   double backward = 0;
+  double score_buffer = 0;
   double output = 0;
   std::vector<WeightShape> weights;
 };
 
+/// What a layer frees before W: all that it kept but what W needs. Nothing is known of what is rebuilt, of experts and
+/// of latent attention.
+double released_bytes(const TransformerLayer& layer, const MemoryContext& context, const Activations& held) {
+  const double needed = weight_grad_bytes(layer, context.work, context.element);
+  const bool known = context.split && context.layout.recompute == Recompute::kNone && needed > 0;
+  return known ? std::max(0.0, held.kept - needed) : 0;
+}
+
 TransformerShare transformer_share(const TransformerLayer& layer, const MemoryContext& context) {
   const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
+  const Activations held =
+      transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element);
+  const double attention = attention_backward_bytes(layer, context.work, context.stack, context.split, context.element);
+  const double buffer =
+      context.stack.score_buffer ? score_elements(layer, context.work, context.stack) * context.element : 0;
   return {
       .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
       .expert_parameters = experts,
-      .held = transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element),
-      .backward = layer_backward_bytes(layer, context.work, context.stack, context.element),
+      .held = held,
+      .released = released_bytes(layer, context, held),
+      .backward = std::max(attention, layer_backward_bytes(layer, context.work, context.stack, context.element)),
+      .score_buffer = buffer,
       .output = context.stack.kept_outputs ? context.stream(layer.hidden) * context.element : 0,
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
@@ -192,7 +212,9 @@ void add_layer(StageSum& sum, const TransformerShare& share) {
   sum.kept += share.held.kept;
   sum.rebuilt += share.held.rebuilt;
   sum.largest_rebuilt = std::max(sum.largest_rebuilt, share.held.rebuilt);
+  sum.released += share.released;
   sum.layer_backward = std::max(sum.layer_backward, share.backward);
+  sum.score_buffer = std::max(sum.score_buffer, share.score_buffer);
   sum.output = share.output;
 }
 
@@ -201,7 +223,7 @@ void add_layer(StageSum& sum, const TransformerShare& share) {
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
                              const Layout& layout, BackwardForm backward) {
   const std::int64_t element = bytes_per_element(training.precision);
-  const MemoryContext context{stack, layout, work_of(training, layout), static_cast<double>(element)};
+  const MemoryContext context{stack, layout, work_of(training, layout), static_cast<double>(element), backward.split};
   StageSum sum;
   const TransformerLayer* previous = nullptr;
   TransformerShare share_of_previous;
@@ -239,6 +261,7 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
   memory.optimizer_bytes =
       state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
   memory.forward_bytes = whole(sum.kept + sum.output);
+  memory.released_at_input_grad_bytes = whole(sum.released);
   memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
   memory.forward_workspace_bytes = whole(sum.at_loss);
   // The largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the table with the
@@ -251,8 +274,9 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
   memory.backward_workspace_bytes =
       std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
   constexpr double kMebibyte = 1024.0 * 1024.0;
-  memory.forward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
-  memory.backward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
+  const std::int64_t throughout = whole(stack.workspace_mib * kMebibyte + sum.score_buffer);
+  memory.forward_workspace_bytes += throughout;
+  memory.backward_workspace_bytes += throughout;
   if (gathers) {
     memory.unsharded_bytes =
         (stack.tables_stay_gathered ? sum.tables + 2 * sum.largest_inner : sum.largest_pair) * element;
