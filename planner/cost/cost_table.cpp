@@ -172,6 +172,11 @@ void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_
   put(Op::kBackward, passes.backward);
 }
 
+void slow_down(StageCosts& costs, Op op, Seconds by) {
+  SegmentsByPart& parts = costs.segments[static_cast<std::size_t>(op)];
+  if (by.count() > 0 && !parts.empty()) parts.front().push_back({.kind = Segment::Kind::kCompute, .seconds = by});
+}
+
 /// How long an operation of the stage lasts.
 Seconds segment_seconds(const StageCosts& costs, Op op) {
   Seconds seconds{0};
@@ -297,6 +302,8 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     }
     DataParallelPrice replicas_price =
         data_parallel_price(pricing, layout, held, total(passes.forward), total(passes.backward), buckets);
+    slow_down(costs, Op::kForward, replicas_price.forward_slowed);
+    slow_down(costs, Op::kBackward, replicas_price.backward_slowed);
     costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = std::move(replicas_price.reduce_grad);
     costs.segments[static_cast<std::size_t>(Op::kUnshard)] = std::move(replicas_price.unshard);
     costs.bucket_offsets = std::move(replicas_price.bucket_offsets);

@@ -86,6 +86,7 @@ struct StackSpec {
   int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
   int layer_launches_backward = 0;  ///< the same of its backward
   int expert_launches = 0;          ///< of either pass, for routed experts besides
+  bool waits_at_ends = false;       ///< the host waits for the device while the model's ends (table, head, loss) run
   GraphScope graphs = GraphScope::kNone;
   Seconds action_overhead{0};  ///< besides, of each compute action of a pipeline
 
