@@ -46,7 +46,7 @@ StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector
 
 void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead) {
   const auto put = [&](Op op, PassPrice pass) {
-    if (total(pass).count() > 0) pass.compute += action_overhead;
+    if (action_overhead.count() > 0 && total(pass).count() > 0) pass.compute += action_overhead;
     costs.segments[static_cast<std::size_t>(op)] = whole(segments_for(pass));
   };
   put(Op::kForward, passes.forward);
