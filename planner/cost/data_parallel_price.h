@@ -32,8 +32,8 @@ struct DataParallelPrice {
 /// what is hidden is the simulation's answer. Under ZeRO 3 of a stack each micro-batch gathers beside both its passes
 /// and reduces beside the second: they compute without the units that NCCL then holds (cost/nccl/occupied_units.h).
 /// Nothing without replicas.
-DataParallelPrice data_parallel_price(const Pricing& pricing, const Layout& layout, const Replicated& stage,
-                                      Seconds forward, Seconds backward, const std::vector<GradientBucket>& buckets);
+DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
+                                      Seconds backward, const std::vector<GradientBucket>& buckets);
 
 /// How many gradients fill one of the layout's buckets.
 std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout);
