@@ -51,20 +51,13 @@ Predicted predict_in_searched_order(Pricing& pricing, const RowQuestion& questio
   return predict(pricing, layout, make_schedule("zb-auto", parameters), {.validate = false, .record_timeline = false});
 }
 
-/// What lies between one rank's first action of a step and that of the next, of the rank where it is most.
-Seconds longest_span(const Predicted& predicted) {
-  Seconds longest{0};
-  const std::vector<StageCosts>& stages = predicted.priced.costs.stages;
-  for (std::size_t rank = 0; rank < predicted.simulation.first_start.size(); ++rank) {
-    const bool own_stage = stages.size() == predicted.simulation.first_start.size();
-    const Seconds optimizer = own_stage
-                                  ? to_seconds(duration_of(predicted.priced.costs,
-                                                           {.op = Op::kOptimizerStep, .stage = static_cast<int>(rank)}))
-                                  : Seconds{0};
-    longest = std::max(
-        longest, optimizer + to_seconds(predicted.simulation.last_end[rank] - predicted.simulation.first_start[rank]));
+/// What lies between the first action of one rank and the end of its optimizer, of the rank where it is most.
+Seconds longest_span(const Simulation& simulation) {
+  SimTime longest{0};
+  for (std::size_t rank = 0; rank < simulation.first_start.size(); ++rank) {
+    longest = std::max(longest, simulation.last_end[rank] - simulation.first_start[rank]);
   }
-  return longest;
+  return to_seconds(longest);
 }
 
 RowPrediction predict_step(const RowQuestion& question, bool of_device, bool with_components) {
@@ -73,7 +66,7 @@ RowPrediction predict_step(const RowQuestion& question, bool of_device, bool wit
                                   ? predict_in_searched_order(pricing, question)
                                   : predict(pricing, question.layout);
   const Prediction& prediction = predicted.prediction;
-  const Seconds step = question.unsynchronised_step ? longest_span(predicted) : prediction.step_time;
+  const Seconds step = question.unsynchronised_step ? longest_span(predicted.simulation) : prediction.step_time;
   RowPrediction result{.step_seconds = step.count(),
                        .bytes_by_pipeline_rank = prediction.peak_memory_bytes,
                        .fits = !memory_shortfall(prediction.peak_memory_bytes, question.cluster.device)};
