@@ -1,5 +1,7 @@
 #include "executor/cuda/cuda_machine.h"
 
+#include <utility>
+
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_kernels.h"
 
@@ -33,6 +35,7 @@ CudaMachine::~CudaMachine() {
   }
   for (const Lane& lane : lanes_) cudaStreamDestroy(lane.stream);
   for (void* memory : memory_) cudaFree(memory);
+  for (void* memory : host_memory_) cudaFreeHost(memory);
 }
 
 std::int64_t CudaMachine::free_bytes() const {
@@ -47,6 +50,13 @@ std::byte* CudaMachine::allocate(std::int64_t bytes) {
   check(cudaMalloc(&memory, size), "memory of the GPU");
   memory_.push_back(memory);
   check(cudaMemset(memory, 0, size), "memory of the GPU");
+  return static_cast<std::byte*>(memory);
+}
+
+std::byte* CudaMachine::allocate_on_host(std::int64_t bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "memory of the host");
+  host_memory_.push_back(memory);
   return static_cast<std::byte*>(memory);
 }
 
@@ -74,6 +84,7 @@ void CudaMachine::prepare(int ranks, std::size_t calls) {
 
 void CudaMachine::begin_call(std::size_t index, int rank, DeviceStream stream) {
   call_ = index;
+  calls_ = index + 1;
   lane_ = static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
   has_started_ = false;
 }
@@ -100,8 +111,9 @@ void CudaMachine::end_call() {
 std::vector<CallTimes> CudaMachine::finish() {
   check(cudaDeviceSynchronize(), "a kernel of the replay");
   std::vector<CallTimes> times;
-  for (const CallEvents& events : events_)
-    times.push_back({between(events_.front().start, events.start), between(events_.front().start, events.end)});
+  const std::size_t made = std::exchange(calls_, 0);
+  for (std::size_t i = 0; i < made; ++i)
+    times.push_back({between(events_.front().start, events_[i].start), between(events_.front().start, events_[i].end)});
   return times;
 }
 

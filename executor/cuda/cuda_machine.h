@@ -23,6 +23,7 @@ class CudaMachine : public DeviceMachine {
 
   std::int64_t free_bytes() const override;
   std::byte* allocate(std::int64_t bytes) override;
+  std::byte* allocate_on_host(std::int64_t bytes) override;
   void upload(void* to, std::span<const std::byte> from) override;
   void download(std::span<std::byte> to, const void* from) override;
   void prepare(int ranks, std::size_t calls) override;
@@ -46,10 +47,11 @@ class CudaMachine : public DeviceMachine {
   const std::optional<HalfFormat> half_;
   int multiprocessors_ = 0;
   std::unique_ptr<MatrixProducts> products_;
-  std::vector<void*> memory_;
+  std::vector<void*> memory_, host_memory_;
   std::vector<Lane> lanes_;  // [rank, DeviceStream]
   std::vector<CallEvents> events_;
   std::size_t call_ = 0;
+  std::size_t calls_ = 0;  // of the replay so far
   std::size_t lane_ = 0;
   bool has_started_ = false;
 };

@@ -40,7 +40,7 @@ class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
 
-  /// Between tensors of one device.
+  /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
 
   // Products with weights [out, in], as kernels/cpu/gemm.h has them; weight gradients are added up in fp32.

@@ -139,6 +139,10 @@ class HostMachine : public DeviceMachine {
     std::size_t room = static_cast<std::size_t>(bytes) + kAlignment;
     return static_cast<std::byte*>(std::align(kAlignment, static_cast<std::size_t>(bytes), at, room));
   }
+  std::byte* allocate_on_host(std::int64_t bytes) override {
+    memory_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes)));
+    return memory_.back().get();
+  }
   void upload(void* to, std::span<const std::byte> from) override {
     require_between_replays();
     std::memcpy(to, from.data(), from.size());
