@@ -25,10 +25,8 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(spec.rebuild != Rebuild::kNothing, "recomputation", "set recompute to none, or use --backend cpu");
   refuse(is_asynchronous(spec.schedule), "asynchronous schedules", kCpu);
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
-  refuse(spec.half == HalfFormat::kFp16, "fp16 with its loss scale", "use bf16 or fp32, or --backend cpu");
   refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
          "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");
-  refuse(spec.clip_norm > 0, "clipping by the global norm", "set it to 0, or use --backend cpu");
   refuse(spec.resume != nullptr, "a resumed training", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions) {

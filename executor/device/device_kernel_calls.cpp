@@ -76,7 +76,8 @@ void enqueue_adamw(DeviceKernels& kernels, std::int64_t elements, DeviceOperands
                         .gradients = with.floats(elements),
                         .first_moment = with.floats(elements),
                         .second_moment = with.floats(elements),
-                        .elements = elements},
+                        .elements = elements,
+                        .numbers = with.numbers()},
                        AdamW{});
 }
 
@@ -156,7 +157,7 @@ void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperan
     case KernelKind::kEmbeddingBackward:
       return enqueue_embedding(kernels, call, with);
     case KernelKind::kCrossEntropy:
-      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.tokens(), s[0], s[1], 1);
+      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.tokens(), s[0], s[1], 1, nullptr);
     case KernelKind::kAdamW:
       return enqueue_adamw(kernels, s[0], with);
     default:

@@ -14,18 +14,21 @@ inline constexpr std::int64_t kMeasuredVocab = 1024;  ///< of embeddings; the fe
 /// Memory that is handed out slice after slice, round and round, and numbers of tokens below kMeasuredVocab.
 class DeviceOperands {
  public:
-  DeviceOperands(std::byte* memory, std::int64_t bytes, const std::int32_t* tokens, std::int64_t element_bytes)
-      : memory_(memory), bytes_(bytes), tokens_(tokens), element_bytes_(element_bytes) {}
+  DeviceOperands(std::byte* memory, std::int64_t bytes, const std::int32_t* tokens, const StepNumbers* numbers,
+                 std::int64_t element_bytes)
+      : memory_(memory), bytes_(bytes), tokens_(tokens), numbers_(numbers), element_bytes_(element_bytes) {}
 
   std::byte* bytes(std::int64_t count);
   std::byte* stored(std::int64_t elements) { return bytes(elements * element_bytes_); }
   float* floats(std::int64_t elements) { return reinterpret_cast<float*>(bytes(elements * 4)); }
   const std::int32_t* tokens() const { return tokens_; }
+  const StepNumbers* numbers() const { return numbers_; }
 
  private:
   std::byte* memory_;
   std::int64_t bytes_;
   const std::int32_t* tokens_;
+  const StepNumbers* numbers_;
   std::int64_t element_bytes_;
   std::int64_t position_ = 0;
 };

@@ -43,8 +43,13 @@ class DeviceMachine {
 
   // A replay: begin_call, wait_for as often as it takes, kernels, end_call; nothing waits on the host.
 
-  /// The calls that follow enqueue on that stream. `index` is the call's number in the program.
-  virtual void begin_call(std::size_t index, int rank, DeviceStream stream) = 0;
+  /// Whether the machine has kept the last replay's calls (as a graph) and does the same again at finish(): then none
+  /// are to be made.
+  virtual bool keeps_replay() const { return false; }
+
+  /// The calls that follow enqueue on that stream. `index` is the call's number in the program, `name` what profilers
+  /// show.
+  virtual void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) = 0;
   /// The stream waits for the end of an earlier call.
   virtual void wait_for(std::size_t earlier) = 0;
   virtual DeviceKernels& kernels() = 0;

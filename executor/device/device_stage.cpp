@@ -1,6 +1,7 @@
 #include "executor/device/device_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "executor/cpu/initial_weights.h"
@@ -11,7 +12,7 @@ namespace {
 
 template <class T>
 T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
-  return reinterpret_cast<T*>(machine.allocate(elements * std::int64_t{sizeof(T)}));
+  return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
 }
 
 template <class T>
@@ -26,6 +27,12 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
       places_(parameter_places(options.layers)) {
+  for (const PlacedParameter& parameter : places_.parameters) {
+    const bool decays = parameter.tensor.shape.size() > 1;
+    if (update_ranges_.empty() || update_ranges_.back().decays != decays)
+      update_ranges_.push_back({.first = parameter.first, .decays = decays});
+    update_ranges_.back().count = parameter.first + parameter.count - update_ranges_.back().first;
+  }
   for (const Layer& layer : options_.layers) {
     PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
                        .early = bytes_.early,
@@ -65,7 +72,7 @@ std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
   const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
-         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float) + sizeof(StepNumbers)) +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
 
@@ -112,6 +119,7 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
+  numbers_ = allocate_elements<StepNumbers>(machine, 1);
   if (capture_gradients) captured_ = allocate_elements<float>(machine, elements());
 }
 
@@ -138,7 +146,8 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
           .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scale};
+          .gradient_scale = options_.gradient_scale,
+          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
 }
 
 void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
@@ -169,16 +178,42 @@ void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) co
   for (std::size_t i = layers_.size(); i-- > 0;) layers_[i].layer->weight_grad(call_of(kernels, pass, i));
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels) {
+void DeviceStage::measure_gradients(DeviceKernels& kernels, float* partials) const {
+  const bool is_fp16 = options_.half == HalfFormat::kFp16;
+  kernels.sum_of_squares(partials, gradients_, elements(), is_fp16 ? kLargestFp16 : INFINITY);
+}
+
+void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count) const {
+  if (options_.agrees) kernels.decide_step(numbers_, partials, count, options_.clip_norm);
   if (captured_ != nullptr) kernels.copy(captured_, gradients_, elements() * std::int64_t{sizeof(float)});
-  kernels.adamw_update({.weights = stored_weights_,
-                        .master = master_,
-                        .gradients = gradients_,
-                        .first_moment = first_moment_,
-                        .second_moment = second_moment_,
-                        .elements = elements(),
-                        .step = ++updates_},
-                       options_.optimizer);
+  for (const UpdateRange& range : update_ranges_) {
+    AdamW optimizer = options_.optimizer;
+    if (!range.decays) optimizer.weight_decay = 0;
+    kernels.adamw_update({.weights = stored_weights_ + range.first * element_bytes_,
+                          .master = master_ + range.first,
+                          .gradients = gradients_ + range.first,
+                          .first_moment = first_moment_ + range.first,
+                          .second_moment = second_moment_ + range.first,
+                          .elements = range.count,
+                          .numbers = numbers_},
+                         optimizer);
+  }
+}
+
+void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
+  const auto correction = [&](float beta) {
+    return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + 1)));
+  };
+  last_numbers_ = {.first_correction = correction(options_.optimizer.beta1),
+                   .second_correction = correction(options_.optimizer.beta2),
+                   .loss_scale = loss_scale};
+  machine.upload(numbers_, std::as_bytes(std::span(&last_numbers_, 1)));
+}
+
+StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
+  if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
+  if (last_numbers_.skips == 0) ++updates_;
+  return last_numbers_;
 }
 
 std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
@@ -190,9 +225,11 @@ std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
   return sums;
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block) const {
+std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block,
+                                                                    float factor) const {
   std::vector<float> all(static_cast<std::size_t>(elements()));
   machine.download(std::as_writable_bytes(std::span(all)), block);
+  for (float& value : all) value *= factor;
   std::vector<std::vector<std::vector<float>>> values(options_.layers.size());
   for (const PlacedParameter& parameter : places_.parameters) {
     const auto first = all.begin() + parameter.first;
@@ -202,11 +239,11 @@ std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachin
 }
 
 std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMachine& machine) const {
-  return values_of(machine, master_);
+  return values_of(machine, master_, 1);
 }
 
 std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine) const {
-  return values_of(machine, captured_);
+  return values_of(machine, captured_, last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

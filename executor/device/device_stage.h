@@ -23,6 +23,8 @@ struct DeviceStageOptions {
   AdamW optimizer;
   std::uint64_t seed = 1;
   float gradient_scale = 1;  ///< 1 / tokens of the batch
+  bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
+  float clip_norm = 0;       ///< 0: not clipped
 };
 
 /// What a pass over one micro-batch works on.
@@ -60,12 +62,20 @@ class DeviceStage {
   void forward(DeviceKernels& kernels, const DevicePass& pass) const;
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
   void weight_grad(DeviceKernels& kernels, const DevicePass& pass) const;
-  void optimizer_step(DeviceKernels& kernels);
+  /// Where the step depends on all stages' gradients: this one's sums of squares [kGradientPieces], once they are
+  /// complete.
+  void measure_gradients(DeviceKernels& kernels, float* partials) const;
+  /// `partials`, of all stages [count]: likewise.
+  void optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count) const;
+
+  /// Before a replay: what its step has in numbers. After it: what became of them; a step that was not skipped counts.
+  void begin_step(DeviceMachine& machine, float loss_scale);
+  StepNumbers end_step(DeviceMachine& machine);
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
 
-  /// [layer][parameter][element], fp32; gradients as they were captured.
+  /// [layer][parameter][element], fp32; gradients as they reached the optimizer, behind end_step().
   std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
   std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine) const;
 
@@ -78,7 +88,8 @@ class DeviceStage {
 
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
   std::int64_t elements() const { return places_.first_element.back(); }
-  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block) const;
+  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block,
+                                                         float factor) const;
   std::vector<float> initial_weights() const;
 
   DeviceStageOptions options_;
@@ -87,8 +98,16 @@ class DeviceStage {
   ParameterPlaces places_;
   std::vector<PlacedLayer> layers_;
   DeviceLayerBytes bytes_;
+  /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
+  struct UpdateRange {
+    std::int64_t first = 0, count = 0;
+    bool decays = false;
+  };
+
+  std::vector<UpdateRange> update_ranges_;
   std::vector<float> constants_;
   std::int64_t updates_ = 0;
+  StepNumbers last_numbers_;
 
   // On the device.
   std::byte* stored_weights_ = nullptr;  // [elements]; master_ itself in fp32
@@ -101,6 +120,7 @@ class DeviceStage {
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
   float* captured_ = nullptr;               // [elements]
+  StepNumbers* numbers_ = nullptr;          // one
 };
 
 }  // namespace plumb

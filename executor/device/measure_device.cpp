@@ -66,13 +66,16 @@ class DeviceSession {
       numbers[i] = static_cast<std::int32_t>(mix_bits(i) % static_cast<std::uint64_t>(kMeasuredVocab));
     auto* on_device = reinterpret_cast<std::int32_t*>(machine.allocate(tokens * 4));
     machine.upload(on_device, std::as_bytes(std::span(numbers)));
+    const StepNumbers first_step;
+    auto* step_numbers = reinterpret_cast<StepNumbers*>(machine.allocate(sizeof(StepNumbers)));
+    machine.upload(step_numbers, std::as_bytes(std::span(&first_step, 1)));
     const std::vector<std::byte> filling = pattern(options.half);
     for (int part = 0; part < options.parts; ++part) {
       std::byte* block = blocks_.emplace_back(machine.allocate(block_bytes_));
       for (std::int64_t at = 0; at < block_bytes_; at += kPatternBytes)
         machine.upload(block + at,
                        std::span(filling).first(static_cast<std::size_t>(std::min(kPatternBytes, block_bytes_ - at))));
-      operands_.emplace_back(block, block_bytes_, on_device, element_bytes());
+      operands_.emplace_back(block, block_bytes_, on_device, step_numbers, element_bytes());
     }
     machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostRepeats + 1)));
   }
@@ -86,7 +89,7 @@ class DeviceSession {
     std::size_t index = 0;
     for (int repeat = 0; repeat <= repeats; ++repeat)
       for (int part = 0; part < busy; ++part) {
-        machine_.begin_call(index++, part, stream);
+        machine_.begin_call(index++, part, stream, "measured");
         work(machine_.kernels(), part);
         machine_.end_call();
       }
@@ -98,10 +101,10 @@ class DeviceSession {
 
   /// Two calls at once, on two streams of part 0: how long each lasts.
   std::pair<Seconds, Seconds> times_beside(const CallWork& compute, const CallWork& copy) {
-    machine_.begin_call(0, 0, DeviceStream::kCompute);
+    machine_.begin_call(0, 0, DeviceStream::kCompute, "products");
     compute(machine_.kernels(), 0);
     machine_.end_call();
-    machine_.begin_call(1, 0, DeviceStream::kCopy);
+    machine_.begin_call(1, 0, DeviceStream::kCopy, "copies");
     copy(machine_.kernels(), 0);
     machine_.end_call();
     const std::vector<CallTimes> times = machine_.finish();
