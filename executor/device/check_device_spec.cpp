@@ -22,7 +22,9 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.data * grid.tensor * grid.context * grid.expert != 1 || !spec.meshes.empty(),
          "replicas, tensor, context or expert groups", kOneRank);
   refuse(spec.zero > 0, "ZeRO", "set zero to 0, or use --backend cpu");
-  refuse(spec.rebuild != Rebuild::kNothing, "recomputation", "set recompute to none, or use --backend cpu");
+  refuse(spec.rebuild != Rebuild::kNothing &&
+             (spec.rebuild != Rebuild::kStage || spec.rebuild_which != RebuildWhich::kAll),
+         "selective recomputation", "set recompute to none or full, or use --backend cpu");
   refuse(is_asynchronous(spec.schedule), "asynchronous schedules", kCpu);
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
@@ -38,8 +40,6 @@ void require_device_runnable(const RunSpec& spec) {
       refuse(!has_device_kernels(layer),
              "image models, experts, dropout, latent attention, parallel residuals and heads of more than 256 channels",
              kCpu);
-      const auto* head = std::get_if<HeadLayer>(&layer);
-      refuse(head != nullptr && head->tied, "tied embeddings", "use a model with untied ones, or --backend cpu");
     }
 }
 

@@ -86,10 +86,14 @@ class DeviceKernels {
   virtual void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
                              std::int64_t columns, float gradient_scale, const float* loss_scale) = 0;
 
-  /// partials: [kGradientPieces]; one is not finite if an element of x is beyond `limit` or no number.
-  virtual void sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) = 0;
-  /// Fills in what follows from the partial sums of all gradients [count]; clip_norm 0: not clipped.
-  virtual void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, float clip_norm) = 0;
+  /// Of x, or x + y where there is one. partials: [kGradientPieces]; one is not finite if a term is beyond `limit` or
+  /// no number.
+  virtual void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) = 0;
+  /// Fills in what follows from the partial sums of all gradients [count] and [more_count]; clip_norm 0: not clipped.
+  virtual void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                           std::int64_t more_count, float clip_norm) = 0;
+  /// sum = x + y, in fp32.
+  virtual void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) = 0;
 
   /// Zeroes the gradients.
   virtual void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) = 0;

@@ -161,12 +161,16 @@ class SimtKernels final : public DeviceKernels {
                      rows, lanes_for(columns));
   }
 
-  void sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) override {
-    launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit}, kGradientPieces,
+  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override {
+    launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit, y}, kGradientPieces,
                      kColumnLanes);
   }
-  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, float clip_norm) override {
-    launcher_.launch(simt::StepDecision{numbers, partials, count, clip_norm}, 1, kColumnLanes);
+  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                   std::int64_t more_count, float clip_norm) override {
+    launcher_.launch(simt::StepDecision{numbers, partials, count, more, more_count, clip_norm}, 1, kColumnLanes);
+  }
+  void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override {
+    launcher_.launch_elements(simt::ResidualAdd<float>{sum, x, y, nullptr, elements, 1}, elements);
   }
 
   void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override {
