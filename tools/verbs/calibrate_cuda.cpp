@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/transport.h"
+#include "kernels/layer.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "tools/console.h"
@@ -91,6 +93,37 @@ TextTable table_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
   return table;
 }
 
+/// Of each kind of kernel the sample with most work: how near it comes to the fastest product and the fastest copy.
+TextTable rates_of(const DeviceMeasurement& measured, const ClusterSpec& cluster, Precision precision) {
+  const double flops = cluster.device.peak_flops_per_second.at(precision);
+  double copied = 0;  // read and written
+  std::vector<std::pair<KernelCall, Seconds>> largest;
+  for (const KernelSample& sample : measured.measurement.samples) {
+    if (sample.kernel == "message")
+      copied = std::max(copied, 2 * static_cast<double>(sample.shape[0]) / sample.median.count());
+    if (sample.busy_ranks > 1) continue;
+    for (int kind = 0; kind < kKernelKindCount; ++kind) {
+      if (kernel_name(static_cast<KernelKind>(kind)) != sample.kernel) continue;
+      const KernelCall call = kernel_call(static_cast<KernelKind>(kind), sample.shape);
+      const auto known = std::ranges::find(largest, call.kind, [](const auto& one) { return one.first.kind; });
+      if (known == largest.end())
+        largest.emplace_back(call, sample.median);
+      else if (call.flops + call.elements_moved >= known->first.flops + known->first.elements_moved)
+        *known = {call, sample.median};
+    }
+  }
+  TextTable table{.head = {"kernel on one rank", "shape", "time", "TFLOP/s", "of products", "GB/s", "of copies"}};
+  for (const auto& [call, time] : largest) {
+    const double computed = call.flops / time.count();
+    const double moved = call.elements_moved * static_cast<double>(bytes_per_element(precision)) / time.count();
+    table.rows.push_back({std::string(kernel_name(call.kind)), fmt::format("{}", fmt::join(call.shape, " ")),
+                          duration_text(time.count()), fmt::format("{:.1f}", computed / 1e12),
+                          fmt::format("{:.0f} %", 100 * computed / flops), fmt::format("{:.0f}", moved / kGiga),
+                          copied > 0 ? fmt::format("{:.0f} %", 100 * moved / copied) : "-"});
+  }
+  return table;
+}
+
 }  // namespace
 
 int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date) {
@@ -119,8 +152,9 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
   if (arguments.json)
     print_answer(document.dump(2) + "\n");
   else
-    print_answer(fmt::format("{}, {} ranks on {}\n\n{}", device, options.parts, sharing,
-                             to_text(table_of(measured, cluster, precision))));
+    print_answer(fmt::format("{}, {} ranks on {}\n\n{}\n{}", device, options.parts, sharing,
+                             to_text(table_of(measured, cluster, precision)),
+                             to_text(rates_of(measured, cluster, precision))));
   return kDone;
 }
 
