@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <regex>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -156,6 +157,22 @@ std::string device_preset_in(std::string_view hardware) {
   return {};
 }
 
+std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices) {
+  constexpr double kGigabit = 1e9 / 8;
+  const std::string text(hardware);
+  std::smatch found;
+  static const std::regex kCount(R"((\d+)\s*x\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)", std::regex::icase);
+  if (std::regex_search(text, found, kCount)) {
+    const int nics = std::stoi(found[1]);
+    return PrintedNetwork{.nics = nics, .node_bytes_per_second = nics * std::stod(found[2]) * kGigabit};
+  }
+  static const std::regex kRate(R"((\d+)\s*Gb(ps|it)?(/s)?\b[^,;]*\bper (GPU|device|node))", std::regex::icase);
+  if (!std::regex_search(text, found, kRate)) return std::nullopt;
+  const double rate = std::stod(found[1]) * kGigabit;
+  if (lower(found[4].str()) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
+  return PrintedNetwork{.nics = devices, .node_bytes_per_second = devices * rate};
+}
+
 json model_fields(const json& row, const json& dims, const std::map<std::string, json>& models) {
   const json& printed = value_at(row, "model");
   json model = printed.is_object() ? renamed(printed) : json::object();
@@ -180,7 +197,9 @@ json model_fields(const json& row, const json& dims, const std::map<std::string,
   if (model.contains("sequence") && value_at(printed, "learned_pos") != json(false)) {
     put_if_missing(model, "positions", model["sequence"]);
   }
-  if (!model.contains("ffn") && model.contains("hidden")) model["ffn"] = 4 * model["hidden"].get<std::int64_t>();
+  if (const auto hidden = integer_at(model, "hidden"); hidden && *hidden < (std::int64_t{1} << 32)) {
+    put_if_missing(model, "ffn", 4 * *hidden);
+  }
   return model;
 }
 
