@@ -336,11 +336,10 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
   verb->add_option("--base", calibrate->base,
                    "with --from, --only transport and --only topology: the cluster it is, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  CLI::Option* only =
-      verb->add_option(
-              "--only", calibrate->only,
-              "collectives or nccl (tables), transport (a file for --link), or topology (GPUs and links, a cluster)")
-          ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology"}));
+  verb->add_option(
+          "--only", calibrate->only,
+          "collectives or nccl (tables), transport (a file for --link), or topology (GPUs and links, a cluster)")
+      ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology"}));
   verb->add_option("-o,--output", calibrate->output, "file to write");
   add_json(verb, calibrate->json);
 }
