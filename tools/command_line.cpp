@@ -316,6 +316,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
       verb->add_option("--lanes", arguments->lanes, "write both as one Chrome trace, prediction above measurement");
       verb->add_option("--repeat", arguments->repeat, "run so often from the beginning, and take all steps together")
           ->check(CLI::PositiveNumber);
+      verb->add_option("--recalibrate", arguments->recalibrate_s,
+                       "backend cpu: measure this machine for so many seconds first, and predict from that")
+          ->check(CLI::PositiveNumber);
       verb->add_option("--tolerance", arguments->tolerance_pct,
                        "exit 1 if the step time is off by more than so many percent")
           ->check(CLI::NonNegativeNumber);

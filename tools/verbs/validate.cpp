@@ -7,8 +7,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/measure.h"
 #include "executor/mpi/launched.h"
 #include "executor/run.h"
+#include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "tools/comparison_report.h"
 #include "tools/console.h"
@@ -17,6 +19,7 @@
 #include "tools/link_file.h"
 #include "tools/lower_plan.h"
 #include "tools/machine_load.h"
+#include "tools/machine_speed.h"
 #include "tools/plan_input.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
@@ -34,6 +37,7 @@ namespace {
 constexpr int kDefaultSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
+constexpr Seconds kSpeedBudget{0.4};  ///< before the run, and after it
 
 /// A prediction that stood before the first step, and what was measured after it.
 struct Replayed {
@@ -41,7 +45,19 @@ struct Replayed {
   Timeline predicted;
   std::vector<Timeline> measured;  // warm-up left out
   std::vector<double> losses;      // empty where nothing is trained
+  MachineState machine;            // nothing where ranks are processes
 };
+
+/// The plan on the cluster that is measured now.
+Plan recalibrated(Plan plan, Seconds budget) {
+  if (launched_ranks() > 1)
+    throw InputError("--recalibrate measures with the threads of one process: leave it away under mpirun");
+  const MeasureOptions options{.budget = budget, .busy_ranks = plan.cluster.devices, .date = today()};
+  print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", budget.count(), options.busy_ranks));
+  const Measurement measured = with_progress("measuring", budget, [&options] { return measure_cpu(options); });
+  plan.cluster = resize(cluster_from_measurement(measured), plan.cluster.devices);
+  return plan;
+}
 
 void announce(SimTime predicted) {
   print_note(fmt::format("predicted before the first step: {}", duration_text(to_seconds(predicted).count())));
@@ -66,7 +82,8 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
-  const Plan plan = plan_input(arguments.plan);
+  Plan plan = plan_input(arguments.plan);
+  if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
   Predicted predicted = cpu_prediction(plan);
   if (const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster))
     predicted = over_measured_link(std::move(predicted), *link);
@@ -89,12 +106,20 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
   Replayed replayed{.title = fmt::format("{}, {}, {} ranks on {} of this machine", plan.model.name,
                                          to_text(plan.layout), world_size(spec.grid), plan.cluster.device.name),
                     .predicted = predicted.simulation.timeline};
+  const auto speed_now = [&]() -> std::optional<MachineSpeed> {
+    if (launched_ranks() > 1) return {};
+    return machine_speed(plan.cluster, world_size(spec.grid), kSpeedBudget);
+  };
+  replayed.machine.before = speed_now();
+  const OtherProgramsClock others;
   for (int i = 0; i < arguments.repeat; ++i) {
     std::optional<RunResult> result = run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
     if (!result) continue;
     std::move(result->timelines.begin() + kWarmupSteps, result->timelines.end(), std::back_inserter(replayed.measured));
     replayed.losses = std::move(result->losses);  // the same each time
   }
+  if (launched_ranks() <= 1) replayed.machine.others = others.read();
+  replayed.machine.after = speed_now();
   if (replayed.measured.empty()) return {};
   return replayed;
 }
@@ -109,12 +134,14 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
   Replayed replayed{.title = fmt::format("{}: replayed by the clock on {} {}", input.title, world_size(input.spec.grid),
                                          launched_ranks() > 0 ? "processes" : "threads"),
                     .predicted = input.predicted.timeline};
+  const OtherProgramsClock others;
   for (int i = 0; i < arguments.repeat; ++i) {
     std::optional<TimedResult> result = replay_timed(input, arguments.trace);
     if (!result) continue;
     std::move(result->timelines.begin() + kTimedWarmupSteps, result->timelines.end(),
               std::back_inserter(replayed.measured));
   }
+  if (launched_ranks() <= 1) replayed.machine.others = others.read();
   if (replayed.measured.empty()) return {};
   return replayed;
 }
@@ -125,6 +152,8 @@ int validate_verb(const RunArguments& arguments) {
   for (const std::string& path : {arguments.trace, arguments.output, arguments.svg, arguments.lanes}) {
     if (!path.empty()) require_writable(path);
   }
+  if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
+    throw InputError("--recalibrate measures the kernels of --backend cpu: leave it away");
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
@@ -149,12 +178,13 @@ int validate_verb(const RunArguments& arguments) {
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
   if (arguments.json) {
-    nlohmann::ordered_json answer = {{"title", replayed.title}, {"date", today()}, {"load", load}};
+    nlohmann::ordered_json answer = {
+        {"title", replayed.title}, {"date", today()}, {"load", load}, {"machine", to_json(replayed.machine)}};
     answer.update(comparison_json(comparison, replayed.losses));
     print_answer(answer.dump(2) + "\n");
   } else {
-    print_answer(fmt::format("{}; {}\n\n{}\n{}", replayed.title, load, to_text(comparison, replayed.predicted),
-                             summary_text(comparison, replayed.losses)));
+    print_answer(fmt::format("{}; {}\n{}\n{}\n{}", replayed.title, load, to_text(replayed.machine),
+                             to_text(comparison, replayed.predicted), summary_text(comparison, replayed.losses)));
   }
   const double off_pct = 100 * std::abs(error_ratio(comparison.step));
   if (arguments.tolerance_pct && off_pct > *arguments.tolerance_pct) {

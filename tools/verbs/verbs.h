@@ -188,6 +188,7 @@ struct RunArguments {
   std::string output;                   ///< validate: the prediction, written before the first step
   std::string lanes;                    ///< validate: a Chrome trace with both, rank by rank
   int repeat = 1;                       ///< validate: runs, each from the beginning, whose steps are taken together
+  double recalibrate_s = 0;             ///< validate, backend cpu: measure for so long before predicting; 0: not
   std::optional<double> tolerance_pct;  ///< validate: exit 1 if the step time is further off
   bool json = false;
 };
