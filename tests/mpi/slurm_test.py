@@ -1,4 +1,4 @@
-"""Ranks that srun starts, by a Slurm of its own on this machine: munged, slurmctld and two slurmd under different node names.
+"""Ranks that srun starts, by a Slurm of its own on this machine: munged, slurmctld and slurmd.
 
 Skipped (77) where Slurm, munge, mpirun or their PMIx plugin are not installed, or who runs it is not root.
 """
@@ -17,7 +17,6 @@ import time
 from launch import LIMIT_S, MPIRUN, PLUMB, MpiTestCase, alone, finished, run_tests, said, wait_until_gone
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "srun", "salloc", "sinfo", "mpirun")
-NODES = ("first", "second")
 CONF = """ClusterName=plumb
 SlurmctldHost={host}(127.0.0.1)
 SlurmctldPort={port}
@@ -26,11 +25,11 @@ AuthInfo=socket={folder}/munge.socket
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool.%n
+SlurmdSpoolDir={folder}/spool
 SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.%n.pid
+SlurmdPidFile={folder}/slurmd.pid
 SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.%n.log
+SlurmdLogFile={folder}/slurmd.log
 ProctrackType=proctrack/pgid
 TaskPlugin=task/none
 SelectType=select/cons_tres
@@ -38,10 +37,9 @@ SelectTypeParameters=CR_Core
 ReturnToService=2
 SlurmdParameters=config_overrides
 SrunPortRange={first_port}-{last_port}
-{nodes}
+NodeName={host} NodeAddr=127.0.0.1 Port={slurmd_port} CPUs=4 CoresPerSocket=4 State=UNKNOWN
 PartitionName=all Nodes=ALL Default=YES State=UP
 """
-NODE = "NodeName={name} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs=4 CoresPerSocket=4 State=UNKNOWN"
 TIMED = ("validate", "--backend", "timed", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "f=20,b=40,c=0.05,unit=ms")
 
 
@@ -51,10 +49,9 @@ class Slurm:
     def __init__(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="plumb-slurm-"))
         host, port = socket.gethostname().split(".")[0], 20000 + os.getpid() % 1000 * 20
-        nodes = [NODE.format(name=name, host=host, port=port + 1 + i) for i, name in enumerate(NODES)]
         (self.folder / "state").mkdir()
         self.conf = self.folder / "slurm.conf"
-        self.conf.write_text(CONF.format(host=host, port=port, folder=self.folder, nodes="\n".join(nodes),
+        self.conf.write_text(CONF.format(host=host, port=port, folder=self.folder, slurmd_port=port + 1,
                                          first_port=port + 5, last_port=port + 19))
         key = self.folder / "key"
         key.write_bytes(os.urandom(1024))
@@ -64,8 +61,7 @@ class Slurm:
         place = [f"--{what}={self.folder}/munge.{what.split('-')[0]}" for what in ("socket", "pid-file", "log-file", "seed-file")]
         self.start("munged", "--foreground", "--force", f"--key-file={key}", *place)
         self.start("slurmctld", "-D", "-f", self.conf)
-        for name in NODES:
-            self.start("slurmd", "-D", "-f", self.conf, "-N", name)
+        self.start("slurmd", "-D", "-f", self.conf)
 
     def start(self, *command):
         log = open(self.folder / f"{command[0]}.{len(self.daemons)}.out", "w")
@@ -75,7 +71,7 @@ class Slurm:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and all(daemon.poll() is None for daemon in self.daemons):
             seen = subprocess.run(["sinfo", "-h", "-o", "%D %t"], capture_output=True, text=True).stdout.split()
-            if seen == [str(len(NODES)), "idle"]:
+            if seen == ["1", "idle"]:
                 return True
             time.sleep(0.3)
         return False
@@ -111,8 +107,8 @@ def has_pmix():
 
 
 class SlurmTest(MpiTestCase):
-    def test_ranks_on_two_nodes_are_held_against_the_prediction(self):
-        code, out, err = finished(srun("-N", 2, "--ntasks-per-node=2", PLUMB, *TIMED, "--steps", 2))
+    def test_ranks_are_held_against_the_prediction(self):
+        code, out, err = finished(srun("-n", 4, PLUMB, *TIMED, "--steps", 2))
         self.assertEqual(code, 0, err)
         self.assertEqual(out.count("predicted before"), 0)
         self.assertIn("step time (median of 2)", out)
@@ -120,7 +116,7 @@ class SlurmTest(MpiTestCase):
 
     def test_losses_are_bitwise_those_of_threads(self):
         plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
-        code, out, err = finished(srun("-N", 2, "--ntasks-per-node=1", PLUMB, "run", plan, "--steps", 2, "--json"))
+        code, out, err = finished(srun("-n", 2, PLUMB, "run", plan, "--steps", 2, "--json"))
         self.assertEqual(code, 0, err)
         self.assertEqual(json.loads(out)["losses"], alone("run", plan, "--steps", 2)["losses"])
 
@@ -131,7 +127,7 @@ class SlurmTest(MpiTestCase):
         self.assertIn("the schedule has 4 ranks and 3 were started", said(err)[0])
 
     def test_a_killed_rank_ends_the_others(self):
-        process = srun("-N", 2, "--ntasks-per-node=2", "--kill-on-bad-exit=1", PLUMB, *TIMED, "--steps", 2000, "--watchdog", 5)
+        process = srun("-n", 4, "--kill-on-bad-exit=1", "--wait=5", PLUMB, *TIMED, "--steps", 2000, "--watchdog", 5)
         deadline = time.monotonic() + LIMIT_S
         ranks = []
         while len(ranks) < 4 and time.monotonic() < deadline:
@@ -144,8 +140,8 @@ class SlurmTest(MpiTestCase):
         self.assertNotEqual(finished(process)[0], 0)
         self.assertFalse(wait_until_gone(ranks))
 
-    def test_mpirun_finds_the_nodes_of_an_allocation(self):
-        command = ["salloc", "-Q", "-N", "2", "--ntasks-per-node=2", *MPIRUN, PLUMB, *map(str, TIMED), "--steps", "2"]
+    def test_mpirun_takes_as_many_ranks_as_an_allocation_has(self):
+        command = ["salloc", "-Q", "-n", "4", *MPIRUN, PLUMB, *map(str, TIMED), "--steps", "2"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT_S)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("4 processes", done.stdout)
