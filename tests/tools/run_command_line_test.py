@@ -24,6 +24,18 @@ class Running(CommandLineTest):
         self.done("plan", model, path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, *options, "-o", plan)
         return plan
 
+    def test_a_validation_says_how_fast_the_machine_was_and_may_measure_it_first(self):
+        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
+        known = self.json("validate", plan, "--steps", 2, "--recalibrate", 1)["machine"]
+        for moment in ("speed_before", "speed_after"):
+            self.assertGreater(known[moment], 0.2)
+            self.assertLess(known[moment], 5)
+        self.assertGreaterEqual(known["others_cores"], 0)
+        unknown = self.json("validate", plan, "--steps", 2)["machine"]  # a cluster without samples of kernels
+        self.assertIsNone(unknown["speed_before"])
+        self.refused(1, "validate", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,b=1,unit=ms",
+                     "--recalibrate", 1, says=["--recalibrate", "--backend cpu"])
+
     def test_a_plan_trains_and_its_loss_falls(self):
         plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
         losses = self.json("run", plan, "--steps", 20)["losses"]
