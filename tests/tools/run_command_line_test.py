@@ -25,7 +25,7 @@ class Running(CommandLineTest):
         return plan
 
     def test_a_validation_says_how_fast_the_machine_was_and_may_measure_it_first(self):
-        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
+        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1", 4, "--precision", "fp32")
         known = self.json("validate", plan, "--steps", 2, "--recalibrate", 1)["machine"]
         for moment in ("speed_before", "speed_after"):
             self.assertGreater(known[moment], 0.2)
