@@ -15,6 +15,7 @@
 #include "tools/comparison_report.h"
 #include "tools/console.h"
 #include "tools/cpu_run.h"
+#include "tools/cuda_run.h"
 #include "tools/files.h"
 #include "tools/link_file.h"
 #include "tools/lower_plan.h"
@@ -77,14 +78,17 @@ Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
   return predicted;
 }
 
-/// Nothing on all but the first of several processes.
-std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) {
+/// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
+std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
+  const bool on_gpu = arguments.backend == "cuda";
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
+  const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
+  const CudaSharing sharing = cuda_sharing(arguments.sms, arguments.cuda_graph);
   Plan plan = plan_input(arguments.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
-  Predicted predicted = cpu_prediction(plan);
+  Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
   if (const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster))
     predicted = over_measured_link(std::move(predicted), *link);
   RunSpec spec = lower_plan(plan, predicted,
@@ -103,18 +107,22 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  Replayed replayed{.title = fmt::format("{}, {}, {} ranks on {} of this machine", plan.model.name,
-                                         to_text(plan.layout), world_size(spec.grid), plan.cluster.device.name),
-                    .predicted = predicted.simulation.timeline};
+  Replayed replayed{
+      .title = fmt::format("{}, {}, {} ranks on {}", plan.model.name, to_text(plan.layout), world_size(spec.grid),
+                           on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
+      .predicted = predicted.simulation.timeline};
   const auto speed_now = [&]() -> std::optional<MachineSpeed> {
-    if (launched_ranks() > 1) return {};
+    if (on_gpu || launched_ranks() > 1) return {};
     return machine_speed(plan.cluster, world_size(spec.grid), kSpeedBudget);
   };
   replayed.machine.before = speed_now();
   const OtherProgramsClock others;
   for (int i = 0; i < arguments.repeat; ++i) {
-    std::optional<RunResult> result = run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
+    std::optional<RunResult> result =
+        on_gpu ? run_on_cuda(*gpu, spec, sharing, expected)
+               : run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
     if (!result) continue;
+    if (on_gpu && i == 0) replayed.title += "; " + result->timelines.back().title;
     std::move(result->timelines.begin() + kWarmupSteps, result->timelines.end(), std::back_inserter(replayed.measured));
     replayed.losses = std::move(result->losses);  // the same each time
   }
@@ -157,7 +165,7 @@ int validate_verb(const RunArguments& arguments) {
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
-      arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_on_cpu(arguments, steps);
+      arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_plan(arguments, steps);
   if (!of_all_ranks) return kDone;  // the first process reports
   const Replayed& replayed = *of_all_ranks;
   const Comparison comparison = compare(replayed.predicted, replayed.measured);
