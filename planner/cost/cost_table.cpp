@@ -235,11 +235,12 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   const std::vector<std::vector<int>> counts = kind_counts(pricing, kinds_of_part);
 
   const LayerWork work = work_of(pricing.training(), layout);
-  const std::vector<Pricing::LayerState>& states = pricing.layer_states(layout);
   const bool in_buckets = reduces_in_buckets(layout, schedule);
   const auto last_part = static_cast<int>(priced.layers.size()) - 1;
   int first_rank = 0, last_rank = 0;
+  std::vector<int> copies_of_part(priced.layers.size(), 0);
   for (const StagePlace& stage : schedule.stages) {
+    ++copies_of_part[stage.model_part];
     if (stage.model_part == 0) first_rank = stage.rank;
     if (stage.model_part == last_part) last_rank = stage.rank;
   }
@@ -248,6 +249,7 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
     const auto inner = [&](int part) { return part > 0 && part < last_part; };
     return graph == nullptr && inner(one.model_part) && inner(other.model_part) &&
            kinds_of_part[one.model_part] == kinds_of_part[other.model_part] &&
+           copies_of_part[one.model_part] == copies_of_part[other.model_part] &&
            groups.inner[one.rank] == groups.inner[other.rank] && groups.data[one.rank] == groups.data[other.rank] &&
            groups.expert_data[one.rank] == groups.expert_data[other.rank];
   };
@@ -266,6 +268,8 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
       if (layout.offload.optimizer) priced.host_optimizer_bytes.push_back(priced.host_optimizer_bytes[at]);
       continue;
     }
+    const int copies = copies_of_part[stage.model_part];
+    const std::vector<Pricing::LayerState>& states = pricing.layer_states(layout, copies);
     const std::vector<int>& kinds = counts[stage.model_part];
     StageCosts& costs = priced.costs.stages.emplace_back();
     const StagePasses passes =
@@ -310,19 +314,19 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
       const auto shard = [&](std::int64_t parameters, int over) {
         return layout.zero >= 1 ? (parameters + over - 1) / over : parameters;
       };
-      const std::int64_t updated = shard(held.parameters, layout.data * layout.context) +
-                                   shard(held.expert_parameters, expert_grid_of(layout).data);
+      const std::int64_t updated = shard(held.parameters, layout.data * layout.context * copies) +
+                                   shard(held.expert_parameters, expert_grid_of(layout).data * copies);
       optimizer = offloaded_step(pricing.cluster(), pricing.training(), updated, total(passes.backward));
     }
     step.push_back({.kind = Segment::Kind::kCompute, .seconds = optimizer});
     costs.segments[static_cast<std::size_t>(Op::kOptimizerStep)] = whole(std::move(step));
 
-    costs.memory = stack
-                       ? framework_memory(priced.layers[stage.model_part], pricing.training(), *stack, layout, backward)
-                       : stage_memory(graph != nullptr
-                                          ? graph_footprints_of_part(pricing, layout, priced.split, stage.model_part)
-                                          : of_kinds(pricing.layer_footprints(layout), kinds_of_part[stage.model_part]),
-                                      pricing.training(), layout, backward);
+    costs.memory =
+        stack ? framework_memory(priced.layers[stage.model_part], pricing.training(), *stack, layout, backward, copies)
+              : stage_memory(graph != nullptr
+                                 ? graph_footprints_of_part(pricing, layout, priced.split, stage.model_part)
+                                 : of_kinds(pricing.layer_footprints(layout), kinds_of_part[stage.model_part]),
+                             pricing.training(), layout, backward, copies);
     if (layout.offload.optimizer) {
       priced.host_optimizer_bytes.push_back(std::exchange(costs.memory.optimizer_bytes, 0));
     }

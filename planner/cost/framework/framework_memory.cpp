@@ -199,7 +199,7 @@ void add_layer(StageSum& sum, const TransformerShare& share) {
 }  // namespace
 
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
-                             const Layout& layout, BackwardForm backward) {
+                             const Layout& layout, BackwardForm backward, int copies) {
   const std::int64_t element = bytes_per_element(training.precision);
   const MemoryContext context{stack, layout, work_of(training, layout), static_cast<double>(element)};
   StageSum sum;
@@ -222,8 +222,8 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
     }
   }
 
-  const int replicas = layout.data * layout.context;
-  const int expert_replicas = expert_grid_of(layout).data;
+  const int replicas = layout.data * layout.context * copies;
+  const int expert_replicas = expert_grid_of(layout).data * copies;
   const auto state = [&](int from_stage, std::int64_t bytes) {
     const bool sharded = layout.zero >= from_stage;
     return (share(sum.parameters, sharded ? replicas : 1) +

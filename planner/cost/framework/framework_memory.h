@@ -27,7 +27,8 @@
 
 namespace plumb {
 
+/// `copies`: stage_memory's.
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
-                             const Layout& layout, BackwardForm backward);
+                             const Layout& layout, BackwardForm backward, int copies = 1);
 
 }  // namespace plumb
