@@ -5,6 +5,7 @@
 #include "executor/cuda/check_cuda.h"
 #include "executor/device/simt_kernels.h"
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/warp_block.cuh"
 
 namespace plumb::cuda {
 namespace {
@@ -29,6 +30,11 @@ class CudaLauncher {
     const std::int64_t blocks =
         std::min((elements + kElementLanes - 1) / kElementLanes, kBlocksOfMultiprocessor * multiprocessors_);
     launch(body, std::max<std::int64_t>(1, blocks), kElementLanes);
+  }
+  template <class Body>
+  void launch_warps(const Body& body) {
+    const auto blocks = static_cast<int>(std::min(body.items(), kMostBlocks));
+    check(cuda::launch_warps(body, blocks, stream_), "a kernel's launch");
   }
   void copy(void* to, const void* from, std::int64_t bytes) {
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "a copy");

@@ -3,6 +3,7 @@
 //
 //   launch(body, items, lanes)                 enqueues a body whose blocks take `items` rows in turn
 //   launch_elements(body, elements)            the same for a body that goes by elements
+//   launch_warps(body)                         enqueues a body for tensor cores (simt/warp.h)
 //   copy(to, from, bytes)
 //   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
 //
@@ -23,6 +24,8 @@
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
+#include "kernels/simt/warp_attention.h"
+#include "kernels/simt/warp_attention_backward.h"
 
 namespace plumb {
 
@@ -111,11 +114,25 @@ class SimtKernels final : public DeviceKernels {
   }
 
   void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size) override {
+    if (on_tensor_cores(size, [&]<int kChannels>() {
+          using Body = simt::WarpAttentionForward<S, kChannels>;
+          launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(qkv), size});
+        }))
+      return;
     launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size},
                      size.batch * size.heads * size.sequence, kAttentionLanes);
   }
   void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
                           const float* log_sum_exp, const AttentionSize& size) override {
+    if (on_tensor_cores(size, [&]<int kChannels>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels>;
+          launcher_.launch_warps(
+              Queries{stored(dqkv), products, stored(doutput), stored(qkv), stored(output), log_sum_exp, size});
+          launcher_.launch_warps(
+              KeysAndValues{stored(dqkv), products, stored(doutput), stored(qkv), log_sum_exp, size});
+        }))
+      return;
     launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
                                                      stored(output), log_sum_exp, size},
                      size.batch * size.heads * size.sequence, kAttentionLanes);
@@ -166,6 +183,21 @@ class SimtKernels final : public DeviceKernels {
   static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
   static constexpr int kAttentionLanes = 128;  // keys of a tile
   static constexpr int kFewestLanes = 32, kMostLanes = 1024;
+
+  /// Calls run<kChannels>() if tensor cores take such numbers and heads.
+  template <class Run>
+  static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
+    if constexpr (sizeof(S) == 2) {
+      if (!simt::fits_tensor_cores(size)) return false;
+      if (size.head_size <= 64)
+        run.template operator()<64>();
+      else
+        run.template operator()<128>();
+      return true;
+    } else {
+      return false;
+    }
+  }
 
   static S* stored(void* tensor) { return static_cast<S*>(tensor); }
   static const S* stored(const void* tensor) { return static_cast<const S*>(tensor); }

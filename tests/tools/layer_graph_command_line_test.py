@@ -4,10 +4,8 @@
 usage: layer_graph_command_line_test.py PLUMB
 """
 import json
-import sys
-import unittest
 
-from command_line_test import CommandLineTest, plumb
+from command_line import CommandLineTest, run_cases
 
 
 class LayerGraphs(CommandLineTest):
@@ -100,8 +98,4 @@ class LayerGraphs(CommandLineTest):
 
 
 if __name__ == "__main__":
-    program = unittest.main(argv=sys.argv[:1], exit=False, verbosity=2)
-    result = program.result
-    failed = len(result.failures) + len(result.errors)
-    print(f"[cases] {result.testsRun - failed} passed, {failed} failed")
-    sys.exit(1 if failed else 0)
+    run_cases()

@@ -1,10 +1,8 @@
 #pragma once
-// A device that is the host: bodies of GPU kernels run as soon as they are enqueued, a block's lanes as fibers that
-// take turns at every sync(), matrices are multiplied by OpenBLAS. Since no call of a program waits for a later one,
-// running them in the order in which they are enqueued is one of the orders that a device may take; RaggedHostMachine
-// takes another.
-
-#include <ucontext.h>
+// A device that is the host: bodies of GPU kernels run with one lane a block, those for tensor cores warp by warp
+// (tests/kernels/simt/host_block.h), matrices are multiplied by OpenBLAS. Since no call of a program waits for a later
+// one, running them in the order in which they are enqueued is one of the orders that a device may take;
+// RaggedHostMachine takes another.
 
 #include <algorithm>
 #include <cassert>
@@ -22,6 +20,7 @@
 #include "executor/device/device_machine.h"
 #include "executor/device/simt_kernels.h"
 #include "executor/transport.h"
+#include "tests/kernels/simt/host_block.h"
 
 namespace plumb::test {
 
@@ -62,6 +61,10 @@ class HostLauncher {
   template <class Body>
   void launch_elements(const Body& body, std::int64_t elements) {
     launch(body, elements, 1);
+  }
+  template <class Body>
+  void launch_warps(const Body& body) {
+    queue_->push_back([=] { run_warps_on_host(body, static_cast<int>(std::min<std::int64_t>(body.items(), 3))); });
   }
   void copy(void* to, const void* from, std::int64_t bytes) {
     queue_->push_back([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });

@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Bad input on the command line: files that are none, faults in them, questions that say too little.
+
+usage: bad_input_command_line_test.py PLUMB
+"""
+import json
+import random
+import subprocess
+
+from command_line import PLUMB, SANITIZED, CommandLineTest, bound_memory, run_cases
+
+
+class BadInput(CommandLineTest):
+    def test_a_hundred_megabytes_of_garbage_are_refused_with_bounded_memory(self):
+        size = 100_000_000
+        garbage = {
+            "noise.txt": random.Random(1).randbytes(size),
+            "noise.csv": random.Random(2).randbytes(size),
+            "noise.json": random.Random(3).randbytes(size),
+            "rows.csv": b"\n" * size,
+            "cells.csv": b"," * size,
+            "same.txt": b"0F0 " * (size // 4),
+            "deep.json": b"[" * size,
+            "wide.json": b"[" + b"0," * (size // 2),
+        }
+        for name, contents in garbage.items():
+            with self.subTest(name):
+                path = self.folder / name
+                path.write_bytes(contents)
+                result = subprocess.run([PLUMB, "schedule", "check", path], capture_output=True, text=True, timeout=300,
+                                        preexec_fn=None if SANITIZED else bound_memory)
+                self.assertEqual(result.returncode, 1, result.stderr[:300])
+                self.assertLess(len(result.stdout) + len(result.stderr), 300_000)
+                self.assertIn(name, result.stdout + result.stderr)
+                self.assertNotIn("enough memory", result.stderr)
+                path.unlink()
+
+    def test_a_fault_in_a_model_file_names_file_place_and_remedy(self):
+        good = json.loads(self.done("models", "gpt2"))
+        del good["parameters"]
+        output = self.write("plan.json", "kept")
+
+        def refused_with(text, says):
+            path = self.write("model.json", text)
+            self.refused(1, "plan", path, "h100:8", "--global-batch", 8, "--seq", 128, "-o", output, says=[path, *says])
+            self.assertEqual(output.read_text(), "kept")
+
+        refused_with(json.dumps({**good, "hiden": 1}), ["hiden", "unknown", "hidden"])
+        refused_with(json.dumps({k: v for k, v in good.items() if k != "layers"}), ["layers", "missing"])
+        refused_with(json.dumps({**good, "heads": "12"}), ["heads", "number is wanted"])
+        refused_with(json.dumps({**good, "ffn": -1}), ["ffn", "out of range"])
+        refused_with(json.dumps({**good, "vocab": 0}), ["vocab", "out of range"])
+        refused_with(json.dumps(good)[:-20], ["line", "ends too early"])
+
+    def test_a_fault_in_a_cluster_or_plan_file_is_named(self):
+        cluster = json.loads(self.done("clusters", "h100"))
+        cluster["network"]["bandwidth_gb_per_s"] = -50
+        path = self.write("cluster.json", json.dumps(cluster))
+        self.refused(1, "plan", "gpt2", path, "--global-batch", 8, says=[path, "network.bandwidth_gb_per_s"])
+
+        plan = json.loads(self.llama_plan().read_text())
+        plan["layout"]["tq"] = 2
+        path = self.write("broken.json", json.dumps(plan))
+        self.refused(1, "simulate", path, says=[path, "tq"])
+
+    def test_paths_that_do_not_exist_or_cannot_be_written(self):
+        self.refused(1, "simulate", self.folder / "absent.json", says=["absent.json", "no such file"])
+        self.refused(1, "simulate", self.folder, says=["folder"])
+        self.refused(1, "plan", "gpt2", "h100:8", "--global-batch", 8, "-o", self.folder / "no" / "plan.json", says=["cannot be written"])
+        self.refused(1, "simulate", self.llama_plan(), "--trace", "/proc/trace.json", says=["/proc/trace.json"])
+
+    def test_usage_exits_2(self):
+        for arguments in ((), ("fly",), ("plan",), ("plan", "gpt2", "h100:8", "--global-batch", "-1"), ("simulate", "--sends", "maybe")):
+            with self.subTest(arguments):
+                self.refused(2, *arguments)
+
+    def test_questions_that_say_too_little_or_too_much(self):
+        self.refused(1, "plan", "gpt2", "h100:8", says=["--global-batch"])
+        self.refused(1, "simulate", says=["plan file"])
+        self.refused(1, "simulate", "--schedule", "1f1b", says=["-p"])
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
+        self.refused(1, "trace", "info", self.write("t.json", '{"traceEvents": ['), says=["t.json"])
+
+    def nccl_tests_log(self, sizes):
+        rows = "".join(f"{size:12} {size // 4:12}  float  sum  -1  {30 + size / 200e3:.2f}  1.0  1.7  0"
+                       f"  {30 + size / 200e3:.2f}  1.0  1.7  0\n" for size in sizes)
+        ranks = "".join(f"#  Rank {rank:2} Group  0 Pid  9 on  node-0 device {rank:2} [0x1b] NVIDIA H100\n" for rank in range(8))
+        return ("# Collective test starting: all_reduce_perf\n" + ranks +
+                "#  size  count  type  redop  root  time  algbw  busbw #wrong  time  algbw  busbw #wrong\n" + rows +
+                "# Avg bus bandwidth    : 100\n")
+
+    def test_a_cluster_is_fitted_from_logs_and_tables(self):
+        log = self.write("ar.log", self.nccl_tests_log([1 << power for power in range(12, 31, 2)]))
+        table = self.write("gemm.csv", "m,n,k,layout,us\n4096,4096,4096,TN,230\n8192,8192,8192,TN,1800\n")
+        mine = self.folder / "mine.json"
+        answer = self.json("calibrate", "--from", log, table, "--base", "h100", "-o", mine)
+        constants = {constant["path"]: constant for constant in answer["constants"]}
+        self.assertIn("nccl.bandwidth_scale", constants)
+        self.assertGreater(constants["nccl.simple_launch_us"]["standard_error"], 0)
+        self.assertGreater(constants["nccl.simple_launch_us"]["observations"], 3)
+        self.assertEqual(constants["device.gemm_efficiency"]["observations"], 2)
+        self.assertEqual(len(answer["cluster"]["collective_tables"]), 1)
+        self.done("plan", "llama-3-8b", mine, "--global-batch", "64", "--layout", "tp=8", "--seq", "4096")
+
+    def test_measurements_that_cannot_be_read_name_file_and_line(self):
+        whole = self.nccl_tests_log([1 << 20, 1 << 22])
+        log = self.write("ar.log", whole)
+        cut = self.write("cut.log", whole[:whole.index(" 4194304") + 30])
+        table = self.write("bad.csv", "m,n,k,us\n1,2,3\n")
+        words = self.write("words.txt", "nothing of use\n")
+        calibrate = ("calibrate", "-o", self.folder / "mine.json")
+        self.refused(1, *calibrate, "--from", cut, "--base", "h100", says=["cut.log:12", "cut"])
+        self.refused(1, *calibrate, "--from", table, "--base", "h100", says=["bad.csv:2", "3 cells of 4"])
+        self.refused(1, *calibrate, "--from", words, "--base", "h100", says=["words.txt:1", "give one of these"])
+        self.refused(1, *calibrate, "--from", log, says=["--base"])
+        self.refused(1, *calibrate, "--base", "h100", says=["--from"])
+
+    def test_a_plan_for_another_framework_is_not_run(self):
+        plan = self.folder / "plan.json"
+        self.done("plan", "gpt-nano", "h100:1", "--global-batch", "4", "--precision", "fp32", "--stack", "megatron-core",
+                  "-o", plan)
+        self.refused(1, "run", plan, "--backend", "cpu", "--steps", "1", says=["megatron-core", "--stack"])
+        self.refused(1, "plan", "gpt-nano", "h100:1", "--global-batch", "4", "--stack", "megatron-cor",
+                     says=["megatron-core"])
+
+    def test_version_names_the_optional_parts(self):
+        text = self.done("--version")
+        for part in ("plumb", "CUDA", "NCCL", "MPI"):
+            self.assertIn(part, text)
+
+
+if __name__ == "__main__":
+    run_cases()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Models, clusters and plans on the command line.
+
+usage: planning_command_line_test.py PLUMB
+"""
+import json
+
+from command_line import CommandLineTest, plumb, run_cases
+
+
+class Presets(CommandLineTest):
+    def test_every_listed_model_and_cluster_can_be_shown_and_read_back(self):
+        for verb in ("models", "clusters"):
+            for preset in self.json(verb)[verb]:
+                shown = self.done(verb, preset["name"])
+                if verb == "clusters":
+                    path = self.write("again.json", shown)
+                    self.assertEqual(self.done(verb, path), shown)
+
+    def test_a_model_is_planned_on_every_cluster_preset(self):
+        for cluster in self.json("clusters")["clusters"]:
+            with self.subTest(cluster["name"]):
+                answer = self.json("simulate", "gpt2", cluster["name"], "--global-batch", "144", "--layout", "tp=1,pp=1,mbs=1,v=1,zero=1")
+                self.assertGreater(answer["step_time_s"], 0)
+                self.assertTrue(0 < answer["mfu"] < 1)
+
+    def test_a_device_without_bf16_trains_in_fp16(self):
+        self.done("plan", "gpt2", "v100", "--global-batch", "8", "-o", self.folder / "plan.json")
+        self.assertEqual(json.loads((self.folder / "plan.json").read_text())["training"]["precision"], "fp16")
+
+    def test_llama_3_8b_has_8_03e9_parameters(self):
+        self.assertEqual(json.loads(self.done("models", "llama-3-8b"))["parameters"], 8_030_261_248)
+
+    def test_a_hugging_face_config_is_taken_as_it_is(self):
+        config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+                  "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256,
+                  "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "max_position_embeddings": 8192,
+                  "tie_word_embeddings": False, "hidden_act": "silu", "torch_dtype": "bfloat16", "bos_token_id": 128000}
+        result = plumb("models", self.write("config.json", json.dumps(config)))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["parameters"], 8_030_261_248)
+        self.assertIn("bos_token_id", result.stderr)  # ignored keys are listed once
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_a_preset_that_does_not_exist_names_the_nearest(self):
+        self.refused(1, "models", "llama-3-8", says=["llama-3-8b"])
+        self.refused(1, "clusters", "h10", says=["h100"])
+
+
+class Planning(CommandLineTest):
+    def test_the_optimizers_state_moves_to_the_host(self):
+        asked = ["simulate", "llama-2-7b", "h100:8", "--global-batch", 8, "--seq", 2048, "--layout"]
+        here = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0")
+        away = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0,offload=optimizer")
+        self.assertLess(away["peak_memory_bytes"][0], here["peak_memory_bytes"][0])
+        self.assertGreater(away["step_time_s"], here["step_time_s"])
+        self.refused(1, *asked, "offload=nvme", says=["optimizer+activations"])
+        self.refused(1, "simulate", "gpt2", "b200:8", "--global-batch", 8, "--layout", "dp=8,tp=1,pp=1,offload=optimizer", says=["host"])
+
+    def test_a_plan_names_time_mfu_bubble_and_memory_by_rank(self):
+        best = self.json("plan", "llama-3-8b", "h100:16", "--global-batch", 128)["best"]
+        prediction = best["prediction"]
+        self.assertGreater(prediction["step_time_s"], 0)
+        self.assertTrue(0.1 < prediction["mfu"] < 0.8, prediction["mfu"])
+        self.assertTrue(0 <= prediction["bubble_ratio"] < 1)
+        self.assertEqual(len(prediction["peak_memory_bytes"]), best["layout"]["pp"])
+
+    def test_a_layouts_schedule_may_be_a_file(self):
+        mine = self.folder / "mine.csv"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 8, "-o", mine)
+        question = ["gpt2-medium", "h100:4", "--global-batch", 16, "--layout"]
+        layout = "dp=2,tp=1,pp=2,mbs=1,v=1,recompute=none,zero=1"
+        by_name = self.json("simulate", *question, layout + ",schedule=1f1b")
+        by_file = self.json("simulate", *question, f"schedule={mine}," + layout)
+        self.assertEqual(by_file["makespan_s"], by_name["makespan_s"])
+        plan = self.folder / "with-file.json"
+        self.done("plan", *question, f"schedule={mine}", "-o", plan)
+        self.assertEqual(json.loads(plan.read_text())["layout"]["pp"], 2)
+        self.json("simulate", plan)
+        self.refused(1, "plan", *question, f"pp=4,schedule={mine}", says=["2 ranks"])
+        self.refused(3, "plan", *question[:3], 12, "--layout", f"schedule={mine}", says=["8 micro-batches"])
+
+    def test_simulating_a_plan_gives_what_the_plan_promised(self):
+        plan = json.loads(self.llama_plan().read_text())
+        trace = self.folder / "trace.json"
+        simulated = self.json("simulate", self.llama_plan(), "--trace", trace)
+        for key in ("step_time_s", "bubble_ratio", "span_bubble_ratio", "mfu", "peak_memory_bytes", "peak_activations"):
+            self.assertEqual(simulated[key], plan["prediction"][key], key)
+        self.assertTrue(simulated["critical_path"])
+        self.assertEqual(len(simulated["ranks"]), plan["layout"]["pp"])
+        self.assertAlmostEqual(self.json("trace", "info", trace)["makespan_s"], simulated["makespan_s"], places=12)
+
+    def test_a_long_run_is_told_from_its_steady_state(self):
+        arguments = ("simulate", "--schedule", "1f1b", "-p", 16, "-m", 32768, "--costs", "f=1,i=1,w=1,c=0")
+        simulated = self.json(*arguments)
+        self.assertEqual(simulated["engine"], "steady state")
+        self.assertIsNone(simulated["critical_path"])
+        self.assertEqual(simulated["makespan_s"], 3 * (32768 + 15))  # (m+p-1)(F+B)
+        self.assertEqual(simulated["peak_activations"], list(range(16, 0, -1)))
+
+    def test_memory_by_rank_sums_to_the_peak(self):
+        for rank in self.json("memory", self.llama_plan())["ranks"]:
+            parts = sum(rank[key] for key in ("parameter_bytes", "gradient_bytes", "optimizer_bytes", "transient_bytes_at_peak"))
+            self.assertEqual(parts, rank["peak_bytes"])
+            self.assertEqual(sum(rank["bytes_by_kind"].values()), rank["peak_bytes"])
+            self.assertEqual(sum(holder["bytes"] for holder in rank["holders"]), rank["peak_bytes"])
+            at_peak = [[pair for pair in series if pair[0] <= rank["peak_at_s"]][-1:]
+                       for series in rank["bytes_over_time_by_kind"].values()]
+            self.assertEqual(sum(pair[0][1] for pair in at_peak if pair), rank["peak_bytes"])
+        simulated = self.json("simulate", self.llama_plan())
+        for rank in simulated["ranks"]:
+            self.assertEqual(rank["memory_at_peak"]["peak_bytes"], rank["peak_memory_bytes"])
+        self.assertIn("activations", self.done("memory", self.llama_plan()))
+
+    def test_memory_plans_an_arena_for_each_rank(self):
+        answer = self.json("memory", self.llama_plan(), "--arena")
+        for rank, arena in zip(answer["ranks"], answer["arena"]["ranks"]):
+            self.assertGreaterEqual(arena["arena_bytes"], arena["live_bytes"])
+            self.assertLess(arena["arena_bytes"], 1.3 * rank["transient_bytes_at_peak"])
+        self.assertGreater(answer["arena"]["events"], 0)
+        self.assertIn("live at once", self.done("memory", self.llama_plan(), "--arena"))
+        self.assertIsNone(self.json("memory", self.llama_plan())["arena"])
+
+    def test_what_if_answers_each_question_of_the_grid(self):
+        csv = self.folder / "grid.csv"
+        rows = self.json("whatif", self.llama_plan(), "--vary", "cluster.network.bandwidth_gb_per_s=25,50,100",
+                         "--vary", "training.global_batch=128,256", "--csv", csv)["rows"]
+        self.assertEqual(len(rows), 6)
+        times = [row["prediction"]["step_time_s"] for row in rows[::2]]
+        self.assertEqual(times, sorted(times, reverse=True))  # a faster network is never slower
+        self.assertEqual(len(csv.read_text().splitlines()), 7)
+
+    def test_what_cannot_exist_exits_3_with_the_nearest_change(self):
+        question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout")
+        self.refused(3, *question, "tp=16,pp=1,dp=1", says=["tp"])  # 8 kv heads
+        self.refused(3, "plan", "gpt2", "h100:16", "--global-batch", 128, "--layout", "pp=16,tp=1", says=["pp"])  # 12 layers
+        self.refused(3, "plan", "llama-3.1-405b", "h100:8", "--global-batch", 8, says=["GiB"])
+
+
+if __name__ == "__main__":
+    run_cases()

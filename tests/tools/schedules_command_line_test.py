@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""Schedules on the command line: predictions, closed forms, searches and what is refused.
+
+usage: schedules_command_line_test.py PLUMB
+"""
+import json
+
+from command_line import CommandLineTest, plumb, run_cases
+
+
+class Schedules(CommandLineTest):
+    def test_closed_forms_in_the_users_unit(self):
+        answer = self.json("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,i=1,w=1,unit=ms")
+        self.assertEqual(answer["makespan_s"], 0.033)  # (m+p-1)(F+B) = 11 * 3 ms
+        self.assertAlmostEqual(answer["bubble_ratio"], 3 / 11, places=12)
+        self.assertIsNone(answer["tokens_per_s"])
+        self.assertIsNone(answer["mfu"])
+        self.assertIsNone(answer["peak_memory_bytes"])
+        self.assertEqual(answer["peak_activations"], [4, 3, 2, 1])
+
+    def test_idle_time_is_put_down_to_causes_in_predictions_and_traces(self):
+        trace = self.folder / "trace.json"
+        answer = self.json("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.1", "--trace", trace)
+        for rank in answer["ranks"]:
+            self.assertAlmostEqual(sum(rank["idle_by_cause"].values()), rank["idle_s"], places=9)
+        self.assertGreater(answer["ranks"][3]["idle_by_cause"]["warm_up_s"], 0)
+        sensitivity = answer["sensitivity"]
+        self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]), 33, places=9)
+        self.assertAlmostEqual(sensitivity["latency_s"], answer["makespan_s"] - 33, places=9)
+        self.assertIn("why ranks idle", self.done("trace", "info", trace))
+        self.assertIsNone(self.json("trace", "info", trace)["ranks"][0]["peak_memory_bytes"])  # costs without bytes
+        self.assertEqual(self.json("trace", "info", trace)["ranks"][3]["idle_by_cause"],
+                         answer["ranks"][3]["idle_by_cause"])
+
+    def test_noise_gives_percentiles_and_the_slowdown_of_synchrony(self):
+        question = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
+        quiet = self.json(*question)
+        self.assertIsNone(quiet["noise"])
+        noise = self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"]
+        self.assertEqual(noise["step_time_without_noise_s"], quiet["step_time_s"])
+        self.assertGreater(noise["slowdown_ratio"], 1)
+        self.assertLess(noise["p50_step_time_s"], noise["p95_step_time_s"])
+        self.assertLess(noise["p95_step_time_s"], noise["p99_step_time_s"])
+        self.assertEqual(len(noise["ranks"]), 4)
+        self.assertEqual(noise, self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"])
+        exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
+        self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
+        self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
+        slow = self.json(*question, "--noise", "cv=0.1,runs=20", "--slow", "rank=1:0.5")
+        self.assertEqual(slow["noise"]["step_time_without_noise_s"], slow["step_time_s"])
+        self.assertGreater(slow["step_time_s"], quiet["step_time_s"])
+
+    def test_moves_share_the_hosts_memory(self):
+        question = ("simulate", "--schedule", "1f1b", "-p", 8, "-m", 16, "--offload", 2, "--costs")
+        alone = self.json(*question, "f=1,b=2,x=1.5")
+        self.assertEqual(alone["engine"], "compiled")
+        self.assertEqual(self.json(*question, "f=1,b=2,x=1.5,host=16")["makespan_s"], alone["makespan_s"])
+        wide = self.json(*question, "f=1,b=2,x=1.5,host=3")  # as soon as more ranks move than that
+        self.assertEqual(wide["engine"], "events")
+        self.assertGreaterEqual(wide["makespan_s"], alone["makespan_s"])
+        shared = self.json(*question, "f=1,b=2,x=1.5,host=1")
+        self.assertEqual(shared["engine"], "events")
+        self.assertGreater(shared["makespan_s"], alone["makespan_s"])
+        sensitivity = shared["sensitivity"]
+        self.assertGreater(sensitivity["shared_links"]["host_memory"], 0)
+        self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]) + sensitivity["moves_s"] + sensitivity["capacity_s"],
+                               shared["makespan_s"], places=6)
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
+        self.refused(1, *question, "host=0", says=["host=", "above 0"])
+
+    def test_a_plans_replicas_wait_for_the_slowest(self):
+        plan = self.llama_plan()
+        answer = self.json("simulate", plan, "--links", "private", "--noise", "cv=0.05,runs=50")
+        self.assertEqual(answer["noise"]["step_time_without_noise_s"], answer["step_time_s"])
+        self.assertGreater(answer["noise"]["slowdown_ratio"], 1)
+
+    def test_a_plan_says_what_communication_costs_and_what_each_figure_of_the_cluster_is_worth(self):
+        answer = self.json("simulate", "llama-3-8b", "h100:16", "--global-batch", 16, "--layout", "dp=2,tp=4,pp=2",
+                           "--links", "private")
+        for rank in answer["ranks"]:
+            self.assertAlmostEqual(sum(rank["time"].values()), answer["makespan_s"], places=9)
+            self.assertAlmostEqual(rank["time"]["waiting_s"] + sum(rank["time"][key] for key in (
+                "messages_s", "gathers_s", "reductions_s", "moves_s")), rank["idle_s"], places=9)
+            self.assertGreater(rank["time"]["tensor_s"], 0)
+        self.assertAlmostEqual(sum(sum(rank["on_critical_path"].values()) for rank in answer["ranks"]),
+                               answer["makespan_s"], places=9)
+        sensitivity = answer["sensitivity"]
+        worth = sensitivity["step_change_pct_per_pct_of"]
+        self.assertLess(worth["device.peak_tflops"], worth["device.memory_bandwidth_gb_per_s"])
+        self.assertLess(worth["device.memory_bandwidth_gb_per_s"], 0)
+        self.assertLess(worth["network.bandwidth_gb_per_s"], 0)
+        self.assertEqual({entry["group"] for entry in sensitivity["collectives"]}, {"tensor", "data"})
+        self.assertTrue(sensitivity["links"])
+        sharing = ("simulate", "llama-3-8b", "h100:32", "--global-batch", 64, "--layout",
+                   "dp=4,tp=4,pp=2,zero=0,mbs=1,schedule=1f1b,v=1")
+        for slow in ((), ("--slow", "rank=3:0.5")):
+            shared = self.json(*sharing, "--noise", "cv=0.05,comm_cv=0.1,runs=10", *slow)
+            self.assertEqual(shared["engine"], "events")
+            self.assertEqual(shared["noise"]["step_time_without_noise_s"], shared["step_time_s"])
+            sensitivity = shared["sensitivity"]  # all costs longer and all links narrower: the step longer
+            parts = sum(sensitivity["compute_by_stage_s"]) + sum(sensitivity[key] for key in (
+                "group_collectives_s", "bandwidth_s", "latency_s", "unshard_s", "reduction_s", "moves_s", "capacity_s"))
+            self.assertAlmostEqual(parts, shared["makespan_s"], places=6)
+            self.assertLess(sensitivity["step_change_pct_per_pct_of"]["device.peak_tflops"], 0)
+
+    def test_names_in_any_case_and_files_work_alike(self):
+        made = self.folder / "made.csv"
+        self.done("schedule", "make", "Interleaved", "-p", 4, "-m", 8, "-v", 2, "-o", made)
+        by_name = self.json("simulate", "--schedule", "INTERLEAVED", "-p", 4, "-m", 8, "-v", 2, "--costs", "c=0.25")
+        by_file = self.json("simulate", "--schedule-file", made, "--costs", "c=0.25")
+        self.assertEqual(by_name["makespan_s"], by_file["makespan_s"])
+        as_text = self.folder / "made.txt"
+        self.done("schedule", "convert", made, "-o", as_text)
+        self.assertIn("valid", self.done("schedule", "check", as_text))
+
+    def test_simulate_shares_links_and_says_so(self):
+        layout = ("simulate", "gpt2-medium", "h100:32", "--global-batch", 64, "--layout",
+                  "tp=8,pp=2,dp=2,mbs=1,zero=0,v=2,schedule=interleaved")
+        shared = self.json(*layout)
+        self.assertEqual(shared["engine"], "events")
+        self.assertGreater(shared["makespan_s"], shared["makespan_unshared_s"])
+        private = self.json(*layout, "--links", "private")
+        self.assertEqual(private["engine"], "compiled")
+        self.assertEqual(private["makespan_s"], shared["makespan_unshared_s"])
+        unfolded = self.json(*layout, "--unfolded")
+        self.assertEqual(unfolded["simulated_replicas"], 16)
+        self.assertEqual(unfolded["makespan_s"], shared["makespan_s"])
+        self.assertGreater(self.json(*layout, "--slow", "rank=17:0.8")["makespan_s"], shared["makespan_s"])
+        self.assertGreater(self.json(*layout, "--degrade", "nic:node3=0.5")["makespan_s"], shared["makespan_s"])
+        self.refused(1, *layout, "--slow", "rank=32:0.8", says=["rank 32", "0 to 31"])
+        self.refused(1, *layout, "--degrade", "nic:node4=0.5", says=["node 4", "0 to 3"])
+
+    def test_simulate_takes_a_topology_of_the_users_own(self):
+        layout = ("simulate", "gpt2-medium", "h100:16", "--global-batch", 32, "--layout",
+                  "tp=8,pp=2,dp=1,mbs=1,zero=0,schedule=1f1b", "--topology")
+        gpus = [f"gpu{rank}" for rank in range(16)]
+        document = {"nodes": gpus + ["switch"], "devices": gpus,
+                    "links": [{"from": gpu, "to": "switch", "bandwidth_gb_per_s": 50, "latency_us": 1} for gpu in gpus]}
+
+        def written(name):
+            path = self.folder / name
+            path.write_text(json.dumps(document))
+            return path
+        flat = self.json(*layout, written("flat.json"))
+        document["links"][0]["bandwidth_gb_per_s"] = 0.05
+        slow = self.json(*layout, written("slow.json"))
+        self.assertGreater(slow["makespan_s"], flat["makespan_s"])
+        document["links"][0]["bandwidth_gb_per_s"] = 0
+        self.refused(1, *layout, written("zero.json"), says=["zero.json", "links[0].bandwidth_gb_per_s", "above 0"])
+        del document["links"][0]
+        self.refused(1, *layout, written("cut.json"), says=["gpu0", "gpu8", "connect them"])
+        document["devices"] = gpus[:8]
+        self.refused(1, *layout, written("few.json"), says=["16 ranks", "rank 8", "more devices"])
+        document["devices"] = ["gpu99"]
+        self.refused(1, *layout, written("strange.json"), says=["gpu99", "did you mean"])
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
+                     says=["--topology", "give a plan"])
+
+    def test_late_receives_cost_time_where_sends_wait_for_them(self):
+        schedule = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.5")
+        early = self.json(*schedule, "--sends", "rendezvous")
+        late = self.json(*schedule, "--sends", "rendezvous", "--receives", "late")
+        self.assertGreater(late["makespan_s"], early["makespan_s"])
+        self.assertEqual(self.json(*schedule, "--receives", "late")["makespan_s"], self.json(*schedule)["makespan_s"])
+
+    def test_offloading_and_sharding(self):
+        order = self.done("schedule", "make", "1f1b", "-p", 4, "-m", 8, "--offload", 2)
+        self.assertIn("0F2 0OFFLOAD2", order)
+        plain = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,x=1")
+        kept = self.json(*plain)
+        offloaded = self.json(*plain, "--offload", 1)
+        self.assertEqual(kept["peak_activations"], [4, 3, 2, 1])
+        self.assertLess(offloaded["peak_activations"][0], 4)
+        self.assertEqual(offloaded["step_time_s"], kept["step_time_s"])  # a move beside each compute action is hidden
+        slow = self.json("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,x=9", "--offload", 1)
+        self.assertGreater(slow["step_time_s"], kept["step_time_s"])
+        sharded = ("schedule", "make", "bfs", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--shard", 1)
+        self.assertEqual(self.done(*sharded).count("0UNSHARD"), 2)
+        self.assertTrue(self.done(*sharded, "--prefetch").find("2UNSHARD") < self.done(*sharded).find("2UNSHARD"))
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
+        self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload", 1, says=["0EVICT4"])
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["give 0 or more"])
+        self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
+
+    def test_pytorchs_lowering_and_lenient_reading(self):
+        lowered = self.folder / "lowered.csv"
+        self.done("schedule", "make", "izb", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--lowering", "pytorch", "-o", lowered)
+        self.assertTrue(lowered.read_text().startswith("0UNSHARD,2UNSHARD,0F0,0SEND_F0"))
+        self.assertIn("valid", self.done("schedule", "check", lowered))
+        sloppy = self.write("sloppy.csv", "0F0xyz,0B0\n")
+        self.refused(1, "simulate", "--schedule", sloppy, says=["row 1, column 1"])
+        result = plumb("schedule", "convert", sloppy, "--lenient")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn('"xyz" behind 0F0 left out', result.stderr)
+        own = self.folder / "own.csv"
+        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--lowered", "-o", own, says=["OPTIMIZER_STEP"])
+        self.assertFalse(own.exists())
+
+    def test_list_and_show(self):
+        names = [entry["name"] for entry in self.json("schedule", "list")["schedules"]]
+        self.assertEqual(len(names), len(set(names)))
+        for name in ("naive", "gpipe", "1f1b", "interleaved", "pipedream"):
+            self.assertIn(name, names)
+        for name in names:
+            with self.subTest(name):
+                self.assertIn("rank 0", self.done("schedule", "show", name, "-p", 4, "-m", 8))
+
+    def test_broken_schedules_are_refused_with_rank_and_position(self):
+        broken = {
+            "missing.txt": ("0F0 0F1 0B0 0B1\n1F0 1B0 1F1\n", ["rank 1", "1B1 is missing"]),
+            "doubled.txt": ("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1 1B1\n", ["rank 1, position 4", "already"]),
+            "misplaced.txt": ("0F0 0F1 0B0 1B1 0B1\n1F0 1F1 1B0\n", ["rank 0, position 3", "rank 1"]),
+            "unmatched.txt": ("0F0 0SEND_F0\n1F0\n", ["rank 0, position 1", "1RECV_F0"]),
+            "deadlock.txt": ("0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1\n", ["deadlocks", "0B0", "1F1"]),
+            "garbage.csv": ("0F0,0B0\n1F0,1B0,and more\n", ["row 2, column 3", "and more"]),
+        }
+        for name, (text, says) in broken.items():
+            with self.subTest(name):
+                path = self.write(name, text)
+                self.refused(1, "simulate", "--schedule-file", path, "--costs", "f=1", says=[path, *says])
+                checked = plumb("schedule", "check", path)
+                self.assertEqual(checked.returncode, 1)
+
+
+    def test_a_faulty_schedule_is_shown_as_a_grid_with_the_fault_marked(self):
+        path = self.write("bad.txt", "0F0 0F1 0B0 0B1\n1B0 1F0 1F1 1B1\n")
+        shown = plumb("schedule", "show", path)
+        self.assertEqual(shown.returncode, 1)
+        self.assertIn(">1B0<", shown.stdout)
+        picture = self.folder / "bad.svg"
+        self.assertEqual(plumb("schedule", "show", path, "-o", picture).returncode, 1)
+        self.assertIn("stands ahead of its forward", picture.read_text())
+        self.done("schedule", "show", "zb-v", "-p", 4, "-m", 8, "--costs", "f=2,c=0.1", "-o", picture)
+        self.assertIn("bubble", picture.read_text())
+        self.refused(1, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
+
+    def test_a_search_states_its_gap_and_writes_a_schedule_that_any_verb_takes(self):
+        made = self.folder / "made.csv"
+        question = ["-p", 4, "-m", 8, "--costs", "f=1000,i=1500,w=800"]
+        found = self.json("schedule", "search", "ZB-V", *question, "-o", made)
+        self.assertEqual(found["span_bound_s"], 8 * 2 * 3300)  # the work of a rank
+        self.assertLessEqual(found["span_s"], 56200)  # what the authors' scheduler reports for these costs
+        self.assertAlmostEqual(found["gap_pct"], 100 * (found["span_s"] / found["span_bound_s"] - 1), places=9)
+        self.assertLessEqual(found["peak_activations"], 8)
+        self.done("schedule", "check", made, "--max-activations", 8)
+        simulated = self.json("simulate", "--schedule", made, "--costs", question[-1])
+        self.assertEqual(simulated["span_bubble_ratio"], found["span_bubble_ratio"])
+        self.assertEqual(self.json("schedule", "search", "zb-auto", "-p", 4, "-m", 8, "--memory", 2)["gap_pct"], 0)
+        # An order of the catalogue, or of a file, is where a search begins: V-1F1B itself takes 63 here.
+        own = self.json("schedule", "search", "v-1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2")
+        self.assertLessEqual(own["span_s"], 63)
+        self.assertEqual(own["peak_activations"], 6)
+        self.assertLessEqual(self.json("schedule", "search", made, "--costs", question[-1])["span_s"], found["span_s"])
+        self.refused(1, "schedule", "search", "seq1f1b", "-p", 2, "-m", 4, "--slices", 2, says=["slices"])
+
+    def test_limits_that_a_schedule_is_checked_against(self):
+        self.done("schedule", "check", "1f1b", "-p", 4, "-m", 8, "--max-activations", "4:3:2:1")
+        over = plumb("schedule", "check", "gpipe", "-p", 4, "-m", 8, "--max-activations", "4")
+        self.assertEqual(over.returncode, 1)
+        self.assertIn("rank 0, position 4: 0F4 takes the rank to 5 activations", over.stdout)
+        crossing = self.write("crossing.txt", "0F0 0SEND_F0 0F1 0SEND_F1 0RECV_B0 0B0 0RECV_B1 0B1\n"
+                              "1RECV_F0 1F0 1B0 1SEND_B0 1RECV_F1 1F1 1B1 1SEND_B1\n")
+        for sends in ("buffered", "rendezvous"):
+            self.done("schedule", "check", crossing, "--sends", sends)
+        blocked = plumb("schedule", "check", crossing, "--sends", "blocking")
+        self.assertEqual(blocked.returncode, 1)
+        self.assertIn("deadlocks where a send holds its rank", blocked.stdout)
+        self.refused(1, "simulate", "--schedule", crossing, "--sends", "blocking", says=["deadlocks"])
+
+
+if __name__ == "__main__":
+    run_cases()

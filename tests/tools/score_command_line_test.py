@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Predictions beside measured rows on the command line.
+
+usage: score_command_line_test.py PLUMB
+"""
+import json
+
+from command_line import CommandLineTest, run_cases
+
+
+class Scores(CommandLineTest):
+    ROW = {"id": "one", "source": {"repo": "VIA-Research/vTrain"}, "hardware": "A100-80GB SXM, 8 per node",
+           "model": {"name": "GPT 3.6B", "layers": 30, "hidden": 3072, "heads": 32, "ffn": 12288, "seq": 2048,
+                     "gated_mlp": False},
+           "gpus": 64, "gpus_per_node": 8, "tp": 8, "pp": 1, "dp": 8, "mbs": 8, "gbs": 512, "zero": 0,
+           "recompute": "full", "precision": "mixed fp16", "schedule": "1F1B", "measured": {"step_time_s": 5.0}}
+
+    def rows(self, *rows):
+        return self.write("rows.json", json.dumps({"meta": {}, "rows": list(rows)}))
+
+    def test_score_says_how_far_off_each_row_is(self):
+        score = self.json("score", self.rows(self.ROW, dict(self.ROW, id="two", mbs=4)))
+        self.assertEqual([row["id"] for row in score["rows"]], ["one", "two"])
+        for row in score["rows"]:
+            self.assertAlmostEqual(row["error_pct"], 100 * (row["predicted"] / row["measured"] - 1), places=6)
+            self.assertAlmostEqual(sum(row["components_s"].values()), row["predicted"], places=6)
+            self.assertGreater(row["components_s"]["TP"], 0)
+        source = score["sources"][0]
+        self.assertEqual((source["file"], source["source"], source["rows"], source["scored"]),
+                         ("rows.json", "vtrain", 2, 2))
+        self.assertEqual(source["skipped"], [])
+        self.assertIsNone(source["memory"])
+        self.assertIsNone(source["rank_correlation"])
+        errors = [abs(row["error_pct"]) for row in score["rows"]]
+        self.assertAlmostEqual(source["step_time"]["mape_pct"], sum(errors) / 2, places=6)
+        self.assertAlmostEqual(source["step_time"]["max_pct"], max(errors), places=6)
+
+    def test_collectives_and_timed_operations_stand_beside_whole_runs(self):
+        collectives = [{"id": f"{op}-{size}", "collective": op, "gpus": 8, "nodes": 1, "bytes": size << 20,
+                        "hardware": "8xH100-SXM", "measured": {"busbw_GBps": busbw}, "source": {"repo": "x/y"}}
+                       for op, size, busbw in [("all_reduce", 64, 300), ("all_reduce", 256, 350),
+                                               ("all_gather", 64, 250), ("all_gather", 256, 300)]]
+        timed = [{"id": f"timed-{m}", "pp": 2, "n_microbatches": m, "schedule": "1F1B",
+                  "profiled_ms": {"TF": 10, "TB": 10, "TW": 10, "Tcomm": 0},
+                  "measured": {"step_time_ms": 31 * (m + 1)}} for m in (4, 6, 8, 12)]
+        file = self.rows(*collectives, *timed)
+        text = self.done("score", file)
+        self.assertRegex(text, r"timed operations of +runs")
+        self.assertRegex(text, r"rows.json +4 +3.2 %")  # 30 (m + 1) against 31 (m + 1)
+        self.assertRegex(text, r"h100\S* +4 ")
+        answer = self.json("score", file)
+        self.assertEqual(len(answer["collectives"]["clusters"]), 1)
+        timed = answer["timed_operations"][0]
+        self.assertEqual((timed["file"], timed["runs"]), ("rows.json", 4))
+        self.assertAlmostEqual(timed["no_constant"]["max_pct"], 100 / 31, places=3)
+        for half in timed["halves"]:  # one overhead makes all of them exact: 31 for 30
+            self.assertAlmostEqual(half["mape_pct"], 0, places=6)
+
+    def test_a_faulty_row_is_skipped_with_its_reason(self):
+        broken = dict(self.ROW, id=None, dp=3)
+        source = self.json("score", self.rows(self.ROW, broken, {"measured": None}))["sources"][0]
+        self.assertEqual(source["scored"], 1)
+        self.assertEqual([row["id"] for row in source["skipped"]], ["rows.json#2", "rows.json#1"])
+        self.assertIn("contradictory degrees", source["skipped"][1]["reason"])
+
+    def test_corrections_are_told_with_the_error_without_them(self):
+        row = dict(self.ROW, hardware="A100 SXM, one node, NVSwitch", gpus=8, dp=1)
+        source = self.json("score", self.rows(row))["sources"][0]
+        self.assertEqual(len(source["corrections"]), 1)
+        self.assertLess(source["step_time"]["bias_pct"], source["step_time_uncorrected"]["bias_pct"])
+
+    def test_a_figure_can_be_set_for_all_presets(self):
+        rows = self.rows(self.ROW)
+        slow = self.json("score", rows, "--set", "cluster.device.gemm_efficiency=0.4")["rows"][0]["predicted"]
+        fast = self.json("score", rows, "--set", "cluster.device.gemm_efficiency=0.8")["rows"][0]["predicted"]
+        self.assertLess(fast, slow)
+        self.refused(1, "score", rows, "--set", "cluster.device.gem=1", says=["gem", "did you mean"])
+        self.refused(1, "score", rows, "--set", "model.vocab=1", says=["model.vocab=1", "cluster.PATH=VALUE"])
+
+    def test_a_fit_is_judged_on_rows_that_it_does_not_see(self):
+        rows = self.rows(*[dict(self.ROW, id=str(mbs), mbs=mbs) for mbs in (1, 2, 4, 8)])
+        fit = self.json("score", rows, "--fit", "cluster.device.gemm_efficiency=0.3,0.9", "--holdout", "layout")["fit"]
+        self.assertEqual((fit["seen_groups"], fit["unseen_groups"]), (2, 2))
+        self.assertLessEqual(fit["fitted_seen"]["mape_pct"], fit["zero_seen"]["mape_pct"])
+        self.refused(1, "score", rows, "--fit", "cluster.device.gemm_efficiency=0.3,0.9", says=["one group"])
+        self.refused(1, "score", rows, "--fit", "cluster.device.gemm_efficiency=0.3", says=["LOW,HIGH"])
+
+    def test_a_report_and_a_picture_are_written(self):
+        page, picture = self.folder / "page.md", self.folder / "scatter.svg"
+        text = self.done("score", self.rows(self.ROW), "-o", page, "--svg", picture, "--worst", "1")
+        self.assertIn("furthest off", text)
+        self.assertIn("| rows.json | step time | 1 | 1 |", page.read_text())
+        self.assertIn("PP bubble", page.read_text())
+        self.assertIn("</svg>", picture.read_text())
+
+    def test_files_that_are_none_are_refused(self):
+        self.refused(1, "score", self.folder / "none.json", says=["none.json"])
+        self.refused(1, "score", self.write("cut.json", '{"rows": ['), says=["cut.json"])
+        self.refused(1, "score", self.write("rows.json", '{"rows": 3}'), says=["rows.json", "rows"])
+        self.refused(1, "score", self.rows(self.ROW), "-o", self.folder / "no" / "page.md", says=["page.md"])
+
+
+if __name__ == "__main__":
+    run_cases()
