@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/check_run_spec.h"
 #include "executor/mpi/launched.h"
 #include "executor/run.h"
 #include "schedules/error.h"
@@ -17,7 +18,9 @@
 #include "tools/link_file.h"
 #include "tools/lower_plan.h"
 #include "tools/machine_load.h"
+#include "tools/mesh_prediction.h"
 #include "tools/plan_input.h"
+#include "tools/run_layout.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
 #include "tools/timed_input.h"
@@ -34,6 +37,7 @@ namespace {
 constexpr int kDefaultSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
+constexpr const char* kDefaultReshard = "all-gather";  ///< RunSpec's
 
 /// A prediction that stood before the first step, and what was measured after it.
 struct Replayed {
@@ -61,15 +65,34 @@ Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
   return predicted;
 }
 
+/// What the run is held against: of the plan's ranks, or of meshes of different shape in their place.
+Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
+  const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster);
+  if (arguments.meshes.empty()) {
+    Predicted predicted = cpu_prediction(plan);
+    return link ? over_measured_link(std::move(predicted), *link) : predicted;
+  }
+  if (!arguments.link.empty())
+    throw InputError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
+  MeshPrediction meshes =
+      predict_meshes(plan, arguments.meshes, arguments.reshard.empty() ? kDefaultReshard : arguments.reshard);
+  double bytes = 0;
+  for (std::size_t rank = 0; rank < meshes.stages.layouts.size(); ++rank) {
+    const Layout& layout = meshes.stages.layouts[rank];
+    bytes += static_cast<double>(meshes.predicted.simulation.peak_memory_bytes[rank]) * layout.data * layout.tensor *
+             layout.context;
+  }
+  require_room(bytes);
+  return std::move(meshes.predicted);
+}
+
 /// Nothing on all but the first of several processes.
 std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) {
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const Plan plan = plan_input(arguments.plan);
-  Predicted predicted = cpu_prediction(plan);
-  if (const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster))
-    predicted = over_measured_link(std::move(predicted), *link);
+  const Predicted predicted = prediction_of(plan, arguments);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
@@ -78,6 +101,7 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
                              .context_attention = context_attention(arguments.context),
                              .clip_norm = arguments.clip_norm,
                              .offload_optimizer = arguments.offload_optimizer});
+  apply_layout_arguments(spec, arguments);
   spec.watchdog = Seconds{arguments.watchdog_s};
   spec.source = to_json(plan, version_text()).dump();
   if (launched_rank() == 0) announce(predicted.simulation.makespan);
@@ -86,9 +110,11 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  Replayed replayed{.title = fmt::format("{}, {}, {} ranks on {} of this machine", plan.model.name,
-                                         to_text(plan.layout), world_size(spec.grid), plan.cluster.device.name),
-                    .predicted = predicted.simulation.timeline};
+  Replayed replayed{
+      .title = fmt::format("{}, {}{}, {} ranks on {} of this machine", plan.model.name, to_text(plan.layout),
+                           arguments.meshes.empty() ? "" : ", meshes " + arguments.meshes,
+                           world_size(rank_grid_of(spec)), plan.cluster.device.name),
+      .predicted = predicted.simulation.timeline};
   for (int i = 0; i < arguments.repeat; ++i) {
     std::optional<RunResult> result = run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
     if (!result) continue;
