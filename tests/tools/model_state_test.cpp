@@ -112,7 +112,7 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
       for (const int expert : {1, 2})
         for (const int zero : {0, 1, 2, 3}) {
           if (data % expert != 0) continue;
-          const Layout layout{.data = data, .pipeline = 2, .expert = expert, .schedule = name, .zero = zero};
+          const Layout layout{.data = data, .pipeline = 2, .expert = expert, .zero = zero, .schedule = name};
           CAPTURE(to_text(layout));
           const TrainingSpec training{.global_batch = 2 * data, .sequence = 8, .precision = Precision::kBf16};
           RunSpec spec = spec_of(layout, training);
