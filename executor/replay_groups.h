@@ -25,6 +25,12 @@ struct ReplayGroups {
 /// The group of all ranks of the grid.
 CommunicatorGroup everyone_of(const RankGrid& grid);
 
+/// The same groups as names and ranks; without ranks where ReplayGroups has null.
+struct ReplayGroupRanks {
+  std::vector<CommunicatorGroup> copies, expert_copies, tied;
+};
+ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinates& place);
+
 /// `transport` outlives them.
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
                             const Clock& clock);

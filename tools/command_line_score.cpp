@@ -31,6 +31,11 @@ void add_score(CLI::App& app, std::function<int()>& chosen) {
       ->type_name("FIELD=EXPRESSION");
   verb->add_option("--table", score->tables, "measured products of the machines, which bend the model of theirs")
       ->take_all();
+  verb->add_option(
+          "--mapping", score->mappings,
+          "how rows of a source are to be read: its framework, machines, and what it does not print (tools/specs/"
+          "score has those that the tool carries; a source that none names is read by general rules)")
+      ->take_all();
   verb->add_option("--runs", score->runs, "answers of `plumb validate --json`, which get a table in the report")
       ->take_all();
   verb->add_option("-o,--output", score->output, "write a report in Markdown");

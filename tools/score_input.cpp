@@ -60,8 +60,11 @@ void add_tables(ScoreLibrary& library, const std::vector<json>& rows) {
 }  // namespace
 
 ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set,
-                       const std::vector<std::string>& tables) {
+                       const std::vector<std::string>& tables, const std::vector<std::string>& mappings) {
   ScoreInput input{.library = embedded_library()};
+  std::vector<SourceMapping> own;
+  for (const std::string& path : mappings) own.push_back(parse_source_mapping(read_text_file(path), path));
+  input.library.mappings.insert(input.library.mappings.begin(), own.begin(), own.end());
   input.library.dims = json::object();
   for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));
   for (const std::string& path : files) {

@@ -102,8 +102,10 @@ std::string notes_of(const std::vector<SourceScore>& scores) {
                            fits.accepted_out_of_memory.size());
     }
     if (lines.empty()) continue;
-    text += fmt::format("\n{}{}\n\n{}", score.file,
-                        score.source.empty() ? ", no mapping" : fmt::format(", mapping `{}`", score.source), lines);
+    text += fmt::format(
+        "\n{}{}\n\n{}", score.file,
+        score.mappings.empty() ? ", no mapping" : fmt::format(", mapping `{}`", fmt::join(score.mappings, "`, `")),
+        lines);
   }
   return text;
 }

@@ -72,9 +72,11 @@ std::string notes_text(const SourceScore& score) {
         fmt::format("  layouts of one model: rank correlation {:.2f}, the chosen one {:.1f} % slower than the best\n",
                     *score.rank_correlation, *score.top1_regret_pct);
   }
-  return text.empty() ? ""
-                      : fmt::format("\n{}{}\n{}", score.file,
-                                    score.source.empty() ? "" : " (mapping " + score.source + ")", text);
+  return text.empty()
+             ? ""
+             : fmt::format("\n{}{}\n{}", score.file,
+                           score.mappings.empty() ? "" : fmt::format(" (mapping {})", fmt::join(score.mappings, ", ")),
+                           text);
 }
 
 /// Seconds by component; null unless the row's step is predicted.
@@ -209,7 +211,7 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
     }
     for (const SkippedRow& row : score.skipped) skipped.push_back({{"id", row.id}, {"reason", row.reason}});
     sources.push_back({{"file", score.file},
-                       {"source", score.source.empty() ? ordered_json(nullptr) : ordered_json(score.source)},
+                       {"mappings", score.mappings},
                        {"rows", score.rows},
                        {"scored", score.scored},
                        {"skipped", skipped},

@@ -4,6 +4,16 @@
 
 namespace plumb {
 
+namespace {
+
+/// FLOPs of a token in the forward of attention's core over all layers, the causal half not deducted.
+double attention_forward_flops(const ModelSpec& model, const TrainingSpec& training) {
+  const std::int64_t seen = model.window > 0 ? std::min(model.window, training.sequence) : training.sequence;
+  return 4 * static_cast<double>(model.layers * model.heads * model.head_size * seen);
+}
+
+}  // namespace
+
 double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training) {
   if (model.graph) {
     constexpr double kPasses = 3;
@@ -13,9 +23,27 @@ double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training
   // A tied table is not counted in active_parameter_count() as the head, but takes part as one.
   const std::int64_t tables = (model.tied_embeddings ? 0 : model.vocab * model.hidden) + model.positions * model.hidden;
   const auto parameters = static_cast<double>(active_parameter_count(model) - tables);
-  const std::int64_t seen = model.window > 0 ? std::min(model.window, training.sequence) : training.sequence;
-  const auto attention = static_cast<double>(model.layers * model.heads * model.head_size * seen);
-  return static_cast<double>(tokens_per_step(training)) * (6 * parameters + 12 * attention);
+  return static_cast<double>(tokens_per_step(training)) *
+         (6 * parameters + 3 * attention_forward_flops(model, training));
+}
+
+double counted_flops_per_step(const ModelSpec& model, const TrainingSpec& training, Recompute recompute,
+                              FlopsCount count) {
+  const double flops = model_flops_per_step(model, training);
+  if (model.graph || count == FlopsCount::kModel) return flops;
+  const auto tokens = static_cast<double>(tokens_per_step(training));
+  const double attention = tokens * attention_forward_flops(model, training);
+  if (count == FlopsCount::kCausal) return flops - 3 * attention / 2;
+  switch (recompute) {
+    case Recompute::kNone:
+      return flops;
+    case Recompute::kSelective:
+      return flops + attention;
+    case Recompute::kFull:
+      break;
+  }
+  const double head = tokens * 6 * static_cast<double>(model.vocab * model.hidden);
+  return flops + (flops - head) / 3;
 }
 
 double flops_utilization(double flops_per_step, const TrainingSpec& training, const ClusterSpec& cluster,

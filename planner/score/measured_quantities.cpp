@@ -86,6 +86,16 @@ std::vector<double> bytes_by_rank(const json& measured) {
   return bytes;
 }
 
+/// Nothing where it is not known what the source counts.
+std::optional<FlopsCount> flops_count(const json& row) {
+  const auto named = row.find("flops_count");
+  if (named == row.end()) return std::nullopt;
+  if (*named == "model") return FlopsCount::kModel;
+  if (*named == "causal") return FlopsCount::kCausal;
+  if (*named == "executed") return FlopsCount::kExecuted;
+  return std::nullopt;
+}
+
 }  // namespace
 
 MeasuredQuantities measured_quantities(const json& row) {
@@ -102,11 +112,12 @@ MeasuredQuantities measured_quantities(const json& row) {
   if (!result.memory_by_rank_bytes.empty() && !result.peak_memory_bytes) {
     result.peak_memory_bytes = *std::ranges::max_element(result.memory_by_rank_bytes);
   }
-  const auto counted = row.find("flops_count");
-  if (counted != row.end() && *counted == "model") {
-    if (const auto rate = number(measured, "tflops_per_gpu")) result.model_flops_per_device_second = *rate * 1e12;
+  if (const auto count = flops_count(row)) {
+    result.flops_count = *count;
     const auto utilization = number(measured, "mfu_pct"), peak = number(row, "mfu_peak_tflops");
-    if (utilization && peak) result.model_flops_per_device_second = *utilization / 100 * *peak * 1e12;
+    const auto rate = number(measured, "tflops_per_gpu");
+    if (rate) result.flops_per_device_second = *rate * 1e12;
+    if (utilization && peak) result.flops_per_device_second = *utilization / 100 * *peak * 1e12;
   }
   const auto memory_of = row.find("memory_of");
   result.memory_of_device = memory_of != row.end() && *memory_of == "device";

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <regex>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -154,6 +155,22 @@ std::string device_preset_in(std::string_view hardware) {
     if (has(name, device)) return device;
   }
   return {};
+}
+
+std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices) {
+  constexpr double kGigabit = 1e9 / 8;
+  const std::string text(hardware);
+  std::smatch found;
+  static const std::regex kCount(R"((\d+)\s*x\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)", std::regex::icase);
+  if (std::regex_search(text, found, kCount)) {
+    const int nics = std::stoi(found[1]);
+    return PrintedNetwork{.nics = nics, .node_bytes_per_second = nics * std::stod(found[2]) * kGigabit};
+  }
+  static const std::regex kRate(R"((\d+)\s*Gb(ps|it)?(/s)?\b[^,;]*\bper (GPU|device|node))", std::regex::icase);
+  if (!std::regex_search(text, found, kRate)) return std::nullopt;
+  const double rate = std::stod(found[1]) * kGigabit;
+  if (lower(found[4].str()) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
+  return PrintedNetwork{.nics = devices, .node_bytes_per_second = devices * rate};
 }
 
 json model_fields(const json& row, const json& dims, const std::map<std::string, json>& models) {

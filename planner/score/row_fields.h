@@ -37,6 +37,16 @@ int zero_stage_in(const nlohmann::json& row);
 /// The cluster preset of the device that a free text names: "a100", "h100", "h200", "b200"; empty: none of them.
 std::string device_preset_in(std::string_view hardware);
 
+/// What a free text says of a node's NICs: "8x200Gb HDR" (so many of that rate), "400 Gb/s per GPU", "800 Gb/s per
+/// node".
+struct PrintedNetwork {
+  int nics = 0;                      ///< of a node; 0: not said
+  double node_bytes_per_second = 0;  ///< of all of a node's NICs, each direction
+};
+
+/// `devices`: of a node. Nothing where the text names no rate.
+std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices);
+
 /// The row's model in the JSON form of spec/model_spec.h: the sizes of the row itself; where it has none, those that
 /// `dims` gives for its `dims_key`, or the model preset of its name. A model with a gated MLP has RMS norms and no
 /// biases, another has layer norms, biases, learned positions and one table for input and output, unless the row says

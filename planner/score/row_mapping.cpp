@@ -49,6 +49,20 @@ json overridden(const ScoreLibrary& library, json spec, std::string_view part) {
   return spec;
 }
 
+/// The NICs that the text names in the place of the preset's, whose efficiency and latency stay.
+void take_printed_network(json& cluster, const std::string& hardware) {
+  const auto devices = integer_at(cluster, "node.devices");
+  const json& printed_devices = value_at(cluster, "node.devices.value");
+  const int per_node = static_cast<int>(devices                       ? *devices
+                                        : printed_devices.is_number() ? printed_devices.get<int>()
+                                                                      : 1);
+  const auto network = network_in(hardware, per_node);
+  if (!network || value_at(cluster, "network").is_null()) return;
+  constexpr double kGiga = 1e9;
+  set_at(cluster, "network.bandwidth_gb_per_s", network->node_bytes_per_second / (kGiga * per_node));
+  if (network->nics > 0 && !value_at(cluster, "nccl").is_null()) set_at(cluster, "nccl.nics", network->nics);
+}
+
 ClusterSpec cluster_of(Reader& reader) {
   const std::string hardware = reader.text("hardware");
   if (hardware.empty()) throw Unmapped{"the row does not name its hardware"};
@@ -65,6 +79,7 @@ ClusterSpec cluster_of(Reader& reader) {
     for (const auto& [path, value] : rule->set) set_at(cluster, path, value);
   }
   if (const auto per_node = reader.integer("gpus_per_node")) set_at(cluster, "node.devices", *per_node);
+  if (rule && rule->network_as_printed) take_printed_network(cluster, hardware);
   cluster.erase("devices");
   const auto gpus = reader.integer("gpus");
   if (!gpus) throw Unmapped{"the number of GPUs is not printed"};
@@ -116,7 +131,8 @@ TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& l
   return training;
 }
 
-/// Layers that a pipeline would have with as many on its first and last stage as on the others.
+/// Layers that a pipeline would have with as many on its first and last stage as on the others, where the row says that
+/// these have one less.
 std::optional<std::int64_t> rounded_layers(const Reader& reader) {
   const auto layers = reader.integer("model.layers");
   if (!layers || reader.text("first_last_stage").find("one layer fewer") == std::string::npos) return std::nullopt;
@@ -216,6 +232,11 @@ RowQuestion question_of(Reader& reader) {
   const Layout layout = layout_of_row(reader);
   const ClusterSpec cluster = cluster_of(reader);
   const TrainingSpec training = training_of(reader, model, layout);
+  if (reader.mapping && reader.mapping->cites.empty()) {
+    reader.assumptions.push_back(
+        fmt::format("no mapping names this source: by the general rules the framework is {} and the cluster {}",
+                    reader.text("stack"), cluster.name));
+  }
   if (!cluster.device.peak_flops_per_second.contains(training.precision)) {
     throw Unmapped{fmt::format("{} has no rate in {}", cluster.device.name, precision_name(training.precision))};
   }
@@ -242,10 +263,10 @@ std::vector<json> candidates_of(const json& row) {
   return candidates;
 }
 
-/// Frameworks refuse chunks of unlike lengths.
+/// Frameworks refuse chunks of unlike lengths, but for a layer less at the ends.
 bool chunks_are_alike(const RowQuestion& question) {
   const std::int64_t parts = std::int64_t{question.layout.pipeline} * question.layout.chunks;
-  return question.layout.chunks == 1 || question.model.layers % parts == 0;
+  return question.layout.chunks == 1 || question.model.layers % parts == 0 || !question.layout.split.empty();
 }
 
 }  // namespace

@@ -37,9 +37,18 @@ struct Competition {
 
 /// The step's time that the model's FLOPs and a rate in FLOP/s stand for.
 void add_step_time(MeasuredQuantities& measured, const RowQuestion& question) {
-  if (measured.step_time || !measured.model_flops_per_device_second) return;
-  measured.step_time = Seconds{model_flops_per_step(question.model, question.training) /
-                               (*measured.model_flops_per_device_second * question.cluster.devices)};
+  if (measured.step_time || !measured.flops_per_device_second) return;
+  const double flops =
+      counted_flops_per_step(question.model, question.training, question.layout.recompute, measured.flops_count);
+  measured.step_time = Seconds{flops / (*measured.flops_per_device_second * question.cluster.devices)};
+}
+
+/// A file may have rows of several sources: each brings what is known of it.
+void note_mapping(SourceScore& score, const SourceMapping& mapping) {
+  if (std::ranges::find(score.mappings, mapping.name) != score.mappings.end()) return;
+  score.mappings.push_back(mapping.name);
+  score.published.insert(score.published.end(), mapping.published.begin(), mapping.published.end());
+  add_new(score.limits, mapping.limits);
 }
 
 void judge_fit(FitJudgement& judgement, const ReadyRow& row, bool fits) {
@@ -163,7 +172,7 @@ ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published
     row.measured = measured_quantities(row.read.row);
     const MeasuredQuantities& measured = row.measured;
     const bool compared = measured.step_time || measured.peak_memory_bytes || measured.layer_forward ||
-                          measured.layer_backward || measured.out_of_memory || measured.model_flops_per_device_second;
+                          measured.layer_backward || measured.out_of_memory || measured.flops_per_device_second;
     if (!row_meets(library.only, row.read.row)) {
       ready.skipped.push_back({.id = row.id, .reason = "not among the rows that were asked for"});
     } else if (!row.read.skip.empty()) {
@@ -216,11 +225,7 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
       .file = published.file, .rows = static_cast<int>(published.rows.size()), .skipped = std::move(ready.skipped)};
   std::map<std::string, Competition> competitions;
   for (ReadyRow& row : ready.rows) {
-    if (row.mapping && score.source.empty()) {
-      score.source = row.mapping->name;
-      score.published = row.mapping->published;
-      score.limits = row.mapping->limits;
-    }
+    if (row.mapping) note_mapping(score, *row.mapping);
     const MappedRow mapped = map_row(library, row.read.row, row.mapping);
     if (mapped.questions.empty()) {
       score.skipped.push_back({.id = row.id, .reason = mapped.reason});

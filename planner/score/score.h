@@ -70,7 +70,7 @@ struct KindStatistics {
 
 struct SourceScore {
   std::string file;
-  std::string source;  ///< the mapping's name; empty: there is none
+  std::vector<std::string> mappings;  ///< the names of those that read its rows
   int rows = 0;
   int scored = 0;  ///< of these, rows of which something was compared
   std::vector<SkippedRow> skipped;

@@ -85,7 +85,8 @@ SourceMapping parse_source_mapping(std::string_view text, const std::string& fil
   StrictObject object(document, file);
   SourceMapping mapping{.name = object.text("name")};
   const json& cites = object.raw("cites");
-  if (!cites.is_array() || cites.empty()) object.fail("cites", "name the repositories or papers: [\"OWNER/NAME\"]");
+  if (!cites.is_array())
+    object.fail("cites", "name the repositories or papers: [\"OWNER/NAME\"], or [] for all others");
   for (const json& cited : cites) mapping.cites.push_back(text_of(cited));
   if (object.has("published")) {
     for (StrictObject& error : object.objects("published")) {
@@ -100,6 +101,7 @@ SourceMapping parse_source_mapping(std::string_view text, const std::string& fil
     ClusterRule& cluster = mapping.clusters.emplace_back(
         ClusterRule{.hardware = rule.text("hardware"), .cluster = rule.text("cluster"), .set = fields(rule, "set")});
     cluster.table = rule.text_or("table", "");
+    cluster.network_as_printed = rule.boolean_or("network_as_printed", false);
     check_expression(rule, "hardware", cluster.hardware);
     check_expression(rule, "table", cluster.table);
     rule.finish();
@@ -132,6 +134,7 @@ const SourceMapping* mapping_for(const std::vector<SourceMapping>& mappings, con
   const SourceMapping* best = nullptr;
   std::size_t longest = 0;
   for (const SourceMapping& mapping : mappings) {
+    if (mapping.cites.empty() && !best) best = &mapping;
     for (const std::string& cited : mapping.cites) {
       if (cited.size() <= longest || !citation.starts_with(cited)) continue;
       longest = cited.size();

@@ -14,6 +14,7 @@
 // Rules are applied in their order. `where` names fields of the row by dotted path: a text is a regular expression
 // (ECMAScript) searched in the field's text, anything else must be equal (null: not printed); all must hold. `fill`
 // sets what the row does not print, `correct` what it prints otherwise, `skip` says why such a row cannot be predicted.
+// A mapping that cites nothing (`"cites": []`) is the general one: it reads the rows of sources that no other names.
 
 #include <string>
 #include <string_view>
@@ -40,6 +41,7 @@ struct ClusterRule {
   std::string hardware;  ///< regular expression
   std::string cluster;   ///< a preset's name
   std::string table;     ///< regular expression: measured products of such hardware bend the model; empty: none
+  bool network_as_printed = false;  ///< "8x200Gb", "400 Gb/s per GPU" in the row's hardware replace the preset's NICs
   std::vector<std::pair<std::string, nlohmann::json>> set;  ///< figures of this machine that the preset has otherwise
 };
 
@@ -53,7 +55,7 @@ struct PublishedError {
 
 struct SourceMapping {
   std::string name;
-  std::vector<std::string> cites;  ///< each the beginning of what a row's source.repo or source.paper is
+  std::vector<std::string> cites;  ///< each the beginning of what a row's source.repo or source.paper is; empty: any
   std::vector<PublishedError> published;
   std::vector<ClusterRule> clusters;
   std::vector<MappingRule> rules;
@@ -67,7 +69,8 @@ SourceMapping parse_source_mapping(std::string_view text, const std::string& fil
 /// source.repo, or source.paper; empty if the row cites neither.
 std::string citation_of(const nlohmann::json& row);
 
-/// The mapping whose `cites` the row's citation begins with (the longest such); null: none.
+/// The mapping whose `cites` the row's citation begins with (the longest such; of equals the first), or else the
+/// general one; null: neither is there.
 const SourceMapping* mapping_for(const std::vector<SourceMapping>& mappings, const nlohmann::json& row);
 
 /// A row as its mapping reads it.

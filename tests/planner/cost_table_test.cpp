@@ -183,6 +183,17 @@ TEST_CASE("model FLOPs are 6 N + 12 L a d s a token") {
         doctest::Approx(2 * 4096 * (6 * products + attention / 4)).epsilon(1e-12));
   // At the peak of all devices the utilization is 1.
   const ClusterSpec cluster = round_cluster(4);
+  const double tokens = 2 * 4096;
+  const double whole = model_flops_per_step(model, training);
+  const double layers = tokens * (2 * (products - 128256.0 * 4096) + attention / 3);  // their forward
+  const auto counted = [&](Recompute recompute, FlopsCount count) {
+    return counted_flops_per_step(model, training, recompute, count);
+  };
+  CHECK(counted(Recompute::kFull, FlopsCount::kModel) == whole);
+  CHECK(counted(Recompute::kNone, FlopsCount::kExecuted) == whole);
+  CHECK(counted(Recompute::kFull, FlopsCount::kCausal) == doctest::Approx(whole - tokens * attention / 2));
+  CHECK(counted(Recompute::kSelective, FlopsCount::kExecuted) == doctest::Approx(whole + tokens * attention / 3));
+  CHECK(counted(Recompute::kFull, FlopsCount::kExecuted) == doctest::Approx(whole + layers));
   CHECK(model_flops_utilization(model, training, cluster, Seconds{model_flops_per_step(model, training) / 400e12}) ==
         doctest::Approx(1.0));
 }

@@ -26,8 +26,8 @@ class Scores(CommandLineTest):
             self.assertAlmostEqual(sum(row["components_s"].values()), row["predicted"], places=6)
             self.assertGreater(row["components_s"]["TP"], 0)
         source = score["sources"][0]
-        self.assertEqual((source["file"], source["source"], source["rows"], source["scored"]),
-                         ("rows.json", "vtrain", 2, 2))
+        self.assertEqual((source["file"], source["mappings"], source["rows"], source["scored"]),
+                         ("rows.json", ["vtrain"], 2, 2))
         self.assertEqual(source["skipped"], [])
         self.assertIsNone(source["memory"])
         self.assertIsNone(source["rank_correlation"])
@@ -55,6 +55,20 @@ class Scores(CommandLineTest):
         self.assertAlmostEqual(timed["no_constant"]["max_pct"], 100 / 31, places=3)
         for half in timed["halves"]:  # one overhead makes all of them exact: 31 for 30
             self.assertAlmostEqual(half["mape_pct"], 0, places=6)
+
+    def test_a_source_that_no_mapping_names_is_read_by_general_rules_or_by_the_users_own(self):
+        row = dict(self.ROW, source={"paper": "Somebody 2027"}, hardware="8 x A100 80GB, 8x200Gb HDR IB",
+                   measured={"tflops_per_gpu": 140})
+        text = self.done("score", self.rows(row))
+        self.assertIn("no mapping names this source", text)
+        self.assertIn("megatron-lm-2021", text)
+        self.assertEqual(self.json("score", self.rows(row))["sources"][0]["mappings"], ["general"])
+        own = {"name": "mine", "cites": ["Somebody"], "clusters": [{"hardware": "A100", "cluster": "a100"}],
+               "rules": [{"fill": {"stack": "megatron-core", "model.vocab": 51200, "flops_count": "model"}}]}
+        mapped = self.json("score", self.rows(row), "--mapping", self.write("mine.json", json.dumps(own)))
+        self.assertEqual(mapped["sources"][0]["mappings"], ["mine"])
+        self.assertEqual(mapped["sources"][0]["scored"], 1)
+        self.refused(1, "score", self.rows(row), "--mapping", self.write("cut.json", '{"name": "x"'), says=["cut.json"])
 
     def test_a_faulty_row_is_skipped_with_its_reason(self):
         broken = dict(self.ROW, id=None, dp=3)

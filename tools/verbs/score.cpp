@@ -63,7 +63,7 @@ int score_verb(const ScoreArguments& arguments) {
   }
   std::vector<OwnRun> runs;
   for (const std::string& path : arguments.runs) std::ranges::move(read_own_runs(path), std::back_inserter(runs));
-  ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables);
+  ScoreInput input = score_input(arguments.files, arguments.set, arguments.tables, arguments.mappings);
   for (const std::string& only : arguments.only) input.library.only.push_back(parse_row_condition(only));
   std::vector<SourceScore> scores;
   for (const PublishedRows& published : input.files) scores.push_back(score_rows(input.library, published));

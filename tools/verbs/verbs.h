@@ -137,11 +137,12 @@ struct ScoreArguments {
   std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
   std::vector<std::string> fit;  ///< PATH=LOW,HIGH
   std::string holdout = "model";
-  std::vector<std::string> only;    ///< FIELD=EXPRESSION that rows must meet
-  std::vector<std::string> tables;  ///< files of measured products
-  std::vector<std::string> runs;    ///< files of validate's answers
-  int worst = 0;                    ///< rows to list, those that are furthest off first
-  std::string output;               ///< a report in Markdown
+  std::vector<std::string> only;      ///< FIELD=EXPRESSION that rows must meet
+  std::vector<std::string> tables;    ///< files of measured products
+  std::vector<std::string> mappings;  ///< files that say how sources are read, before those that the tool carries
+  std::vector<std::string> runs;      ///< files of validate's answers
+  int worst = 0;                      ///< rows to list, those that are furthest off first
+  std::string output;                 ///< a report in Markdown
   std::string svg;
   bool json = false;
 };

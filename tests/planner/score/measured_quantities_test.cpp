@@ -37,12 +37,20 @@ TEST_CASE("nulls, texts and numbers that no run has are as if they were not prin
 }
 
 TEST_CASE("FLOP/s are a rate of the model's only where a mapping says so") {
-  CHECK(!quantities(R"({"measured": {"tflops_per_gpu": 400}})").model_flops_per_device_second);
-  CHECK(quantities(R"({"flops_count": "model", "measured": {"tflops_per_gpu": 400}})").model_flops_per_device_second ==
+  CHECK(!quantities(R"({"measured": {"tflops_per_gpu": 400}})").flops_per_device_second);
+  CHECK(quantities(R"({"flops_count": "model", "measured": {"tflops_per_gpu": 400}})").flops_per_device_second ==
         400e12);
-  CHECK(!quantities(R"({"flops_count": "model", "measured": {"mfu_pct": 50}})").model_flops_per_device_second);
+  CHECK(!quantities(R"({"flops_count": "model", "measured": {"mfu_pct": 50}})").flops_per_device_second);
   CHECK(quantities(R"({"flops_count": "model", "mfu_peak_tflops": 312, "measured": {"mfu_pct": 50}})")
-            .model_flops_per_device_second == doctest::Approx(156e12));
+            .flops_per_device_second == doctest::Approx(156e12));
+}
+
+TEST_CASE("a source may count attention's causal half, or what is recomputed, otherwise than the model's FLOPs") {
+  const auto count = [](const char* text) { return quantities(text).flops_count; };
+  CHECK(count(R"({"flops_count": "model", "measured": {"tflops_per_gpu": 400}})") == FlopsCount::kModel);
+  CHECK(count(R"({"flops_count": "causal", "measured": {"tflops_per_gpu": 400}})") == FlopsCount::kCausal);
+  CHECK(count(R"({"flops_count": "executed", "measured": {"tflops_per_gpu": 400}})") == FlopsCount::kExecuted);
+  CHECK(!quantities(R"({"flops_count": "all", "measured": {"tflops_per_gpu": 400}})").flops_per_device_second);
 }
 
 TEST_CASE("memory keys carry their unit") {

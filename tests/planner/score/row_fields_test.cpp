@@ -55,6 +55,23 @@ TEST_CASE("devices are found in free text, superchips being others") {
   CHECK(device_preset_in("abacus").empty());
 }
 
+TEST_CASE("a node's NICs are found in free text, as so many of a rate, a device's or a node's") {
+  const auto selene = network_in("A100-80GB SXM (Selene, NVSwitch, 8x200Gb HDR IB)", 8);
+  REQUIRE(selene);
+  CHECK(selene->nics == 8);
+  CHECK(selene->node_bytes_per_second == 200e9);
+  const auto each = network_in("H100-80GB SXM 700W, RoCE 400Gb/s per GPU", 8);
+  REQUIRE(each);
+  CHECK(each->nics == 8);
+  CHECK(each->node_bytes_per_second == 400e9);
+  const auto node = network_in("A100-80GB SXM, 8 per node (NVSwitch), 800 Gb/s InfiniBand per node", 8);
+  REQUIRE(node);
+  CHECK(node->nics == 0);
+  CHECK(node->node_bytes_per_second == 100e9);
+  CHECK(!network_in("A100-80GB SXM, 8 per node", 8));
+  CHECK(!network_in("B200-SXM 1 node x8", 8));
+}
+
 TEST_CASE("numbers are whole, or they are none") {
   const auto row = nlohmann::json::parse(R"({"a": {"b": 4, "c": 4.0, "d": 4.5, "e": "4", "f": 1e300}})");
   CHECK(integer_at(row, "a.b") == 4);

@@ -178,4 +178,24 @@ TEST_CASE("a row whose source has no mapping is read by itself, and what is gues
   CHECK(mapped.assumptions == std::vector<std::string>{"the cluster is the preset h100", "the precision is bf16"});
 }
 
+TEST_CASE("the general mapping says what it takes a row to be, and takes the network that is printed") {
+  ScoreLibrary library = small_library();
+  library.mappings.push_back(parse_source_mapping(
+      R"({"name": "general", "cites": [],
+          "clusters": [{"hardware": "round", "cluster": "round", "network_as_printed": true}],
+          "rules": [{"fill": {"stack": "plain", "model.vocab": 8192}}]})",
+      "general.json"));
+  json row = small_row();
+  row["source"] = {{"paper", "a new one"}};
+  row["hardware"] = "round machine, 2x100Gb IB";
+  const SourceMapping* mapping = mapping_for(library.mappings, row);
+  REQUIRE(mapping != nullptr);
+  const MappedRow mapped = map_row(library, read_by(*mapping, row).row, mapping);
+  REQUIRE(mapped.questions.size() == 1);
+  REQUIRE(mapped.questions.front().cluster.network);
+  CHECK(mapped.questions.front().cluster.network->bytes_per_second == doctest::Approx(25e9 / 4));  // 4 devices a node
+  REQUIRE(mapped.assumptions.size() == 1);
+  CHECK(mapped.assumptions.front().find("the framework is plain and the cluster") != std::string::npos);
+}
+
 }  // namespace plumb

@@ -15,7 +15,7 @@ using nlohmann::json;
 TEST_CASE("rows made from the prediction itself are scored 0 per cent off") {
   const ScoreLibrary library = small_library();
   const SourceScore score = score_rows(library, {.file = "f", .rows = predicted_rows(library, {1, 2, 4, 8}, 1)});
-  CHECK(score.source == "small");
+  CHECK(score.mappings == std::vector<std::string>{"small"});
   CHECK(score.rows == 4);
   CHECK(score.scored == 4);
   CHECK(score.skipped.empty());

@@ -75,6 +75,16 @@ TEST_CASE("a row finds its mapping by what it cites, the longest beginning first
   CHECK(mapping_for(mappings, row(R"({"id": "no source"})")) == nullptr);
 }
 
+TEST_CASE("the mapping that cites nothing reads what no other names") {
+  const std::vector<SourceMapping> mappings = {
+      parse_source_mapping(R"({"name": "general", "cites": [], "clusters": []})", "general"),
+      parse_source_mapping(R"({"name": "a", "cites": ["owner/"], "clusters": []})", "a"),
+      parse_source_mapping(R"({"name": "other", "cites": [], "clusters": []})", "other")};
+  CHECK(mapping_for(mappings, row(R"({"source": {"repo": "owner/one"}})"))->name == "a");
+  CHECK(mapping_for(mappings, row(R"({"source": {"paper": "A paper"}})"))->name == "general");
+  CHECK(mapping_for(mappings, row("{}"))->name == "general");
+}
+
 TEST_CASE("the first cluster whose expression is found in the hardware counts, whatever the case") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
   CHECK(cluster_rule_for(mapping, "A100 SXM, one node")->cluster == "small");
@@ -87,7 +97,7 @@ TEST_CASE("a mapping's faults are named with their place") {
     check_refused<SpecError>([text] { parse_source_mapping(text, "m.json"); }, place, part);
   };
   refused(R"({"cites": ["a"], "clusters": []})", "m.json", "name");
-  refused(R"({"name": "m", "cites": [], "clusters": []})", "m.json", "cites");
+  refused(R"({"name": "m", "cites": "a", "clusters": []})", "m.json", "cites");
   refused(R"({"name": "m", "cites": ["a"], "clusters": [{"hardware": "(", "cluster": "x"}]})", "hardware",
           "no regular expression");
   refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"correct": {"tp": 2}}]})", "because", "evidence");

@@ -1,0 +1,174 @@
+#include "executor/nccl/layer_exchanges.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "executor/tensor_division.h"
+
+namespace plumb {
+namespace {
+
+/// The exchanges of one pass, in the words of cpu/tensor_parallel.h.
+class PassExchanges {
+ public:
+  explicit PassExchanges(const ExchangeShape& shape) : shape_(shape), rows_(shape.sequences * shape.tokens) {}
+
+  std::int64_t rows() const { return rows_; }
+
+  void all_rows(std::int64_t columns) {
+    if (shape_.tensor > 1 && shape_.sequence_parallel)
+      add({.op = CollectiveOp::kAllGather, .elements = rows_ * columns});
+  }
+  void sum_rows(std::int64_t columns) {
+    if (shape_.tensor > 1)
+      add({.op = shape_.sequence_parallel ? CollectiveOp::kReduceScatter : CollectiveOp::kAllReduce,
+           .elements = rows_ * columns});
+  }
+  void add_replicated(std::int64_t count) {
+    if (shape_.tensor > 1 && shape_.sequence_parallel) add({.elements = count});
+  }
+  void all_reduce(std::int64_t elements) {
+    if (shape_.tensor > 1) add({.elements = elements});
+  }
+  void all_gather(std::int64_t elements) {
+    if (shape_.tensor > 1) add({.op = CollectiveOp::kAllGather, .elements = elements});
+  }
+
+  void attention(const TransformerLayer& own, bool is_backward) {
+    const int n = shape_.context;
+    if (n == 1) return;
+    const std::int64_t heads = own.heads * own.head_size, keys = own.kv_heads * own.head_size;
+    if (shape_.attention == ContextAttention::kUlysses) {
+      const auto exchange = [&](std::int64_t columns) {
+        add({.group = ExchangeGroup::kContext, .op = CollectiveOp::kAllToAll, .elements = rows_ * columns});
+      };
+      exchange(is_backward ? heads : heads + 2 * keys);
+      exchange(heads);
+      if (is_backward) exchange(heads + 2 * keys);
+      return;
+    }
+    const Exchange block{.group = ExchangeGroup::kContext,
+                         .op = CollectiveOp::kShift,
+                         .elements = shape_.sequences * shape_.block_tokens * 2 * keys};
+    for (int step = 0; step < n; ++step) {
+      if (step + 1 < n) add(block).beside = true;
+      if (is_backward && step > 0) add(block).joined = step + 1 < n;
+      add({.is_piece = true});
+    }
+    if (is_backward) add(block);
+  }
+
+  /// Router's picks of whole sequences, and rows of each expert.
+  void route(const TransformerLayer& own) {
+    if (shape_.context > 1)
+      add({.group = ExchangeGroup::kContext,
+           .op = CollectiveOp::kAllGather,
+           .elements = shape_.context * rows_ * own.experts_per_token});
+    if (shape_.expert > 1)
+      add({.group = ExchangeGroup::kExpert, .op = CollectiveOp::kAllToAll, .elements = own.experts});
+  }
+
+  /// Rows to or from the experts: as many to each rank as can be.
+  void expert_rows(const TransformerLayer& own, std::int64_t columns) {
+    if (shape_.expert == 1) return;
+    std::int64_t to_each = rows_ * own.experts_per_token;
+    if (own.capacity_factor > 0)
+      to_each = std::min(to_each, own.experts / shape_.expert * shape_.sequences *
+                                      std::min(expert_capacity(own, shape_.sequence), shape_.tokens));
+    add({.group = ExchangeGroup::kExpert,
+         .op = CollectiveOp::kAllToAll,
+         .elements = shape_.expert * to_each * columns,
+         .is_bound = true});
+  }
+
+  std::vector<Exchange> take() { return std::move(exchanges_); }
+
+ private:
+  Exchange& add(const Exchange& exchange) { return exchanges_.emplace_back(exchange); }
+
+  const ExchangeShape& shape_;
+  const std::int64_t rows_;  // T
+  std::vector<Exchange> exchanges_;
+};
+
+std::int64_t norm_elements(NormKind norm, std::int64_t hidden) {
+  return norm == NormKind::kLayerNorm ? 2 * hidden : hidden;
+}
+
+void forward(const TransformerLayer& own, PassExchanges& pass) {
+  pass.all_rows(own.hidden);
+  pass.attention(own, false);
+  pass.sum_rows(own.hidden);
+  pass.all_rows(own.hidden);
+  if (own.experts > 0) {
+    pass.route(own);
+    pass.expert_rows(own, own.hidden);
+    pass.expert_rows(own, own.hidden);
+  }
+  pass.sum_rows(own.hidden);
+}
+
+void input_grad(const TransformerLayer& own, PassExchanges& pass) {
+  pass.all_rows(own.hidden);
+  if (own.experts > 0) {
+    for (const std::int64_t columns : {std::int64_t{1}, own.hidden, own.hidden, std::int64_t{1}})
+      pass.expert_rows(own, columns);
+    pass.all_reduce(pass.rows() * own.experts_per_token);
+  }
+  pass.sum_rows(own.hidden);
+  pass.add_replicated(norm_elements(own.norm, own.hidden));
+  pass.all_rows(own.hidden);
+  pass.attention(own, true);
+  pass.sum_rows(own.hidden);
+  pass.add_replicated(norm_elements(own.norm, own.hidden));
+}
+
+void weight_grad(const TransformerLayer& own, PassExchanges& pass) {
+  pass.all_rows(own.hidden);
+  if (own.experts > 0) {
+    if (own.shared_ffn > 0) pass.all_rows(own.hidden);
+  } else {
+    if (own.linear_bias) pass.add_replicated(own.hidden);
+    pass.all_rows(own.hidden);
+  }
+  pass.all_rows(own.hidden);
+  if (own.linear_bias) pass.add_replicated(own.hidden);
+  pass.all_rows(own.hidden);
+}
+
+void exchanges_of(const TransformerLayer& own, Pass pass, PassExchanges& exchanges) {
+  if (pass == Pass::kForward) forward(own, exchanges);
+  if (pass == Pass::kInputGrad) input_grad(own, exchanges);
+  if (pass == Pass::kWeightGrad) weight_grad(own, exchanges);
+}
+
+void exchanges_of(const EmbeddingLayer& own, Pass pass, PassExchanges& exchanges) {
+  if (pass == Pass::kForward) exchanges.sum_rows(own.hidden);
+  if (pass == Pass::kWeightGrad) exchanges.all_rows(own.hidden);
+}
+
+void exchanges_of(const HeadLayer& own, int tensor, Pass pass, PassExchanges& exchanges) {
+  if (pass == Pass::kForward) {
+    exchanges.all_rows(own.hidden);
+    exchanges.all_gather(tensor * 3 * exchanges.rows());
+  }
+  if (pass == Pass::kInputGrad) {
+    exchanges.sum_rows(own.hidden);
+    exchanges.add_replicated(norm_elements(own.norm, own.hidden));
+  }
+  if (pass == Pass::kWeightGrad) exchanges.all_rows(own.hidden);
+}
+
+}  // namespace
+
+std::vector<Exchange> layer_exchanges(const Layer& layer, const ExchangeShape& shape, Pass pass) {
+  if (shape.tensor == 1 && shape.context == 1 && shape.expert == 1) return {};
+  PassExchanges exchanges(shape);
+  const Layer own = divide_layer(layer, shape.tensor);
+  if (const auto* block = std::get_if<TransformerLayer>(&own)) exchanges_of(*block, pass, exchanges);
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&own)) exchanges_of(*embedding, pass, exchanges);
+  if (const auto* head = std::get_if<HeadLayer>(&own)) exchanges_of(*head, shape.tensor, pass, exchanges);
+  return exchanges.take();
+}
+
+}  // namespace plumb
