@@ -197,7 +197,9 @@ json model_fields(const json& row, const json& dims, const std::map<std::string,
   if (model.contains("sequence") && value_at(printed, "learned_pos") != json(false)) {
     put_if_missing(model, "positions", model["sequence"]);
   }
-  if (!model.contains("ffn") && model.contains("hidden")) model["ffn"] = 4 * model["hidden"].get<std::int64_t>();
+  if (const auto hidden = integer_at(model, "hidden"); hidden && *hidden < (std::int64_t{1} << 32)) {
+    put_if_missing(model, "ffn", 4 * *hidden);
+  }
   return model;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <limits>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -22,6 +23,16 @@ struct Unmapped {
   std::string reason;
 };
 
+constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+
+/// A count that a row prints: one that no run can have is the row's fault.
+std::optional<std::int64_t> printed_count(const json& row, std::string_view path, std::int64_t most) {
+  const auto count = integer_at(row, path);
+  if (count && (*count < 1 || *count > most))
+    throw Unmapped{fmt::format("{} is {}, which no run can have", path, *count)};
+  return count;
+}
+
 /// One row on its way.
 struct Reader {
   const ScoreLibrary& library;
@@ -30,8 +41,11 @@ struct Reader {
   std::vector<std::string> assumptions;
 
   std::optional<std::int64_t> integer(std::string_view path) const { return integer_at(row, path); }
+  std::optional<std::int64_t> count(std::string_view path) const {
+    return printed_count(row, path, std::numeric_limits<std::int32_t>::max());
+  }
   std::string text(std::string_view path) const { return text_at(row, path); }
-  int degree(std::string_view path) const { return static_cast<int>(integer(path).value_or(1)); }
+  int degree(std::string_view path) const { return static_cast<int>(printed_count(row, path, kMostRanks).value_or(1)); }
 };
 
 const json& preset_of(const std::map<std::string, json>& presets, const std::string& name, std::string_view what) {
@@ -78,10 +92,10 @@ ClusterSpec cluster_of(Reader& reader) {
   if (rule) {
     for (const auto& [path, value] : rule->set) set_at(cluster, path, value);
   }
-  if (const auto per_node = reader.integer("gpus_per_node")) set_at(cluster, "node.devices", *per_node);
+  if (const auto per_node = reader.count("gpus_per_node")) set_at(cluster, "node.devices", *per_node);
   if (rule && rule->network_as_printed) take_printed_network(cluster, hardware);
   cluster.erase("devices");
-  const auto gpus = reader.integer("gpus");
+  const auto gpus = reader.count("gpus");
   if (!gpus) throw Unmapped{"the number of GPUs is not printed"};
   ClusterSpec spec = cluster_from_json(overridden(reader.library, std::move(cluster), "cluster"), "cluster " + preset);
   if (rule) {
@@ -105,10 +119,10 @@ std::optional<StackSpec> stack_of(Reader& reader) {
 }
 
 TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& layout) {
-  TrainingSpec training{.sequence = reader.integer("model.seq").value_or(model.sequence)};
+  TrainingSpec training{.sequence = reader.count("model.seq").value_or(model.sequence)};
   if (training.sequence < 1) throw Unmapped{"the length of a sequence is not printed"};
-  const auto batch = reader.integer("gbs");
-  const auto microbatches = reader.integer("n_microbatches") ? reader.integer("n_microbatches") : reader.integer("ga");
+  const auto batch = reader.count("gbs");
+  const auto microbatches = reader.count("n_microbatches") ? reader.count("n_microbatches") : reader.count("ga");
   if (batch) {
     training.global_batch = *batch;
   } else if (microbatches) {
@@ -157,9 +171,9 @@ std::vector<int> split_of(const Reader& reader, const Layout& layout) {
     return split;
   }
   const auto layers = rounded_layers(reader);
-  const int parts = layout.pipeline * layout.chunks;
+  const std::int64_t parts = std::int64_t{layout.pipeline} * layout.chunks;
   if (!layers || parts == 1) return {};
-  if (*layers % parts != 0) {
+  if (*layers < 1 || *layers % parts != 0) {
     throw Unmapped{fmt::format("{} stages with one layer fewer on the first and the last have no even share of {}",
                                parts, *layers - 2)};
   }
@@ -171,9 +185,9 @@ std::vector<int> split_of(const Reader& reader, const Layout& layout) {
 
 /// As printed, or what a replica's batch and its number of micro-batches leave.
 std::optional<std::int64_t> microbatch_of(const Reader& reader, const Layout& layout) {
-  if (const auto printed = reader.integer("mbs")) return printed;
-  const auto batch = reader.integer("gbs");
-  const auto count = reader.integer("n_microbatches") ? reader.integer("n_microbatches") : reader.integer("ga");
+  if (const auto printed = reader.count("mbs")) return printed;
+  const auto batch = reader.count("gbs");
+  const auto count = reader.count("n_microbatches") ? reader.count("n_microbatches") : reader.count("ga");
   if (!batch || !count || *count < 1 || *batch % (*count * layout.data) != 0) return std::nullopt;
   return *batch / (*count * layout.data);
 }
@@ -184,13 +198,15 @@ Layout layout_of_row(Reader& reader) {
                 .context = reader.degree("cp"),
                 .expert = reader.degree("ep"),
                 .expert_tensor = reader.degree("etp")};
-  const auto gpus = reader.integer("gpus");
+  const auto gpus = reader.count("gpus");
   if (!gpus) throw Unmapped{"the number of GPUs is not printed"};
   const std::int64_t model_ranks = std::int64_t{layout.tensor} * layout.pipeline * layout.context;
-  const std::int64_t data = reader.integer("dp").value_or(*gpus / std::max<std::int64_t>(1, model_ranks));
-  if (model_ranks * data != *gpus) {
-    throw Unmapped{fmt::format("contradictory degrees: tp={} x pp={} x cp={} x dp={} is {}, not the {} GPUs",
-                               layout.tensor, layout.pipeline, layout.context, data, model_ranks * data, *gpus)};
+  const std::int64_t data =
+      printed_count(reader.row, "dp", kMostRanks).value_or(std::max<std::int64_t>(1, *gpus / model_ranks));
+  if (model_ranks > *gpus || model_ranks * data != *gpus) {
+    const double product = static_cast<double>(model_ranks) * static_cast<double>(data);
+    throw Unmapped{fmt::format("contradictory degrees: tp={} x pp={} x cp={} x dp={} is {:.0f}, not the {} GPUs",
+                               layout.tensor, layout.pipeline, layout.context, data, product, *gpus)};
   }
   layout.data = static_cast<int>(data);
 
@@ -217,7 +233,7 @@ Layout layout_of_row(Reader& reader) {
     }
   }
   layout.split = split_of(reader, layout);
-  if (const auto group = reader.integer("group")) layout.group = static_cast<int>(*group);
+  if (const auto group = reader.count("group")) layout.group = static_cast<int>(*group);
   return layout;
 }
 

@@ -178,6 +178,25 @@ TEST_CASE("a row whose source has no mapping is read by itself, and what is gues
   CHECK(mapped.assumptions == std::vector<std::string>{"the cluster is the preset h100", "the precision is bf16"});
 }
 
+TEST_CASE("counts that no run can have are the row's fault") {
+  const ScoreLibrary library = small_library();
+  const auto reason = [&](const char* field, const json& value) {
+    json row = read_by(library.mappings.front(), small_row()).row;
+    row[field] = value;
+    return map_row(library, row, &library.mappings.front()).reason;
+  };
+  CHECK(reason("mbs", 0) == "mbs is 0, which no run can have");
+  CHECK(reason("tp", -2) == "tp is -2, which no run can have");
+  CHECK(reason("pp", 3000000000) == "pp is 3000000000, which no run can have");
+  CHECK(reason("gpus_per_node", 0) == "gpus_per_node is 0, which no run can have");
+  CHECK(reason("gbs", -1) == "gbs is -1, which no run can have");
+  CHECK(reason("gpus", 1).find("contradictory degrees") == 0);
+  json row = read_by(library.mappings.front(), small_row()).row;
+  row["model"]["hidden"] = json::array();
+  row["model"].erase("ffn");
+  CHECK(map_row(library, row, &library.mappings.front()).reason.find("hidden") != std::string::npos);
+}
+
 TEST_CASE("the general mapping says what it takes a row to be, and takes the network that is printed") {
   ScoreLibrary library = small_library();
   library.mappings.push_back(parse_source_mapping(
