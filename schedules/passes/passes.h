@@ -36,10 +36,10 @@ Schedule add_copy_reductions(Schedule schedule);
 /// With `buckets` (ZeRO 0, 1), REDUCE_GRAD(s,0) to REDUCE_GRAD(s,buckets[s]-1) right ahead of that last weight gradient
 /// instead, inside which they start (schedules/inner_reductions.h); behind it where it is one of an overlapped pair.
 /// One entry serves every stage; none: one bucket, behind. Stages with copies have their REDUCE_GRAD already; it sums
-/// over copies and replicas in one. Under ZeRO 2 and 3 they have those of all stages instead: state is shared over copies
-/// and replicas together. Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where copies of stages cannot meet at
-/// every gradient (schedules/like_copies.h) or there are buckets, or if there are not from 1 to 32767 buckets for each
-/// stage.
+/// over copies and replicas in one. Under ZeRO 2 and 3 they have those of all stages instead: state is shared over
+/// copies and replicas together. Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where copies of stages cannot
+/// meet at every gradient (schedules/like_copies.h) or there are buckets, or if there are not from 1 to 32767 buckets
+/// for each stage.
 Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {},
                            const std::vector<int>& buckets = {});
 
