@@ -28,6 +28,7 @@
 
 #include "planner/cost/group_placement.h"
 #include "planner/cost/nccl/channels.h"
+#include "planner/cost/nccl/tuning.h"
 #include "planner/cost/shape_correction.h"
 #include "planner/spec/cluster_spec.h"
 #include "schedules/cost_table.h"
@@ -65,6 +66,17 @@ PricedCollective price_collective(const CollectivePrices& prices, const GroupPla
 /// The time of the same.
 Seconds collective_time(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
                         std::int64_t bytes);
+
+/// The times of many collectives: what NCCL's model works out without their sizes is kept.
+class CollectiveTimes {
+ public:
+  /// As collective_time.
+  Seconds operator()(const CollectivePrices& prices, const GroupPlacement& placement, CollectiveKind kind,
+                     std::int64_t bytes);
+
+ private:
+  std::vector<NcclTuning> tunings_;
+};
 
 /// The link that the slowest of the transfers between two pipeline ranks' devices takes.
 LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,

@@ -24,13 +24,13 @@ SegmentsByPart::value_type collective(CollectiveKind kind, Seconds seconds, std:
   return segments;
 }
 
-Seconds replicated_time(const Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
+Seconds replicated_time(Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
   Seconds time{0};
   if (stage.parameters > 0) {
-    time += collective_time(pricing.collectives(), stage.group, kind, stage.parameters * bytes);
+    time += pricing.collective_time(stage.group, kind, stage.parameters * bytes);
   }
   if (stage.expert_parameters > 0) {
-    time += collective_time(pricing.collectives(), stage.expert_group, kind, stage.expert_parameters * bytes);
+    time += pricing.collective_time(stage.expert_group, kind, stage.expert_parameters * bytes);
   }
   return time;
 }
@@ -44,8 +44,8 @@ Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass
 
 }  // namespace
 
-DataParallelPrice data_parallel_price(const Pricing& pricing, const Layout& layout, const Replicated& stage,
-                                      Seconds forward, Seconds backward, const std::vector<GradientBucket>& buckets) {
+DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
+                                      Seconds backward, const std::vector<GradientBucket>& buckets) {
   DataParallelPrice price;
   if (stage.group.ranks == 1) return price;
   const TrainingSpec& training = pricing.training();

@@ -28,8 +28,8 @@ struct DataParallelPrice {
 /// `forward` and `backward` are the stage's passes, beside which a stack hides a part of what is reduced or gathered
 /// whole (spec/stack_spec.h); ZeRO 3 of a stack goes layer by layer beside them. With `buckets` each is priced whole:
 /// what is hidden is the simulation's answer. Nothing without replicas.
-DataParallelPrice data_parallel_price(const Pricing& pricing, const Layout& layout, const Replicated& stage,
-                                      Seconds forward, Seconds backward, const std::vector<GradientBucket>& buckets);
+DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
+                                      Seconds backward, const std::vector<GradientBucket>& buckets);
 
 /// How many gradients fill one of the layout's buckets.
 std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout);

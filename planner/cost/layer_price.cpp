@@ -352,8 +352,11 @@ std::vector<Segment> segments_for(const PassPrice& price) {
     for (const Seconds seconds : kinds) exchanged += seconds;
   }
   const Seconds compute = total(price) - exchanged;
+  std::size_t count = 1;
+  for (const PassPrice::ByKind& kinds : price.collective_seconds)
+    count += std::ranges::count_if(kinds, [](Seconds seconds) { return seconds.count() > 0; });
   std::vector<Segment> segments;
-  segments.reserve(4);
+  segments.reserve(count);
   if (compute.count() > 0) segments.push_back({.kind = Segment::Kind::kCompute, .seconds = compute});
   for (std::size_t group = 0; group < kInnerGroupCount; ++group) {
     for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind) {

@@ -52,8 +52,25 @@ std::string runs_of(const std::vector<int>& split) {
   return fmt::format("{}", fmt::join(runs, ","));
 }
 
-std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std::vector<int>& ranks) {
+/// Places what the cheapest-first rule places in any case: up to a level of cost that not all layers can reach.
+int place_below_level(std::vector<int>& split, std::vector<Seconds>& cost, std::vector<Seconds>& rank_cost, int layers,
+                      const LayerWeights& weights, const std::vector<int>& ranks) {
   const auto parts = static_cast<int>(ranks.size());
+  const Seconds all = layers * weights.transformer + weights.embedding + weights.head;
+  const Seconds level = all / parts - weights.transformer;
+  int placed = parts;
+  for (std::size_t part = 0; part < split.size(); ++part) {
+    while (cost[part] < level && placed < layers) {
+      ++split[part];
+      ++placed;
+      cost[part] = part_cost(weights, split, part);
+      rank_cost[ranks[part]] += weights.transformer;
+    }
+  }
+  return placed;
+}
+
+std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std::vector<int>& ranks) {
   std::vector<int> split(ranks.size(), 1);
   std::vector<Seconds> rank_cost(static_cast<std::size_t>(*std::ranges::max_element(ranks)) + 1, Seconds{0});
   std::vector<Seconds> cost;  // [model part]
@@ -61,7 +78,7 @@ std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std
     cost.push_back(part_cost(weights, split, part));
     rank_cost[ranks[part]] += cost.back();
   }
-  for (int placed = parts; placed < layers; ++placed) {
+  for (int placed = place_below_level(split, cost, rank_cost, layers, weights, ranks); placed < layers; ++placed) {
     std::size_t cheapest = 0;
     for (std::size_t part = 1; part < split.size(); ++part) {
       const bool tie = cost[part] == cost[cheapest];
@@ -80,11 +97,17 @@ Partition balanced_partition(int transformer_layers, const LayerWeights& weights
                              const std::vector<StagePlace>& stages) {
   const int parts = part_count(stages);
   assert(parts >= 1 && transformer_layers >= parts);
+  constexpr double kWorthwhile = 0.99;
+  if (transformer_layers % parts == 0) {
+    std::vector<int> even(static_cast<std::size_t>(parts), transformer_layers / parts);
+    const Seconds mean = (transformer_layers * weights.transformer + weights.embedding + weights.head) / parts;
+    constexpr double kRounding = 1e-9;
+    if (mean * (1 - kRounding) >= kWorthwhile * slowest_part(weights, even)) return {.split = std::move(even)};
+  }
   const std::vector<int> balanced = greedy_split(transformer_layers, weights, rank_of_part(stages, parts));
   const Seconds best = slowest_part(weights, balanced);
   if (transformer_layers % parts == 0) {
     const std::vector<int> even(static_cast<std::size_t>(parts), transformer_layers / parts);
-    constexpr double kWorthwhile = 0.99;
     if (!(best < kWorthwhile * slowest_part(weights, even))) return {.split = even};
     return {.split = balanced,
             .notes = {fmt::format(
@@ -97,13 +120,15 @@ Partition balanced_partition(int transformer_layers, const LayerWeights& weights
                                 runs_of(balanced))}};
 }
 
-std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers, const std::vector<int>& split) {
-  const int transformers = static_cast<int>(layers.size()) - 2;
+void require_all_layers(const std::vector<int>& split, int transformer_layers) {
   const int sum = std::accumulate(split.begin(), split.end(), 0);
-  if (sum != transformers) {
-    throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}", runs_of(split),
-                                sum, transformers, transformers));
-  }
+  if (sum == transformer_layers) return;
+  throw SpecError(fmt::format("split {} places {} layers, but the model has {}: make it sum up to {}", runs_of(split),
+                              sum, transformer_layers, transformer_layers));
+}
+
+std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers, const std::vector<int>& split) {
+  require_all_layers(split, static_cast<int>(layers.size()) - 2);
   std::vector<std::vector<Layer>> parts(split.size());
   auto next = layers.begin() + 1;
   for (std::size_t part = 0; part < split.size(); ++part) {

@@ -32,6 +32,9 @@ struct Partition {
 Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
                              const std::vector<StagePlace>& stages);
 
+/// Throws SpecError if the split does not sum up to that many transformer layers.
+void require_all_layers(const std::vector<int>& split, int transformer_layers);
+
 /// The layers of each model part: the embedding before the first, the head behind the last (which may hold nothing
 /// else). `layers` is model_layers();
 /// throws SpecError if the split does not sum up to its transformer layers.

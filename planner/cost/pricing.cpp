@@ -37,6 +37,16 @@ std::optional<GraphTables> graph_tables(const ModelSpec& model, const TrainingSp
   return tables;
 }
 
+std::array<std::int64_t, 7> memory_key(const Layout& layout) {
+  return {layout.tensor,
+          layout.context,
+          layout.expert,
+          layout.expert_tensor,
+          layout.sequence_parallel ? 1 : 0,
+          layout.microbatch,
+          static_cast<std::int64_t>(layout.recompute)};
+}
+
 }  // namespace
 
 Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training)
@@ -138,20 +148,21 @@ const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layo
 }
 
 const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layout) {
-  const std::array<std::int64_t, 7> key = {layout.tensor,
-                                           layout.context,
-                                           layout.expert,
-                                           layout.expert_tensor,
-                                           layout.sequence_parallel ? 1 : 0,
-                                           layout.microbatch,
-                                           static_cast<std::int64_t>(layout.recompute)};
-  const auto known = layer_footprints_.find(key);
-  if (known != layer_footprints_.end()) return known->second;
-  std::vector<LayerFootprint> footprints;
-  for (const Layer& kind : kinds_) {
-    footprints.push_back(layer_footprint(kind, training_, work_of(training_, layout), layout.recompute));
+  const auto [known, added] = layer_footprints_.try_emplace(memory_key(layout));
+  if (added) {
+    for (const Layer& kind : kinds_)
+      known->second.push_back(layer_footprint(kind, training_, work_of(training_, layout), layout.recompute));
   }
-  return layer_footprints_.emplace(key, std::move(footprints)).first->second;
+  return known->second;
+}
+
+const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layout& layout) {
+  const auto [known, added] = framework_footprints_.try_emplace(memory_key(layout));
+  if (added) {
+    for (const Layer& kind : kinds_)
+      known->second.push_back(framework_footprint(kind, training_, *training_.stack, layout));
+  }
+  return known->second;
 }
 
 }  // namespace plumb

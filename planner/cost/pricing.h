@@ -6,11 +6,15 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "planner/cost/collective_price.h"
+#include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/kernel_price.h"
 #include "planner/cost/layer_price.h"
+#include "planner/cost/partition.h"
 #include "planner/cost/stage_memory.h"
 #include "planner/graph/graph_memory.h"
 #include "planner/spec/cluster_spec.h"
@@ -47,6 +51,11 @@ class Pricing {
   const std::vector<Layer>& kinds() const { return kinds_; }
   const std::vector<int>& kind_of_layer() const { return kind_of_layer_; }
 
+  /// What a collective over that group lasts.
+  Seconds collective_time(const GroupPlacement& placement, CollectiveKind kind, std::int64_t bytes) {
+    return collective_times_(collectives_, placement, kind, bytes);
+  }
+
   double flops_per_step() const { return flops_per_step_; }  ///< cost/model_flops.h
 
   /// Where the model is a layer graph, whose nodes are then what is asked for below; otherwise null.
@@ -64,6 +73,22 @@ class Pricing {
   /// [kind of layer]
   const std::vector<LayerPrice>& layer_prices(const Layout& layout, const InnerGroups& groups);
 
+  /// The balanced split of the model's transformer layers (cost/partition.h) at these prices, which are layer_prices();
+  /// asked for once, `weigh` says what layers cost.
+  template <typename Weigh>
+  const Partition& balanced_split(const std::vector<LayerPrice>& prices, Recompute recompute,
+                                  const std::vector<StagePlace>& stages, const Weigh& weigh) {
+    std::vector<int> places;
+    places.reserve(2 * stages.size());
+    for (const StagePlace& stage : stages) {
+      places.push_back(stage.rank);
+      places.push_back(stage.model_part);
+    }
+    const auto [known, added] = splits_.try_emplace({&prices, recompute, std::move(places)});
+    if (added) known->second = balanced_partition(static_cast<int>(model_.layers), weigh(), stages);
+    return known->second;
+  }
+
   /// What one rank keeps and updates of a layer.
   struct LayerState {
     std::int64_t parameters = 0;  ///< besides those of routed experts
@@ -76,6 +101,9 @@ class Pricing {
   /// [kind of layer], without a stack; not of graphs, whose nodes share tensors (graph/graph_memory.h)
   const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
 
+  /// [kind of layer], with a stack
+  const std::vector<FrameworkFootprint>& framework_footprints(const Layout& layout);
+
  private:
   ModelSpec model_;
   ClusterSpec cluster_;
@@ -86,11 +114,15 @@ class Pricing {
   std::optional<GraphTables> graph_;
   KernelPrices kernels_;
   CollectivePrices collectives_;
+  CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
-  std::map<std::array<int, 6>, Placements> placements_;                                  ///< by the degrees
-  std::map<std::array<std::int64_t, 15>, std::vector<LayerPrice>> layer_prices_;         ///< by work and groups
-  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;          ///< by degrees and shards
-  std::map<std::array<std::int64_t, 7>, std::vector<LayerFootprint>> layer_footprints_;  ///< by work, recomputation
+  std::map<std::array<int, 6>, Placements> placements_;                           ///< by the degrees
+  std::map<std::array<std::int64_t, 15>, std::vector<LayerPrice>> layer_prices_;  ///< by work and groups
+  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< by degrees and shards
+  std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
+  using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
+  std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
+  std::map<MemoryKey, std::vector<FrameworkFootprint>> framework_footprints_;
 };
 
 }  // namespace plumb

@@ -22,6 +22,27 @@ constexpr double kRadius = 2.6;
 constexpr std::array<std::string_view, 12> kColors = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948",
                                                       "#b07aa1", "#ff9da7", "#9c755f", "#bab0ac", "#1b9e77", "#7570b3"};
 
+/// Each round of the colours has a mark of its own: a disc, a square, a triangle, a ring.
+constexpr std::size_t kMarks = 4;
+
+/// The mark of the n-th series at (x, y).
+std::string mark(std::size_t series, double x, double y, double radius, std::string_view more) {
+  const std::string_view color = kColors[series % kColors.size()];
+  switch (series / kColors.size() % kMarks) {
+    case 0:
+      return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\"{}/>\n", x, y, radius, color, more);
+    case 1:
+      return fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"{}/>\n",
+                         x - radius, y - radius, 2 * radius, 2 * radius, color, more);
+    case 2:
+      return fmt::format("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}L{:.1f} {:.1f}Z\" fill=\"{}\"{}/>\n", x, y - radius,
+                         x - radius, y + radius, x + radius, y + radius, color, more);
+    default:
+      return fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"none\" stroke=\"{}\"{}/>\n", x, y, radius,
+                         color, more);
+  }
+}
+
 /// Decades that hold all points.
 struct Decades {
   int low = 0;
@@ -96,13 +117,10 @@ std::string scatter_svg(const std::vector<ScatterSeries>& series, std::string_vi
   std::size_t shown = 0;
   for (const ScatterSeries& one : series) {
     if (one.points.empty()) continue;
-    const std::string_view color = kColors[shown % kColors.size()];
-    for (const auto& [measured, predicted] : one.points) {
-      body += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"{}\" fill-opacity=\"0.6\"/>\n",
-                          scatter.x(measured), scatter.y(predicted), kRadius, color);
-    }
+    for (const auto& [measured, predicted] : one.points)
+      body += mark(shown, scatter.x(measured), scatter.y(predicted), kRadius, " opacity=\"0.6\"");
     const double y = kTop + kRowHeight * (static_cast<double>(shown) + 0.5);
-    body += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\"/>\n", kLeft + kSide + 20, y, color);
+    body += mark(shown, kLeft + kSide + 20, y, 5, "");
     body += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#222222\">{} ({})</text>\n", kLeft + kSide + 32, y + 4,
                         escaped(one.name), one.points.size());
     ++shown;

@@ -1,18 +1,13 @@
 #include "planner/search/bounds.h"
 
 #include <algorithm>
-#include <set>
+#include <numeric>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 namespace plumb {
 namespace {
-
-SimTime cost_of(const CostTable& costs, Op op, std::size_t stage) {
-  return duration_of(costs, {.op = op, .stage = static_cast<std::int32_t>(stage)});
-}
 
 bool splits_backward(const Schedule& order) {
   return std::ranges::any_of(order.ranks, [](const std::vector<Action>& actions) {
@@ -20,99 +15,97 @@ bool splits_backward(const Schedule& order) {
   });
 }
 
+/// What a stage's operations last.
+struct StageTimes {
+  SimTime forward{0};
+  SimTime backward{0};
+  SimTime last{0};  ///< the reduction and the step
+};
+
+std::vector<StageTimes> times_of(const CostTable& kinds) {
+  std::vector<StageTimes> times;
+  times.reserve(kinds.stages.size());
+  for (std::size_t kind = 0; kind < kinds.stages.size(); ++kind) {
+    const auto lasts = [&](Op op) { return duration_of(kinds, {.op = op, .stage = static_cast<std::int32_t>(kind)}); };
+    const bool inside = !kinds.stages[kind].bucket_offsets.empty();
+    times.push_back({.forward = lasts(Op::kForward),
+                     .backward = lasts(Op::kBackward),
+                     .last = (inside ? SimTime{0} : lasts(Op::kReduceGrad)) + lasts(Op::kOptimizerStep)});
+  }
+  return times;
+}
+
+/// Each stage a kind of its own.
+std::vector<int> own_kinds(const CostTable& costs) {
+  std::vector<int> kinds(costs.stages.size());
+  std::iota(kinds.begin(), kinds.end(), 0);
+  return kinds;
+}
+
 }  // namespace
 
-SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches) {
-  const bool split = splits_backward(order);
-  int lanes = 1;
-  for (const StagePlace& stage : order.stages) lanes = std::max(lanes, stage.lane + 1);
-
-  std::vector<SimTime> work(order.ranks.size(), SimTime{0});
-  std::vector<std::size_t> first_stage(order.ranks.size(), order.stages.size());
-  for (std::size_t stage = 0; stage < order.stages.size(); ++stage) {
-    const int rank = order.stages[stage].rank;
-    if (lanes == 1) {  // with several, a micro-batch runs in one of them alone
-      work[rank] += microbatches * (cost_of(costs, Op::kForward, stage) + cost_of(costs, Op::kBackward, stage));
-    }
-    if (first_stage[rank] == order.stages.size() ||
-        order.stages[stage].model_part < order.stages[first_stage[rank]].model_part) {
-      first_stage[rank] = stage;
-    }
+BoundOrder bound_order(const Schedule& schedule) {
+  const std::size_t stages = schedule.stages.size();
+  BoundOrder order{.split = splits_backward(schedule),
+                   .predecessor = stage_neighbors(schedule).predecessor,
+                   .by_part = std::vector<int>(stages),
+                   .root = std::vector<int>(stages),
+                   .first_stage = std::vector<int>(schedule.ranks.size(), -1)};
+  const auto part = [&](int stage) { return schedule.stages[stage].model_part; };
+  std::iota(order.by_part.begin(), order.by_part.end(), 0);
+  std::ranges::stable_sort(order.by_part, {}, part);
+  for (const int stage : order.by_part) {
+    const int before = order.predecessor[stage];
+    order.root[stage] = before < 0 ? stage : order.root[before];
   }
-  const auto last = [&](std::size_t stage) {
-    const bool inside = !costs.stages[stage].bucket_offsets.empty();
-    return (inside ? SimTime{0} : cost_of(costs, Op::kReduceGrad, stage)) + cost_of(costs, Op::kOptimizerStep, stage);
-  };
-  const StageNeighbors neighbors = stage_neighbors(order);
+  for (int stage = 0; stage < static_cast<int>(stages); ++stage) {
+    const StagePlace& place = schedule.stages[stage];
+    order.lanes = order.lanes || place.lane > 0;
+    order.rank.push_back(place.rank);
+    int& first = order.first_stage[place.rank];
+    if (first < 0 || place.model_part < part(first)) first = stage;
+  }
+  return order;
+}
+
+SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches) {
+  const std::vector<StageTimes> times = times_of(stages.kinds);
+  const auto at = [&](int stage) -> const StageTimes& { return times[stages.kind_of_stage[stage]]; };
+
+  std::vector<SimTime> work(order.first_stage.size(), SimTime{0});
+  std::vector<SimTime> last(order.first_stage.size(), SimTime::max());  // the least of the rank's stages
+  std::vector<SimTime> before(order.rank.size(), SimTime{0});           // [stage] the parts before it, there and back
+  for (const int stage : order.by_part) {
+    const int rank = order.rank[stage];
+    // With several lanes, a micro-batch runs in one of them alone.
+    if (!order.lanes) work[rank] += microbatches * (at(stage).forward + at(stage).backward);
+    last[rank] = std::min(last[rank], at(stage).last);
+    const int predecessor = order.predecessor[stage];
+    if (predecessor < 0) continue;
+    // Where backwards are split, a rank's last weight gradient may run beside the input gradients of those parts.
+    before[stage] = before[predecessor] + at(predecessor).forward;
+    if (!order.split) before[stage] += at(predecessor).backward;
+  }
   SimTime bound{0};
-  for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
-    if (first_stage[rank] == order.stages.size()) continue;
-    SimTime time = work[rank];
-    std::size_t last_stage = first_stage[rank];
-    for (int before = neighbors.predecessor[last_stage]; before >= 0; before = neighbors.predecessor[before]) {
-      time += cost_of(costs, Op::kForward, before);
-      if (split) continue;  // a rank's last weight gradient may run beside the input gradients of the parts before
-      time += cost_of(costs, Op::kBackward, before);
-      last_stage = static_cast<std::size_t>(before);
-    }
-    SimTime tail = last(last_stage);
-    if (last_stage == first_stage[rank]) {  // the rank itself ends the step, with any of its stages
-      for (std::size_t other = 0; other < order.stages.size(); ++other) {
-        if (order.stages[other].rank == static_cast<int>(rank)) tail = std::min(tail, last(other));
-      }
-    }
-    bound = std::max(bound, time + tail);
+  for (std::size_t rank = 0; rank < order.first_stage.size(); ++rank) {
+    const int first = order.first_stage[rank];
+    if (first < 0) continue;
+    // The step ends at the lane's first stage, or with any stage of the rank itself.
+    const bool itself = order.split || order.root[first] == first;
+    const SimTime tail = itself ? last[rank] : at(order.root[first]).last;
+    bound = std::max(bound, work[rank] + before[first] + tail);
   }
   return bound;
 }
 
+SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches) {
+  const std::vector<int> kinds = own_kinds(costs);
+  return step_time_lower_bound({costs, kinds}, bound_order(order), microbatches);
+}
+
 std::vector<std::int64_t> memory_in_issue_order(const CostTable& costs, const Schedule& order) {
-  std::vector<std::int64_t> peaks;
-  for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
-    std::int64_t held = 0;
-    for (std::size_t stage = 0; stage < order.stages.size(); ++stage) {
-      if (order.stages[stage].rank != static_cast<int>(rank)) continue;
-      const StageMemory& memory = costs.stages[stage].memory;
-      held += memory.parameter_bytes + memory.gradient_bytes + memory.optimizer_bytes;
-    }
-    std::int64_t peak = held;
-    std::set<std::pair<int, int>> rebuilt;  // (stage, micro-batch) by R
-    for (const Action& action : order.ranks[rank]) {
-      const StageMemory& memory = costs.stages[action.stage].memory;
-      const std::int64_t all = memory.forward_bytes + memory.recompute_bytes;
-      switch (action.op) {
-        case Op::kForward:
-          held += memory.forward_bytes;
-          peak = std::max(peak, held + memory.forward_workspace_bytes + memory.unsharded_bytes);
-          break;
-        case Op::kRecompute:
-          held += memory.recompute_bytes;
-          rebuilt.insert({action.stage, action.microbatch});
-          peak = std::max(peak, held + memory.forward_workspace_bytes + memory.unsharded_bytes);
-          break;
-        case Op::kBackward:
-        case Op::kInputGrad:
-          if (!rebuilt.contains({action.stage, action.microbatch})) held += memory.recompute_bytes;
-          peak = std::max(peak, held + memory.backward_workspace_bytes + memory.unsharded_bytes);
-          held -= action.op == Op::kBackward ? all : memory.released_at_input_grad_bytes;
-          break;
-        case Op::kOffload:
-          held -= memory.forward_bytes;
-          break;
-        case Op::kReload:
-          held += memory.forward_bytes;
-          break;
-        case Op::kWeightGrad:
-          peak = std::max(peak, held + memory.backward_workspace_bytes + memory.unsharded_bytes);
-          held -= all - memory.released_at_input_grad_bytes;
-          break;
-        default:
-          break;
-      }
-    }
-    peaks.push_back(peak);
-  }
-  return peaks;
+  const std::vector<int> kinds = own_kinds(costs);
+  return memory_in_issue_order(costs, held_order(order, kinds));
 }
 
 std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>& peak_bytes, const DeviceSpec& device) {

@@ -1,10 +1,16 @@
 #pragma once
 // What is known of a layout before it is simulated: a time it cannot beat, and memory it cannot do without. Both are
 // sound, so that a search that drops a layout by them never drops the best.
+//
+//   const BoundOrder bound = bound_order(schedule);      // once for each order; memory by held_order.h
+//   step_time_lower_bound({prices.kinds, prices.kind_of_stage}, bound, microbatches);
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
+#include "planner/search/held_order.h"
 #include "planner/spec/cluster_spec.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
@@ -12,10 +18,29 @@
 
 namespace plumb {
 
+/// Stages of which those that are alike share their costs.
+struct StageTable {
+  const CostTable& kinds;              ///< a stage for each
+  std::span<const int> kind_of_stage;  ///< [stage]
+};
+
+/// What the bound of a step asks of an order; it does not depend on the number of micro-batches.
+struct BoundOrder {
+  bool split = false;            ///< backwards are
+  bool lanes = false;            ///< several
+  std::vector<int> rank;         ///< [stage]
+  std::vector<int> predecessor;  ///< [stage] or -1
+  std::vector<int> by_part;      ///< stages, predecessors first
+  std::vector<int> root;         ///< [stage] the first of its lane
+  std::vector<int> first_stage;  ///< [rank] the one with the first part, or -1
+};
+BoundOrder bound_order(const Schedule& schedule);
+
 /// No schedule of these stages ends earlier. For each rank: the forwards of the parts before its first one, the rank's
 /// own work on all micro-batches, the backwards of those parts (unless the backward is split: weight gradients may run
 /// beside them), and the reduction (unless it starts inside a backward) and optimizer step that come last. `order` may
 /// have any number of micro-batches.
+SimTime step_time_lower_bound(const StageTable& stages, const BoundOrder& order, std::int64_t microbatches);
 SimTime step_time_lower_bound(const CostTable& costs, const Schedule& order, std::int64_t microbatches);
 
 /// [rank] the most bytes that the compute actions of a rank hold at once, from their order alone: what a simulation

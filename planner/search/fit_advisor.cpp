@@ -117,13 +117,29 @@ std::optional<std::string> more_devices(const Pricing& pricing, const LayoutRequ
 
 }  // namespace
 
+FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) {
+  const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
+  const auto [it, added] = orders_.try_emplace(
+      {layout.schedule,
+       {layout.pipeline, layout.chunks, layout.group, layout.offload.activations ? 1 : 0, microbatches}});
+  if (added) {
+    Schedule order = order_of(pricing_.training(), layout);
+    it->second.prices = stage_order(order);
+    it->second.stages = {.name = order.name, .stages = std::move(order.stages)};
+  }
+  return it->second;
+}
+
 std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
   const auto [it, added] = shortfalls_.try_emplace(to_text(layout));
   if (added) {
-    const Schedule order = order_of(pricing_.training(), layout);
-    it->second = memory_shortfall(
-        memory_in_issue_order(price_layout(pricing_, layout, order).costs, with_offload(order, layout)),
-        pricing_.cluster().device);
+    OrderOfLayout& known = order_of_layout(layout);
+    const StagePrices prices = price_stages(pricing_, layout, known.stages, known.prices);
+    if (known.kind_of_stage != prices.kind_of_stage) {
+      known.kind_of_stage = prices.kind_of_stage;
+      known.held = held_order(with_offload(order_of(pricing_.training(), layout), layout), prices.kind_of_stage);
+    }
+    it->second = memory_shortfall(memory_in_issue_order(prices.kinds, known.held), pricing_.cluster().device);
   }
   return it->second;
 }

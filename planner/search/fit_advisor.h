@@ -5,11 +5,15 @@
 //   advisor.shortfall_of(layout);     // rank 0 lacks 3.2 GiB
 //   advisor.nearest_change(layout);   // "recompute=full fits"
 
+#include <array>
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
-#include "planner/cost/cost_table.h"
+#include "planner/cost/stage_prices.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
 
@@ -30,12 +34,21 @@ class FitAdvisor {
   std::string nearest_change(const Layout& layout);
 
  private:
+  /// What an order's estimates ask of it; not its actions, which are many.
+  struct OrderOfLayout {
+    Schedule stages;  ///< without actions
+    StageOrder prices;
+    std::vector<int> kind_of_stage;  ///< for which `held` is worked out
+    HeldOrder held;
+  };
+  OrderOfLayout& order_of_layout(const Layout& layout);
   bool fits(const Layout& layout);
   std::string other_layout_or_cluster();
 
   Pricing& pricing_;
   LayoutRequest fixed_;
   std::unordered_map<std::string, std::optional<MemoryShortfall>> shortfalls_;  ///< by the layout's text
+  std::map<std::pair<std::string, std::array<std::int64_t, 5>>, OrderOfLayout> orders_;
   std::optional<std::string> other_;
 };
 

@@ -25,15 +25,23 @@ struct BoundedLayout {
 
 std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>& layouts) {
   std::vector<BoundedLayout> bounded;
-  std::optional<Schedule> skeleton;
+  Schedule skeleton;
+  StageOrder order;
+  BoundOrder bound;
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     const Layout& layout = layouts[i];
     const bool same = i > 0 && std::tie(layout.schedule, layout.pipeline, layout.chunks, layout.group) ==
                                    std::tie(layouts[i - 1].schedule, layouts[i - 1].pipeline, layouts[i - 1].chunks,
                                             layouts[i - 1].group);
-    if (!same) skeleton = skeleton_of(layout);
-    const PricedLayout priced = price_layout(pricing, layout, *skeleton);
-    bounded.push_back({step_time_lower_bound(priced.costs, *skeleton, microbatches_of(pricing.training(), layout)), i});
+    if (!same) {
+      skeleton = skeleton_of(layout);
+      order = stage_order(skeleton);
+      bound = bound_order(skeleton);
+    }
+    const StagePrices prices = price_stages(pricing, layout, skeleton, order);
+    bounded.push_back({step_time_lower_bound({prices.kinds, prices.kind_of_stage}, bound,
+                                             microbatches_of(pricing.training(), layout)),
+                       i});
   }
   std::ranges::stable_sort(bounded, {}, &BoundedLayout::bound);
   return bounded;

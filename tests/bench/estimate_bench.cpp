@@ -1,16 +1,18 @@
 // How long does one layout's whole estimate take without a simulation: the prices of every operation, message and
-// collective of every stage, their memory, the step's lower bound and each rank's peak memory?
+// collective of every stage, their memory, the step's lower bound and each rank's peak memory? Stages that are alike
+// are priced once. Beside it stands the same laid out by stage, as a simulation wants it.
 //
 //   estimate_bench [repeats]
 //
 // Tables are warm, as in a search: placements and layers of this layout have been priced before, the schedule's order
-// is at hand.
+// is at hand with what estimates ask of it.
 
 #include <cstdlib>
 
 #include <fmt/format.h>
 
 #include "planner/cost/cost_table.h"
+#include "planner/cost/stage_prices.h"
 #include "planner/search/bounds.h"
 #include "planner/search/predict.h"
 #include "tests/bench/stopwatch.h"
@@ -31,7 +33,9 @@ void time_estimate(const char* model, const char* cluster, std::int64_t global_b
   const Layout layout = layout_of(parse_layout(layout_text));
   const Schedule order = order_of(training, layout);
   const std::int64_t microbatches = microbatches_of(training, layout);
-  price_layout(pricing, layout, order);
+  const StageOrder stage_facts = stage_order(order);
+  const BoundOrder bound_facts = bound_order(order);
+  const HeldOrder held_facts = held_order(order, price_stages(pricing, layout, order, stage_facts).kind_of_stage);
 
   const auto microseconds = [&](auto&& run) {
     return fastest_seconds(repeats,
@@ -40,14 +44,20 @@ void time_estimate(const char* model, const char* cluster, std::int64_t global_b
                            }) /
            kInner / kMicro;
   };
-  PricedLayout priced;
-  const double prices = microseconds([&] { priced = price_layout(pricing, layout, order); });
+  StagePrices priced;
+  const double prices = microseconds([&] { priced = price_stages(pricing, layout, order, stage_facts); });
+  const StageTable stages{priced.kinds, priced.kind_of_stage};
   SimTime bound{0};
-  const double bounds = microseconds([&] { bound = step_time_lower_bound(priced.costs, order, microbatches); });
+  const double bounds = microseconds([&] { bound = step_time_lower_bound(stages, bound_facts, microbatches); });
   std::vector<std::int64_t> peaks;
-  const double memory = microseconds([&] { peaks = memory_in_issue_order(priced.costs, order); });
-  fmt::print("{} {} {}{}: prices {:.2f} us, bound of the step {:.2f} us, peak memory by issue order {:.2f} us\n", model,
-             cluster, layout_text, with_stack ? " (megatron-core)" : "", prices, bounds, memory);
+  const double memory = microseconds([&] { peaks = memory_in_issue_order(priced.kinds, held_facts); });
+  PricedLayout by_stage;
+  const double laid_out = microseconds([&] { by_stage = price_layout(pricing, layout, order); });
+  fmt::print(
+      "{} {} {}{}: estimate {:.2f} us (prices {:.2f}, bound of the step {:.2f}, peak memory by issue order {:.2f}); "
+      "laid out by stage for a simulation {:.2f} us\n",
+      model, cluster, layout_text, with_stack ? " (megatron-core)" : "", prices + bounds + memory, prices, bounds,
+      memory, laid_out);
 }
 
 }  // namespace
@@ -61,5 +71,10 @@ int main(int argc, char** argv) {
                   repeats);
     time_estimate("gpt3-175b", "a100:512", 512, "dp=8,tp=8,pp=8,v=2,mbs=1,sp=1,schedule=interleaved", with_stack,
                   repeats);
+    time_estimate("gpt3-175b", "a100:1024", 512, "dp=4,tp=8,pp=32,v=3,mbs=1,sp=1,schedule=interleaved", with_stack,
+                  repeats);
+    time_estimate("gpt3-175b", "a100:512", 512, "dp=1,tp=8,pp=64,mbs=1,sp=1", with_stack, repeats);
   }
+  time_estimate("deepseek-v3", "h100:2048", 2048, "dp=16,ep=16,tp=8,pp=16,v=2,mbs=1,sp=1,schedule=interleaved", true,
+                repeats);
 }

@@ -129,101 +129,106 @@ struct MemoryContext {
   std::int64_t rows(std::int64_t vocab) const { return padded_vocab(stack, vocab, layout.tensor) / layout.tensor; }
 };
 
-void add_state(StageSum& sum, std::int64_t parameters, std::int64_t experts) {
-  const std::int64_t layer = parameters + experts;
-  sum.parameters += parameters;
-  sum.expert_parameters += experts;
-  sum.largest_layer = std::max(sum.largest_layer, layer);
-  sum.largest_pair = std::max(sum.largest_pair, sum.last_layer + layer);
-  sum.last_layer = layer;
-}
-
-void add_layer(StageSum& sum, const EmbeddingLayer& layer, const MemoryContext& context) {
+FrameworkFootprint embedding_footprint(const EmbeddingLayer& layer, const MemoryContext& context) {
   const std::int64_t rows = context.rows(layer.vocab);
   const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
-  const std::int64_t parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden;
-  add_state(sum, parameters, 0);
-  sum.tables += parameters;
-  sum.table_gradient = context.stack.embedding_gradient_bytes * static_cast<double>(rows * layer.hidden);
-  if (layer.dropout > 0) sum.kept += context.stream(layer.hidden);  // a mask of one byte
+  return {.place = FrameworkFootprint::Place::kFirst,
+          .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
+          .kept = layer.dropout > 0 ? context.stream(layer.hidden) : 0,  // a mask of one byte
+          .table_gradient = context.stack.embedding_gradient_bytes * static_cast<double>(rows * layer.hidden)};
 }
 
-void add_layer(StageSum& sum, const HeadLayer& layer, const MemoryContext& context, bool shares_table) {
+FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& context) {
   const std::int64_t rows = context.rows(layer.vocab);
   const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
-  const std::int64_t shared = shares_table ? rows * layer.hidden : 0;
-  const std::int64_t parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden - shared;
-  add_state(sum, parameters, 0);
-  sum.tables += parameters;
   const double logits = static_cast<double>(context.work.microbatch * context.work.sequence) /
                         context.work.context_parallel * static_cast<double>(rows);
   const double residual = context.stream(layer.hidden);
   const double stream = context.work.sequence_parallel ? residual * context.work.tensor_parallel : residual;
-  sum.at_loss = context.stack.logit_bytes * logits + 2 * residual * context.element;
-  sum.head_backward =
-      head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream, residual, context.element);
-  sum.output = 0;
+  return {.place = FrameworkFootprint::Place::kLast,
+          .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
+          .shared_parameters = layer.tied ? rows * layer.hidden : 0,
+          .at_loss = context.stack.logit_bytes * logits + 2 * residual * context.element,
+          .head_backward = head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream,
+                                               residual, context.element)};
 }
 
-/// One transformer layer's share, which its neighbours that are alike have too.
-struct TransformerShare {
-  std::int64_t parameters = 0;
-  std::int64_t expert_parameters = 0;
-  Activations held;
-  double backward = 0;
-  double output = 0;
-  std::vector<WeightShape> weights;
-};
-
-TransformerShare transformer_share(const TransformerLayer& layer, const MemoryContext& context) {
+FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const MemoryContext& context) {
   const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
+  const Activations held =
+      transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element);
   return {
       .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
       .expert_parameters = experts,
-      .held = transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element),
+      .kept = held.kept,
+      .rebuilt = held.rebuilt,
       .backward = layer_backward_bytes(layer, context.work, context.stack, context.element),
       .output = context.stack.kept_outputs ? context.stream(layer.hidden) * context.element : 0,
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
-void add_layer(StageSum& sum, const TransformerShare& share) {
-  add_state(sum, share.parameters, share.expert_parameters);
-  sum.largest_inner = std::max(sum.largest_inner, sum.last_layer);
-  sum.kept += share.held.kept;
-  sum.rebuilt += share.held.rebuilt;
-  sum.largest_rebuilt = std::max(sum.largest_rebuilt, share.held.rebuilt);
-  sum.layer_backward = std::max(sum.layer_backward, share.backward);
-  sum.output = share.output;
+/// `shares_table`: one table serves both ends of a stage.
+void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table) {
+  const std::int64_t parameters = layer.parameters - (shares_table ? layer.shared_parameters : 0);
+  const std::int64_t whole = parameters + layer.expert_parameters;
+  sum.parameters += parameters;
+  sum.expert_parameters += layer.expert_parameters;
+  sum.largest_layer = std::max(sum.largest_layer, whole);
+  sum.largest_pair = std::max(sum.largest_pair, sum.last_layer + whole);
+  sum.last_layer = whole;
+  if (layer.place == FrameworkFootprint::Place::kInner)
+    sum.largest_inner = std::max(sum.largest_inner, whole);
+  else
+    sum.tables += parameters;
+  sum.kept += layer.kept;
+  sum.rebuilt += layer.rebuilt;
+  sum.largest_rebuilt = std::max(sum.largest_rebuilt, layer.rebuilt);
+  sum.layer_backward = std::max(sum.layer_backward, layer.backward);
+  sum.output = layer.output;
+  sum.at_loss = std::max(sum.at_loss, layer.at_loss);
+  sum.head_backward = std::max(sum.head_backward, layer.head_backward);
+  sum.table_gradient = std::max(sum.table_gradient, layer.table_gradient);
 }
 
 }  // namespace
 
+FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& training, const StackSpec& stack,
+                                       const Layout& layout) {
+  const MemoryContext context{stack, layout, work_of(training, layout),
+                              static_cast<double>(bytes_per_element(training.precision))};
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_footprint(*embedding, context);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_footprint(*head, context);
+  return transformer_footprint(std::get<TransformerLayer>(layer), context);
+}
+
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
-                             const Layout& layout, BackwardForm backward, int copies) {
+                             const Layout& layout, BackwardForm backward) {
+  std::vector<FrameworkFootprint> kinds;
+  std::vector<int> order;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (i == 0 || !(layers[i] == layers[i - 1]))
+      kinds.push_back(framework_footprint(layers[i], training, stack, layout));
+    order.push_back(static_cast<int>(kinds.size()) - 1);
+  }
+  return framework_memory(kinds, order, training, stack, layout, backward);
+}
+
+StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::span<const int> layers,
+                             const TrainingSpec& training, const StackSpec& stack, const Layout& layout,
+                             BackwardForm backward) {
   const std::int64_t element = bytes_per_element(training.precision);
-  const MemoryContext context{stack, layout, work_of(training, layout), static_cast<double>(element)};
+  const auto element_bytes = static_cast<double>(element);
   StageSum sum;
-  const TransformerLayer* previous = nullptr;
-  TransformerShare share_of_previous;
-  for (const Layer& layer : layers) {
-    if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) {
-      add_layer(sum, *embedding, context);
-    } else if (const auto* head = std::get_if<HeadLayer>(&layer)) {
-      // One table serves both ends of a stage.
-      add_layer(sum, *head, context, head->tied && std::holds_alternative<EmbeddingLayer>(layers.front()));
-    } else {
-      const auto& transformer = std::get<TransformerLayer>(layer);
-      if (previous == nullptr || !(*previous == transformer)) {
-        share_of_previous = transformer_share(transformer, context);
-        sum.weights.insert(sum.weights.end(), share_of_previous.weights.begin(), share_of_previous.weights.end());
-      }
-      previous = &transformer;
-      add_layer(sum, share_of_previous);
-    }
+  const bool has_table = kinds[layers.front()].place == FrameworkFootprint::Place::kFirst;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const FrameworkFootprint& layer = kinds[layers[i]];
+    if (i == 0 || layers[i] != layers[i - 1])
+      sum.weights.insert(sum.weights.end(), layer.weights.begin(), layer.weights.end());
+    add_layer(sum, layer, has_table);
   }
 
-  const int replicas = layout.data * layout.context * copies;
-  const int expert_replicas = expert_grid_of(layout).data * copies;
+  const int replicas = layout.data * layout.context;
+  const int expert_replicas = expert_grid_of(layout).data;
   const auto state = [&](int from_stage, std::int64_t bytes) {
     const bool sharded = layout.zero >= from_stage;
     return (share(sum.parameters, sharded ? replicas : 1) +
@@ -235,7 +240,7 @@ StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpe
   StageMemory memory;
   const bool gathers = layout.zero >= 3 && replicas > 1;
   memory.parameter_bytes = gathers && stack.sharded_masters ? 0 : state(3, element);
-  memory.gradient_bytes = state(2, gradient) + whole(distinct_elements(std::move(sum.weights)) * context.element);
+  memory.gradient_bytes = state(2, gradient) + whole(distinct_elements(std::move(sum.weights)) * element_bytes);
   memory.optimizer_bytes =
       state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
   memory.forward_bytes = whole(sum.kept + sum.output);

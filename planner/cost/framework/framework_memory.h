@@ -17,9 +17,12 @@
 // ZeRO 3 gathers two neighbouring layers, or both tables and two layers (StackSpec::tables_stay_gathered); beside the
 // gathered weights stand shards of them, or the optimizer's master weights alone (StackSpec::sharded_masters).
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/layer.h"
+#include "planner/cost/framework/backward_moments.h"
 #include "planner/cost/stage_memory.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/stack_spec.h"
@@ -27,8 +30,32 @@
 
 namespace plumb {
 
-/// `copies`: stage_memory's.
+/// What one layer adds to its stage, on one rank; bytes are those of a micro-batch.
+struct FrameworkFootprint {
+  enum class Place : std::uint8_t { kFirst, kInner, kLast };
+  Place place = Place::kInner;  ///< embedding, transformer layer, head
+  std::int64_t parameters = 0;  ///< besides those of routed experts
+  std::int64_t expert_parameters = 0;
+  std::int64_t shared_parameters = 0;  ///< of them, a table that the embedding of the same stage has already
+  double kept = 0;
+  double rebuilt = 0;
+  double backward = 0;        ///< for a while in the layer's backward
+  double output = 0;          ///< kept beside, of a stage's last layer
+  double at_loss = 0;         ///< of the head
+  double head_backward = 0;   ///< of the head
+  double table_gradient = 0;  ///< of the embedding
+  std::vector<WeightShape> weights;
+};
+
+/// `layout` decides it by its degrees, micro-batch and recomputation alone.
+FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& training, const StackSpec& stack,
+                                       const Layout& layout);
+
+/// A stage of these layers, in order: each the number of its kind.
+StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::span<const int> layers,
+                             const TrainingSpec& training, const StackSpec& stack, const Layout& layout,
+                             BackwardForm backward);
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
-                             const Layout& layout, BackwardForm backward, int copies = 1);
+                             const Layout& layout, BackwardForm backward);
 
 }  // namespace plumb

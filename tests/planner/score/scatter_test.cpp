@@ -1,5 +1,7 @@
 #include "planner/score/scatter.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 namespace plumb {
@@ -28,6 +30,16 @@ TEST_CASE("a prediction that is exact lies on the diagonal") {
   CHECK(svg.find("<circle cx=\"70.0\" cy=\"560.0\" r=\"2.6\"") != std::string::npos);
   CHECK(svg.find("<circle cx=\"590.0\" cy=\"40.0\" r=\"2.6\"") != std::string::npos);
   CHECK(svg.find("measured, s") != std::string::npos);
+}
+
+TEST_CASE("no two of 48 series look alike: each round of the colours has a mark of its own") {
+  std::vector<ScatterSeries> series;
+  for (int i = 0; i < 48; ++i) series.push_back({std::to_string(i), {{2, 2}}});
+  const std::string svg = scatter_svg(series, "title", "s");
+  CHECK(count(svg, "<circle") == 2 * 24);  // discs and rings, a point and a line of the legend each
+  CHECK(count(svg, "fill=\"none\" stroke=\"#4e79a7\"") == 2);
+  CHECK(count(svg, "<path") == 2 * 12);
+  CHECK(count(svg, "<rect") == 2 * 12 + 2);  // and the background and the frame
 }
 
 TEST_CASE("without points there is a picture all the same") {

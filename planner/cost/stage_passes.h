@@ -1,0 +1,40 @@
+#pragma once
+// The passes of a stage: sums over its layers, and as segments of its operations.
+
+#include <vector>
+
+#include "planner/cost/layer_price.h"
+#include "planner/cost/stage_memory.h"
+#include "planner/spec/layout.h"
+#include "schedules/cost_table.h"
+
+namespace plumb {
+
+/// How many layers of a kind a stage has.
+struct KindCount {
+  int kind = 0;
+  int count = 0;
+
+  friend bool operator==(const KindCount&, const KindCount&) = default;
+};
+
+/// What that recomputation repeats of a layer.
+const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute);
+
+/// What a stage's passes last by themselves. Without R actions recomputation stands at the head of `input_grad` and
+/// `backward` too.
+struct StagePasses {
+  PassPrice forward, rebuild, input_grad, weight_grad, backward;
+};
+
+/// `prices` by kind of layer.
+StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector<LayerPrice>& prices,
+                         Recompute recompute, BackwardForm form);
+
+/// Puts F, R, I, W and B into the stage's segments; each that lasts any time lasts `action_overhead` longer.
+void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead);
+
+/// The segments of an operation that has a single part.
+SegmentsByPart whole(std::vector<Segment> segments);
+
+}  // namespace plumb
