@@ -13,8 +13,7 @@
 namespace plumb {
 
 struct DataParallel {
-  bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered. Copies of stages that
-                         ///< share state (`zero`) do the same without replicas
+  bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered; copies need no more
   int zero =
       0;  ///< ZeRO stage (Rajbhandari et al. 2020): 0 nothing sharded, 1 optimizer, 2 and gradients, 3 and parameters
   Sharding sharding;  ///< ZeRO 3: how long parameters stand gathered
@@ -31,8 +30,8 @@ struct LoweringOptions {
 
 /// The schedule with its recomputation, offloading (if asked for), optimizer steps, the sums over copies of stages,
 /// data-parallel collectives (if enabled) and messages. Throws ScheduleError if it has messages already, or where a
-/// pass does (schedules/passes/passes.h): there is no such ZeRO stage, copies of stages cannot share with it, a
-/// number is negative, it moves activations already.
+/// pass does (schedules/passes/passes.h): there is no such ZeRO stage, copies of stages do not go with it, a number is
+/// negative, it moves activations already.
 Schedule lower(Schedule schedule, const LoweringOptions& options = {});
 
 }  // namespace plumb

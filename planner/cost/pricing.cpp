@@ -116,10 +116,10 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
   return layer_prices_.emplace(key, std::move(prices)).first->second;
 }
 
-const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layout, int copies) {
+const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layout) {
   const bool sharded = layout.zero >= 1;
-  const int shards = sharded ? layout.data * layout.context * copies : 1;
-  const int expert_shards = sharded ? expert_grid_of(layout).data * copies : 1;
+  const int shards = sharded ? layout.data * layout.context : 1;
+  const int expert_shards = sharded ? expert_grid_of(layout).data : 1;
   const std::array<std::int64_t, 5> key = {layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards};
   const auto known = layer_states_.find(key);
   if (known != layer_states_.end()) return known->second;

@@ -95,8 +95,8 @@ class Pricing {
     std::int64_t expert_parameters = 0;
     Seconds optimizer{0};  ///< an update of its share of them
   };
-  /// [kind of layer]. `copies`: stage_memory's
-  const std::vector<LayerState>& layer_states(const Layout& layout, int copies = 1);
+  /// [kind of layer]
+  const std::vector<LayerState>& layer_states(const Layout& layout);
 
   /// [kind of layer], without a stack; not of graphs, whose nodes share tensors (graph/graph_memory.h)
   const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);

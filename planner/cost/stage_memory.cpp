@@ -116,7 +116,7 @@ LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training,
 }
 
 StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const TrainingSpec& training, const Layout& layout,
-                         BackwardForm backward, int copies) {
+                         BackwardForm backward) {
   const std::int64_t element_bytes = bytes_per_element(training.precision);
   const std::int64_t gradient_bytes = bytes_per_element(training.gradient_precision);
 
@@ -144,10 +144,9 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
   memory.forward_workspace_bytes += layers.back().output_bytes + gathered;
   memory.backward_workspace_bytes += layers.back().output_bytes + gathered;
 
-  const int replicas = layout.data * layout.context * copies;
+  const int replicas = layout.data * layout.context;
   const auto held = [&](bool sharded) {
-    return share(parameters, sharded ? replicas : 1) +
-           share(experts, sharded ? expert_grid_of(layout).data * copies : 1);
+    return share(parameters, sharded ? replicas : 1) + share(experts, sharded ? expert_grid_of(layout).data : 1);
   };
   memory.parameter_bytes = held(layout.zero >= 3) * element_bytes;
   memory.gradient_bytes = held(layout.zero >= 2) * gradient_bytes;
@@ -161,12 +160,12 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
 }
 
 StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const Layout& layout,
-                         BackwardForm backward, int copies) {
+                         BackwardForm backward) {
   std::vector<LayerFootprint> footprints;
   for (const Layer& layer : layers) {
     footprints.push_back(layer_footprint(layer, training, work_of(training, layout), layout.recompute));
   }
-  return stage_memory(footprints, training, layout, backward, copies);
+  return stage_memory(footprints, training, layout, backward);
 }
 
 }  // namespace plumb

@@ -55,12 +55,11 @@ struct LayerFootprint {
 LayerFootprint layer_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work,
                                Recompute recompute);
 
-/// `layers` are the stage's, in order. `copies`: of its model part in the schedule, over which ZeRO divides state as
-/// over replicas.
+/// `layers` are the stage's, in order.
 StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const TrainingSpec& training, const Layout& layout,
-                         BackwardForm backward, int copies = 1);
+                         BackwardForm backward);
 StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const Layout& layout,
-                         BackwardForm backward, int copies = 1);
+                         BackwardForm backward);
 
 /// The work of one micro-batch under that layout.
 LayerWork work_of(const TrainingSpec& training, const Layout& layout);

@@ -120,8 +120,10 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
                                 {.data = {.enabled = data > 1, .zero = zero}});
           spec.stage_layers[0][1] = mixture;
           spec.stage_layers = {spec.stage_layers[0], spec.stage_layers[1], spec.stage_layers[0], spec.stage_layers[1]};
-          const StageMemory first = stage_memory(spec.stage_layers[0], training, layout, {}, 2);
-          const StageMemory last = stage_memory(spec.stage_layers[1], training, layout, {}, 2);
+          Layout shared = layout;
+          shared.data *= 2;  // as price_stages has it
+          const StageMemory first = stage_memory(spec.stage_layers[0], training, shared, {});
+          const StageMemory last = stage_memory(spec.stage_layers[1], training, shared, {});
           for (const ParameterBytes& held : run(spec).parameter_bytes)
             CHECK(held == ParameterBytes{.weights = first.parameter_bytes + last.parameter_bytes,
                                          .gradients = first.gradient_bytes + last.gradient_bytes,
