@@ -329,13 +329,17 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
   verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
-  verb->add_option("--from", calibrate->from,
-                   "fit files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs");
+  verb->add_option(
+      "--from", calibrate->from,
+      "files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs; with --only "
+      "topology what `nvidia-smi topo -m` printed");
   verb->add_option("--base", calibrate->base,
-                   "with --from or --only transport: the cluster that was measured, a preset or a file");
+                   "with --from, --only transport and --only topology: the cluster it is, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  verb->add_option("--only", calibrate->only, "collectives (a table), or transport (a file for --link)")
-      ->check(CLI::IsMember({"collectives", "transport"}));
+  verb->add_option(
+          "--only", calibrate->only,
+          "collectives or nccl (tables), transport (a file for --link), or topology (GPUs and links, a cluster)")
+      ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology"}));
   verb->add_option("-o,--output", calibrate->output, "file to write");
   add_json(verb, calibrate->json);
 }

@@ -13,6 +13,8 @@
 #include "tools/table.h"
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_from.h"
+#include "tools/verbs/calibrate_nccl.h"
+#include "tools/verbs/calibrate_topology.h"
 #include "tools/verbs/calibrate_transport.h"
 #include "tools/verbs/verbs.h"
 
@@ -21,6 +23,8 @@ namespace plumb {
 int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
   if (arguments.only == "transport") return calibrate_transport(arguments, today());
+  if (arguments.only == "nccl") return calibrate_nccl(arguments);
+  if (arguments.only == "topology") return calibrate_topology(arguments);
   if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   if (!arguments.from.empty()) return calibrate_from(arguments, today());

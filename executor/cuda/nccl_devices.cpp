@@ -1,0 +1,186 @@
+#include "executor/cuda/nccl_devices.h"
+
+#include <algorithm>
+#include <barrier>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "executor/cuda/check_cuda.h"
+#include "executor/transport.h"
+
+namespace plumb::cuda {
+namespace {
+
+using Moment = std::chrono::steady_clock;
+constexpr Seconds kTimeout{30};
+constexpr std::int64_t kElementBytes = 4;
+
+std::size_t elements_of(const NcclRound& round) {
+  return static_cast<std::size_t>(round.bytes / kElementBytes);
+}
+
+}  // namespace
+
+NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
+  int count = 0;
+  check(cudaGetDeviceCount(&count), "the GPUs");
+  if (ranks > count)
+    throw RunError(
+        fmt::format("{} ranks were asked for and there are {} GPUs: NCCL refuses two ranks of one process on a "
+                    "GPU; leave --ranks away",
+                    ranks, count));
+  gpus_.resize(static_cast<std::size_t>(ranks > 0 ? ranks : count));
+  ncclUniqueId id{};
+  check(nccl().get_unique_id(&id), "NCCL's id");
+  on_all([&](int rank, Gpu& gpu) {
+    gpu.communicator =
+        std::make_unique<NcclCommunicatorHandle>(id, rank, this->ranks(), fmt::format("rank {}", rank), kTimeout);
+    check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "a stream");
+    for (float** buffer : {&gpu.from, &gpu.to})
+      check(cudaMalloc(reinterpret_cast<void**>(buffer), static_cast<std::size_t>(most_bytes)), "a buffer");
+  });
+}
+
+NcclGpus::~NcclGpus() {
+  for (std::size_t rank = 0; rank < gpus_.size(); ++rank) {
+    Gpu& gpu = gpus_[rank];
+    cudaSetDevice(static_cast<int>(rank));
+    gpu.communicator.reset();  // aborts: nothing is under way
+    cudaFree(gpu.from);
+    cudaFree(gpu.to);
+    if (gpu.stream != nullptr) cudaStreamDestroy(gpu.stream);
+  }
+}
+
+/// On a thread each; throws what the first one has thrown.
+void NcclGpus::on_all(const std::function<void(int rank, Gpu& gpu)>& work) {
+  std::mutex mutex;
+  std::exception_ptr failure;
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < gpus_.size(); ++rank)
+    threads.emplace_back([&, rank] {
+      try {
+        check(cudaSetDevice(static_cast<int>(rank)), "the GPU");
+        work(static_cast<int>(rank), gpus_[rank]);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (failure == nullptr) failure = std::current_exception();
+      }
+    });
+  for (std::thread& thread : threads) thread.join();
+  if (failure != nullptr) std::rethrow_exception(failure);
+}
+
+void NcclGpus::launch(int rank, const Gpu& gpu, const NcclRound& round) const {
+  const auto n = static_cast<std::size_t>(std::max(1, ranks())), own = static_cast<std::size_t>(rank);
+  const std::size_t count = elements_of(round), each = count / n;
+  const NcclFunctions& api = nccl();
+  ncclComm_t comm = gpu.communicator->get();
+  float* from = round.in_place ? gpu.to : gpu.from;
+  const auto expect = [&](ncclResult_t result) {
+    check(result, fmt::format("rank {}, {} of {} bytes", rank, collective_op_name(round.op), round.bytes));
+  };
+  const auto exchange = [&](std::size_t to, const float* out, std::size_t source, float* in, std::size_t elements) {
+    expect(api.send(out, elements, ncclFloat, static_cast<int>(to), comm, gpu.stream));
+    expect(api.receive(in, elements, ncclFloat, static_cast<int>(source), comm, gpu.stream));
+  };
+  switch (round.op) {
+    case CollectiveOp::kAllGather:
+      return expect(
+          api.all_gather(round.in_place ? gpu.to + own * each : from, gpu.to, each, ncclFloat, comm, gpu.stream));
+    case CollectiveOp::kReduceScatter:
+      return expect(api.reduce_scatter(from, round.in_place ? gpu.to + own * each : gpu.to, each, ncclFloat, ncclSum,
+                                       comm, gpu.stream));
+    case CollectiveOp::kBroadcast:
+      return expect(api.broadcast(from, gpu.to, count, ncclFloat, 0, comm, gpu.stream));
+    case CollectiveOp::kReduce:
+      return expect(api.reduce(from, gpu.to, count, ncclFloat, ncclSum, 0, comm, gpu.stream));
+    case CollectiveOp::kAllToAll:
+      expect(api.group_start());
+      for (std::size_t distance = 0; distance < n; ++distance) {
+        const std::size_t to = (own + distance) % n, source = (own + n - distance) % n;
+        exchange(to, from + to * each, source, gpu.to + source * each, each);
+      }
+      return expect(api.group_end());
+    case CollectiveOp::kShift:
+      expect(api.group_start());
+      exchange((own + 1) % n, from, (own + n - 1) % n, gpu.to, count);
+      return expect(api.group_end());
+    default:
+      return expect(api.all_reduce(from, gpu.to, count, ncclFloat, ncclSum, comm, gpu.stream));
+  }
+}
+
+void NcclGpus::wait(const Gpu& gpu) const {
+  const auto end = Moment::now() + kTimeout;
+  while (true) {
+    const cudaError_t state = cudaStreamQuery(gpu.stream);
+    if (state == cudaSuccess) return;
+    if (state != cudaErrorNotReady) check(state, "NCCL's stream");
+    gpu.communicator->poll("it runs");
+    if (Moment::now() > end)
+      throw RunError(fmt::format("{}: for {:.0f} s its stream has not come to an end", gpu.communicator->name(),
+                                 kTimeout.count()));
+  }
+}
+
+Seconds NcclGpus::run(const NcclRound& round, int times) {
+  std::barrier together(std::ssize(gpus_));
+  std::vector<Seconds> took(gpus_.size());
+  on_all([&](int rank, Gpu& gpu) {
+    together.arrive_and_wait();
+    const auto start = Moment::now();
+    for (int time = 0; time < times; ++time) {
+      launch(rank, gpu, round);
+      gpu.communicator->settle("it is launched");
+    }
+    wait(gpu);
+    took[static_cast<std::size_t>(rank)] = Moment::now() - start;
+  });
+  return std::ranges::max(took);
+}
+
+std::int64_t NcclGpus::wrong_values(const NcclRound& round) {
+  std::vector<std::int64_t> wrong(gpus_.size(), 0);
+  on_all([&](int rank, Gpu& gpu) {
+    const std::vector<float> own(elements_of(round), static_cast<float>(rank + 1));
+    check(
+        cudaMemcpy(round.in_place ? gpu.to : gpu.from, own.data(), own.size() * sizeof(float), cudaMemcpyHostToDevice),
+        "a copy to the GPU");
+  });
+  run(round, 1);
+  on_all([&](int rank, Gpu& gpu) { wrong[static_cast<std::size_t>(rank)] = wrong_here(rank, gpu, round); });
+  std::int64_t all = 0;
+  for (const std::int64_t one : wrong) all += one;
+  return all;
+}
+
+std::int64_t NcclGpus::wrong_here(int rank, const Gpu& gpu, const NcclRound& round) const {
+  const auto n = static_cast<std::size_t>(std::max(1, ranks())), own = static_cast<std::size_t>(rank);
+  const std::size_t count = elements_of(round), each = count / n;
+  std::vector<float> values(count);
+  check(cudaMemcpy(values.data(), gpu.to, count * sizeof(float), cudaMemcpyDeviceToHost), "a copy from the GPU");
+  const auto sum = static_cast<float>(n * (n + 1) / 2);
+  std::size_t first = 0, end = count;
+  if (round.op == CollectiveOp::kReduce && rank != 0) end = 0;
+  if (round.op == CollectiveOp::kReduceScatter) {
+    first = round.in_place ? own * each : 0;
+    end = first + each;
+  }
+  std::int64_t wrong = 0;
+  for (std::size_t i = first; i < end; ++i) {
+    float expected = sum;
+    if (round.op == CollectiveOp::kAllGather || round.op == CollectiveOp::kAllToAll)
+      expected = static_cast<float>(i / std::max<std::size_t>(1, each) + 1);
+    if (round.op == CollectiveOp::kBroadcast) expected = 1;
+    if (round.op == CollectiveOp::kShift) expected = static_cast<float>((own + n - 1) % n + 1);
+    wrong += values[i] == expected ? 0 : 1;
+  }
+  return wrong;
+}
+
+}  // namespace plumb::cuda

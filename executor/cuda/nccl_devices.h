@@ -1,0 +1,45 @@
+#pragma once
+// The GPUs of this process under NCCL, a thread each, as what measure_nccl() times.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <cuda_runtime.h>
+
+#include "executor/cuda/nccl_communicator.h"
+#include "executor/nccl/measure_nccl.h"
+
+namespace plumb::cuda {
+
+class NcclGpus : public NcclDevices {
+ public:
+  /// The first `ranks` GPUs, all for 0, with buffers of that many bytes. Throws RunError if there are fewer, or NCCL
+  /// fails.
+  NcclGpus(int ranks, std::int64_t most_bytes);
+  ~NcclGpus() override;
+  NcclGpus(const NcclGpus&) = delete;
+  NcclGpus& operator=(const NcclGpus&) = delete;
+
+  int ranks() const override { return static_cast<int>(gpus_.size()); }
+  Seconds run(const NcclRound& round, int times) override;
+  std::int64_t wrong_values(const NcclRound& round) override;
+
+ private:
+  struct Gpu {
+    std::unique_ptr<NcclCommunicatorHandle> communicator;
+    cudaStream_t stream = nullptr;
+    float* from = nullptr;
+    float* to = nullptr;
+  };
+
+  void on_all(const std::function<void(int rank, Gpu& gpu)>& work);
+  void launch(int rank, const Gpu& gpu, const NcclRound& round) const;
+  void wait(const Gpu& gpu) const;
+  std::int64_t wrong_here(int rank, const Gpu& gpu, const NcclRound& round) const;
+
+  std::vector<Gpu> gpus_;
+};
+
+}  // namespace plumb::cuda

@@ -1,0 +1,54 @@
+#include "executor/nccl/measure_nccl.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::array kOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter,
+                             CollectiveOp::kBroadcast, CollectiveOp::kReduce,    CollectiveOp::kAllToAll,
+                             CollectiveOp::kShift};
+
+/// Rounds that `budget` allows, by how long the warm-up took.
+int rounds_within(Seconds budget, Seconds warm_up, int warm_up_rounds, int wanted) {
+  const double each = warm_up.count() / std::max(1, warm_up_rounds);
+  if (each <= 0) return wanted;
+  return std::clamp(static_cast<int>(budget.count() / each), 1, wanted);
+}
+
+}  // namespace
+
+std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOptions& options) {
+  const std::int64_t least = 4 * static_cast<std::int64_t>(std::max(1, devices.ranks()));
+  for (const std::int64_t size : options.sizes_bytes)
+    if (size <= 0) throw SpecError(fmt::format("a message of {} bytes cannot be timed: give sizes above 0", size));
+  const double series = static_cast<double>(kOps.size() * options.sizes_bytes.size() * 2);
+  const Seconds each_series = options.budget / std::max(1.0, series);
+  std::vector<NcclSample> samples;
+  for (const CollectiveOp op : kOps)
+    for (const std::int64_t size : options.sizes_bytes)
+      for (const bool in_place : {false, true}) {
+        const bool exchanges = op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
+        if (in_place && exchanges) continue;  // what comes in would overwrite what goes out
+        const NcclRound round{.op = op, .bytes = std::max(least, size / least * least), .in_place = in_place};
+        const Seconds warm_up = devices.run(round, options.warm_up);
+        const int repeats = rounds_within(each_series, warm_up, options.warm_up, options.repeats);
+        const Seconds mean = devices.run(round, repeats) / repeats;
+        samples.push_back({.sample = {.op = op,
+                                      .members = devices.ranks(),
+                                      .bytes = round.bytes,
+                                      .median = mean,
+                                      .fastest = mean,
+                                      .repeats = repeats},
+                           .in_place = in_place,
+                           .wrong = devices.wrong_values(round)});
+      }
+  return samples;
+}
+
+}  // namespace plumb

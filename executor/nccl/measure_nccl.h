@@ -1,0 +1,54 @@
+#pragma once
+// Times NCCL's collectives as nccl-tests does (NVIDIA/nccl-tests, src/common.cu): for each size some rounds that do not
+// count, then rounds back to back between two barriers, out of place and in place; checked once.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "executor/measure_collectives.h"
+
+namespace plumb {
+
+/// One round of a collective over all devices.
+struct NcclRound {
+  CollectiveOp op = CollectiveOp::kAllReduce;
+  std::int64_t bytes = 0;  ///< of a member's whole buffer: of the gathered result, of what is scattered
+  bool in_place = false;
+};
+
+/// The devices that take part, seen from outside: GPUs under NCCL, or in tests none.
+class NcclDevices {
+ public:
+  virtual ~NcclDevices() = default;
+  virtual int ranks() const = 0;
+
+  /// So many rounds back to back on all devices; returns how long the slowest one took. Throws RunError with rank and
+  /// collective.
+  virtual Seconds run(const NcclRound& round, int times) = 0;
+
+  /// One round on known values; how many elements are not what they should be, over all devices.
+  virtual std::int64_t wrong_values(const NcclRound& round) = 0;
+};
+
+struct NcclMeasureOptions {
+  int ranks = 0;  ///< the first so many GPUs; 0: all
+  std::vector<std::int64_t> sizes_bytes = {8,       1 << 10, 16 << 10, 64 << 10, 256 << 10,
+                                           1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20};
+  int warm_up = 5;
+  int repeats = 20;    ///< of a size; fewer where the budget does not allow them
+  Seconds budget{20};  ///< for all of them; about
+};
+
+struct NcclSample {
+  CollectiveSample sample;  ///< `median` and `fastest` are the mean of a round
+  bool in_place = false;
+  std::int64_t wrong = 0;  ///< elements
+};
+
+/// Every collective that NCCL has, and an all-to-all and a shift of grouped sends and receives, by size. Sizes that the
+/// ranks do not divide are rounded down to 4 bytes a rank. Throws SpecError if a size is not positive.
+std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOptions& options);
+
+}  // namespace plumb

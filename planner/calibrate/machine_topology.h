@@ -1,0 +1,66 @@
+#pragma once
+// How the GPUs and network cards of one machine hang together, and the cluster that follows.
+//
+//   MachineTopology found = parse_topology_matrix(text, "topo.txt");     // what `nvidia-smi topo -m` prints
+//   ClusterSpec cluster = cluster_of_topology(found, preset, "topo.txt");
+//
+// tools/read_topology.h fills the same value from /sys and NVML.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "planner/spec/cluster_spec.h"
+
+namespace plumb {
+
+/// What lies between two devices, nearest first, as `nvidia-smi topo -m` names it.
+enum class PathKind : std::uint8_t {
+  kNvLink,      ///< NV#: that many bonded NVLinks
+  kOneBridge,   ///< PIX: at most one PCIe bridge
+  kBridges,     ///< PXB: several PCIe bridges
+  kHostBridge,  ///< PHB: a PCIe host bridge, typically the CPU
+  kNode,        ///< NODE: PCIe and what joins the host bridges of a NUMA node
+  kSystem,      ///< SYS: PCIe and what joins NUMA nodes
+};
+
+struct DevicePath {
+  PathKind kind = PathKind::kSystem;
+  int links = 0;  ///< of kNvLink
+
+  friend bool operator==(const DevicePath&, const DevicePath&) = default;
+};
+
+struct TopologyGpu {
+  std::string name;                  ///< "NVIDIA H100 80GB HBM3"; empty: not known
+  int numa = -1;                     ///< -1: not known
+  double pcie_bytes_per_second = 0;  ///< one direction; 0: not known
+  double link_bytes_per_second = 0;  ///< of one NVLink, one direction; 0: not known
+  std::int64_t memory_bytes = 0;     ///< 0: not known
+};
+
+struct TopologyNic {
+  std::string name;             ///< "mlx5_0"
+  double bytes_per_second = 0;  ///< 0: not known
+};
+
+struct MachineTopology {
+  std::vector<TopologyGpu> gpus;
+  std::vector<TopologyNic> nics;
+  std::vector<std::vector<DevicePath>> between_gpus;  ///< [gpu][gpu]; the diagonal says nothing
+  std::vector<std::vector<DevicePath>> to_nics;       ///< [gpu][nic]
+};
+
+/// The table, and the names of its NICs below it; colours and what else the tool prints are left out. Throws SpecError
+/// "FILE:LINE: ..." if there is no such table, a row has too few cells, a cell is none of the legend's, or two GPUs see
+/// different things in each other.
+MachineTopology parse_topology_matrix(std::string_view text, const std::string& file);
+
+/// One node of that machine: `base` with the devices, node link and NICs that were found; what was not found stays
+/// as in `base`. A link of all pairs' NVLinks is a switch's where a device has not enough of them for each pair (18 at
+/// most), a mesh's otherwise; where a pair has none, messages go over PCIe. `source` stands at the figures. Throws
+/// SpecError if there is no GPU, or if PCIe joins them and neither `found` nor `base` says how fast it is.
+ClusterSpec cluster_of_topology(const MachineTopology& found, ClusterSpec base, const std::string& source);
+
+}  // namespace plumb

@@ -1,0 +1,103 @@
+"""tools/gpu_check with a made-up GPU and tool: exit statuses, the form of its JSON, time limits, nothing lost.
+
+usage: gpu_check_test.py"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "gpu_check"
+SMI = "#!/bin/sh\necho '0, NVIDIA H100 80GB HBM3, 81559 MiB, 580.65, 9.0, 1980 MHz, 700.00 W, 00000000:18:00.0'\n"
+NO_DEVICES = "#!/bin/sh\necho 'No devices were found'\nexit 6\n"
+# Writes what -o and --trace name, answers validate in JSON, hangs for gpipe and fails for zb-v.
+TOOL = """#!/bin/sh
+case "$*" in
+  *validate*gpipe*) sleep 60 & wait ;;
+  *validate*zb-v*) echo "rank 1, action 3: made up" >&2; exit 1 ;;
+esac
+for word in "$@"; do
+  if [ "$before" = -o ] || [ "$before" = --trace ]; then echo '{}' > "$word"; fi
+  before="$word"
+done
+case "$*" in *--json*) echo '{"error_pct": 1.5}' ;; *) echo plumb 0 ;; esac
+"""
+
+
+class GpuCheck(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.root = pathlib.Path(self.folder.name)
+        (self.root / "bin").mkdir()
+
+    def program(self, name, text):
+        path = self.root / "bin" / name
+        path.write_text(text)
+        path.chmod(0o755)
+        return path
+
+    def check(self, *arguments):
+        environment = {**os.environ, "PATH": f"{self.root / 'bin'}:/usr/bin:/bin"}
+        return subprocess.run([sys.executable, SCRIPT, "-o", self.root / "out", *arguments], env=environment,
+                              capture_output=True, text=True, timeout=100)
+
+    def report(self):
+        return json.loads((self.root / "out" / "gpu_check.json").read_text())
+
+    def test_without_a_gpu(self):
+        self.program("nvidia-smi", NO_DEVICES)
+        answer = self.check()
+        self.assertEqual(answer.returncode, 77)
+        self.assertEqual(answer.stderr, "there is no GPU to check: No devices were found\n")
+        self.assertFalse((self.root / "out").exists())
+
+    def test_steps_and_their_report(self):
+        self.program("nvidia-smi", SMI)
+        tool = self.program("plumb", TOOL)
+        answer = self.check("--tool", tool, "--limit", "1", "--only", "2 stages")
+        self.assertEqual(answer.returncode, 1, answer.stderr)
+        report = self.report()
+        self.assertEqual(report["status"], "failed")
+        self.assertEqual(report["gpus"][0]["name"], "NVIDIA H100 80GB HBM3")
+        self.assertEqual(report["gpus"][0]["driver_version"], "580.65")
+        steps = {step["name"]: step for step in report["steps"]}
+        self.assertEqual(len(steps), 13)  # calibration, and a plan and a validation of six schedules
+        for step in steps.values():
+            self.assertEqual(set(step), {"name", "command", "limit_s", "status", "seconds", "exit", "answer", "why"})
+        self.assertEqual(steps["validate 1f1b, 2 stages"]["answer"], {"error_pct": 1.5})
+        self.assertEqual(steps["validate gpipe, 2 stages"]["status"], "timed out")
+        self.assertEqual(steps["validate zb-v, 2 stages"]["why"], "rank 1, action 3: made up")
+        self.assertEqual(steps["validate pipedream, 2 stages"]["status"], "passed")  # behind the ones that failed
+        self.assertTrue((self.root / "out" / "1f1b-2.trace.json").exists())
+
+    def test_what_time_is_left_for(self):
+        self.program("nvidia-smi", SMI)
+        tool = self.program("plumb", TOOL)
+        self.check("--tool", tool, "--total", "6", "--only", "validate")
+        statuses = {step["why"] for step in self.report()["steps"]}
+        self.assertEqual(statuses, {str(self.root / "out" / f"{name}.plan.json") + " is not there"
+                                    for name in [f"{s}-{r}" for r in (2, 4) for s in
+                                                 ("1f1b", "interleaved", "gpipe", "zb-h1", "zb-v", "pipedream")]})
+        answer = self.check("--tool", tool, "--total", "0", "--only", "version")
+        self.assertEqual(answer.returncode, 1)
+        self.assertEqual(self.report()["steps"][0]["why"], "the time for all steps was over")
+
+    def test_a_tool_that_is_not_there(self):
+        self.program("nvidia-smi", SMI)
+        answer = self.check("--tool", self.root / "nothing")
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("is not there", answer.stderr)
+
+    def test_the_list(self):
+        answer = self.check("--list")
+        self.assertEqual(answer.returncode, 0)
+        for part in ("suite gpu", "validate zb-h1, 4 stages", "nccl collectives", "compute-sanitizer memcheck"):
+            self.assertIn(part, answer.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

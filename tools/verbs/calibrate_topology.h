@@ -1,0 +1,11 @@
+#pragma once
+
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+/// `calibrate --only topology`: GPUs, NVLinks, PCIe and NICs of this machine, or of a printed table, into a cluster
+/// file.
+int calibrate_topology(const CalibrateArguments& arguments);
+
+}  // namespace plumb
