@@ -261,13 +261,13 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("plan", arguments->plan,
                      validates ? "a plan file" : "a plan file, or a network (alexnet, mlp, ...)");
     if (!validates) add_layer_model(verb, *arguments);
-    verb->add_option(
-            "--backend", arguments->backend,
-            validates
-                ? "cpu: real numerics on this machine; timed: ranks that wait instead of computing, and real bytes"
-                : "cpu: real numerics on this machine; cuda: the same on a GPU; timed: ranks that wait "
-                  "instead of computing, and real bytes")
-        ->check(validates ? CLI::IsMember({"cpu", "timed"}) : CLI::IsMember({"cpu", "cuda", "timed"}));
+    verb->add_option("--backend", arguments->backend,
+                     "cpu: real numerics on this machine; cuda: the same on a GPU; timed: ranks that wait instead of "
+                     "computing, and real bytes")
+        ->check(CLI::IsMember({"cpu", "cuda", "timed"}));
+    verb->add_option("--sms", arguments->sms,
+                     "backend cuda: how ranks share the SMs: even, all (each on all of them), or a share each (3,1)");
+    verb->add_flag("--cuda-graph", arguments->cuda_graph, "backend cuda: capture a step, and launch it as a whole");
     verb->add_option("--costs", arguments->costs, "backend timed: what one chunk costs, with --schedule");
     verb->add_option("--slow", arguments->slow,
                      "backend timed: a slow rank, as in rank=3:0.8 (a share of normal speed)")
@@ -325,8 +325,12 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
   const auto calibrate = std::make_shared<CalibrateArguments>();
   CLI::App* verb =
       add_verb(app, chosen, "calibrate", "measure this machine and write it as a cluster", calibrate, calibrate_verb);
-  verb->add_option("--backend", calibrate->backend, "what to measure: cpu")->check(CLI::IsMember({"cpu"}));
-  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core)")
+  verb->add_option("--backend", calibrate->backend, "what to measure: cpu, or cuda: the first GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  verb->add_option("--precision", calibrate->precision, "backend cuda: bf16, fp16 or fp32")
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  verb->add_option("--sms", calibrate->sms, "backend cuda: how ranks share the SMs, as in run");
+  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core, or one on a GPU)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
   verb->add_option(

@@ -1,5 +1,6 @@
 #include "tools/cuda_run.h"
 
+#include <charconv>
 #include <filesystem>
 #include <system_error>
 
@@ -8,6 +9,7 @@
 #include "executor/device/open_cuda_library.h"
 #include "executor/mpi/launched.h"
 #include "executor/transport.h"
+#include "schedules/error.h"
 #include "tools/console.h"
 
 namespace plumb {
@@ -20,14 +22,34 @@ std::string own_folder() {
 
 }  // namespace
 
+const CudaLibrary& open_cuda() {
+  const CudaLibrary& library = open_cuda_library(own_folder(), PLUMB_VERSION);
+  cuda_devices(library);
+  return library;
+}
+
 const CudaLibrary& require_cuda(const RunArguments& arguments) {
   if (!arguments.checkpoint.empty())
     throw InputError("the cuda backend writes no checkpoints yet: leave --checkpoint-dir away, or use --backend cpu");
   if (launched_ranks() > 1)
     throw InputError("the cuda backend runs all ranks on one GPU, in one process: start it without mpirun");
-  const CudaLibrary& library = open_cuda_library(own_folder(), PLUMB_VERSION);
-  cuda_devices(library);
-  return library;
+  return open_cuda();
+}
+
+CudaSharing cuda_sharing(const std::string& sms, bool graph) {
+  CudaSharing how{.parts = sms != "all", .graph = graph};
+  if (sms == "all" || sms == "even") return how;
+  const char* at = sms.data();
+  const char* const end = at + sms.size();
+  while (true) {
+    int share = 0;
+    const auto [next, error] = std::from_chars(at, end, share);
+    if (error != std::errc() || share < 1 || (next != end && *next != ','))
+      throw SpecError(fmt::format("--sms {}: give even, all, or a share of the SMs for each rank, as in 3,1", sms));
+    how.shares.push_back(share);
+    if (next == end) return how;
+    at = next + 1;
+  }
 }
 
 std::string cuda_device_text(const CudaLibrary& library) {
@@ -36,10 +58,12 @@ std::string cuda_device_text(const CudaLibrary& library) {
                      first.multiprocessors, static_cast<double>(first.memory_bytes) / (1 << 30), first.driver);
 }
 
-RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, Seconds expected) {
+RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected) {
   RunResult result;
-  const std::string wrong = with_progress("running", expected, [&] { return library.run(spec, result); });
+  std::string sharing;
+  const std::string wrong = with_progress("running", expected, [&] { return library.run(spec, how, result, sharing); });
   if (!wrong.empty()) throw RunError(wrong);
+  for (Timeline& timeline : result.timelines) timeline.title += " on " + sharing;
   return result;
 }
 

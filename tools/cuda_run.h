@@ -8,6 +8,9 @@
 
 namespace plumb {
 
+/// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
+const CudaLibrary& open_cuda();
+
 /// The library, once it is sure that there is a GPU and that nothing is asked for that the cuda backend does not do.
 /// Throws InputError or RunError with what is missing and the remedy.
 const CudaLibrary& require_cuda(const RunArguments& arguments);
@@ -15,7 +18,10 @@ const CudaLibrary& require_cuda(const RunArguments& arguments);
 /// "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
 std::string cuda_device_text(const CudaLibrary& library);
 
-/// Throws RunError with what went wrong.
-RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, Seconds expected);
+/// "even", "all" (no parts), or a share each ("3,1"). Throws SpecError otherwise.
+CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
+
+/// The timelines' titles say how the ranks shared the GPU. Throws RunError with what went wrong.
+RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected);
 
 }  // namespace plumb

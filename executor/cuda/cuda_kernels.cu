@@ -37,7 +37,7 @@ class CudaLauncher {
     check(cuda::launch_warps(body, blocks, stream_), "a kernel's launch");
   }
   void copy(void* to, const void* from, std::int64_t bytes) {
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDeviceToDevice, stream_), "a copy");
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_), "a copy");
   }
   void forward(S* y, const S* x, const S* weight, const GemmSize& size) {
     products_->forward(y, x, weight, size, stream_);

@@ -1,5 +1,11 @@
 #include "executor/cuda/cuda_machine.h"
 
+#include <nvtx3/nvToolsExt.h>
+
+#include <utility>
+
+#include <fmt/format.h>
+
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_kernels.h"
 
@@ -19,20 +25,36 @@ SimTime between(cudaEvent_t from, cudaEvent_t to) {
 
 }  // namespace
 
-CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half) : half_(half) {
+CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how)
+    : device_(device), half_(half), how_(std::move(how)) {
   check(cudaSetDevice(device), "the GPU");
-  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, device), "the GPU");
-  products_ = std::make_unique<MatrixProducts>(data_type(half));
+  check(cudaFree(nullptr), "the GPU");  // its context lives from here on
+  check(cudaDeviceGetAttribute(&all_multiprocessors_, cudaDevAttrMultiProcessorCount, device), "the GPU");
 }
 
 CudaMachine::~CudaMachine() {
   cudaDeviceSynchronize();
-  for (const CallEvents& events : events_) {
-    cudaEventDestroy(events.start);
-    cudaEventDestroy(events.end);
+  if (launched_ != nullptr) cudaGraphExecDestroy(launched_);
+  for (const CallEvents& events : events_)
+    for (cudaEvent_t event : {events.start, events.end, events.done})
+      if (event != nullptr) cudaEventDestroy(event);
+  for (const Lane& lane : lanes_) {
+    if (lane.joins != nullptr) cudaEventDestroy(lane.joins);
+    cudaStreamDestroy(lane.stream);
   }
-  for (const Lane& lane : lanes_) cudaStreamDestroy(lane.stream);
+  if (origin_ != nullptr) {
+    cudaEventDestroy(forks_);
+    cudaStreamDestroy(origin_);
+  }
   for (void* memory : memory_) cudaFree(memory);
+  for (void* memory : host_memory_) cudaFreeHost(memory);
+}
+
+std::string CudaMachine::sharing() const {
+  if (lanes_.size() <= kDeviceStreamCount) return fmt::format("all {} SMs", all_multiprocessors_);
+  if (contexts_ == nullptr) return fmt::format("streams on all {} SMs", all_multiprocessors_);
+  if (contexts_->empty()) return fmt::format("streams on all {} SMs ({})", all_multiprocessors_, contexts_->refused());
+  return fmt::format("green contexts of {} SMs", fmt::join(contexts_->multiprocessors(), " and "));
 }
 
 std::int64_t CudaMachine::free_bytes() const {
@@ -50,6 +72,13 @@ std::byte* CudaMachine::allocate(std::int64_t bytes) {
   return static_cast<std::byte*>(memory);
 }
 
+std::byte* CudaMachine::allocate_on_host(std::int64_t bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "memory of the host");
+  host_memory_.push_back(memory);
+  return static_cast<std::byte*>(memory);
+}
+
 void CudaMachine::upload(void* to, std::span<const std::byte> from) {
   check(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice), "a copy to the GPU");
 }
@@ -59,31 +88,60 @@ void CudaMachine::download(std::span<std::byte> to, const void* from) {
 }
 
 void CudaMachine::prepare(int ranks, std::size_t calls) {
-  lanes_.resize(static_cast<std::size_t>(ranks) * kDeviceStreamCount);
-  for (Lane& lane : lanes_) {
-    check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "a stream");
-    lane.kernels = make_cuda_kernels(half_, *products_, lane.stream, multiprocessors_);
+  if (how_.parts && ranks > 1) contexts_ = std::make_unique<GreenContexts>(device_, ranks, how_.shares);
+  const bool in_parts = contexts_ != nullptr && !contexts_->empty();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const int own = in_parts ? contexts_->multiprocessors()[static_cast<std::size_t>(rank)] : 0;
+    MatrixProducts& products = *products_.emplace_back(std::make_unique<MatrixProducts>(data_type(half_), own));
+    for (int stream = 0; stream < kDeviceStreamCount; ++stream) {
+      Lane& lane = lanes_.emplace_back();
+      if (in_parts)
+        lane.stream = contexts_->make_stream(rank);
+      else
+        check(cudaStreamCreateWithFlags(&lane.stream, cudaStreamNonBlocking), "a stream");
+      lane.kernels = make_cuda_kernels(half_, products, lane.stream, in_parts ? own : all_multiprocessors_);
+      if (how_.graph) check(cudaEventCreateWithFlags(&lane.joins, cudaEventDisableTiming), "an event");
+      if (static_cast<DeviceStream>(stream) == DeviceStream::kCompute) products.settle(lane.stream);
+    }
   }
   events_.resize(calls);
   for (CallEvents& events : events_) {
     check(cudaEventCreate(&events.start), "an event");
     check(cudaEventCreate(&events.end), "an event");
+    if (how_.graph) check(cudaEventCreateWithFlags(&events.done, cudaEventDisableTiming), "an event");
+  }
+  if (how_.graph) {
+    check(cudaStreamCreateWithFlags(&origin_, cudaStreamNonBlocking), "a stream");
+    check(cudaEventCreateWithFlags(&forks_, cudaEventDisableTiming), "an event");
   }
   check(cudaDeviceSynchronize(), "the GPU");
 }
 
-void CudaMachine::begin_call(std::size_t index, int rank, DeviceStream stream) {
+void CudaMachine::begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) {
+  nvtxRangePushA(name);
+  if (index == 0 && how_.graph && replays_ == 1) begin_capture();
   call_ = index;
+  calls_ = index + 1;
   lane_ = static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
   has_started_ = false;
+  Lane& lane = lanes_[lane_];
+  if (captures_ && !std::exchange(lane.in_capture, true)) check(cudaStreamWaitEvent(lane.stream, forks_), "a capture");
 }
 
 void CudaMachine::wait_for(std::size_t earlier) {
-  check(cudaStreamWaitEvent(lanes_[lane_].stream, events_[earlier].end), "a wait for an event");
+  check(cudaStreamWaitEvent(lanes_[lane_].stream, captures_ ? events_[earlier].done : events_[earlier].end),
+        "a wait for an event");
+}
+
+/// A captured graph has moments as nodes of their own, which nothing in it can wait for.
+void CudaMachine::record(cudaEvent_t moment) {
+  check(cudaEventRecordWithFlags(moment, lanes_[lane_].stream,
+                                 captures_ ? cudaEventRecordExternal : cudaEventRecordDefault),
+        "an event");
 }
 
 void CudaMachine::start_call() {
-  if (!has_started_) check(cudaEventRecord(events_[call_].start, lanes_[lane_].stream), "an event");
+  if (!has_started_) record(events_[call_].start);
   has_started_ = true;
 }
 
@@ -94,14 +152,39 @@ DeviceKernels& CudaMachine::kernels() {
 
 void CudaMachine::end_call() {
   start_call();
-  check(cudaEventRecord(events_[call_].end, lanes_[lane_].stream), "an event");
+  record(events_[call_].end);
+  if (captures_) check(cudaEventRecord(events_[call_].done, lanes_[lane_].stream), "an event");
+  nvtxRangePop();
+}
+
+void CudaMachine::begin_capture() {
+  captures_ = true;
+  check(cudaStreamBeginCapture(origin_, cudaStreamCaptureModeThreadLocal), "a capture");
+  check(cudaEventRecord(forks_, origin_), "a capture");
+}
+
+void CudaMachine::end_capture() {
+  for (Lane& lane : lanes_) {
+    if (!std::exchange(lane.in_capture, false)) continue;
+    check(cudaEventRecord(lane.joins, lane.stream), "a capture");
+    check(cudaStreamWaitEvent(origin_, lane.joins), "a capture");
+  }
+  captures_ = false;
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(origin_, &graph), "a capture of a step");
+  const cudaError_t made = cudaGraphInstantiate(&launched_, graph, 0);
+  cudaGraphDestroy(graph);
+  check(made, "the graph of a step");
 }
 
 std::vector<CallTimes> CudaMachine::finish() {
+  if (captures_) end_capture();
+  if (launched_ != nullptr) check(cudaGraphLaunch(launched_, origin_), "the graph of a step");
   check(cudaDeviceSynchronize(), "a kernel of the replay");
+  ++replays_;
   std::vector<CallTimes> times;
-  for (const CallEvents& events : events_)
-    times.push_back({between(events_.front().start, events.start), between(events_.front().start, events.end)});
+  for (std::size_t i = 0; i < calls_; ++i)
+    times.push_back({between(events_.front().start, events_[i].start), between(events_.front().start, events_[i].end)});
   return times;
 }
 

@@ -1,14 +1,19 @@
 #pragma once
 // A GPU as the device executor sees it (executor/device/device_machine.h): streams of each rank, an event at both ends
-// of every call.
+// of every call, an NVTX range around what the host enqueues for it.
+//
+// As a graph: the first replay is enqueued as it comes, the second is captured, and from then on the graph is launched.
 
 #include <cuda_runtime.h>
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "executor/cuda/green_contexts.h"
 #include "executor/cuda/matrix_products.h"
+#include "executor/device/cuda_library.h"
 #include "executor/device/device_machine.h"
 
 namespace plumb::cuda {
@@ -16,17 +21,22 @@ namespace plumb::cuda {
 class CudaMachine : public DeviceMachine {
  public:
   /// Tensors are stored in `half`, or in fp32. Throws RunError if the device does not answer.
-  CudaMachine(int device, std::optional<HalfFormat> half);
+  CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how = {});
   ~CudaMachine() override;
   CudaMachine(const CudaMachine&) = delete;
   CudaMachine& operator=(const CudaMachine&) = delete;
 
+  /// How the ranks share the SMs: "green contexts of 64 and 64 SMs"; after prepare().
+  std::string sharing() const;
+
   std::int64_t free_bytes() const override;
   std::byte* allocate(std::int64_t bytes) override;
+  std::byte* allocate_on_host(std::int64_t bytes) override;
   void upload(void* to, std::span<const std::byte> from) override;
   void download(std::span<std::byte> to, const void* from) override;
   void prepare(int ranks, std::size_t calls) override;
-  void begin_call(std::size_t index, int rank, DeviceStream stream) override;
+  bool keeps_replay() const override { return launched_ != nullptr; }
+  void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) override;
   void wait_for(std::size_t earlier) override;
   DeviceKernels& kernels() override;
   void end_call() override;
@@ -36,22 +46,38 @@ class CudaMachine : public DeviceMachine {
   struct Lane {
     cudaStream_t stream = nullptr;
     std::unique_ptr<DeviceKernels> kernels;
+    cudaEvent_t joins = nullptr;  // its last call's end, in a capture
+    bool in_capture = false;
   };
   struct CallEvents {
-    cudaEvent_t start = nullptr, end = nullptr;
+    cudaEvent_t start = nullptr, end = nullptr;  // moments
+    cudaEvent_t done = nullptr;                  // the same end as a captured graph knows it
   };
 
   void start_call();
+  void record(cudaEvent_t moment);
+  void begin_capture();
+  void end_capture();
 
+  const int device_;
   const std::optional<HalfFormat> half_;
-  int multiprocessors_ = 0;
-  std::unique_ptr<MatrixProducts> products_;
-  std::vector<void*> memory_;
+  const CudaSharing how_;
+  int all_multiprocessors_ = 0;
+  std::unique_ptr<GreenContexts> contexts_;                // null: streams on all SMs
+  std::vector<std::unique_ptr<MatrixProducts>> products_;  // [rank]
+  std::vector<void*> memory_, host_memory_;
   std::vector<Lane> lanes_;  // [rank, DeviceStream]
   std::vector<CallEvents> events_;
   std::size_t call_ = 0;
+  std::size_t calls_ = 0;  // of the replay so far; of all where it is a graph
   std::size_t lane_ = 0;
   bool has_started_ = false;
+
+  int replays_ = 0;
+  bool captures_ = false;
+  cudaStream_t origin_ = nullptr;  // of captures, and where graphs are launched
+  cudaEvent_t forks_ = nullptr;
+  cudaGraphExec_t launched_ = nullptr;
 };
 
 }  // namespace plumb::cuda

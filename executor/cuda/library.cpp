@@ -45,14 +45,24 @@ std::string devices(std::vector<CudaDevice>& found) {
   });
 }
 
-std::string run(const RunSpec& spec, RunResult& result) {
+std::string run(const RunSpec& spec, const CudaSharing& how, RunResult& result, std::string& sharing) {
   return text_of_failure([&] {
-    cuda::CudaMachine machine(0, spec.half);
+    cuda::CudaMachine machine(0, spec.half, how);
     result = run_device(spec, machine);
+    sharing = machine.sharing() + (how.graph ? ", launched as a graph" : "");
   });
 }
 
-constexpr CudaLibrary kLibrary{.version = PLUMB_VERSION, .devices = devices, .run = run};
+std::string measure(const DeviceMeasureOptions& options, const CudaSharing& how, DeviceMeasurement& result,
+                    std::string& sharing) {
+  return text_of_failure([&] {
+    cuda::CudaMachine machine(0, options.half, {.parts = how.parts, .shares = how.shares});
+    result = measure_device(machine, options);
+    sharing = machine.sharing();
+  });
+}
+
+constexpr CudaLibrary kLibrary{.version = PLUMB_VERSION, .devices = devices, .run = run, .measure = measure};
 
 }  // namespace
 }  // namespace plumb

@@ -20,7 +20,8 @@ cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64
 
 }  // namespace
 
-MatrixProducts::MatrixProducts(cudaDataType_t stored) : stored_(stored) {
+MatrixProducts::MatrixProducts(cudaDataType_t stored, int multiprocessors)
+    : stored_(stored), multiprocessors_(multiprocessors) {
   check(cublasLtCreate(&handle_), "cuBLASLt");
 }
 
@@ -31,6 +32,11 @@ MatrixProducts::~MatrixProducts() {
   }
   for (const auto& [stream, memory] : workspaces_) cudaFree(memory);
   cublasLtDestroy(handle_);
+}
+
+void MatrixProducts::settle(cudaStream_t stream) {
+  void*& workspace = workspaces_[stream];
+  if (workspace == nullptr) check(cudaMalloc(&workspace, kWorkspaceBytes), "cuBLASLt's workspace");
 }
 
 // Row-major [r, c] is column-major [c, r]: each product is that of the transposed matrices.
@@ -60,6 +66,10 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
     check(cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSA, &yes, sizeof(yes)), "a product");
   if (product.right_transposed)
     check(cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_TRANSB, &yes, sizeof(yes)), "a product");
+  if (multiprocessors_ > 0)
+    check(cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &multiprocessors_,
+                                         sizeof(multiprocessors_)),
+          "a product");
   made.left = product.left_transposed ? layout(stored_, product.inner, product.rows)
                                       : layout(stored_, product.rows, product.inner);
   made.right = product.right_transposed ? layout(stored_, product.columns, product.inner)
@@ -91,8 +101,8 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
 void MatrixProducts::multiply(const Product& product, void* out, const void* left, const void* right,
                               cudaStream_t stream) {
   const Prepared& made = prepared(product);
-  void*& workspace = workspaces_[stream];
-  if (workspace == nullptr) check(cudaMalloc(&workspace, kWorkspaceBytes), "cuBLASLt's workspace");
+  settle(stream);
+  void* workspace = workspaces_[stream];
   const float alpha = 1, beta = product.adds ? 1.0F : 0.0F;
   check(cublasLtMatmul(handle_, made.operation, &alpha, left, made.left, right, made.right, &beta, out, made.out, out,
                        made.out, &made.algorithm, workspace, kWorkspaceBytes, stream),

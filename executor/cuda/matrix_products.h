@@ -17,10 +17,14 @@ namespace plumb::cuda {
 class MatrixProducts {
  public:
   /// `stored`: of x, y, weights and their gradients but for dweight, which is fp32.
-  explicit MatrixProducts(cudaDataType_t stored);
+  /// `multiprocessors`: that they run on; 0: all of the GPU's.
+  explicit MatrixProducts(cudaDataType_t stored, int multiprocessors = 0);
   ~MatrixProducts();
   MatrixProducts(const MatrixProducts&) = delete;
   MatrixProducts& operator=(const MatrixProducts&) = delete;
+
+  /// Takes the workspace of a stream, which the first product on it takes otherwise.
+  void settle(cudaStream_t stream);
 
   void forward(void* y, const void* x, const void* weight, const GemmSize& size, cudaStream_t stream);
   void input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size, cudaStream_t stream);
@@ -46,6 +50,7 @@ class MatrixProducts {
   void multiply(const Product& product, void* out, const void* left, const void* right, cudaStream_t stream);
 
   const cudaDataType_t stored_;
+  const std::int32_t multiprocessors_;
   cublasLtHandle_t handle_ = nullptr;
   std::map<Product, Prepared> prepared_;
   std::map<cudaStream_t, void*> workspaces_;  // streams run beside each other

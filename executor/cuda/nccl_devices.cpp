@@ -27,7 +27,11 @@ std::size_t elements_of(const NcclRound& round) {
 
 NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
   int count = 0;
-  check(cudaGetDeviceCount(&count), "the GPUs");
+  const cudaError_t found = cudaGetDeviceCount(&count);
+  if (found == cudaErrorNoDevice || found == cudaErrorInsufficientDriver || (found == cudaSuccess && count == 0))
+    throw RunError(fmt::format("there is no GPU here that CUDA can use ({})",
+                               found == cudaSuccess ? "the driver has none" : cudaGetErrorString(found)));
+  check(found, "the GPUs");
   if (ranks > count)
     throw RunError(
         fmt::format("{} ranks were asked for and there are {} GPUs: NCCL refuses two ranks of one process on a "

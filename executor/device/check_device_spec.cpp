@@ -22,13 +22,13 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.data * grid.tensor * grid.context * grid.expert != 1 || !spec.meshes.empty(),
          "replicas, tensor, context or expert groups", kOneRank);
   refuse(spec.zero > 0, "ZeRO", "set zero to 0, or use --backend cpu");
-  refuse(spec.rebuild != Rebuild::kNothing, "recomputation", "set recompute to none, or use --backend cpu");
+  refuse(spec.rebuild != Rebuild::kNothing &&
+             (spec.rebuild != Rebuild::kStage || spec.rebuild_which != RebuildWhich::kAll),
+         "selective recomputation", "set recompute to none or full, or use --backend cpu");
   refuse(is_asynchronous(spec.schedule), "asynchronous schedules", kCpu);
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
-  refuse(spec.half == HalfFormat::kFp16, "fp16 with its loss scale", "use bf16 or fp32, or --backend cpu");
   refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
          "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");
-  refuse(spec.clip_norm > 0, "clipping by the global norm", "set it to 0, or use --backend cpu");
   refuse(spec.resume != nullptr, "a resumed training", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions) {
@@ -40,8 +40,6 @@ void require_device_runnable(const RunSpec& spec) {
       refuse(!has_device_kernels(layer),
              "image models, experts, dropout, latent attention, parallel residuals and heads of more than 256 channels",
              kCpu);
-      const auto* head = std::get_if<HeadLayer>(&layer);
-      refuse(head != nullptr && head->tied, "tied embeddings", "use a model with untied ones, or --backend cpu");
     }
 }
 

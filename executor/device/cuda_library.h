@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/device/measure_device.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
@@ -21,11 +22,22 @@ struct CudaDevice {
   std::string driver;  ///< the CUDA version that the driver serves, e.g. "13.0"
 };
 
+/// How ranks share a GPU.
+struct CudaSharing {
+  bool parts = true;        ///< each on SMs of its own (a green context), where the driver allows it
+  std::vector<int> shares;  ///< [rank] of the SMs, to one another; empty: even
+  bool graph = false;       ///< a replay is captured as a CUDA graph, and launched from the second on
+};
+
+/// The calls run on the first device. `sharing` becomes what they did with it, "green contexts of 64 and 64 SMs".
 struct CudaLibrary {
   const char* version;  ///< of Plumb
   std::string (*devices)(std::vector<CudaDevice>& found);
-  /// run_device() on the first device.
-  std::string (*run)(const RunSpec& spec, RunResult& result);
+  /// run_device().
+  std::string (*run)(const RunSpec& spec, const CudaSharing& how, RunResult& result, std::string& sharing);
+  /// measure_device().
+  std::string (*measure)(const DeviceMeasureOptions& options, const CudaSharing& how, DeviceMeasurement& result,
+                         std::string& sharing);
 };
 
 /// The symbol that the library has.

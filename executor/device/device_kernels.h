@@ -14,6 +14,7 @@
 #include "kernels/cpu/rotary.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
+#include "kernels/step_numbers.h"
 
 namespace plumb {
 
@@ -33,14 +34,17 @@ struct DeviceUpdate {
   float* first_moment = nullptr;
   float* second_moment = nullptr;
   std::int64_t elements = 0;
-  std::int64_t step = 1;  ///< 1, 2, ...: for the bias corrections
+  const StepNumbers* numbers = nullptr;
 };
+
+/// Partial sums of a stage's gradients.
+inline constexpr std::int64_t kGradientPieces = 256;
 
 class DeviceKernels {
  public:
   virtual ~DeviceKernels() = default;
 
-  /// Between tensors of one device.
+  /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
 
   // Products with weights [out, in], as kernels/cpu/gemm.h has them; weight gradients are added up in fp32.
@@ -78,9 +82,18 @@ class DeviceKernels {
   virtual void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
                                   const EmbeddingLayer& layer, const LayerWork& work) = 0;
 
-  /// losses: [rows]; the logits become their gradient times `gradient_scale`.
+  /// losses: [rows]; the logits become their gradient times `gradient_scale` and the loss scale (null: 1).
   virtual void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
-                             std::int64_t columns, float gradient_scale) = 0;
+                             std::int64_t columns, float gradient_scale, const float* loss_scale) = 0;
+
+  /// Of x, or x + y where there is one. partials: [kGradientPieces]; one is not finite if a term is beyond `limit` or
+  /// no number.
+  virtual void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) = 0;
+  /// Fills in what follows from the partial sums of all gradients [count] and [more_count]; clip_norm 0: not clipped.
+  virtual void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                           std::int64_t more_count, float clip_norm) = 0;
+  /// sum = x + y, in fp32.
+  virtual void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) = 0;
 
   /// Zeroes the gradients.
   virtual void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) = 0;

@@ -48,6 +48,7 @@ struct DeviceLayerCall {
   const std::int32_t* targets = nullptr;
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
+  const float* loss_scale = nullptr;
 };
 
 class DeviceLayer {

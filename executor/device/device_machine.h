@@ -30,17 +30,26 @@ class DeviceMachine {
   /// Zeroes, until the machine goes. Throws RunError if there are not so many.
   virtual std::byte* allocate(std::int64_t bytes) = 0;
 
+  /// Memory of the host that streams can copy from and to while kernels run, until the machine goes.
+  virtual std::byte* allocate_on_host(std::int64_t bytes) = 0;
+
   /// Both wait for the device.
   virtual void upload(void* to, std::span<const std::byte> from) = 0;
   virtual void download(std::span<std::byte> to, const void* from) = 0;
 
-  /// Streams for that many ranks, and room for the events of that many calls, before the first replay.
+  /// Streams for that many ranks, and room for the events of that many calls, before the first replay. A replay may
+  /// have fewer calls.
   virtual void prepare(int ranks, std::size_t calls) = 0;
 
   // A replay: begin_call, wait_for as often as it takes, kernels, end_call; nothing waits on the host.
 
-  /// The calls that follow enqueue on that stream. `index` is the call's number in the program.
-  virtual void begin_call(std::size_t index, int rank, DeviceStream stream) = 0;
+  /// Whether the machine has kept the last replay's calls (as a graph) and does the same again at finish(): then none
+  /// are to be made.
+  virtual bool keeps_replay() const { return false; }
+
+  /// The calls that follow enqueue on that stream. `index` is the call's number in the program, `name` what profilers
+  /// show.
+  virtual void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) = 0;
   /// The stream waits for the end of an earlier call.
   virtual void wait_for(std::size_t earlier) = 0;
   virtual DeviceKernels& kernels() = 0;

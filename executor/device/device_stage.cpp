@@ -1,6 +1,7 @@
 #include "executor/device/device_stage.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 
 #include "executor/cpu/initial_weights.h"
@@ -11,12 +12,16 @@ namespace {
 
 template <class T>
 T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
-  return reinterpret_cast<T*>(machine.allocate(elements * std::int64_t{sizeof(T)}));
+  return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
 }
 
 template <class T>
 void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));
+}
+
+std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
 }
 
 }  // namespace
@@ -26,6 +31,13 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
       places_(parameter_places(options.layers)) {
+  for (const PlacedParameter& parameter : places_.parameters) {
+    const bool decays = parameter.tensor.shape.size() > 1;
+    if (update_ranges_.empty() || update_ranges_.back().decays != decays)
+      update_ranges_.push_back({.first = parameter.first, .decays = decays});
+    update_ranges_.back().count = parameter.first + parameter.count - update_ranges_.back().first;
+  }
+  if (options_.is_tied) find_tied_table();
   for (const Layer& layer : options_.layers) {
     PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
                        .early = bytes_.early,
@@ -42,8 +54,35 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
   }
 }
 
+void DeviceStage::find_tied_table() {
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&options_.layers.front())) {
+    tied_embedding_ = parameter_offset(*embedding, "tokens.weight");
+    tied_elements_ = embedding->vocab * embedding->hidden;
+  }
+  if (const auto* head = std::get_if<HeadLayer>(&options_.layers.back())) {
+    tied_head_ = places_.first_element[options_.layers.size() - 1] + parameter_offset(*head, "projection.weight");
+    tied_elements_ = head->vocab * head->hidden;
+  }
+}
+
+/// Of the stage's input, where F keeps nothing else.
+std::int64_t DeviceStage::kept_bytes() const {
+  return reads_tokens() ? 0 : input_bytes();
+}
+
 StageMemory DeviceStage::memory() const {
   const std::int64_t in_fp32 = elements() * std::int64_t{sizeof(float)};
+  if (options_.recomputes) {
+    const std::int64_t again = bytes_.forward_workspace + aligned(output_bytes());
+    return {.parameter_bytes = elements() * element_bytes_,
+            .gradient_bytes = in_fp32,
+            .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
+            .forward_bytes = kept_bytes(),
+            .recompute_bytes = bytes_.early + bytes_.late,
+            .released_at_input_grad_bytes = bytes_.early,
+            .forward_workspace_bytes = again + bytes_.early + bytes_.late,
+            .backward_workspace_bytes = std::max(again, bytes_.backward_workspace)};
+  }
   return {.parameter_bytes = elements() * element_bytes_,
           .gradient_bytes = in_fp32,
           .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
@@ -65,7 +104,8 @@ std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
   const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
-         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float) + sizeof(StepNumbers)) +
+         kGradientPieces * std::int64_t{sizeof(float)} +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
 
@@ -112,6 +152,8 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
+  numbers_ = allocate_elements<StepNumbers>(machine, 1);
+  tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
   if (capture_gradients) captured_ = allocate_elements<float>(machine, elements());
 }
 
@@ -138,10 +180,27 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
           .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scale};
+          .gradient_scale = options_.gradient_scale,
+          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
 }
 
 void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
+  if (!options_.recomputes) return run_forward(kernels, pass);
+  if (pass.incoming != nullptr) kernels.copy(pass.kept, pass.incoming, input_bytes());
+  DevicePass forgotten = pass;
+  forgotten.early = pass.workspace + bytes_.forward_workspace + aligned(output_bytes());
+  forgotten.late = forgotten.early + bytes_.early;
+  run_forward(kernels, forgotten);
+}
+
+void DeviceStage::recompute(DeviceKernels& kernels, const DevicePass& pass) const {
+  DevicePass again = pass;
+  again.incoming = pass.kept;
+  again.outgoing = reads_targets() ? nullptr : pass.workspace + bytes_.forward_workspace;
+  run_forward(kernels, again);
+}
+
+void DeviceStage::run_forward(DeviceKernels& kernels, const DevicePass& pass) const {
   if (pass.incoming != nullptr) {
     const DeviceLayerCall first = call_of(kernels, pass, 0);
     kernels.copy(address_of(first, layers_.front().layer->input()), pass.incoming, input_bytes());
@@ -169,16 +228,74 @@ void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) co
   for (std::size_t i = layers_.size(); i-- > 0;) layers_[i].layer->weight_grad(call_of(kernels, pass, i));
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels) {
+std::int64_t DeviceStage::tied_elements() const {
+  return tied_head_ < 0 ? 0 : tied_elements_;
+}
+
+void DeviceStage::hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const {
+  const std::int64_t bytes = tied.elements * std::int64_t{sizeof(float)};
+  if (tied_embedding_ >= 0) kernels.copy(tied.embedding, gradients_ + tied_embedding_, bytes);
+  if (tied_head_ >= 0) kernels.copy(tied.head, gradients_ + tied_head_, bytes);
+}
+
+void DeviceStage::measure_gradients(DeviceKernels& kernels, float* partials) const {
+  std::int64_t begin = 0;
+  const auto measure_up_to = [&](std::int64_t end) {
+    if (end > begin) kernels.sum_of_squares(partials, gradients_ + begin, nullptr, end - begin, gradient_limit());
+    partials += kGradientPieces;
+  };
+  for (const std::int64_t table : {tied_embedding_, tied_head_}) {
+    if (table < 0) continue;
+    measure_up_to(table);
+    begin = table + tied_elements_;
+  }
+  measure_up_to(elements());
+}
+
+/// Beyond it a gradient counts as overflown.
+float DeviceStage::gradient_limit() const {
+  return options_.half == HalfFormat::kFp16 ? kLargestFp16 : INFINITY;
+}
+
+void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
+                                 const DeviceTiedTable& tied) const {
+  if (options_.agrees) {
+    if (tied.elements > 0)
+      kernels.sum_of_squares(tied_partials_, tied.embedding, tied.head, tied.elements, gradient_limit());
+    kernels.decide_step(numbers_, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
+                        options_.clip_norm);
+  }
+  for (const std::int64_t table : {tied_embedding_, tied_head_})
+    if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
   if (captured_ != nullptr) kernels.copy(captured_, gradients_, elements() * std::int64_t{sizeof(float)});
-  kernels.adamw_update({.weights = stored_weights_,
-                        .master = master_,
-                        .gradients = gradients_,
-                        .first_moment = first_moment_,
-                        .second_moment = second_moment_,
-                        .elements = elements(),
-                        .step = ++updates_},
-                       options_.optimizer);
+  for (const UpdateRange& range : update_ranges_) {
+    AdamW optimizer = options_.optimizer;
+    if (!range.decays) optimizer.weight_decay = 0;
+    kernels.adamw_update({.weights = stored_weights_ + range.first * element_bytes_,
+                          .master = master_ + range.first,
+                          .gradients = gradients_ + range.first,
+                          .first_moment = first_moment_ + range.first,
+                          .second_moment = second_moment_ + range.first,
+                          .elements = range.count,
+                          .numbers = numbers_},
+                         optimizer);
+  }
+}
+
+void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
+  const auto correction = [&](float beta) {
+    return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + 1)));
+  };
+  last_numbers_ = {.first_correction = correction(options_.optimizer.beta1),
+                   .second_correction = correction(options_.optimizer.beta2),
+                   .loss_scale = loss_scale};
+  machine.upload(numbers_, std::as_bytes(std::span(&last_numbers_, 1)));
+}
+
+StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
+  if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
+  if (last_numbers_.skips == 0) ++updates_;
+  return last_numbers_;
 }
 
 std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
@@ -190,9 +307,11 @@ std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
   return sums;
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block) const {
+std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block,
+                                                                    float factor) const {
   std::vector<float> all(static_cast<std::size_t>(elements()));
   machine.download(std::as_writable_bytes(std::span(all)), block);
+  for (float& value : all) value *= factor;
   std::vector<std::vector<std::vector<float>>> values(options_.layers.size());
   for (const PlacedParameter& parameter : places_.parameters) {
     const auto first = all.begin() + parameter.first;
@@ -202,11 +321,11 @@ std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachin
 }
 
 std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMachine& machine) const {
-  return values_of(machine, master_);
+  return values_of(machine, master_, 1);
 }
 
 std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine) const {
-  return values_of(machine, captured_);
+  return values_of(machine, captured_, last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

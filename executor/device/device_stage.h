@@ -16,18 +16,31 @@ namespace plumb {
 
 struct DeviceStageOptions {
   std::vector<Layer> layers;
-  int first_layer = 0;  ///< its number in the model
-  LayerWork work;       ///< of a micro-batch
+  int first_layer = 0;   ///< its number in the model
+  bool is_tied = false;  ///< the model's head and embedding share a table
+  LayerWork work;        ///< of a micro-batch
   int microbatches = 0;
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   AdamW optimizer;
   std::uint64_t seed = 1;
   float gradient_scale = 1;  ///< 1 / tokens of the batch
+  bool recomputes = false;   ///< F keeps the stage's input alone
+  bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
+  float clip_norm = 0;       ///< 0: not clipped
+};
+
+/// Gradients of a table that embedding and head share, as each end has them when they are complete. Null: no such
+/// table.
+struct DeviceTiedTable {
+  float* embedding = nullptr;  ///< [elements]
+  float* head = nullptr;       ///< likewise
+  std::int64_t elements = 0;
 };
 
 /// What a pass over one micro-batch works on.
 struct DevicePass {
   int microbatch = 0;
+  std::byte* kept = nullptr;  ///< of a stage that is recomputed: its input, from F to R
   std::byte* early = nullptr;
   std::byte* late = nullptr;
   std::byte* workspace = nullptr;
@@ -58,14 +71,30 @@ class DeviceStage {
   void upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const;
 
   void forward(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// R of a stage that is recomputed: all that F would have kept, from pass.kept.
+  void recompute(DeviceKernels& kernels, const DevicePass& pass) const;
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
   void weight_grad(DeviceKernels& kernels, const DevicePass& pass) const;
-  void optimizer_step(DeviceKernels& kernels);
+  /// Once the stage's gradients are complete: hands out that of its end of a tied table, or of both.
+  void hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const;
+  /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
+  /// [kPartials], zeros before the first step
+  void measure_gradients(DeviceKernels& kernels, float* partials) const;
+  /// `partials`, of all stages [count]: likewise.
+  void optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
+                      const DeviceTiedTable& tied) const;
+  /// Elements of the table that embedding and head share, if this stage ends the model; 0: they share none.
+  std::int64_t tied_elements() const;
+  static constexpr std::int64_t kPartials = 3 * kGradientPieces;
+
+  /// Before a replay: what its step has in numbers. After it: what became of them; a step that was not skipped counts.
+  void begin_step(DeviceMachine& machine, float loss_scale);
+  StepNumbers end_step(DeviceMachine& machine);
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
 
-  /// [layer][parameter][element], fp32; gradients as they were captured.
+  /// [layer][parameter][element], fp32; gradients as they reached the optimizer, behind end_step().
   std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
   std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine) const;
 
@@ -76,9 +105,14 @@ class DeviceStage {
     std::int64_t constants = 0;        // elements, likewise
   };
 
+  void run_forward(DeviceKernels& kernels, const DevicePass& pass) const;
+  void find_tied_table();
+  std::int64_t kept_bytes() const;
+  float gradient_limit() const;
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
   std::int64_t elements() const { return places_.first_element.back(); }
-  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block) const;
+  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block,
+                                                         float factor) const;
   std::vector<float> initial_weights() const;
 
   DeviceStageOptions options_;
@@ -87,8 +121,19 @@ class DeviceStage {
   ParameterPlaces places_;
   std::vector<PlacedLayer> layers_;
   DeviceLayerBytes bytes_;
+  /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
+  struct UpdateRange {
+    std::int64_t first = 0, count = 0;
+    bool decays = false;
+  };
+
+  std::vector<UpdateRange> update_ranges_;
+  std::int64_t tied_embedding_ = -1;  // first element of the table; -1: none here
+  std::int64_t tied_head_ = -1;
+  std::int64_t tied_elements_ = 0;
   std::vector<float> constants_;
   std::int64_t updates_ = 0;
+  StepNumbers last_numbers_;
 
   // On the device.
   std::byte* stored_weights_ = nullptr;  // [elements]; master_ itself in fp32
@@ -101,6 +146,8 @@ class DeviceStage {
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
   float* captured_ = nullptr;               // [elements]
+  StepNumbers* numbers_ = nullptr;          // one
+  float* tied_partials_ = nullptr;          // [kGradientPieces]
 };
 
 }  // namespace plumb

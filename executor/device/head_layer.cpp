@@ -32,7 +32,7 @@ class DeviceHead : public DeviceLayer {
     call.kernels.linear_forward(address_of(call, logits_), address_of(call, norm_output_),
                                 call.weights + projection_bytes_, {rows_, layer_.vocab, h});
     call.kernels.cross_entropy(call.losses, address_of(call, logits_), call.targets, rows_, layer_.vocab,
-                               call.gradient_scale);
+                               call.gradient_scale, call.loss_scale);
   }
 
   void input_grad(const DeviceLayerCall& call, void* input_gradient) const override {

@@ -18,6 +18,9 @@ class BufferIndex {
         case BufferUse::kActivations:
           (buffer.freed_by_input_grad ? made.early : made.late) = place;
           break;
+        case BufferUse::kRebuilt:
+          (buffer.freed_by_input_grad ? made.rebuilt_early : made.rebuilt_late) = place;
+          break;
         case BufferUse::kWorkspace:
           made.workspace = place;
           break;
@@ -36,13 +39,22 @@ class BufferIndex {
   }
 
   struct Places {
-    ArenaPlace early, late, workspace, message, handed_over, incoming;
+    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming;
   };
   const Places& of(std::int32_t action) const { return of_[static_cast<std::size_t>(action)]; }
 
  private:
   std::vector<Places> of_;  // [action id]
 };
+
+/// The action whose rebuilt buffers a micro-batch's backward would use.
+std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
+  for (const Op op : {Op::kRecompute, Op::kInputGrad, Op::kBackward}) {
+    const std::int32_t found = table.find(op, of.stage, of.microbatch, of.part);
+    if (found != ActionTable::kNone) return found;
+  }
+  return ActionTable::kNone;
+}
 
 }  // namespace
 
@@ -64,8 +76,16 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
       if (receive != ActionTable::kNone) result.outgoing = buffers.of(receive).message;
     } else if (action.microbatch >= 0) {
       const std::int32_t forward = table.find(Op::kForward, action.stage, action.microbatch, action.part);
-      result.early = buffers.of(forward).early;
-      result.late = buffers.of(forward).late;
+      const std::int32_t rebuilder = rebuilder_of(table, action);
+      const bool is_rebuilt = rebuilder != ActionTable::kNone && buffers.of(rebuilder).rebuilt_late.rank >= 0;
+      if (is_rebuilt) {
+        result.kept = buffers.of(forward).late;
+        result.recomputes = rebuilder == id && action.op != Op::kRecompute;
+        if (action.op == Op::kForward) return result;
+      }
+      const BufferIndex::Places& there = buffers.of(is_rebuilt ? rebuilder : forward);
+      result.early = is_rebuilt ? there.rebuilt_early : there.early;
+      result.late = is_rebuilt ? there.rebuilt_late : there.late;
     }
     return result;
   };

@@ -8,7 +8,9 @@
 
 #include "executor/device/device_stage.h"
 #include "executor/device/placed_calls.h"
+#include "executor/device_plan/device_calls.h"
 #include "executor/device_plan/plan_device.h"
+#include "executor/step_scale.h"
 #include "executor/token_batch.h"
 #include "executor/training_plan.h"
 #include "executor/transport.h"
@@ -25,6 +27,13 @@ Seconds flops_of(const std::vector<Layer>& layers, const LayerWork& work, Pass p
   return Seconds{1e-12 * flops};
 }
 
+bool has_tied_head(const RunSpec& spec) {
+  for (const std::vector<Layer>& layers : spec.stage_layers)
+    for (const Layer& layer : layers)
+      if (const auto* head = std::get_if<HeadLayer>(&layer); head != nullptr && head->tied) return true;
+  return false;
+}
+
 class DeviceRun {
  public:
   DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options)
@@ -33,12 +42,19 @@ class DeviceRun {
         machine_(machine),
         training_(plan_training(spec)),
         work_{.microbatch = spec.microbatch, .sequence = spec.sequence},
-        schedule_(training_.replay.schedule) {
+        schedule_(training_.replay.schedule),
+        is_tied_(has_tied_head(spec)),
+        agrees_(spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
+        waits_for_all_(agrees_ || is_tied_),
+        loss_scale_{.scale = spec.half == HalfFormat::kFp16 ? kFirstFp16LossScale : 1},
+        last_gradients_(last_gradient_actions(schedule_)) {
     make_stages();
-    program_ = plan_device(schedule_, costs());
+    program_ = plan_device(schedule_, costs(), waits_for_all_);
     calls_ = placed_calls(program_, schedule_);
+    for (const std::vector<PlacedAction>& call : calls_) names_.push_back(to_text(call.front().action));
     require_memory();
     for (DeviceStage& stage : stages_) stage.settle(machine_, options.capture_gradients);
+    allocate_common();
     for (const std::int64_t bytes : program_.arena_bytes) arenas_.push_back(machine_.allocate(bytes));
     machine_.prepare(static_cast<int>(schedule_.ranks.size()), program_.calls.size());
   }
@@ -48,8 +64,10 @@ class DeviceRun {
     std::vector<ModelValues> gradients;
     for (int step = 0; step < spec_.steps; ++step) {
       upload_batch(step);
+      for (DeviceStage& stage : stages_) stage.begin_step(machine_, static_cast<float>(loss_scale_.scale));
       enqueue();
       note(ranks, machine_.finish());
+      end_step(ranks);
       if (options_.capture_gradients) gradients.push_back(values_of(&DeviceStage::gradient_values));
     }
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
@@ -58,9 +76,8 @@ class DeviceRun {
       rank.parameter_bytes = rank.parameter_bytes + ParameterBytes{.weights = held.parameter_bytes,
                                                                    .gradients = held.gradient_bytes,
                                                                    .optimizer = held.optimizer_bytes};
-      rank.peak_memory_bytes += stages_[stage].held_bytes();
     }
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].peak_memory_bytes += program_.arena_bytes[rank];
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].peak_memory_bytes = taken_bytes(rank);
     RunResult result = run_result(spec_, training_, std::move(ranks));
     result.gradients = std::move(gradients);
     if (options_.capture_weights) result.weights = values_of(&DeviceStage::weight_values);
@@ -73,12 +90,16 @@ class DeviceRun {
     for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage)
       stages_.emplace_back(DeviceStageOptions{.layers = spec_.stage_layers[stage],
                                               .first_layer = training_.first_layer[stage],
+                                              .is_tied = is_tied_,
                                               .work = work_,
                                               .microbatches = schedule_.microbatches,
                                               .half = spec_.half,
                                               .optimizer = std::get<AdamW>(spec_.optimizer),
                                               .seed = spec_.seed,
-                                              .gradient_scale = static_cast<float>(1.0 / tokens)});
+                                              .gradient_scale = static_cast<float>(1.0 / tokens),
+                                              .recomputes = spec_.rebuild == Rebuild::kStage,
+                                              .agrees = agrees_,
+                                              .clip_norm = static_cast<float>(spec_.clip_norm)});
   }
 
   CostTable costs() const {
@@ -97,8 +118,16 @@ class DeviceRun {
     return costs;
   }
 
+  /// All that a rank was given, which stays the same: its stages and its arena.
+  std::int64_t taken_bytes(std::size_t rank) const {
+    std::int64_t bytes = program_.arena_bytes[rank] + (rank == 0 ? common_bytes() : 0);
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
+      if (static_cast<std::size_t>(schedule_.stages[stage].rank) == rank) bytes += stages_[stage].held_bytes();
+    return bytes;
+  }
+
   void require_memory() const {
-    std::int64_t held = 0;
+    std::int64_t held = common_bytes();
     for (const DeviceStage& stage : stages_) held += stage.held_bytes();
     const std::int64_t arenas =
         std::accumulate(program_.arena_bytes.begin(), program_.arena_bytes.end(), std::int64_t{0});
@@ -133,11 +162,13 @@ class DeviceRun {
   }
 
   void enqueue() {
+    if (machine_.keeps_replay()) return;
     for (std::size_t i = 0; i < program_.calls.size(); ++i) {
       const DeviceCall& call = program_.calls[i];
-      machine_.begin_call(i, call.rank, call.stream);
+      machine_.begin_call(i, call.rank, call.stream, names_[i].c_str());
       for (const DeviceWait& wait : call.waits) machine_.wait_for(static_cast<std::size_t>(wait.call));
       for (const PlacedAction& placed : calls_[i]) perform(placed);
+      if (waits_for_all_ && completes_gradients(call, calls_[i].size())) complete_gradients(call.rank);
       machine_.end_call();
     }
   }
@@ -147,6 +178,7 @@ class DeviceRun {
     DeviceStage& stage = stages_[static_cast<std::size_t>(action.stage)];
     DeviceKernels& kernels = machine_.kernels();
     const DevicePass pass{.microbatch = action.microbatch,
+                          .kept = address(placed.kept),
                           .early = address(placed.early),
                           .late = address(placed.late),
                           .workspace = address(placed.workspace),
@@ -155,10 +187,14 @@ class DeviceRun {
     switch (action.op) {
       case Op::kForward:
         return stage.forward(kernels, pass);
+      case Op::kRecompute:
+        return stage.recompute(kernels, pass);
       case Op::kBackward:
+        if (placed.recomputes) stage.recompute(kernels, pass);
         stage.input_grad(kernels, pass);
         return stage.weight_grad(kernels, pass);
       case Op::kInputGrad:
+        if (placed.recomputes) stage.recompute(kernels, pass);
         return stage.input_grad(kernels, pass);
       case Op::kWeightGrad:
         return stage.weight_grad(kernels, pass);
@@ -167,10 +203,55 @@ class DeviceRun {
       case Op::kSendGradient:
         return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
       case Op::kOptimizerStep:
-        return stage.optimizer_step(kernels);
+        return stage.optimizer_step(kernels, partials_, partial_count(), tied_);
       default:
         return;  // REDUCE_GRAD of one copy, UNSHARD and RESHARD without ZeRO: nothing to do
     }
+  }
+
+  bool completes_gradients(const DeviceCall& call, std::size_t actions) const {
+    const std::int32_t last = last_gradients_[static_cast<std::size_t>(call.rank)];
+    return call.action <= last && last < call.action + static_cast<std::int32_t>(actions);
+  }
+
+  void complete_gradients(int rank) {
+    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+      if (schedule_.stages[stage].rank != rank) continue;
+      stages_[stage].hand_out_tied(machine_.kernels(), tied_);
+      if (agrees_)
+        stages_[stage].measure_gradients(machine_.kernels(),
+                                         partials_ + static_cast<std::int64_t>(stage) * DeviceStage::kPartials);
+    }
+  }
+
+  std::int64_t partial_count() const { return static_cast<std::int64_t>(stages_.size()) * DeviceStage::kPartials; }
+  std::int64_t tied_elements() const {
+    std::int64_t elements = 0;
+    for (const DeviceStage& stage : stages_) elements = std::max(elements, stage.tied_elements());
+    return elements;
+  }
+  /// Of what belongs to no rank: partial sums, and a tied table's gradients.
+  std::int64_t common_bytes() const {
+    return ((agrees_ ? partial_count() : 0) + 2 * tied_elements()) * std::int64_t{sizeof(float)};
+  }
+  void allocate_common() {
+    const auto floats = [&](std::int64_t count) {
+      return reinterpret_cast<float*>(machine_.allocate(count * std::int64_t{sizeof(float)}));
+    };
+    if (agrees_) partials_ = floats(partial_count());
+    const std::int64_t table = tied_elements();
+    if (table > 0) tied_ = {.embedding = floats(table), .head = floats(table), .elements = table};
+  }
+
+  /// What the step did, the same on every stage.
+  void end_step(std::vector<RankOutcome>& ranks) {
+    StepNumbers numbers;
+    for (DeviceStage& stage : stages_) numbers = stage.end_step(machine_);
+    if (!agrees_) return;
+    if (numbers.skips != 0)
+      for (RankOutcome& rank : ranks) ++rank.skipped_steps;
+    if (spec_.half == HalfFormat::kFp16)
+      loss_scale_ = next_loss_scale(loss_scale_, {.square_sum = numbers.square_sum, .overflows = numbers.skips != 0});
   }
 
   std::byte* address(ArenaPlace place) const {
@@ -186,7 +267,7 @@ class DeviceRun {
         of_action[static_cast<std::size_t>(program_.calls[i].action) + k] = times[i];
     copy_times_to_receives(of_action, ids);
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      RankTimeline timeline;
+      RankTimeline timeline{.memory = {{.bytes = taken_bytes(rank)}}};
       SimTime last{0};
       for (std::size_t position = 0; position < schedule_.ranks[rank].size(); ++position) {
         const Action& action = schedule_.ranks[rank][position];
@@ -199,7 +280,7 @@ class DeviceRun {
       ranks[rank].ends.push_back(last);
       ranks[rank].losses.emplace_back();
       ranks[rank].balance_losses.emplace_back();
-      ranks[rank].loss_scales.push_back(1);
+      ranks[rank].loss_scales.push_back(loss_scale_.scale);
     }
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       if (!stages_[stage].reads_targets()) continue;
@@ -244,10 +325,18 @@ class DeviceRun {
   const TrainingPlan training_;
   const LayerWork work_;
   const Schedule& schedule_;
+  const bool is_tied_;
+  const bool agrees_;         // what the optimizer does depends on all stages' gradients
+  const bool waits_for_all_;  // on those, or on the other end's of a table
+  LossScale loss_scale_;
+  const std::vector<std::int32_t> last_gradients_;  // [rank] action
   std::vector<DeviceStage> stages_;
   DeviceProgram program_;
   std::vector<std::vector<PlacedAction>> calls_;
+  std::vector<std::string> names_;  // [call]
   std::vector<std::byte*> arenas_;  // [rank]
+  float* partials_ = nullptr;       // [stage, kPartials]
+  DeviceTiedTable tied_;
 };
 
 }  // namespace

@@ -11,7 +11,6 @@
 // host.
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "executor/device/device_kernels.h"
@@ -157,15 +156,24 @@ class SimtKernels final : public DeviceKernels {
   }
 
   void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
-                     float gradient_scale) override {
-    launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, rows, columns, gradient_scale}, rows,
-                     lanes_for(columns));
+                     float gradient_scale, const float* loss_scale) override {
+    launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, rows, columns, gradient_scale, loss_scale},
+                     rows, lanes_for(columns));
+  }
+
+  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override {
+    launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit, y}, kGradientPieces,
+                     kColumnLanes);
+  }
+  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                   std::int64_t more_count, float clip_norm) override {
+    launcher_.launch(simt::StepDecision{numbers, partials, count, more, more_count, clip_norm}, 1, kColumnLanes);
+  }
+  void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override {
+    launcher_.launch_elements(simt::ResidualAdd<float>{sum, x, y, nullptr, elements, 1}, elements);
   }
 
   void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override {
-    const auto correction = [&](float beta) {
-      return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(update.step)));
-    };
     launcher_.launch_elements(simt::AdamWUpdate<S, float>{.weights = stored(update.weights),
                                                           .master = update.master,
                                                           .gradients = update.gradients,
@@ -173,9 +181,7 @@ class SimtKernels final : public DeviceKernels {
                                                           .second_moment = update.second_moment,
                                                           .elements = update.elements,
                                                           .optimizer = optimizer,
-                                                          .first_correction = correction(optimizer.beta1),
-                                                          .second_correction = correction(optimizer.beta2),
-                                                          .gradient_scale = 1},
+                                                          .numbers = update.numbers},
                               update.elements);
   }
 

@@ -83,10 +83,11 @@ struct Edge {
 /// Plays the schedule on the streams, earliest call first.
 class Player {
  public:
-  Player(const Schedule& schedule, const CostTable& costs)
+  Player(const Schedule& schedule, const CostTable& costs, bool agrees)
       : schedule_(schedule), costs_(costs), workers_(workers_of(schedule)), nodes_(workers_.size()) {
     place_actions();
     add_dependencies();
+    if (agrees) add_agreement();
   }
 
   DeviceCalls play() {
@@ -186,6 +187,16 @@ class Player {
     }
   }
 
+  /// Each OPTIMIZER_STEP behind the gradients of all ranks.
+  void add_agreement() {
+    const std::vector<std::int32_t> last = last_gradient_actions(schedule_);
+    for (std::size_t id = 0; id < nodes_.size(); ++id) {
+      if (nodes_[id].action.op != Op::kOptimizerStep) continue;
+      for (const std::int32_t from : last)
+        if (from >= 0) connect(workers_[static_cast<std::size_t>(from)], {.to = static_cast<std::int32_t>(id)});
+    }
+  }
+
   void connect(std::int32_t from, const Edge& edge) {
     nodes_[static_cast<std::size_t>(from)].edges.push_back(edge);
     ++nodes_[static_cast<std::size_t>(edge.to)].missing;
@@ -199,8 +210,21 @@ class Player {
 
 }  // namespace
 
-DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs) {
-  return Player(lowered, costs).play();
+std::vector<std::int32_t> last_gradient_actions(const Schedule& lowered) {
+  std::vector<std::int32_t> last;
+  std::int32_t id = 0;
+  for (const std::vector<Action>& actions : lowered.ranks) {
+    std::int32_t& own = last.emplace_back(-1);
+    const auto first_step = std::ranges::find(actions, Op::kOptimizerStep, &Action::op);
+    for (auto action = actions.begin(); action != first_step; ++action)
+      if (is_compute(action->op)) own = id + static_cast<std::int32_t>(action - actions.begin());
+    id += static_cast<std::int32_t>(actions.size());
+  }
+  return last;
+}
+
+DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees) {
+  return Player(lowered, costs, agrees).play();
 }
 
 }  // namespace plumb

@@ -112,8 +112,8 @@ std::int64_t event_count(const DeviceProgram& program) {
   return std::unique(events.begin(), events.end()) - events.begin();
 }
 
-DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs) {
-  DeviceCalls calls = device_calls(lowered, costs);
+DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees) {
+  DeviceCalls calls = device_calls(lowered, costs, agrees);
   DeviceProgram program{.buffers = device_buffers(lowered, costs, calls)};
   place_buffers(program, calls, lowered.ranks.size());
   program.calls = std::move(calls.calls);

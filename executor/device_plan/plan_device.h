@@ -13,6 +13,8 @@ inline constexpr std::int64_t kArenaAlignment = 512;
 
 /// `lowered` breaks no rule of schedules/validate.h; `costs` gives the bytes of its stages, and durations by which
 /// lifetimes are guessed: other durations than these cost time, not correctness. The same inputs give the same program.
-DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs);
+///
+/// `agrees`: as device_calls().
+DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees = false);
 
 }  // namespace plumb

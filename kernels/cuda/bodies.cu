@@ -5,6 +5,7 @@
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/adamw_8bit.h"
 #include "kernels/simt/bias.h"
+#include "kernels/simt/copy_rows.h"
 #include "kernels/simt/cross_entropy.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
@@ -12,6 +13,7 @@
 #include "kernels/simt/patches.h"
 #include "kernels/simt/pooling.h"
 #include "kernels/simt/rotary.h"
+#include "kernels/simt/router.h"
 
 namespace plumb::cuda {
 
@@ -38,10 +40,15 @@ namespace plumb::cuda {
   PLUMB_INSTANTIATE(simt::PoolingBackward<S>);        \
   PLUMB_INSTANTIATE(simt::ImageToPatches<S>);         \
   PLUMB_INSTANTIATE(simt::PatchesToImage<S>);         \
+  PLUMB_INSTANTIATE(simt::PlaceRows<S>);              \
+  PLUMB_INSTANTIATE(simt::SumPlacedRows<S>);          \
   PLUMB_INSTANTIATE(simt::SumOfSquares<S>)
 
 PLUMB_INSTANTIATE_STORED(float);
 PLUMB_INSTANTIATE_STORED(Bf16);
 PLUMB_INSTANTIATE_STORED(Fp16);
+PLUMB_INSTANTIATE(simt::RouterForward);
+PLUMB_INSTANTIATE(simt::RouterBackward);
+PLUMB_INSTANTIATE(simt::StepDecision);
 
 }  // namespace plumb::cuda

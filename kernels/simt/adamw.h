@@ -5,11 +5,13 @@
 #include "kernels/optimizer.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/step_numbers.h"
 
 namespace plumb::simt {
 
-/// Updates the master weights and moments, writes the weights that compute, zeroes the gradients. `gradient_scale`
-/// undoes the loss scale and clips. weights may be master itself. All: [elements]; G is how gradients are stored.
+/// Updates the master weights and moments, writes the weights that compute, zeroes the gradients, which the step's
+/// factor multiplies first; in a step that is skipped zeroes the gradients alone. weights may be master itself. All:
+/// [elements]; G is how gradients are stored.
 template <class S, class G>
 struct AdamWUpdate {
   S* weights;
@@ -19,19 +21,19 @@ struct AdamWUpdate {
   float* second_moment;
   std::int64_t elements;
   AdamW optimizer;
-  float first_correction;   ///< 1 - beta1^t
-  float second_correction;  ///< 1 - beta2^t
-  float gradient_scale;
+  const StepNumbers* numbers;  ///< one
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
+    const StepNumbers of_step = *numbers;
     for_each_element(thread, elements, [&](std::int64_t i) {
-      const float gradient = gradient_scale * widened(gradients[i]);
+      if (of_step.skips != 0) return store(gradients[i], 0.0F);
+      const float gradient = of_step.gradient_factor * widened(gradients[i]);
       const float m = optimizer.beta1 * first_moment[i] + (1.0F - optimizer.beta1) * gradient;
       const float v = optimizer.beta2 * second_moment[i] + (1.0F - optimizer.beta2) * gradient * gradient;
       first_moment[i] = m;
       second_moment[i] = v;
-      const float step = m / first_correction / (sqrtf(v / second_correction) + optimizer.epsilon);
+      const float step = m / of_step.first_correction / (sqrtf(v / of_step.second_correction) + optimizer.epsilon);
       const float updated = master[i] - optimizer.learning_rate * (step + optimizer.weight_decay * master[i]);
       master[i] = updated;
       store(weights[i], updated);
@@ -40,20 +42,54 @@ struct AdamWUpdate {
   }
 };
 
-/// partial[block] = sum of squares of the elements that fall to the block; with infinities and NaNs it is none of the
-/// finite numbers, which is how an overflow is found. x: [elements]; partial: [blocks]
+/// partial[p] = sum of squares of the p-th of `pieces` stretches of x (or x + y, where there is one); with an element
+/// beyond `limit`, infinite or NaN it is none of the finite numbers, which is how an overflow is found. A piece is a
+/// block's. x: [elements]; partial: [pieces]
 template <class S>
 struct SumOfSquares {
   float* partial;
   const S* x;
   std::int64_t elements;
+  std::int64_t pieces;
+  float limit = INFINITY;
+  const S* y = nullptr;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    float own = 0;
-    for_each_element(thread, elements, [&](std::int64_t i) { own += widened(x[i]) * widened(x[i]); });
-    const float sum = combine_over_block(thread, own, Add{});
-    if (thread.lane() == 0) partial[thread.block()] = sum;
+    const std::int64_t each = (elements + pieces - 1) / pieces;
+    for (std::int64_t piece = thread.block(); piece < pieces; piece += thread.blocks()) {
+      const std::int64_t first = piece * each, left = elements - first;
+      const float sum = sum_over_row(thread, left < each ? left : each, [&](std::int64_t i) {
+        const float value = widened(x[first + i]) + (y == nullptr ? 0.0F : widened(y[first + i]));
+        return fabsf(value) > limit ? INFINITY : value * value;
+      });
+      if (thread.lane() == 0) partial[piece] = sum;
+    }
+  }
+};
+
+/// What the optimizer does with a step's gradients (executor/step_scale.h): fills in gradient_factor, skips and
+/// square_sum of `numbers` from the partial sums of all gradients, which lie in two places. One block. clip_norm 0: not
+/// clipped. partials: [count], more: [more_count]
+struct StepDecision {
+  StepNumbers* numbers;
+  const float* partials;
+  std::int64_t count;
+  const float* more;
+  std::int64_t more_count;
+  float clip_norm;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    const float sum = sum_over_row(thread, count + more_count,
+                                   [&](std::int64_t i) { return i < count ? partials[i] : more[i - count]; });
+    if (thread.block() > 0 || thread.lane() > 0) return;
+    const bool overflows = !(sum < INFINITY);
+    const float norm = sqrtf(sum) / numbers->loss_scale;
+    const float clip = clip_norm > 0 && norm > clip_norm ? clip_norm / norm : 1.0F;
+    numbers->gradient_factor = overflows ? 0.0F : clip / numbers->loss_scale;
+    numbers->skips = overflows ? 1.0F : 0.0F;
+    numbers->square_sum = sum;
   }
 };
 

@@ -6,8 +6,9 @@
 
 namespace plumb::simt {
 
-/// losses[r] = -log softmax(logits[r])[targets[r]]; logits := gradient_scale * (softmax - one_hot(target)). A row is a
-/// block's. logits: [rows, columns]; targets: [rows], each in [0, columns); losses: [rows]
+/// losses[r] = -log softmax(logits[r])[targets[r]]; logits := gradient_scale * loss_scale * (softmax -
+/// one_hot(target)), where there is a loss scale (null: none). A row is a block's. logits: [rows, columns]; targets:
+/// [rows], each in [0, columns); losses: [rows]
 template <class S>
 struct CrossEntropy {
   float* losses;
@@ -16,6 +17,7 @@ struct CrossEntropy {
   std::int64_t rows;
   std::int64_t columns;
   float gradient_scale;
+  const float* loss_scale = nullptr;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -27,11 +29,12 @@ struct CrossEntropy {
       largest = combine_over_block(thread, largest, Larger{});
       const float sum = sum_over_row(thread, columns, [&](std::int64_t c) { return expf(widened(own[c]) - largest); });
       const std::int64_t target = targets[row];
+      const float scale = loss_scale == nullptr ? gradient_scale : gradient_scale * *loss_scale;
       if (thread.lane() == 0) losses[row] = largest + logf(sum) - widened(own[target]);
       thread.sync();  // before the target's logit is replaced
       for (std::int64_t c = thread.lane(); c < columns; c += thread.lanes()) {
         const float probability = expf(widened(own[c]) - largest) / sum;
-        store(own[c], gradient_scale * (probability - (c == target ? 1.0F : 0.0F)));
+        store(own[c], scale * (probability - (c == target ? 1.0F : 0.0F)));
       }
     }
   }

@@ -12,8 +12,6 @@
 namespace plumb {
 namespace {
 
-constexpr std::int64_t kFp32Bytes = 4;
-
 std::optional<KernelKind> kernel_from_name(std::string_view name) {
   for (int kind = 0; kind < kKernelKindCount; ++kind) {
     if (kernel_name(static_cast<KernelKind>(kind)) == name) return static_cast<KernelKind>(kind);
@@ -34,8 +32,8 @@ bool is_memory_bound(KernelKind kind) {
 double flops_of(const KernelCall& call) {
   return call.flops;
 }
-double bytes_of(const KernelCall& call) {
-  return call.elements_moved * kFp32Bytes;
+double elements_of(const KernelCall& call) {
+  return call.elements_moved;
 }
 
 /// What each sample of the kernels reaches a second, ascending.
@@ -95,11 +93,12 @@ LinkSpec message_link(const Measurement& measurement) {
   return {.bytes_per_second = 1 / inverse, .latency = Seconds{latency}};
 }
 
-ClusterSpec cluster_from_measurement(const Measurement& measurement) {
+ClusterSpec cluster_from_measurement(const Measurement& measurement, const MeasuredIn& in) {
   require_sane(measurement);
   const std::vector<double> gemm = rates(measurement, is_gemm, flops_of);
   const std::vector<double> attention = rates(measurement, is_attention, flops_of);
-  const std::vector<double> memory = rates(measurement, is_memory_bound, bytes_of);
+  std::vector<double> memory = rates(measurement, is_memory_bound, elements_of);
+  for (double& rate : memory) rate *= static_cast<double>(bytes_per_element(in.precision));
   if (gemm.empty() || memory.empty()) {
     throw SpecError(fmt::format("measurement of {}: there is no sample of {}: calibrate it too", measurement.device,
                                 gemm.empty() ? "gemm" : "a memory-bound kernel such as residual_add"));
@@ -109,22 +108,27 @@ ClusterSpec cluster_from_measurement(const Measurement& measurement) {
   cluster.note = fmt::format("calibrated with backend {} on {}", measurement.backend, measurement.date);
   cluster.devices = cluster.devices_per_node = measurement.cores;
   cluster.device = {.name = measurement.device,
-                    .peak_flops_per_second = {{Precision::kFp32, gemm.back()}},
+                    .peak_flops_per_second = {{in.precision, gemm.back()}},
                     .memory_bytes = measurement.memory_bytes / measurement.cores,
                     .memory_bytes_per_second = memory.back(),
                     .gemm_efficiency = median(gemm) / gemm.back(),
                     .attention_efficiency =
                         attention.empty() ? median(gemm) / gemm.back() : std::min(1.0, median(attention) / gemm.back()),
-                    .memory_efficiency = median(memory) / memory.back()};
+                    .memory_efficiency = median(memory) / memory.back(),
+                    .kernel_fixed = in.kernel_fixed,
+                    .gemm_fixed = in.kernel_fixed};
   if (measurement.cores > 1) cluster.node_link = message_link(measurement);
   cluster.samples = measurement.samples;
   const std::string source = fmt::format("measured on {}: ", measurement.date);
-  cluster.sources = {{"device.peak_tflops.fp32", source + "fastest GEMM"},
+  cluster.sources = {{"device.peak_tflops." + std::string(precision_name(in.precision)), source + "fastest GEMM"},
                      {"device.gemm_efficiency", source + "median GEMM over the fastest"},
                      {"device.attention_efficiency", source + "median attention over the fastest GEMM"},
                      {"device.memory_gib", source + "the machine's memory, shared by its cores"},
                      {"device.memory_bandwidth_gb_per_s", source + "fastest memory-bound kernel"},
                      {"device.memory_efficiency", source + "median memory-bound kernel over the fastest"}};
+  if (in.kernel_fixed > Seconds{0})
+    for (const char* fixed : {"device.kernel_fixed_us", "device.gemm_fixed_us"})
+      cluster.sources[fixed] = source + "kernels with next to nothing to do, one behind the other";
   if (cluster.node_link) {
     cluster.sources["node.bandwidth_gb_per_s"] = source + "least squares over messages";
     cluster.sources["node.latency_us"] = source + "least squares over messages";

@@ -8,19 +8,26 @@
 //   gemm_efficiency            the median of the GEMMs' rates over that peak
 //   attention_efficiency       the same of attention
 //   memory_bandwidth_gb_per_s  the fastest memory-bound kernel's bytes a second; memory_efficiency the median's share
-//   kernel_fixed_us            0: the samples hold it
+//   kernel_fixed_us            that of a kernel with next to nothing to do, where it was measured
 //   node                       latency and bandwidth of messages: least squares of t = latency + bytes / bandwidth on
 //                              relative errors, latency not below 0
-// One rank a core shares the memory evenly; there is one node and no network. Nothing is fitted on a single row.
+// One rank a core (or part of a GPU) shares the memory evenly; there is one node and no network. Nothing is fitted on a
+// single row.
 
 #include "planner/spec/cluster_spec.h"
 #include "traces/measurement.h"
 
 namespace plumb {
 
+/// What a measurement was made in, beyond its samples.
+struct MeasuredIn {
+  Precision precision = Precision::kFp32;
+  Seconds kernel_fixed{0};  ///< of a kernel with next to nothing to do; 0: not measured
+};
+
 /// Throws SpecError if there is no GEMM sample or no memory-bound one, if several cores have fewer than two sizes of
 /// messages, or if a sample's kernel is unknown, its shape has the wrong length or its time is not above 0.
-ClusterSpec cluster_from_measurement(const Measurement& measurement);
+ClusterSpec cluster_from_measurement(const Measurement& measurement, const MeasuredIn& in = {});
 
 /// The link that messages between two ranks have shown: the node's, above. Throws SpecError if there are fewer than two
 /// sizes of messages, or larger ones do not take longer.

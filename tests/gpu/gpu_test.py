@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 SCHEDULES = ["gpipe", "1f1b", "zb-h1"]
+SHARINGS = [[], ["--sms", "all"], ["--cuda-graph"]]
 STEPS = "5"
 
 
@@ -18,8 +19,8 @@ def call(*arguments):
     return subprocess.run(list(map(str, arguments)), capture_output=True, text=True, timeout=600)
 
 
-def losses(plumb, plan, schedule, backend):
-    result = call(plumb, "run", plan, "--backend", backend, "--schedule", schedule, "--steps", STEPS, "--json")
+def losses(plumb, plan, schedule, backend, *options):
+    result = call(plumb, "run", plan, "--backend", backend, "--schedule", schedule, "--steps", STEPS, "--json", *options)
     if result.returncode != 0:
         sys.exit(f"{schedule} on {backend}: {result.stderr}")
     return json.loads(result.stdout)["losses"]
@@ -37,22 +38,37 @@ def main():
         planned = call(plumb, "plan", "llama-nano", "v100:2", "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", plan)
         if planned.returncode != 0:
             sys.exit(f"there is no plan: {planned.stderr}")
-        tried = call(plumb, "run", plan, "--backend", "cuda", "--steps", "1")
-        if tried.returncode != 0:
-            if tried.returncode != 1 or tried.stdout or tried.stderr.count("\n") != 1 or "use --backend cpu" not in tried.stderr:
-                sys.exit(f"no plain refusal: status {tried.returncode}, {tried.stdout}{tried.stderr}")
+        cluster = folder / "gpu.json"
+        asked = [("run", plan, "--backend", "cuda", "--steps", "1"), ("validate", plan, "--backend", "cuda", "--steps", "1"),
+                 ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "30", "-o", cluster)]
+        answers = [call(plumb, *arguments) for arguments in asked]
+        if any(answer.returncode != 0 for answer in answers):
             expected = "there is no GPU here" if len(sys.argv) == 3 else "there is no libplumb_cuda.so beside the tool"
-            if expected not in tried.stderr:
-                sys.exit(f"not this refusal, but \"{expected}\": {tried.stderr}")
-            print(f"skipped: {tried.stderr.strip()}")
+            for tried in answers:
+                if tried.returncode != 1 or tried.stdout or tried.stderr.count("\n") != 1 or "use --backend cpu" not in tried.stderr:
+                    sys.exit(f"no plain refusal: status {tried.returncode}, {tried.stdout}{tried.stderr}")
+                if expected not in tried.stderr:
+                    sys.exit(f"not this refusal, but \"{expected}\": {tried.stderr}")
+            print(f"skipped: {answers[0].stderr.strip()}")
             sys.exit(77)
+        passed = 0
         for schedule in SCHEDULES:
-            ours, reference = (losses(plumb, plan, schedule, backend) for backend in ("cuda", "cpu"))
-            worst = max(abs(a / b - 1) for a, b in zip(ours, reference, strict=True))
-            if worst > 1e-4:
-                sys.exit(f"{schedule}: losses of the GPU {ours}, of the cpu {reference}")
-            print(f"{schedule}: {STEPS} steps, losses within {worst:.1e} of the cpu's")
-    print(f"[cases] {len(SCHEDULES)} passed, 0 failed")
+            reference = losses(plumb, plan, schedule, "cpu")
+            for sharing in SHARINGS:
+                ours = losses(plumb, plan, schedule, "cuda", *sharing)
+                worst = max(abs(a / b - 1) for a, b in zip(ours, reference, strict=True))
+                if worst > 1e-4:
+                    sys.exit(f"{schedule} {sharing}: losses of the GPU {ours}, of the cpu {reference}")
+                print(f"{schedule} {' '.join(sharing)}: {STEPS} steps, losses within {worst:.1e} of the cpu's")
+                passed += 1
+        measured = folder / "measured.json"
+        planned = call(plumb, "plan", "llama-nano", cluster, "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", measured)
+        validated = call(plumb, "validate", measured, "--backend", "cuda", "--steps", STEPS)
+        if planned.returncode != 0 or validated.returncode != 0:
+            sys.exit(f"a calibrated prediction: {planned.stderr}{validated.stderr}")
+        print(validated.stdout)
+        passed += 1
+    print(f"[cases] {passed} passed, 0 failed")
 
 
 if __name__ == "__main__":

@@ -66,6 +66,21 @@ TEST_CASE("a calibrated cluster survives its file and prices what was measured a
   }
 }
 
+TEST_CASE("a measurement in bf16 becomes a cluster for bf16, with what a kernel takes at least") {
+  const ClusterSpec measured =
+      cluster_from_measurement(core_measurement(), {.precision = Precision::kBf16, .kernel_fixed = Seconds{3e-6}});
+  const ClusterSpec cluster = parse_cluster(to_json(measured).dump(), "again");
+  CHECK(cluster.device.peak_flops_per_second.size() == 1);
+  CHECK(cluster.device.peak_flops_per_second.at(Precision::kBf16) == doctest::Approx(50e9));
+  CHECK(cluster.device.memory_bytes_per_second == doctest::Approx(5e9));  // the same elements in half the bytes
+  CHECK(cluster.device.kernel_fixed.count() == doctest::Approx(3e-6));
+  const KernelPrices prices = kernel_prices(cluster, {.precision = Precision::kBf16}, 1);
+  for (const KernelSample& sample : cluster.samples)
+    if (sample.kernel == "gemm")
+      CHECK(kernel_time(prices, kernel_call(KernelKind::kGemm, sample.shape)).count() ==
+            doctest::Approx(sample.median.count()));
+}
+
 TEST_CASE("a small model can be planned on a calibrated machine") {
   const SearchResult result =
       search_layouts(preset_model("gpt-nano"), cluster_from_measurement(core_measurement()),

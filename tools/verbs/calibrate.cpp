@@ -12,6 +12,7 @@
 #include "tools/machine_load.h"
 #include "tools/table.h"
 #include "tools/verbs/calibrate_collectives.h"
+#include "tools/verbs/calibrate_cuda.h"
 #include "tools/verbs/calibrate_from.h"
 #include "tools/verbs/calibrate_nccl.h"
 #include "tools/verbs/calibrate_topology.h"
@@ -21,6 +22,7 @@
 namespace plumb {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
+  if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
   if (arguments.only == "transport") return calibrate_transport(arguments, today());
   if (arguments.only == "nccl") return calibrate_nccl(arguments);

@@ -159,7 +159,8 @@ int run_verb(const RunArguments& arguments) {
 
   options.interrupted = interrupted_trace(arguments.trace);
   const std::optional<RunResult> of_all_ranks =
-      gpu != nullptr ? run_on_cuda(*gpu, spec, training.expected) : run_on_cpu(spec, options, training.expected);
+      gpu != nullptr ? run_on_cuda(*gpu, spec, cuda_sharing(arguments.sms, arguments.cuda_graph), training.expected)
+                     : run_on_cpu(spec, options, training.expected);
   if (!of_all_ranks) return kDone;  // the first process reports
   const RunResult& result = *of_all_ranks;
   std::optional<RunResult> baseline;
@@ -175,6 +176,7 @@ int run_verb(const RunArguments& arguments) {
   const std::string processes = launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : "";
   print_answer(fmt::format("{}: {} steps on {}\n\n", training.title, result.losses.size(),
                            gpu != nullptr ? cuda_device_text(*gpu) : "the cpu" + processes));
+  if (gpu != nullptr) print_note(result.timelines.back().title);
   const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
   const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
   TextTable table{.head = {"step", "loss", "step time"}};

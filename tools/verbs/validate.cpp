@@ -14,6 +14,7 @@
 #include "tools/comparison_report.h"
 #include "tools/console.h"
 #include "tools/cpu_run.h"
+#include "tools/cuda_run.h"
 #include "tools/files.h"
 #include "tools/link_file.h"
 #include "tools/lower_plan.h"
@@ -67,11 +68,13 @@ Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
 
 /// What the run is held against: of the plan's ranks, or of meshes of different shape in their place.
 Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
+  const bool on_gpu = arguments.backend == "cuda";
   const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster);
   if (arguments.meshes.empty()) {
-    Predicted predicted = cpu_prediction(plan);
+    Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
     return link ? over_measured_link(std::move(predicted), *link) : predicted;
   }
+  if (on_gpu) throw InputError("--meshes is for --backend cpu: a GPU's ranks are all alike");
   if (!arguments.link.empty())
     throw InputError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
   MeshPrediction meshes =
@@ -86,11 +89,14 @@ Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
   return std::move(meshes.predicted);
 }
 
-/// Nothing on all but the first of several processes.
-std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) {
+/// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
+std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
+  const bool on_gpu = arguments.backend == "cuda";
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
+  const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
+  const CudaSharing sharing = cuda_sharing(arguments.sms, arguments.cuda_graph);
   const Plan plan = plan_input(arguments.plan);
   const Predicted predicted = prediction_of(plan, arguments);
   RunSpec spec = lower_plan(plan, predicted,
@@ -110,14 +116,17 @@ std::optional<Replayed> replay_on_cpu(const RunArguments& arguments, int steps) 
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  Replayed replayed{
-      .title = fmt::format("{}, {}{}, {} ranks on {} of this machine", plan.model.name, to_text(plan.layout),
-                           arguments.meshes.empty() ? "" : ", meshes " + arguments.meshes,
-                           world_size(rank_grid_of(spec)), plan.cluster.device.name),
-      .predicted = predicted.simulation.timeline};
+  Replayed replayed{.title = fmt::format(
+                        "{}, {}{}, {} ranks on {}", plan.model.name, to_text(plan.layout),
+                        arguments.meshes.empty() ? "" : ", meshes " + arguments.meshes, world_size(rank_grid_of(spec)),
+                        on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
+                    .predicted = predicted.simulation.timeline};
   for (int i = 0; i < arguments.repeat; ++i) {
-    std::optional<RunResult> result = run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
+    std::optional<RunResult> result =
+        on_gpu ? run_on_cuda(*gpu, spec, sharing, expected)
+               : run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
     if (!result) continue;
+    if (on_gpu && i == 0) replayed.title += "; " + result->timelines.back().title;
     std::move(result->timelines.begin() + kWarmupSteps, result->timelines.end(), std::back_inserter(replayed.measured));
     replayed.losses = std::move(result->losses);  // the same each time
   }
@@ -154,7 +163,7 @@ int validate_verb(const RunArguments& arguments) {
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
-      arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_on_cpu(arguments, steps);
+      arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_plan(arguments, steps);
   if (!of_all_ranks) return kDone;  // the first process reports
   const Replayed& replayed = *of_all_ranks;
   const Comparison comparison = compare(replayed.predicted, replayed.measured);

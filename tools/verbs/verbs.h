@@ -168,8 +168,10 @@ struct RunArguments {
   double watchdog_s = 60;         ///< a run fails if nothing moves for so long
   std::string sends = "buffered";
   std::string backend = "cpu";
-  int steps = 0;     ///< 0: the verb's own number
-  std::string text;  ///< file to train on; empty: the text that the tool carries
+  std::string sms = "even";  ///< backend cuda: how ranks share the GPU's SMs: even, all, or a share each (3,1)
+  bool cuda_graph = false;   ///< backend cuda: a step is captured, and launched as a whole
+  int steps = 0;             ///< 0: the verb's own number
+  std::string text;          ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
   std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
   double clip_norm = 0;             ///< 0: gradients are not clipped
@@ -198,7 +200,9 @@ int validate_verb(const RunArguments& arguments);
 struct CalibrateArguments {
   std::string backend = "cpu";
   std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
-  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4
+  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4, of a GPU 1
+  std::string precision = "bf16";  ///< backend cuda: that kernels compute in
+  std::string sms = "even";        ///< backend cuda: as RunArguments::sms
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
   std::string base;               ///< with `from`, or messages: the cluster that they were measured on

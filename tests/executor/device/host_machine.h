@@ -121,7 +121,9 @@ class HostMachine : public DeviceMachine {
   explicit HostMachine(std::optional<HalfFormat> half = {}, std::optional<unsigned> seed = {},
                        std::int64_t free_bytes = 1 << 30)
       : seed_(seed), free_(free_bytes) {
-    if (half)
+    if (half == HalfFormat::kFp16)
+      kernels_ = std::make_unique<SimtKernels<Fp16, HostLauncher<Fp16>>>(HostLauncher<Fp16>(queue_));
+    else if (half)
       kernels_ = std::make_unique<SimtKernels<Bf16, HostLauncher<Bf16>>>(HostLauncher<Bf16>(queue_));
     else
       kernels_ = std::make_unique<SimtKernels<float, HostLauncher<float>>>(HostLauncher<float>(queue_));
@@ -139,6 +141,10 @@ class HostMachine : public DeviceMachine {
     std::size_t room = static_cast<std::size_t>(bytes) + kAlignment;
     return static_cast<std::byte*>(std::align(kAlignment, static_cast<std::size_t>(bytes), at, room));
   }
+  std::byte* allocate_on_host(std::int64_t bytes) override {
+    memory_.push_back(std::make_unique<std::byte[]>(static_cast<std::size_t>(bytes)));
+    return memory_.back().get();
+  }
   void upload(void* to, std::span<const std::byte> from) override {
     require_between_replays();
     std::memcpy(to, from.data(), from.size());
@@ -151,7 +157,7 @@ class HostMachine : public DeviceMachine {
     streams_.resize(static_cast<std::size_t>(ranks) * kDeviceStreamCount);
   }
 
-  void begin_call(std::size_t index, int rank, DeviceStream stream) override {
+  void begin_call(std::size_t index, int rank, DeviceStream stream, const char*) override {
     if (index != calls_.size()) throw RunError("calls are enqueued in their order");
     calls_.emplace_back();
     streams_[static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream)].push_back(index);
@@ -163,6 +169,7 @@ class HostMachine : public DeviceMachine {
   DeviceKernels& kernels() override { return *kernels_; }
   void end_call() override { calls_.back().work = std::exchange(queue_, {}); }
   std::vector<CallTimes> finish() override {
+    if (is_kept_) calls_ = std::move(kept_);
     std::vector<CallTimes> times(calls_.size());
     std::mt19937 random(seed_.value_or(0));
     std::vector<bool> done(calls_.size(), false);
@@ -173,10 +180,18 @@ class HostMachine : public DeviceMachine {
       times[next].end = now();
       done[next] = true;
     }
+    if (keeps_) {
+      kept_ = std::move(calls_);
+      is_kept_ = true;
+    }
     calls_.clear();
     for (std::deque<std::size_t>& stream : streams_) stream.clear();
     return times;
   }
+
+  /// From now on the calls of the first replay are done in all, as a captured graph's.
+  void keep_replay() { keeps_ = true; }
+  bool keeps_replay() const override { return is_kept_; }
 
   std::int64_t allocated() const { return allocated_; }
   int allocations() const { return allocations_; }
@@ -215,7 +230,8 @@ class HostMachine : public DeviceMachine {
   HostQueue queue_;
   std::unique_ptr<DeviceKernels> kernels_;
   std::vector<std::unique_ptr<std::byte[]>> memory_;
-  std::vector<Call> calls_;
+  std::vector<Call> calls_, kept_;
+  bool keeps_ = false, is_kept_ = false;
   std::vector<std::deque<std::size_t>> streams_;  // [rank, stream] calls that are not done
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
 };

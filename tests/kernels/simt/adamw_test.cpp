@@ -1,6 +1,7 @@
 #include "kernels/simt/adamw.h"
 
 #include <cmath>
+#include <numeric>
 
 #include <doctest/doctest.h>
 
@@ -21,6 +22,9 @@ TEST_CASE("GPU AdamW with a gradient scale agrees with the CPU's on scaled gradi
   for (float& gradient : gradients) gradient *= 0.5F;
   adamw_update(weights.data(), gradients.data(), first.data(), second.data(), kElements, optimizer, kStep);
   std::vector<Bf16> narrow(kElements);
+  StepNumbers numbers{.first_correction = 1.0F - std::pow(optimizer.beta1, float(kStep)),
+                      .second_correction = 1.0F - std::pow(optimizer.beta2, float(kStep)),
+                      .gradient_factor = 0.5F};
   run_on_host(simt::AdamWUpdate<Bf16, float>{.weights = narrow.data(),
                                              .master = master.data(),
                                              .gradients = own_gradients.data(),
@@ -28,9 +32,7 @@ TEST_CASE("GPU AdamW with a gradient scale agrees with the CPU's on scaled gradi
                                              .second_moment = own_second.data(),
                                              .elements = kElements,
                                              .optimizer = optimizer,
-                                             .first_correction = 1.0F - std::pow(optimizer.beta1, float(kStep)),
-                                             .second_correction = 1.0F - std::pow(optimizer.beta2, float(kStep)),
-                                             .gradient_scale = 0.5F},
+                                             .numbers = &numbers},
               kBlocks, kLanes);
   CHECK(relative_difference(master, weights) < 1e-5);
   CHECK(relative_difference(own_first, first) < 1e-5);
@@ -40,19 +42,64 @@ TEST_CASE("GPU AdamW with a gradient scale agrees with the CPU's on scaled gradi
 }
 
 TEST_CASE("GPU sums of squares: any number of lanes, and an overflow shows") {
-  constexpr std::int64_t kElements = 1003;
+  constexpr std::int64_t kElements = 1003, kPieces = 7;
   Values x = random_values(kElements, 1);
   double expected = 0;
   for (const float value : x) expected += double(value) * double(value);
   for (const int lanes : {1, 32, 128}) {
-    Values partial(kBlocks);
-    run_on_host(simt::SumOfSquares<float>{partial.data(), x.data(), kElements}, kBlocks, lanes);
+    Values partial(kPieces);
+    run_on_host(simt::SumOfSquares<float>{partial.data(), x.data(), kElements, kPieces}, kBlocks, lanes);
     double sum = 0;
     for (const float part : partial) sum += double(part);
     CHECK(sum == doctest::Approx(expected).epsilon(1e-6));
   }
+  const auto sum_of = [&](float limit) {
+    Values partial(kPieces);
+    run_on_host(simt::SumOfSquares<float>{partial.data(), x.data(), kElements, kPieces, limit}, kBlocks, kLanes);
+    return std::accumulate(partial.begin(), partial.end(), 0.0F);
+  };
+  CHECK(std::isfinite(sum_of(1)));
+  CHECK(!std::isfinite(sum_of(0.5F)));
+  {
+    Values partial(kPieces);
+    run_on_host(simt::SumOfSquares<float>{partial.data(), x.data(), kElements, kPieces, INFINITY, x.data()}, kBlocks,
+                kLanes);
+    CHECK(std::accumulate(partial.begin(), partial.end(), 0.0F) == doctest::Approx(4 * expected).epsilon(1e-5));
+  }
   x[500] = INFINITY;
-  Values partial(kBlocks);
-  run_on_host(simt::SumOfSquares<float>{partial.data(), x.data(), kElements}, kBlocks, kLanes);
-  CHECK(!std::isfinite(partial[0] + partial[1] + partial[2]));
+  CHECK(!std::isfinite(sum_of(INFINITY)));
+  x[500] = NAN;
+  CHECK(!std::isfinite(sum_of(INFINITY)));
+}
+
+TEST_CASE("a GPU's step clips by the global norm, takes the loss scale out, and is skipped by an overflow") {
+  Values partials = {9.0F, 16.0F, 0.0F};  // a norm of 5, or, of losses scaled by 4, of 1.25
+  const auto decided = [&](float loss_scale, float clip_norm) {
+    StepNumbers numbers{.loss_scale = loss_scale};
+    run_on_host(simt::StepDecision{&numbers, partials.data(), 2, partials.data() + 2, 1, clip_norm}, 1, kLanes);
+    return numbers;
+  };
+  CHECK(decided(1, 0).gradient_factor == 1);
+  CHECK(decided(1, 10).gradient_factor == 1);
+  CHECK(decided(1, 2.5F).gradient_factor == 0.5F);
+  CHECK(decided(4, 10).gradient_factor == 0.25F);
+  CHECK(decided(4, 0.625F).gradient_factor == 0.125F);
+  CHECK(decided(1, 0).square_sum == 25);
+  CHECK(decided(1, 0).skips == 0);
+  partials[1] = NAN;
+  CHECK(decided(1, 1).skips == 1);
+  partials[1] = INFINITY;
+  CHECK(decided(1, 1).skips == 1);
+}
+
+TEST_CASE("a GPU's skipped step zeroes the gradients and nothing else") {
+  Values weights(5, 1.0F), gradients(5, NAN), first(5, 2.0F), second(5, 3.0F);
+  const StepNumbers numbers{.gradient_factor = 0, .skips = 1};
+  run_on_host(simt::AdamWUpdate<float, float>{weights.data(), weights.data(), gradients.data(), first.data(),
+                                              second.data(), 5, AdamW{}, &numbers},
+              kBlocks, 32);
+  CHECK(weights == Values(5, 1.0F));
+  CHECK(gradients == Values(5, 0.0F));
+  CHECK(first == Values(5, 2.0F));
+  CHECK(second == Values(5, 3.0F));
 }

@@ -1,0 +1,16 @@
+#pragma once
+// Numbers of one optimizer step, in a device's memory: a replay's kernels read them there, so that every replay is the
+// same calls.
+
+namespace plumb {
+
+struct StepNumbers {
+  float first_correction = 1;   ///< AdamW's 1 - beta1^t
+  float second_correction = 1;  ///< 1 - beta2^t
+  float loss_scale = 1;         ///< what the loss's gradient is multiplied by
+  float gradient_factor = 1;    ///< what gradients are multiplied by before the update: undoes that, and clips
+  float skips = 0;              ///< not 0: gradients overflow, and weights and moments stay as they are
+  float square_sum = 0;         ///< of all gradients, loss scale included
+};
+
+}  // namespace plumb

@@ -1,0 +1,14 @@
+#pragma once
+// `plumb calibrate --backend cuda`.
+
+#include <string>
+
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+/// Measures the first GPU as so many ranks share it, and writes them as a cluster of one node. Throws SpecError for
+/// options of the other calibrations, RunError if there is no GPU, InputError if the file cannot be written.
+int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date);
+
+}  // namespace plumb
