@@ -118,6 +118,11 @@ Segment collective_segment(Group group, CollectiveKind kind, Seconds seconds, st
   return {.kind = Segment::Kind::kCollective, .seconds = seconds, .group = group, .collective = kind, .bytes = bytes};
 }
 
+void slow_down(StageCosts& costs, Op op, Seconds by) {
+  SegmentsByPart& parts = costs.segments[static_cast<std::size_t>(op)];
+  if (by.count() > 0 && !parts.empty()) parts.front().push_back({.kind = Segment::Kind::kCompute, .seconds = by});
+}
+
 /// How long an operation of the stage lasts.
 Seconds segment_seconds(const StageCosts& costs, Op op) {
   Seconds seconds{0};
@@ -271,6 +276,8 @@ class StagePricer {
     }
     DataParallelPrice price =
         data_parallel_price(pricing_, layout_, held, total(passes.forward), total(passes.backward), buckets);
+    slow_down(costs, Op::kForward, price.forward_slowed);
+    slow_down(costs, Op::kBackward, price.backward_slowed);
     costs.segments[static_cast<std::size_t>(Op::kReduceGrad)] = std::move(price.reduce_grad);
     costs.segments[static_cast<std::size_t>(Op::kUnshard)] = std::move(price.unshard);
     costs.bucket_offsets = std::move(price.bucket_offsets);
