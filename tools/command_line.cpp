@@ -296,8 +296,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
+    add_meshes(verb, arguments->meshes, arguments->reshard);
     if (!validates) {
-      add_meshes(verb, arguments->meshes, arguments->reshard);
       verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
           ->check(CLI::PositiveNumber);
       verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")

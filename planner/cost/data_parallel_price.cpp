@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "planner/cost/nccl/occupied_units.h"
+
 namespace plumb {
 namespace {
 
@@ -42,6 +44,14 @@ Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass
   return std::max(first * whole_time, whole_time - pass);
 }
 
+/// Share of the device that collectives of the stage's replicas hold.
+double held_share(const Pricing& pricing, const GroupPlacement& group) {
+  const std::optional<NcclMachine>& nccl = pricing.collectives().nccl;
+  const int units = pricing.cluster().device.compute_units;
+  if (!nccl || units <= 1) return 0;
+  return std::min(1.0, static_cast<double>(occupied_units(*nccl, group)) / units);
+}
+
 }  // namespace
 
 DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
@@ -56,6 +66,9 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
   Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
   Seconds gather = layout.zero == 0 ? Seconds{0} : replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
   if (stack && layout.zero == 3) {
+    const double held = held_share(pricing, stage.group);
+    price.forward_slowed = held * std::min(gather, forward);
+    price.backward_slowed = held * std::min(gather + reduce, backward);
     reduce = layer_by_layer(reduce, stage, backward);
     gather = layer_by_layer(gather, stage, forward);
   } else if (stack) {

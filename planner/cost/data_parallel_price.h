@@ -23,11 +23,15 @@ struct DataParallelPrice {
   SegmentsByPart reduce_grad;           ///< [bucket]
   SegmentsByPart unshard;               ///< empty with ZeRO 0
   std::vector<Seconds> bucket_offsets;  ///< [bucket]; empty without buckets
+  Seconds forward_slowed{0};            ///< what a forward lasts longer beside the collectives that it hides
+  Seconds backward_slowed{0};
 };
 
 /// `forward` and `backward` are the stage's passes, beside which a stack hides a part of what is reduced or gathered
 /// whole (spec/stack_spec.h); ZeRO 3 of a stack goes layer by layer beside them. With `buckets` each is priced whole:
-/// what is hidden is the simulation's answer. Nothing without replicas.
+/// what is hidden is the simulation's answer. Under ZeRO 3 of a stack each micro-batch gathers beside both its passes
+/// and reduces beside the second: they compute without the units that NCCL then holds (cost/nccl/occupied_units.h).
+/// Nothing without replicas.
 DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
                                       Seconds backward, const std::vector<GradientBucket>& buckets);
 

@@ -283,6 +283,14 @@ PassPrice::ByKind hidden_beside_products(const KernelPrices& kernels, const Laye
   return hidden;
 }
 
+Seconds device_time(const PassPrice& price) {
+  Seconds sum = price.compute;
+  for (const PassPrice::ByKind& kinds : price.collective_seconds) {
+    for (const Seconds seconds : kinds) sum += seconds;
+  }
+  return sum;
+}
+
 LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                            const LayerWork& work, const StackSpec& stack) {
   const LayerOps ops = ops_of(kernels, layer, work, stack);
@@ -300,6 +308,10 @@ LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups,
     result.forward.host += forward * stack.kernel_launch;
     result.rebuild_full.host += forward * stack.kernel_launch;
     result.input_grad.host += (all * stack.layer_launches_backward + experts) * stack.kernel_launch;
+  } else if (stack.waits_at_ends) {  // for as long as the device takes, the host does not get ahead
+    for (PassPrice* pass : {&result.forward, &result.input_grad, &result.weight_grad}) {
+      pass->host = std::max(pass->host, device_time(*pass));
+    }
   }
   result.hidden = hidden_beside_products(kernels, result, ops, layer, stack);
   return result;
@@ -336,10 +348,7 @@ PassPrice whole_backward(const LayerPrice& price) {
 }
 
 Seconds total(const PassPrice& price) {
-  Seconds sum = price.compute;
-  for (const PassPrice::ByKind& kinds : price.collective_seconds) {
-    for (const Seconds seconds : kinds) sum += seconds;
-  }
+  const Seconds sum = device_time(price);
   if (price.host_sharpness == 0 || price.host.count() == 0) return std::max(sum, price.host);
   const double p = price.host_sharpness;
   const Seconds larger = std::max(sum, price.host);

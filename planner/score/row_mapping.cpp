@@ -257,7 +257,16 @@ RowQuestion question_of(Reader& reader) {
     throw Unmapped{fmt::format("{} has no rate in {}", cluster.device.name, precision_name(training.precision))};
   }
   if (const auto conflict = layout_conflict(model, training, cluster.devices, layout)) throw Unmapped{*conflict};
-  return {.model = model, .cluster = cluster, .training = training, .layout = layout};
+  const json& memory = value_at(reader.row, "order_memory");
+  if (!memory.is_null() && !(memory.is_number() && memory.get<double>() >= 1)) {
+    throw Unmapped{"order_memory is no number of 1 or more"};
+  }
+  return {.model = model,
+          .cluster = cluster,
+          .training = training,
+          .layout = layout,
+          .order_memory = memory.is_null() ? std::nullopt : std::optional(memory.get<double>()),
+          .unsynchronised_step = value_at(reader.row, "unsynchronised_step") == json(true)};
 }
 
 /// The row once for each combination of what its `search` leaves open.

@@ -7,7 +7,10 @@
 //
 // The fields are those of the published row schema; a mapping (score/source_mapping.h) may add these, which no source
 // prints: stack, stack_with (figures of the stack that this row's own flags set otherwise: {"attention": "unfused"}),
-// gradient_precision, optimizer, split, group, under `model` any key of spec/model_spec.h, and `search`:
+// gradient_precision, optimizer, split, group, order_memory (an order searched for the row's own times, in which a rank
+// holds the activations of so many times p micro-batches, Qi et al. 2024), unsynchronised_step (true: ranks begin the
+// next step as soon as their own optimizer has run, so that a step lasts as long as the busiest rank's), under `model`
+// any key of spec/model_spec.h, and `search`:
 // {"mbs": [1, 2, 4]} for fields that are not printed, where the fastest predicted is meant.
 
 #include <map>
@@ -46,6 +49,8 @@ struct RowQuestion {
   ClusterSpec cluster;
   TrainingSpec training;
   Layout layout;
+  std::optional<double> order_memory;
+  bool unsynchronised_step = false;
 };
 
 struct MappedRow {

@@ -1,8 +1,11 @@
 #include "planner/score/row_prediction.h"
 
+#include <algorithm>
+
 #include "planner/search/bounds.h"
 #include "planner/search/predict.h"
 #include "schedules/error.h"
+#include "schedules/generators/catalogue.h"
 
 namespace plumb {
 namespace {
@@ -18,18 +21,60 @@ RowPrediction predict_layer(const RowQuestion& question) {
   return {.layer_forward_seconds = total(price.forward).count(), .layer_backward_seconds = total(backward).count()};
 }
 
+/// The mean over stages of what `op` lasts.
+Seconds mean_duration(const CostTable& costs, Op op) {
+  Seconds sum{0};
+  for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
+    sum += to_seconds(duration_of(costs, {.op = op, .stage = static_cast<int>(stage)}));
+  }
+  return sum / std::max<double>(1, static_cast<double>(costs.stages.size()));
+}
+
+/// As Qi et al. 2024 train: F, I, W and hops are timed, their means over the ranks order the step.
+Predicted predict_in_searched_order(Pricing& pricing, const RowQuestion& question) {
+  Layout layout = question.layout;
+  layout.schedule = "zb-h1";
+  const PricedLayout priced = price_layout(pricing, layout, order_of(pricing.training(), layout));
+  const StageCosts& middle = priced.costs.stages[priced.costs.stages.size() / 2];
+  const LinkCost& hop = link_between(priced.costs, 0, 1);
+  const double kept = std::max(1.0, static_cast<double>(middle.memory.forward_bytes));
+  const ScheduleParameters parameters{
+      .ranks = layout.pipeline,
+      .microbatches = static_cast<int>(microbatches_of(pricing.training(), layout)),
+      .memory_ratio = *question.order_memory,
+      .released_at_input_grad_ratio = static_cast<double>(middle.memory.released_at_input_grad_bytes) / kept,
+      .costs = {.forward = {mean_duration(priced.costs, Op::kForward)},
+                .input_grad = {mean_duration(priced.costs, Op::kInputGrad)},
+                .weight_grad = {mean_duration(priced.costs, Op::kWeightGrad)},
+                .hop_latency = hop.latency +
+                               Seconds{static_cast<double>(middle.activation_message_bytes) / hop.bytes_per_second}}};
+  return predict(pricing, layout, make_schedule("zb-auto", parameters), {.validate = false, .record_timeline = false});
+}
+
+/// What lies between the first action of one rank and the end of its optimizer, of the rank where it is most.
+Seconds longest_span(const Simulation& simulation) {
+  SimTime longest{0};
+  for (std::size_t rank = 0; rank < simulation.first_start.size(); ++rank) {
+    longest = std::max(longest, simulation.last_end[rank] - simulation.first_start[rank]);
+  }
+  return to_seconds(longest);
+}
+
 RowPrediction predict_step(const RowQuestion& question, bool of_device, bool with_components) {
   Pricing pricing(question.model, question.cluster, question.training);
-  const Predicted predicted = predict(pricing, question.layout);
+  const Predicted predicted = question.order_memory && question.layout.pipeline > 1
+                                  ? predict_in_searched_order(pricing, question)
+                                  : predict(pricing, question.layout);
   const Prediction& prediction = predicted.prediction;
-  RowPrediction result{.step_seconds = prediction.step_time.count(),
+  const Seconds step = question.unsynchronised_step ? longest_span(predicted.simulation) : prediction.step_time;
+  RowPrediction result{.step_seconds = step.count(),
                        .bytes_by_pipeline_rank = prediction.peak_memory_bytes,
                        .fits = !memory_shortfall(prediction.peak_memory_bytes, question.cluster.device)};
   if (of_device) {
     for (std::int64_t& bytes : result.bytes_by_pipeline_rank) bytes += question.cluster.device.reserved_bytes;
   }
   if (with_components) {
-    result.components = time_components(pricing, question.layout, predicted.priced, prediction.step_time);
+    result.components = time_components(pricing, question.layout, predicted.priced, step);
   }
   return result;
 }

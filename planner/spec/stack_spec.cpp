@@ -59,6 +59,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("layer_launches_forward", stack.layer_launches_forward);
   visit.count("layer_launches_backward", stack.layer_launches_backward);
   visit.count("expert_launches", stack.expert_launches);
+  visit.flag("waits_at_ends", stack.waits_at_ends);
   visit.microseconds("action_overhead_us", stack.action_overhead);
   visit.number("step_traffic", stack.step_traffic);
   visit.number("logit_bytes", stack.logit_bytes);
@@ -70,6 +71,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("weight_gradients", stack.weight_gradients);
   visit.flag("kept_weight_gradients", stack.kept_weight_gradients);
   visit.flag("kept_outputs", stack.kept_outputs);
+  visit.flag("score_buffer", stack.score_buffer);
   visit.flag("cached_moments", stack.cached_moments);
 }
 

@@ -86,6 +86,7 @@ struct StackSpec {
   int layer_launches_forward = 0;   ///< kernels of a layer besides those that cost/framework lists
   int layer_launches_backward = 0;  ///< the same of its backward
   int expert_launches = 0;          ///< of either pass, for routed experts besides
+  bool waits_at_ends = false;       ///< the host waits for the device while the model's ends (table, head, loss) run
   GraphScope graphs = GraphScope::kNone;
   Seconds action_overhead{0};  ///< besides, of each compute action of a pipeline
 
@@ -102,6 +103,7 @@ struct StackSpec {
   bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
   bool kept_weight_gradients = false;  ///< a tensor of each shape of a product's weights stays from step to step
   bool kept_outputs = false;           ///< a stage's output stays until its gradient comes
+  bool score_buffer = false;           ///< unfused attention: a buffer for one layer's scores stays for all of them
   bool cached_moments = false;         ///< what the allocator reserves counts: a layer's blocks do not serve the loss
 
   std::map<std::string, std::string> sources;  ///< [key]

@@ -105,6 +105,28 @@ TEST_CASE("a token sent once to each rank, and over the network once to each nod
   CHECK(exchange(kPerRank, 8, 0.5) == doctest::Approx(2 * exchange(kPerRank, 8, 1)));
 }
 
+TEST_CASE("where the host waits at the ends, their time stands beside layers that the host bounds") {
+  const auto forward = [](bool waits) {
+    const StackSpec stack{
+        .name = "launched", .kernel_launch = Seconds{1e-3}, .layer_launches_forward = 5, .waits_at_ends = waits};
+    const TrainingSpec training{.global_batch = 4, .sequence = 512, .stack = stack};
+    Pricing pricing(small_gpt(), round_cluster(1), training);
+    const Layout layout{.microbatch = 4};
+    const InnerGroups groups = pricing.placements(layout).inner.front();
+    const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, groups);
+    PassPrice layer = prices[static_cast<std::size_t>(pricing.kind_of_layer()[1])].forward;
+    const PassPrice& head = prices[static_cast<std::size_t>(pricing.kind_of_layer().back())].forward;
+    CHECK(layer.host > layer.compute);
+    const Seconds alone = total(layer);
+    layer += head;
+    return std::pair(total(layer) - alone, head);
+  };
+  const auto [hidden, free_head] = forward(false);
+  const auto [shown, awaited_head] = forward(true);
+  CHECK(hidden.count() == doctest::Approx(free_head.host.count()));
+  CHECK(shown.count() == doctest::Approx(std::max(awaited_head.compute, free_head.host).count()));
+}
+
 TEST_CASE("captured kernels cost the host nothing: outside of experts, or all of them") {
   const auto host = [](GraphScope graphs, std::int64_t experts) {
     ModelSpec model = small_gpt();

@@ -120,6 +120,21 @@ class Running(CommandLineTest):
         self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
         self.refused(1, "run", plan, "--reshard", "direct", says=["--meshes"])
 
+    def test_a_prediction_for_meshes_of_different_shape_is_held_against_their_run(self):
+        plan = self.cpu_plan("tp=2,pp=2,mbs=2", devices=4)
+        losses = self.json("run", plan, "--steps", 3, "--meshes", "tp2,dp2")["losses"]
+        told = self.json("simulate", plan, "--meshes", "tp2,dp2", "--reshard", "all-gather")
+        prediction = self.folder / "prediction.json"
+        answer = self.json("validate", plan, "--meshes", "tp2,dp2", "--steps", 1, "-o", prediction)
+        self.assertEqual(answer["losses"], losses)  # two steps of three warm up
+        self.assertEqual(answer["step_time"]["predicted_s"], told["step_time_s"])
+        self.assertEqual(json.loads(prediction.read_text())["peak_memory_bytes"], [rank["peak_memory_bytes"] for rank in told["ranks"]])
+        self.assertEqual(json.loads(prediction.read_text())["step_time_s"], told["step_time_s"])
+        self.assertIn("meshes tp2,dp2", answer["title"])
+        self.refused(1, "validate", plan, "--meshes", "tp2", says=["pipeline ranks", "give each one"])
+        self.refused(1, "validate", plan, "--reshard", "direct", says=["--meshes"])
+        self.refused(1, "validate", plan, "--meshes", "tp2,dp2", "--backend", "timed", says=["--meshes", "--backend cpu"])
+
     def test_meshes_of_different_shape_are_predicted(self):
         question = ["llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "pp=2,tp=4,mbs=2"]
         answer = self.json("simulate", *question, "--meshes", "tp4,dp2tp2")

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """Turns preset files into C++: the tool carries them, so that it runs wherever it is copied.
 
-usage: embed.py OUTPUT.cpp FILE...   (models/*.json, clusters/*.json, stacks/*.json, score/*.json; any other file is a text to train on)
+usage: embed.py OUTPUT.cpp DEPFILE FOLDER TEXT
+
+FOLDER has models/*.json, clusters/*.json, stacks/*.json and score/*.json, TEXT is a text to train on. DEPFILE names the
+files and their folders: a preset that is added or removed makes the output anew.
 """
 import pathlib
 import sys
@@ -11,10 +14,12 @@ LONGEST_LITERAL = 8000  # compilers need not take much longer ones; adjacent lit
 
 
 def main():
-    output, *files = sys.argv[1:]
+    output, depfile, folder, text_file = sys.argv[1:]
+    folders = [pathlib.Path(folder) / name for name in KINDS]
+    files = [file for one in folders for file in one.glob("*.json")] + [pathlib.Path(text_file)]
     lines = ['#include "tools/presets.h"', "", "namespace plumb {", "", "const std::vector<Preset>& presets() {",
              "  static const std::vector<Preset> kPresets = {"]
-    for path in sorted(pathlib.Path(file) for file in files):
+    for path in sorted(files):
         kind = KINDS.get(path.parent.name, "kText")
         text = path.read_text(encoding="utf-8")
         pieces = [text[i : i + LONGEST_LITERAL] for i in range(0, len(text), LONGEST_LITERAL)]
@@ -22,6 +27,8 @@ def main():
         lines.append(f'      {{Preset::Kind::{kind}, "{path.stem}", {literal}}},')
     lines += ["  };", "  return kPresets;", "}", "", "}  // namespace plumb", ""]
     pathlib.Path(output).write_text("\n".join(lines), encoding="utf-8")
+    inputs = " ".join(str(path).replace(" ", "\\ ") for path in [*folders, *files])
+    pathlib.Path(depfile).write_text(f"{output}: {inputs}\n", encoding="utf-8")
 
 
 main()

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/check_run_spec.h"
 #include "executor/measure.h"
 #include "executor/mpi/launched.h"
 #include "executor/run.h"
@@ -21,7 +22,9 @@
 #include "tools/lower_plan.h"
 #include "tools/machine_load.h"
 #include "tools/machine_speed.h"
+#include "tools/mesh_prediction.h"
 #include "tools/plan_input.h"
+#include "tools/run_layout.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
 #include "tools/timed_input.h"
@@ -38,7 +41,8 @@ namespace {
 constexpr int kDefaultSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
-constexpr Seconds kSpeedBudget{0.4};  ///< before the run, and after it
+constexpr Seconds kSpeedBudget{0.4};                   ///< before the run, and after it
+constexpr const char* kDefaultReshard = "all-gather";  ///< RunSpec's
 
 /// A prediction that stood before the first step, and what was measured after it.
 struct Replayed {
@@ -78,6 +82,29 @@ Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
   return predicted;
 }
 
+/// What the run is held against: of the plan's ranks, or of meshes of different shape in their place.
+Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
+  const bool on_gpu = arguments.backend == "cuda";
+  const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster);
+  if (arguments.meshes.empty()) {
+    Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
+    return link ? over_measured_link(std::move(predicted), *link) : predicted;
+  }
+  if (on_gpu) throw InputError("--meshes is for --backend cpu: a GPU's ranks are all alike");
+  if (!arguments.link.empty())
+    throw InputError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
+  MeshPrediction meshes =
+      predict_meshes(plan, arguments.meshes, arguments.reshard.empty() ? kDefaultReshard : arguments.reshard);
+  double bytes = 0;
+  for (std::size_t rank = 0; rank < meshes.stages.layouts.size(); ++rank) {
+    const Layout& layout = meshes.stages.layouts[rank];
+    bytes += static_cast<double>(meshes.predicted.simulation.peak_memory_bytes[rank]) * layout.data * layout.tensor *
+             layout.context;
+  }
+  require_room(bytes);
+  return std::move(meshes.predicted);
+}
+
 /// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
 std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   const bool on_gpu = arguments.backend == "cuda";
@@ -88,9 +115,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   const CudaSharing sharing = cuda_sharing(arguments.sms, arguments.cuda_graph);
   Plan plan = plan_input(arguments.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
-  Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
-  if (const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster))
-    predicted = over_measured_link(std::move(predicted), *link);
+  const Predicted predicted = prediction_of(plan, arguments);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
@@ -99,6 +124,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
                              .context_attention = context_attention(arguments.context),
                              .clip_norm = arguments.clip_norm,
                              .offload_optimizer = arguments.offload_optimizer});
+  apply_layout_arguments(spec, arguments);
   spec.watchdog = Seconds{arguments.watchdog_s};
   spec.source = to_json(plan, version_text()).dump();
   if (launched_rank() == 0) announce(predicted.simulation.makespan);
@@ -107,13 +133,14 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  Replayed replayed{
-      .title = fmt::format("{}, {}, {} ranks on {}", plan.model.name, to_text(plan.layout), world_size(spec.grid),
-                           on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
-      .predicted = predicted.simulation.timeline};
+  Replayed replayed{.title = fmt::format(
+                        "{}, {}{}, {} ranks on {}", plan.model.name, to_text(plan.layout),
+                        arguments.meshes.empty() ? "" : ", meshes " + arguments.meshes, world_size(rank_grid_of(spec)),
+                        on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
+                    .predicted = predicted.simulation.timeline};
   const auto speed_now = [&]() -> std::optional<MachineSpeed> {
     if (on_gpu || launched_ranks() > 1) return {};
-    return machine_speed(plan.cluster, world_size(spec.grid), kSpeedBudget);
+    return machine_speed(plan.cluster, world_size(rank_grid_of(spec)), kSpeedBudget);
   };
   replayed.machine.before = speed_now();
   const OtherProgramsClock others;

@@ -176,8 +176,8 @@ struct RunArguments {
   std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
   double clip_norm = 0;             ///< 0: gradients are not clipped
   bool offload_optimizer = false;   ///< its state in the host's memory
-  std::string meshes;               ///< run: tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
-  std::string reshard;              ///< run: between these: direct, all-gather (also if empty), broadcast
+  std::string meshes;               ///< tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
+  std::string reshard;              ///< between these: direct, all-gather (also if empty), broadcast
   int recompute_every = 0;          ///< run: layers whose input is kept; 0: as the plan says
   bool zero_layerwise = false;      ///< run: ZeRO 2 and 3 move gradients and weights layer by layer
   std::string zero_by = "element";  ///< run: or "layer"

@@ -1,6 +1,7 @@
 #include "planner/cost/framework/backward_moments.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/cost/framework/sizes.h"
 
@@ -50,6 +51,29 @@ double layer_backward_bytes(const TransformerLayer& layer, const LayerWork& work
   const Block block{.rows = sizes.tokens, .up = sizes.up, .ffn = sizes.ffn};
   return element *
          (sizes.residual + gathered + block_backward(block, h, stack.weight_gradients && !stack.kept_weight_gradients));
+}
+
+double score_elements(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack) {
+  if (stack.attention != AttentionKernel::kUnfused) return 0;
+  const RankSizes sizes = rank_sizes(layer, work);
+  return sizes.heads * sizes.tokens * static_cast<double>(work.sequence);
+}
+
+double attention_backward_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                                bool split, double element) {
+  if (stack.attention != AttentionKernel::kUnfused || layer.experts > 0) return 0;
+  const RankSizes sizes = rank_sizes(layer, work);
+  const double scores = (layer.dropout > 0 ? 2 : 1) * score_elements(layer, work, stack);
+  const double products = split ? sizes.stream : -sizes.tokens * (sizes.up + sizes.ffn);
+  return element * std::fmax(0, sizes.residual + sizes.tokens * sizes.value + scores + products);
+}
+
+double weight_grad_bytes(const TransformerLayer& layer, const LayerWork& work, double element) {
+  if (layer.experts > 0 || layer.kv_rank > 0) return 0;
+  const RankSizes sizes = rank_sizes(layer, work);
+  const double inputs = 2 * sizes.residual + sizes.tokens * (sizes.value + sizes.ffn);
+  const double gradients = 2 * sizes.residual + sizes.tokens * (sizes.qkv + sizes.up);
+  return element * (inputs + gradients);
 }
 
 std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const LayerWork& work) {

@@ -108,6 +108,8 @@ struct StageSum {
   double at_loss = 0;
   double head_backward = 0;
   double layer_backward = 0;
+  double released = 0;      ///< of kept, with I
+  double score_buffer = 0;  ///< held throughout
   double table_gradient = 0;
   double output = 0;                 ///< the stage's
   std::vector<WeightShape> weights;  ///< of products
@@ -153,22 +155,38 @@ FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& c
                                                residual, context.element)};
 }
 
+/// What a layer frees before W: all that it kept but what W needs. Nothing is known of what is rebuilt, of experts and
+/// of latent attention.
+double released_bytes(const TransformerLayer& layer, const MemoryContext& context, const Activations& held) {
+  const double needed = weight_grad_bytes(layer, context.work, context.element);
+  const bool known = context.layout.recompute == Recompute::kNone && needed > 0;
+  return known ? std::max(0.0, held.kept - needed) : 0;
+}
+
 FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const MemoryContext& context) {
   const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
   const Activations held =
       transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element);
+  const double products = layer_backward_bytes(layer, context.work, context.stack, context.element);
+  const auto with_attention = [&](bool split) {
+    return std::max(products, attention_backward_bytes(layer, context.work, context.stack, split, context.element));
+  };
+  const double scores = score_elements(layer, context.work, context.stack) * context.element;
   return {
       .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
       .expert_parameters = experts,
       .kept = held.kept,
       .rebuilt = held.rebuilt,
-      .backward = layer_backward_bytes(layer, context.work, context.stack, context.element),
+      .released = released_bytes(layer, context, held),
+      .backward = with_attention(false),
+      .split_backward = with_attention(true),
+      .score_buffer = context.stack.score_buffer ? scores : 0,
       .output = context.stack.kept_outputs ? context.stream(layer.hidden) * context.element : 0,
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
 /// `shares_table`: one table serves both ends of a stage.
-void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table) {
+void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table, bool split) {
   const std::int64_t parameters = layer.parameters - (shares_table ? layer.shared_parameters : 0);
   const std::int64_t whole = parameters + layer.expert_parameters;
   sum.parameters += parameters;
@@ -183,7 +201,9 @@ void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table
   sum.kept += layer.kept;
   sum.rebuilt += layer.rebuilt;
   sum.largest_rebuilt = std::max(sum.largest_rebuilt, layer.rebuilt);
-  sum.layer_backward = std::max(sum.layer_backward, layer.backward);
+  sum.layer_backward = std::max(sum.layer_backward, split ? layer.split_backward : layer.backward);
+  sum.released += split ? layer.released : 0;
+  sum.score_buffer = std::max(sum.score_buffer, layer.score_buffer);
   sum.output = layer.output;
   sum.at_loss = std::max(sum.at_loss, layer.at_loss);
   sum.head_backward = std::max(sum.head_backward, layer.head_backward);
@@ -224,7 +244,7 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
     const FrameworkFootprint& layer = kinds[layers[i]];
     if (i == 0 || layers[i] != layers[i - 1])
       sum.weights.insert(sum.weights.end(), layer.weights.begin(), layer.weights.end());
-    add_layer(sum, layer, has_table);
+    add_layer(sum, layer, has_table, backward.split);
   }
 
   const int replicas = layout.data * layout.context;
@@ -244,6 +264,7 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   memory.optimizer_bytes =
       state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
   memory.forward_bytes = whole(sum.kept + sum.output);
+  memory.released_at_input_grad_bytes = whole(sum.released);
   memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
   memory.forward_workspace_bytes = whole(sum.at_loss);
   // The largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the table with the
@@ -256,8 +277,9 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   memory.backward_workspace_bytes =
       std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
   constexpr double kMebibyte = 1024.0 * 1024.0;
-  memory.forward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
-  memory.backward_workspace_bytes += whole(stack.workspace_mib * kMebibyte);
+  const std::int64_t throughout = whole(stack.workspace_mib * kMebibyte + sum.score_buffer);
+  memory.forward_workspace_bytes += throughout;
+  memory.backward_workspace_bytes += throughout;
   if (gathers) {
     memory.unsharded_bytes =
         (stack.tables_stay_gathered ? sum.tables + 2 * sum.largest_inner : sum.largest_pair) * element;

@@ -10,12 +10,13 @@
 // the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities, or
 // (StackSpec::selective) a layer's input, every second product, attention's result and the tensor group's sums.
 // Model state: weights, gradients, optimizer (spec/training_spec.h), routed experts over their own replicas.
-// Where the backward is split a layer's tensors stay until W. A backward's workspace is the largest of its moments: at
-// the loss the stack's `logit_bytes` for each logit, then the head's products and their gradients, a layer with what is
-// rebuilt of it, its gradient being reduced, and what its backward holds for a while (backward_moments.h), at last the
-// gradient of the embedding's table, when nothing else of its micro-batch is left.
-// ZeRO 3 gathers two neighbouring layers, or both tables and two layers (StackSpec::tables_stay_gathered); beside the
-// gathered weights stand shards of them, or the optimizer's master weights alone (StackSpec::sharded_masters).
+// Where the backward is split a layer's tensors stay until W, but for what W does not need (backward_moments.h). A
+// backward's workspace is the largest of its moments: at the loss the stack's `logit_bytes` for each logit, then the
+// head's products and their gradients, a layer with what is rebuilt of it, its gradient being reduced, and what its
+// backward holds for a while (backward_moments.h), at last the gradient of the embedding's table, when nothing else of
+// its micro-batch is left. ZeRO 3 gathers two neighbouring layers, or both tables and two layers
+// (StackSpec::tables_stay_gathered); beside the gathered weights stand shards of them, or the optimizer's master
+// weights alone (StackSpec::sharded_masters).
 
 #include <cstdint>
 #include <span>
@@ -39,7 +40,10 @@ struct FrameworkFootprint {
   std::int64_t shared_parameters = 0;  ///< of them, a table that the embedding of the same stage has already
   double kept = 0;
   double rebuilt = 0;
+  double released = 0;        ///< of what is kept, before W where that is an action of its own
   double backward = 0;        ///< for a while in the layer's backward
+  double split_backward = 0;  ///< the same where W is an action of its own
+  double score_buffer = 0;    ///< throughout, once for all layers of a stage
   double output = 0;          ///< kept beside, of a stage's last layer
   double at_loss = 0;         ///< of the head
   double head_backward = 0;   ///< of the head

@@ -28,6 +28,26 @@ TEST_CASE("few tokens leave the gradient of the larger weights, or what takes it
   CHECK(layer_backward_bytes(kLlama, few, {.name = "any", .weight_gradients = false}, 2) == 2 * (16 * kH + 16 * u));
 }
 
+TEST_CASE("unfused attention holds the gradients of its probabilities, before and behind their dropout") {
+  const double scores = 4 * 16 * 2048.0 * 2048;
+  CHECK(score_elements(kGpt, kWork, unfused()) == scores);
+  CHECK(score_elements(kGpt, kWork, {.name = "flash"}) == 0);
+  CHECK(attention_backward_bytes(kGpt, kWork, {.name = "flash"}, false, 2) == 0);
+  const double whole = 2 * (2 * kT * kH + 2 * scores - 2 * kT * 4 * kH);  // both products' inputs have gone
+  CHECK(attention_backward_bytes(kGpt, kWork, unfused(), false, 2) == whole);
+  CHECK(attention_backward_bytes(kGpt, kWork, unfused(), true, 2) == 2 * (3 * kT * kH + 2 * scores));
+  TransformerLayer dry = kGpt;
+  dry.dropout = 0;
+  CHECK(whole - attention_backward_bytes(dry, kWork, unfused(), false, 2) == 2 * scores);
+}
+
+TEST_CASE("W needs 32 s b h bytes of a layer, Qi et al. 2024, table 1") {
+  CHECK(weight_grad_bytes(kGpt, kWork, 2) == 32 * kT * kH);
+  TransformerLayer experts = kGpt;
+  experts.experts = 8;
+  CHECK(weight_grad_bytes(experts, kWork, 2) == 0);
+}
+
 TEST_CASE("sequence parallelism gathers the gradient of the output") {
   LayerWork work = kWork;
   work.tensor_parallel = 4;

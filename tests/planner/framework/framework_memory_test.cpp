@@ -42,6 +42,28 @@ TEST_CASE("what is recomputed stands once, or for all layers where the backward 
   CHECK(split.recompute_bytes == 3 * whole.recompute_bytes);
 }
 
+TEST_CASE("of an unfused layer's activations I frees all but the 32 s b h that W needs") {
+  const std::vector<Layer> layers(3, Layer(kGpt));
+  const auto memory = [&](Recompute recompute, bool split) {
+    return framework_memory(layers, kTraining, unfused(), {.microbatch = 4, .recompute = recompute}, {.split = split});
+  };
+  const double sbh = kS * kB * kH;
+  CHECK(static_cast<double>(memory(Recompute::kNone, true).released_at_input_grad_bytes) ==
+        3 * sbh * (34 + 5 * kA * kS / kH - 32));
+  CHECK(memory(Recompute::kNone, false).released_at_input_grad_bytes == 0);
+  CHECK(memory(Recompute::kFull, true).released_at_input_grad_bytes == 0);
+}
+
+TEST_CASE("a buffer of scores stands beside everything, once for all layers") {
+  StackSpec stack = unfused();
+  const StageMemory without = memory_of({}, stack, 2);
+  stack.score_buffer = true;
+  const StageMemory with = memory_of({}, stack, 2);
+  const auto scores = static_cast<std::int64_t>(2 * kB * kA * kS * kS);
+  CHECK(with.forward_workspace_bytes - without.forward_workspace_bytes == scores);
+  CHECK(with.backward_workspace_bytes - without.backward_workspace_bytes == scores);
+}
+
 TEST_CASE("model state is 18 bytes a parameter, sharded by ZeRO stage") {
   const std::int64_t parameters = parameter_count(kGpt);
   const auto state = [&](int zero) {

@@ -59,7 +59,7 @@ TEST_CASE("the embedding looks up, adds positions, drops out, and its gradient c
   double forward = 0;
   for (const DeviceKernel& kernel : ops.forward.kernels) forward += kernel.bytes;
   CHECK(forward == doctest::Approx((2 + 3 + 2.5) * e));
-  CHECK(traffic_named(ops.weight_grad, "table gradient") == 6 * 1000 * 64);
+  CHECK(traffic_named(ops.weight_grad, "table gradient") == (2 * 2 + 2 * 4) * 1000 * 64);
   CHECK(ops.input_grad.kernels.empty());
 }
 

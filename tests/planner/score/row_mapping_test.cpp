@@ -66,6 +66,16 @@ TEST_CASE("what a prediction cannot do without is a reason") {
   CHECK(mapped_with("tp", 3).questions.empty());
 }
 
+TEST_CASE("an order to be searched and a step without a common end are read, and refused where they are nonsense") {
+  const RowQuestion plain = mapped_with("id", "one").questions.front();
+  CHECK_FALSE(plain.order_memory.has_value());
+  CHECK_FALSE(plain.unsynchronised_step);
+  CHECK(mapped_with("order_memory", 2).questions.front().order_memory == 2.0);
+  CHECK(mapped_with("unsynchronised_step", true).questions.front().unsynchronised_step);
+  CHECK(mapped_with("order_memory", 0.5).reason == "order_memory is no number of 1 or more");
+  CHECK(mapped_with("order_memory", "all").reason == "order_memory is no number of 1 or more");
+}
+
 TEST_CASE("a batch of accumulated micro-batches is a batch") {
   json row = small_row();
   row.erase("gbs");
