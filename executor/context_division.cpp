@@ -1,5 +1,6 @@
 #include "executor/context_division.h"
 
+#include <algorithm>
 #include <cassert>
 #include <variant>
 
@@ -34,12 +35,13 @@ std::string why_not_shared(const Layer& layer, const SequenceCut& cut, const Con
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr)
     return fmt::format("a layer of kind {} is not shared by context ranks; set context to 1", layer_kind_name(layer));
-  if (!is_ring && (block->heads / tensor_ranks % seat.ranks != 0 || block->kv_heads / tensor_ranks % seat.ranks != 0))
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, block->kv_heads / tensor_ranks);
+  if (!is_ring && (block->heads / tensor_ranks % seat.ranks != 0 || kv_heads % seat.ranks != 0))
     return fmt::format(
         "{} heads and {} kv heads a tensor rank cannot be divided over {} context ranks by all-to-all; use the ring, "
         "or "
         "a degree that divides them",
-        block->heads / tensor_ranks, block->kv_heads / tensor_ranks, seat.ranks);
+        block->heads / tensor_ranks, kv_heads, seat.ranks);
   return {};
 }
 

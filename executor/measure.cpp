@@ -62,12 +62,14 @@ Measurement measure_cpu(const MeasureOptions& options) {
   const auto append = [&](std::vector<KernelSample> samples) {
     measurement.samples.insert(measurement.samples.end(), samples.begin(), samples.end());
   };
-  const auto append_kernels = [&](const Part& part, std::vector<KernelCall> calls) {
-    if (part.wanted) append(measure_kernels(std::move(calls), options.busy_ranks, budget_of(part)));
+  std::vector<KernelLadder> ladders;
+  const auto add_ladder = [&](const Part& part, std::vector<KernelCall> calls) {
+    if (part.wanted) ladders.push_back({.calls = std::move(calls), .budget = budget_of(part)});
   };
-  append_kernels(gemm, gemm_ladder());
-  append_kernels(attention, attention_ladder());
-  append_kernels(other, other_kernel_ladder());
+  add_ladder(gemm, gemm_ladder());
+  add_ladder(attention, attention_ladder());
+  add_ladder(other, other_kernel_ladder());
+  if (!ladders.empty()) append(measure_kernels(std::move(ladders), options.busy_ranks));
   if (messages.wanted) append(measure_transport(budget_of(messages)));
   return measurement;
 }

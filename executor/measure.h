@@ -24,8 +24,10 @@ struct MeasureOptions {
 ///
 /// A sample is the median over repeats and busy ranks of the time of one call; a call much shorter than the clock's
 /// grain is timed in runs. As in a training step, what the kernel before would have made is in the cache; weights,
-/// their gradients and what a forward kept come from memory that goes round in 32 MiB. GEMMs: 32 to 2048 tokens, 64 to
-/// 4096 channels in and out, in the three forms. Shapes for whose 3 repeats the budget does not suffice are left out.
+/// their gradients and what a forward kept come from memory that goes round in 32 MiB; numbers are within 1 of 0 at the
+/// start of each run. GEMMs: 32 to 2048 tokens, 64 to 4096 channels in and out, in the three forms. Shapes for whose 3
+/// repeats the budget does not suffice are left out. Repeats are spread over the budget, and are in processor time
+/// where every busy rank can have a core (cpu/measure_kernels.h).
 /// "message" is the time from a send to its receiver's wake-up, half of a round trip, the receive being posted ahead;
 /// "all_reduce" from the moment at which the last rank joins to the wake-up of the slowest.
 /// Throws SpecError if busy_ranks < 1 or the budget is not positive.

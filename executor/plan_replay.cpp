@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 #include "schedules/inner_reductions.h"
+#include "schedules/like_copies.h"
 #include "schedules/validate.h"
 
 namespace plumb {
@@ -222,6 +224,8 @@ ReplayPlan plan_replay(const Schedule& lowered, const RankGrid& grid, std::vecto
   if (policy.zero > 0 && is_asynchronous(lowered))
     refuse(lowered, "its stages keep several versions of their weights, which are not sharded; use ZeRO stage 0");
   require_gathering(lowered, copies, policy.zero);
+  if (policy.zero >= 2)
+    if (const std::string why = why_copies_cannot_share(lowered, policy.zero == 3); !why.empty()) refuse(lowered, why);
   for (const std::vector<Action>& actions : lowered.ranks)
     plan.reductions.push_back(place_reductions(lowered, actions, copies, policy.zero));
   return plan;

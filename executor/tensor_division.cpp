@@ -18,17 +18,24 @@ struct DimensionRun {
   std::int64_t local = 0;
   std::int64_t whole = 0;
   std::int64_t count = 0;
+  bool is_replica = false;
+};
+
+/// A piece of the whole dimension, of which `sharers` neighbouring ranks have the same share.
+struct DimensionPiece {
+  std::int64_t size = 0;
+  int sharers = 1;
 };
 
 /// Pieces that lie one behind the other in the whole dimension, each divided by itself.
-std::vector<DimensionRun> divide_pieces(const std::vector<std::int64_t>& pieces, const TensorSeat& seat) {
+std::vector<DimensionRun> divide_pieces(const std::vector<DimensionPiece>& pieces, const TensorSeat& seat) {
   std::vector<DimensionRun> runs;
   std::int64_t local = 0, whole = 0;
-  for (const std::int64_t piece : pieces) {
-    const std::int64_t count = piece / seat.ranks;
-    runs.push_back({local, whole + seat.rank * count, count});
+  for (const auto& [size, sharers] : pieces) {
+    const std::int64_t count = size * sharers / seat.ranks;
+    runs.push_back({local, whole + seat.rank / sharers * count, count, seat.rank % sharers > 0});
     local += count;
-    whole += piece;
+    whole += size;
   }
   return runs;
 }
@@ -37,9 +44,12 @@ std::vector<DimensionRun> dimension_runs(const Layer& layer, const ParameterTens
   const std::int64_t size = tensor.shape[static_cast<std::size_t>(tensor.split_dimension)];
   if (const auto* block = std::get_if<TransformerLayer>(&layer)) {
     const std::int64_t query = block->heads * block->head_size, keys = block->kv_heads * block->head_size;
-    if (tensor.name.starts_with("qkv.")) return divide_pieces({query, keys, keys}, seat);
-    if (tensor.name.find("gate_up.") != std::string::npos) return divide_pieces({size / 2, size / 2}, seat);
-    return divide_pieces({size}, seat);
+    const int sharers = kv_sharers(layer, seat.ranks);
+    if (tensor.name.starts_with("qkv."))
+      return divide_pieces({DimensionPiece{query}, {keys, sharers}, {keys, sharers}}, seat);
+    if (tensor.name.find("gate_up.") != std::string::npos)
+      return divide_pieces({DimensionPiece{size / 2}, {size / 2}}, seat);
+    return divide_pieces({DimensionPiece{size}}, seat);
   }
   const std::int64_t share = rounded_up(size, seat.ranks), first = std::min(seat.rank * share, size);
   return {{0, first, std::min(share, size - first)}};
@@ -63,15 +73,22 @@ std::string why_not_divisible(const Layer& layer, int ranks) {
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block == nullptr)
     return fmt::format("a layer of kind {} is not divided over tensor ranks; set tensor to 1", layer_kind_name(layer));
-  const bool mixture = block->experts > 0;
-  for (const auto& [name, count] : {std::pair{"heads", block->heads}, std::pair{"kv heads", block->kv_heads},
-                                    std::pair{"ffn channels", mixture ? 0 : block->ffn},
-                                    std::pair{"channels of an expert", mixture ? block->expert_ffn : 0},
-                                    std::pair{"channels of the shared expert", mixture ? block->shared_ffn : 0}})
+  const bool mixture = block->experts > 0, shares_keys = kv_sharers(layer, ranks) > 1;
+  for (const auto& [name, count] :
+       {std::pair{"heads", block->heads}, std::pair{"kv heads", shares_keys ? 0 : block->kv_heads},
+        std::pair{"ffn channels", mixture ? 0 : block->ffn},
+        std::pair{"channels of an expert", mixture ? block->expert_ffn : 0},
+        std::pair{"channels of the shared expert", mixture ? block->shared_ffn : 0}})
     if (count % ranks != 0)
       return fmt::format("{} {} cannot be divided over {} tensor ranks; choose a tensor degree that divides them",
                          count, name, ranks);
   return {};
+}
+
+int kv_sharers(const Layer& layer, int ranks) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  if (block == nullptr || block->kv_heads >= ranks || ranks % block->kv_heads != 0) return 1;
+  return ranks / static_cast<int>(block->kv_heads);
 }
 
 std::string why_not_spread(const Layer& layer, int ranks) {
@@ -87,7 +104,7 @@ Layer divide_layer(const Layer& layer, int ranks) {
   if (ranks == 1) return share;
   if (auto* block = std::get_if<TransformerLayer>(&share)) {
     block->heads /= ranks;
-    block->kv_heads /= ranks;
+    block->kv_heads = block->kv_heads * kv_sharers(layer, ranks) / ranks;
     if (block->experts == 0) block->ffn /= ranks;
     block->expert_ffn /= ranks;
     block->shared_ffn /= ranks;
@@ -121,7 +138,8 @@ std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, 
     for (const DimensionRun& run : divided)
       if (run.count > 0)
         runs.push_back({(i * local_size + run.local) * inner,
-                        ((expert_rank * outer + i) * tensor.shape[dimension] + run.whole) * inner, run.count * inner});
+                        ((expert_rank * outer + i) * tensor.shape[dimension] + run.whole) * inner, run.count * inner,
+                        run.is_replica});
   return runs;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // How tensor parallelism divides a layer's parameters (Shoeybi et al. 2019): attention by heads, the MLP by channels,
 // tables and projections by tokens of the vocabulary, norms and the biases of row-parallel products not at all. The
-// share of a rank is again a layer, with fewer heads, channels and tokens.
+// share of a rank is again a layer, with fewer heads, channels and tokens. Where there are fewer kv heads than ranks
+// (Llama over many), t/k neighbouring ranks have the same one, whose gradient is the sum of theirs.
 
 #include <cstdint>
 #include <string>
@@ -45,11 +46,15 @@ Layer divide_layer(const Layer& layer, int ranks);
 
 std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks);
 
+/// Neighbouring ranks that have the same kv heads; 1 where each has its own, and for other layers.
+int kv_sharers(const Layer& layer, int ranks);
+
 /// Elements [local, local + count) of a rank's parameter are elements [whole, whole + count) of the whole one.
 struct ElementRun {
   std::int64_t local = 0;
   std::int64_t whole = 0;
   std::int64_t count = 0;
+  bool is_replica = false;  ///< a rank before this one has them too
 };
 
 /// All elements of the rank's share of a parameter (in the order of layer_parameters()), ascending in `local`; what

@@ -7,21 +7,45 @@
 
 namespace plumb {
 
+namespace {
+
+/// Two words, added at once on every processor that GCC and Clang build for.
+using Pair = std::uint64_t __attribute__((vector_size(16)));
+constexpr std::size_t kPairs = 4;  // sums that do not wait for each other, named so that they stay in registers
+constexpr std::size_t kLanes = 2 * kPairs;
+
+std::uint64_t factor_of(std::size_t lane) {
+  return 2 * lane + 1;
+}
+
+}  // namespace
+
 std::uint64_t word_sum(std::span<const float> values) {
-  constexpr std::size_t kLanes = 4;  // sums that do not wait for each other
-  const std::size_t words = values.size() / 2;
-  std::uint64_t sums[kLanes] = {};
-  const auto word = [&](std::size_t i) {
+  const std::size_t words = values.size() / 2, rows = words / kLanes;
+  Pair a{}, b{}, c{}, d{}, a_sums{}, b_sums{}, c_sums{}, d_sums{};
+  const float* row = values.data();
+  for (std::size_t i = 0; i < rows; ++i, row += 2 * kLanes) {
+    Pair one, two, three, four;
+    std::memcpy(&one, row, sizeof one);
+    std::memcpy(&two, row + 4, sizeof two);
+    std::memcpy(&three, row + 8, sizeof three);
+    std::memcpy(&four, row + 12, sizeof four);
+    a_sums += (a += one);
+    b_sums += (b += two);
+    c_sums += (c += three);
+    d_sums += (d += four);
+  }
+  const Pair sums[kPairs] = {a, b, c, d}, sums_of_sums[kPairs] = {a_sums, b_sums, c_sums, d_sums};
+  std::uint64_t sum = 0;
+  for (std::size_t lane = 0; lane < kLanes; ++lane)
+    sum += factor_of(lane) * (sums[lane / 2][lane % 2] + 2 * sums_of_sums[lane / 2][lane % 2]);
+  for (std::size_t i = rows * kLanes; i < words; ++i) {
     std::uint64_t bits = 0;
     std::memcpy(&bits, values.data() + 2 * i, sizeof bits);
-    return bits * (2 * i + 1);
-  };
-  std::size_t i = 0;
-  for (; i + kLanes <= words; i += kLanes)
-    for (std::size_t lane = 0; lane < kLanes; ++lane) sums[lane] += word(i + lane);
-  for (; i < words; ++i) sums[0] += word(i);
-  if (values.size() % 2 != 0) sums[0] += std::bit_cast<std::uint32_t>(values.back()) * (2 * words + 1);
-  return sums[0] + sums[1] + sums[2] + sums[3];
+    sum += factor_of(i) * bits;
+  }
+  if (values.size() % 2 != 0) sum += std::bit_cast<std::uint32_t>(values.back()) * factor_of(words);
+  return sum;
 }
 
 std::string changed_text(const std::string& message, std::size_t values) {

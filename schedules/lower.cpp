@@ -1,6 +1,8 @@
 #include "schedules/lower.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -16,7 +18,9 @@ Schedule lower(Schedule schedule, const LoweringOptions& options) {
   Schedule result = add_recompute(std::move(schedule), options.checkpoint);
   if (options.offload) result = add_offload(std::move(result), *options.offload);
   result = add_copy_reductions(add_optimizer_steps(std::move(result)));
-  if (options.data.enabled)
+  const std::vector<bool> copied = stages_with_copies(result);
+  const bool copies_share = options.data.zero > 0 && std::ranges::find(copied, true) != copied.end();
+  if (options.data.enabled || copies_share)
     result = add_data_parallel(std::move(result), options.data.zero, options.data.sharding, options.data.buckets);
   return add_messages(result, options.receives);
 }

@@ -13,7 +13,7 @@
 namespace plumb {
 
 struct DataParallel {
-  bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered
+  bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered; copies need no more
   int zero =
       0;  ///< ZeRO stage (Rajbhandari et al. 2020): 0 nothing sharded, 1 optimizer, 2 and gradients, 3 and parameters
   Sharding sharding;  ///< ZeRO 3: how long parameters stand gathered

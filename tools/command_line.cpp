@@ -296,8 +296,8 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
                      validates ? "backend timed, with --costs: a name or a file (.txt, .csv, .json)"
                                : "replay this schedule instead of the plan's: a name or a file (.txt, .csv, .json)");
     add_schedule_numbers(verb, arguments->schedule);
+    add_meshes(verb, arguments->meshes, arguments->reshard);
     if (!validates) {
-      add_meshes(verb, arguments->meshes, arguments->reshard);
       verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
           ->check(CLI::PositiveNumber);
       verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")
@@ -315,6 +315,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
       verb->add_option("--lanes", arguments->lanes, "write both as one Chrome trace, prediction above measurement");
       verb->add_option("--repeat", arguments->repeat, "run so often from the beginning, and take all steps together")
+          ->check(CLI::PositiveNumber);
+      verb->add_option("--recalibrate", arguments->recalibrate_s,
+                       "backend cpu: measure this machine for so many seconds first, and predict from that")
           ->check(CLI::PositiveNumber);
       verb->add_option("--tolerance", arguments->tolerance_pct,
                        "exit 1 if the step time is off by more than so many percent")

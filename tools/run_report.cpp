@@ -34,18 +34,21 @@ Predicted runnable_prediction(const Plan& plan) {
   return std::move(*evaluation.predicted);
 }
 
-Predicted cpu_prediction(const Plan& plan) {
+void require_room(double bytes) {
   constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
-  Predicted predicted = runnable_prediction(plan);
-  double bytes = 0;
-  for (const std::int64_t rank : predicted.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
-  bytes *= static_cast<double>(world_size(grid_of(plan.layout))) / plan.layout.pipeline;
   const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes > memory)
     throw SpecError(
         fmt::format("the ranks of this plan take {:.1f} GiB together, and this machine has {:.1f} GiB: run a "
                     "smaller model here, or replay it by --backend timed",
                     bytes / kBytesPerGib, memory / kBytesPerGib));
+}
+
+Predicted cpu_prediction(const Plan& plan) {
+  Predicted predicted = runnable_prediction(plan);
+  double bytes = 0;
+  for (const std::int64_t rank : predicted.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
+  require_room(bytes * static_cast<double>(world_size(grid_of(plan.layout))) / plan.layout.pipeline);
   return predicted;
 }
 

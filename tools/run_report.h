@@ -17,6 +17,9 @@ void require_cpu_arguments(const RunArguments& arguments);
 /// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
 Predicted runnable_prediction(const Plan& plan);
 
+/// Throws SpecError if so many bytes, of all ranks together, are more than this machine's memory.
+void require_room(double bytes);
+
 /// The same for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
 Predicted cpu_prediction(const Plan& plan);
 

@@ -55,6 +55,9 @@ TimedInput timed_input(const RunArguments& arguments) {
   const bool has_costs = !arguments.costs.empty();
   if (arguments.plan.empty() != has_costs || (has_costs && arguments.schedule.name.empty()))
     throw InputError("the timed backend takes a plan file, or --schedule NAME with --costs: give one of them");
+  if (!arguments.meshes.empty() || !arguments.reshard.empty())
+    throw InputError(
+        "--meshes and --reshard are for --backend cpu: the timed backend waits on ranks that are all alike");
   std::optional<MessageLink> link;
   if (has_costs && !arguments.link.empty()) link = read_link(arguments.link);
   TimedInput input = has_costs ? timed_schedule(arguments) : timed_plan(arguments, link);

@@ -36,6 +36,7 @@ struct LayerSeat {
   TensorSeat tensor;
   ContextSeat context;
   ExpertSeat experts;
+  int kv_sharers = 1;  ///< tensor ranks that have the layer's kv heads (executor/tensor_division.h)
 };
 
 /// What the layers of a stage share.

@@ -40,6 +40,20 @@ std::vector<ParameterPiece> pieces_in(const ParameterPlaces& places, ElementRang
   return pieces;
 }
 
+std::vector<ElementRange> replicated_elements(const ParameterPlaces& places, const std::vector<Layer>& layers,
+                                              const TensorSeat& seat, const ExpertSeat& experts) {
+  std::vector<ElementRange> ranges;
+  for (const PlacedParameter& parameter : places.parameters) {
+    if (parameter.tensor.split_dimension < 0) {
+      if (seat.rank > 0) ranges.push_back({parameter.first, parameter.count});
+      continue;
+    }
+    for (const ElementRun& run : element_runs(layers[parameter.layer], parameter.index, seat, experts))
+      if (run.is_replica) ranges.push_back({parameter.first + run.local, run.count});
+  }
+  return ranges;
+}
+
 std::vector<std::int64_t> shares_by_element(std::int64_t elements, int members) {
   const std::int64_t share = (elements + members - 1) / members;
   const std::int64_t even = share + share % 2;

@@ -48,6 +48,11 @@ struct ParameterShares {
   }
 };
 
+/// The elements of a tensor rank's block that a rank before it in the tensor group has too, ascending: norms, kv heads
+/// that several have. `layers` are whole.
+std::vector<ElementRange> replicated_elements(const ParameterPlaces& places, const std::vector<Layer>& layers,
+                                              const TensorSeat& seat, const ExpertSeat& experts);
+
 /// Equal shares of ceil(elements / members) elements, made even so that two 16-bit elements fill a word; the last ones
 /// are shorter, and may be empty.
 std::vector<std::int64_t> shares_by_element(std::int64_t elements, int members);

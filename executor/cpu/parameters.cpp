@@ -31,6 +31,7 @@ CpuParameters::CpuParameters(const CpuParameterOptions& options, TensorPool& poo
           parameter_places(divide_layers(options.layers, options.tensor.ranks), options.part, options.experts.ranks)),
       own_(options.zero > 0 ? options.shares.own() : ElementRange{0, elements()}),
       pieces_(pieces_in(places_, own_)),
+      replicas_(replicated_elements(places_, options.layers, options.tensor, options.experts)),
       buckets_(options.buckets) {
   versions_.emplace_back();
   if (is_held_whole())
@@ -161,16 +162,18 @@ GradientMeasure CpuParameters::measure(ElementRange excluded) const {
   const ElementRange range = options_.shares.bounds.empty() ? own_ : options_.shares.own();
   const float* gradients = own_gradients() + (range.first - own_.first);
   GradientMeasure measure;
-  for (const ParameterPiece& piece : pieces_in(places_, range)) {
-    const PlacedParameter& parameter = places_.parameters[piece.parameter];
-    const bool counts = options_.tensor.rank == 0 || parameter.tensor.split_dimension >= 0;
-    const std::int64_t excluded_first = excluded.first - range.first;
-    for (std::int64_t i = piece.first_in_range; i < piece.first_in_range + piece.count; ++i) {
-      const auto value = static_cast<double>(gradients[i]);
-      if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
-        measure.overflows = true;
-      if (counts && (i < excluded_first || i >= excluded_first + excluded.count)) measure.square_sum += value * value;
-    }
+  const auto is_in = [](std::int64_t element, ElementRange in) {
+    return element >= in.first && element < in.first + in.count;
+  };
+  auto replica = replicas_.begin();
+  for (std::int64_t i = 0; i < range.count; ++i) {
+    const std::int64_t element = range.first + i;
+    const auto value = static_cast<double>(gradients[i]);
+    if (options_.half == HalfFormat::kFp16 && !(std::abs(value) <= static_cast<double>(kLargestFp16)))
+      measure.overflows = true;
+    while (replica != replicas_.end() && replica->first + replica->count <= element) ++replica;
+    const bool counts = replica == replicas_.end() || !is_in(element, *replica);
+    if (counts && !is_in(element, excluded)) measure.square_sum += value * value;
   }
   return measure;
 }
@@ -311,6 +314,7 @@ void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Repl
     if (is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
     for (const ElementRun& run :
          element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor, options_.experts)) {
+      if (run.is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
       const std::int64_t first = std::max(run.local, piece.first_in_tensor);
       const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
       if (first < end)

@@ -174,6 +174,7 @@ class CpuParameters {
   const ParameterPlaces places_;
   const ElementRange own_;                                  // all elements, unless state is sharded
   const std::vector<ParameterPiece> pieces_;                // of own_
+  const std::vector<ElementRange> replicas_;                // for which another tensor rank speaks, ascending
   std::vector<ElementRange> buckets_;                       // of gradients, in the order of completion
   std::vector<Version> versions_;                           // ascending; the newest last
   std::vector<int> uses_;                                   // [version] still to be released

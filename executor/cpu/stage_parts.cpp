@@ -34,8 +34,11 @@ ContextTokens tokens_of_slice(const CpuStageOptions& options, int slice) {
 
 std::vector<std::unique_ptr<CpuLayer>> make_layers(const CpuStageOptions& options) {
   std::vector<std::unique_ptr<CpuLayer>> layers;
-  for (const Layer& layer : options.layers)
-    layers.push_back(make_cpu_layer(layer, options.sequence, layer_seat(options)));
+  LayerSeat seat = layer_seat(options);
+  for (const Layer& layer : options.layers) {
+    seat.kv_sharers = kv_sharers(layer, seat.tensor.ranks);
+    layers.push_back(make_cpu_layer(layer, options.sequence, seat));
+  }
   return layers;
 }
 

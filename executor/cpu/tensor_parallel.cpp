@@ -50,6 +50,20 @@ Tensor sum_rows(const CpuContext& context, Tensor partial, std::int64_t columns)
   return own;
 }
 
+/// One sum over the whole group, in which each set of sharers has columns of its own.
+void sum_shared_columns(const CpuContext& context, int sharers, Tensor& rows, std::int64_t width, std::int64_t first) {
+  if (sharers == 1) return;
+  const std::int64_t count = rows.elements() / width, columns = width - first;
+  const int sets = tensor_ranks(context) / sharers, set = tensor_rank(context) / sharers;
+  Tensor all = context.pool->take_zeros(sets * count * columns);
+  float* own = all.data() + set * count * columns;
+  for (std::int64_t row = 0; row < count; ++row)
+    std::copy_n(rows.data() + row * width + first, columns, own + row * columns);
+  context.groups.tensor->run(all_reduce(all.values()));
+  for (std::int64_t row = 0; row < count; ++row)
+    std::copy_n(own + row * columns, columns, rows.data() + row * width + first);
+}
+
 void drop_own_rows(const LayerCall& call, std::uint64_t number, float* y, const float* x, std::int64_t columns,
                    double probability) {
   const CpuContext& context = call.context;

@@ -34,6 +34,10 @@ AllRows all_rows(const CpuContext& context, const Tensor& own, std::int64_t colu
 /// partial: [T, columns] -> [own_rows, columns] of the sum over the group.
 Tensor sum_rows(const CpuContext& context, Tensor partial, std::int64_t columns);
 
+/// Columns that `sharers` neighbouring ranks have in common become the sum of theirs, on each of them.
+/// rows: [T, width], columns [first, width)
+void sum_shared_columns(const CpuContext& context, int sharers, Tensor& rows, std::int64_t width, std::int64_t first);
+
 /// Dropout `number` of the layer over the own rows; y may be x. x, y: [own_rows, columns]
 void drop_own_rows(const LayerCall& call, std::uint64_t number, float* y, const float* x, std::int64_t columns,
                    double probability);

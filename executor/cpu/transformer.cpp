@@ -109,6 +109,7 @@ class CpuTransformer : public CpuLayer {
       : layer_(transformer),
         at_(offsets_of(transformer)),
         seat_(seat.context),
+        kv_sharers_(seat.kv_sharers),
         sequence_(sequence),
         feed_forward_(transformer.experts > 0 ? make_experts(transformer, seat) : make_mlp(transformer)) {
     if (layer_.rotary_size == 0) return;
@@ -165,6 +166,7 @@ class CpuTransformer : public CpuLayer {
   TransformerLayer layer_;
   TransformerOffsets at_;
   ContextSeat seat_;
+  int kv_sharers_;         // tensor ranks that have these kv heads
   std::int64_t sequence_;  // s
   std::unique_ptr<FeedForward> feed_forward_;
   std::vector<float> rotary_;  // rotary_table [s, rotary_size], or its rows of the context rank's tokens, by slice
@@ -279,6 +281,7 @@ Tensor CpuTransformer::input_grad(const LayerCall& call, Tensor output_gradient,
                    RotaryDirection::kBackward);
   dnorm = pool.take(rows * h);
   kernels.linear_input_grad(dnorm.data(), saved.qkv.data(), weights + at_.qkv, {rows, h, size.qkv});
+  sum_shared_columns(context, kv_sharers_, saved.qkv, size.qkv, size.query);  // for the weights' gradients
   dnorm = sum_rows(context, std::move(dnorm), h);
   add_norm_gradients(call, at_.norm1_gain, at_.norm1_bias, [&](const NormGradients& norm) {
     kernels.norm_backward(layer_.norm, saved.input.data(), norm, dnorm.data(), dresidual, saved.input.data(),

@@ -49,6 +49,17 @@ bool says_the_same(const Header& one, const Header& other) {
   return std::equal(one.begin(), one.begin() + kElements, other.begin());
 }
 
+/// What came must be what was awaited, whole and as it was sent. What is wrong with it, or nothing.
+std::string fault_of(const std::string& what, const Header& expected, const Header& received,
+                     std::span<const float> values) {
+  if (!says_the_same(expected, received))
+    return fmt::format("{}: something else came in its place: the two ranks' lists disagree", what);
+  if (received[kElements] != std::ssize(values))
+    return fmt::format("{}: {} values were sent and {} expected", what, received[kElements], values.size());
+  if (received[kWordSum] != static_cast<std::int64_t>(word_sum(values))) return changed_text(what, values.size());
+  return {};
+}
+
 std::string mpi_text(int code) {
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
@@ -68,7 +79,8 @@ struct MpiTransport::Operation : Ticket {
   int peer = -1;     // whom a move waits for
   TransferTimes times;
   bool done = true;
-  std::string fault;  // what MPI said
+  bool comes_in = false;  // a message that is looked at before it counts as done
+  std::string fault;      // what MPI said, or what is wrong with the message
 };
 
 /// The one user of MPI: posts, asks and waits take turns under its mutex.
@@ -131,7 +143,7 @@ class MpiTransport::Engine {
                                    operation.peer < 0 ? "" : fmt::format("rank {} in ", operation.peer), operation.what,
                                    options_.watchdog.count()));
     }
-    if (!operation.fault.empty()) throw RunError(fmt::format("{}: {}", operation.what, operation.fault));
+    if (!operation.fault.empty()) throw RunError(operation.fault);
   }
 
   void abort(const std::string& reason) {
@@ -173,8 +185,12 @@ class MpiTransport::Engine {
       const int code = MPI_Testall(static_cast<int>(operation->requests.size()), operation->requests.data(), &all,
                                    MPI_STATUSES_IGNORE);
       if (code == MPI_SUCCESS && all == 0) return false;
-      if (code != MPI_SUCCESS) operation->fault = mpi_text(code);
       operation->times.end = clock_();
+      if (code != MPI_SUCCESS)
+        operation->fault = fmt::format("{}: {}", operation->what, mpi_text(code));
+      else if (operation->comes_in)  // here, beside the rank, which may compute meanwhile
+        operation->fault =
+            fault_of(operation->what, operation->expected, operation->received, operation->tensor.values());
       operation->done = true;
       return true;
     };
@@ -210,17 +226,6 @@ void post_receive(std::vector<MPI_Request>& requests, Header& header, std::span<
   MPI_Irecv(values.data(), static_cast<int>(values.size()), MPI_FLOAT, from, tag, communicator, &requests.end()[-1]);
 }
 
-/// What came must be what was awaited, whole and as it was sent.
-void require_whole(const std::string& what, const Header& expected, const Header& received,
-                   std::span<const float> values) {
-  if (!says_the_same(expected, received))
-    throw RunError(fmt::format("{}: something else came in its place: the two ranks' lists disagree", what));
-  if (received[kElements] != std::ssize(values))
-    throw RunError(fmt::format("{}: {} values were sent and {} expected", what, received[kElements], values.size()));
-  if (received[kWordSum] != static_cast<std::int64_t>(word_sum(values)))
-    throw RunError(changed_text(what, values.size()));
-}
-
 }  // namespace
 
 /// A member's lines to the others.
@@ -253,8 +258,9 @@ class MpiTransport::Lines : public PointToPoint {
     });
     engine_.wait(operation);
     if (move.receive_from < 0) return;
-    require_whole(fmt::format("{} from rank {}", operation.what, rank(move.receive_from)), header_of(tag, id_, {}),
-                  operation.received, incoming);
+    const std::string fault = fault_of(fmt::format("{} from rank {}", operation.what, rank(move.receive_from)),
+                                       header_of(tag, id_, {}), operation.received, incoming);
+    if (!fault.empty()) throw RunError(fault);
     if (!move.add) return;
     for (std::size_t i = 0; i < incoming.size(); ++i) move.incoming[i] += incoming[i];
   }
@@ -293,6 +299,7 @@ TicketPtr MpiTransport::receive(const Channel& channel, const MessageTag& tag, T
   operation->tensor = std::move(destination);
   operation->what = "the " + to_text(channel, tag);
   operation->expected = header_of(tag, {});
+  operation->comes_in = true;
   engine_->begin(operation, [&] {
     post_receive(operation->requests, operation->received, operation->tensor.values(), channel.source,
                  static_cast<int>(channel.kind), engine_->messages);
@@ -303,7 +310,6 @@ TicketPtr MpiTransport::receive(const Channel& channel, const MessageTag& tag, T
 Received MpiTransport::wait_received(const TicketPtr& receive) {
   auto& operation = static_cast<Operation&>(*receive);
   engine_->wait(operation);
-  require_whole(operation.what, operation.expected, operation.received, operation.tensor.values());
   return {std::move(operation.tensor), operation.times};
 }
 

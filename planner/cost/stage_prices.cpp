@@ -156,6 +156,12 @@ std::vector<Segment> tied_reduction(const Pricing& pricing, const ProcessGrid& g
   return {collective_segment(Group::kPipeline, CollectiveKind::kAllReduce, time, bytes)};
 }
 
+/// ZeRO shares state over the copies of a stage in one pipeline as over its replicas.
+Layout with_copies_as_replicas(Layout layout, const Schedule& schedule, const StageOrder& order) {
+  if (order.copies) layout.data *= static_cast<int>(std::ranges::count(schedule.stages, 0, &StagePlace::model_part));
+  return layout;
+}
+
 /// Prices a layout's stages one by one.
 class StagePricer {
  public:
@@ -169,7 +175,8 @@ class StagePricer {
         evicts_(has(order.operations, Op::kEvict)),
         in_buckets_(reduces_in_buckets(layout, order)),
         groups_(pricing.placements(layout)),
-        states_(pricing.layer_states(layout)),
+        shared_(with_copies_as_replicas(layout, schedule, order)),
+        states_(pricing.layer_states(shared_)),
         last_part_(order.parts - 1) {
     const std::vector<LayerPrice>& prices = prices_on(0);
     Partition partition = partition_of(layout, pricing, prices, schedule);
@@ -280,8 +287,8 @@ class StagePricer {
     const auto shard = [&](std::int64_t parameters, int over) {
       return layout_.zero >= 1 ? (parameters + over - 1) / over : parameters;
     };
-    const std::int64_t updated = shard(held.parameters, layout_.data * layout_.context) +
-                                 shard(held.expert_parameters, expert_grid_of(layout_).data);
+    const std::int64_t updated = shard(held.parameters, shared_.data * shared_.context) +
+                                 shard(held.expert_parameters, expert_grid_of(shared_).data);
     return offloaded_step(pricing_.cluster(), pricing_.training(), updated, backward);
   }
 
@@ -298,14 +305,14 @@ class StagePricer {
   StageMemory memory_of(const StagePlace& stage, std::span<const int> layers) {
     const TrainingSpec& training = pricing_.training();
     if (training.stack) {
-      return framework_memory(pricing_.framework_footprints(layout_), layers, training, *training.stack, layout_,
+      return framework_memory(pricing_.framework_footprints(layout_), layers, training, *training.stack, shared_,
                               backward_);
     }
     if (pricing_.graph() != nullptr) {
       return stage_memory(graph_footprints_of_part(pricing_, layout_, result_.split, stage.model_part), training,
-                          layout_, backward_);
+                          shared_, backward_);
     }
-    return stage_memory(of_kinds(pricing_.layer_footprints(layout_), layers), training, layout_, backward_);
+    return stage_memory(of_kinds(pricing_.layer_footprints(layout_), layers), training, shared_, backward_);
   }
 
   void price_moves(StageCosts& costs, const StagePlace& stage) const {
@@ -345,6 +352,7 @@ class StagePricer {
   bool evicts_ = false;  // BPipe's schedules
   bool in_buckets_ = false;
   const Pricing::Placements& groups_;
+  const Layout shared_;  // how many share state
   const std::vector<Pricing::LayerState>& states_;
   int last_part_ = 0;
   int first_rank_ = 0;

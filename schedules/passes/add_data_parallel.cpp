@@ -1,11 +1,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/like_copies.h"
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 
@@ -32,6 +34,12 @@ std::vector<int> buckets_by_stage(const Schedule& schedule, int zero, const std:
   return buckets.size() == 1 ? std::vector<int>(stages, buckets.front()) : buckets;
 }
 
+/// Copies share gradients: they are summed as they come, and not once a step.
+void take_out_copy_reductions(Schedule& schedule, const std::vector<bool>& copied) {
+  for (std::vector<Action>& actions : schedule.ranks)
+    std::erase_if(actions, [&](const Action& a) { return a.op == Op::kReduceGrad && copied[a.stage]; });
+}
+
 }  // namespace
 
 Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding, const std::vector<int>& buckets) {
@@ -39,14 +47,14 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
   const bool gathers_after_step = zero == 1 || zero == 2;
   const bool reduces_every_gradient = zero == 2;
 
-  const std::vector<bool> copied = stages_with_copies(schedule);
-  if (zero >= 2 && std::ranges::find(copied, true) != copied.end()) {
-    throw ScheduleError(
-        fmt::format("ZeRO {} reduces every gradient, but the stages of {} have copies that are summed "
-                    "once a step: use ZeRO 0 or 1",
-                    zero, schedule.name));
-  }
   const std::vector<int> bucket_count = buckets_by_stage(schedule, zero, buckets);
+  std::vector<bool> summed_once = stages_with_copies(schedule);
+  if (zero >= 2) {
+    take_out_copy_reductions(schedule, summed_once);
+    summed_once.assign(summed_once.size(), false);
+    if (const std::string why = why_copies_cannot_share(schedule, zero == 3); !why.empty())
+      throw ScheduleError(fmt::format("ZeRO {}: {}: {}", zero, schedule.name, why));
+  }
   if (zero == 3) return add_sharding(std::move(schedule), sharding);
 
   for (std::vector<Action>& actions : schedule.ranks) {
@@ -71,7 +79,7 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
       const std::size_t behind = position_behind(actions, i);
       const bool is_last = !last_gradients.empty() && last_gradients.back() == i;
       if (is_last) last_gradients.pop_back();
-      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !copied[action.stage]) {
+      if (gives_weight_gradient(action.op) && (reduces_every_gradient || is_last) && !summed_once[action.stage]) {
         const bool in_pair = action.overlaps_next || position_before(actions, i) != i;
         const std::size_t position = buckets.empty() || in_pair ? behind : i;
         for (int part = 0; part < bucket_count[action.stage]; ++part)

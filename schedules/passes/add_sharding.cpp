@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -55,7 +56,9 @@ std::size_t next_use(const std::vector<Run>& runs, std::size_t run, int stage) {
   return std::numeric_limits<std::size_t>::max();
 }
 
-std::vector<Gathered> gathered_intervals(const std::vector<Run>& runs, std::size_t allowed) {
+/// In the order in which they begin; those that begin together by model part, so that ranks with copies agree.
+std::vector<Gathered> gathered_intervals(const std::vector<Run>& runs, const std::vector<StagePlace>& stages,
+                                         std::size_t allowed) {
   std::vector<Gathered> intervals;
   std::map<int, Gathered> open;
   const auto close = [&](int stage) {
@@ -79,7 +82,9 @@ std::vector<Gathered> gathered_intervals(const std::vector<Run>& runs, std::size
       for (const int stage : run.stages) close(stage);
   }
   while (!open.empty()) close(open.begin()->first);
-  std::ranges::sort(intervals, {}, [](const Gathered& g) { return std::pair(g.first, g.stage); });
+  std::ranges::sort(intervals, {}, [&](const Gathered& g) {
+    return std::tuple(g.first, stages[static_cast<std::size_t>(g.stage)].model_part, g.stage);
+  });
   return intervals;
 }
 
@@ -100,10 +105,11 @@ std::vector<Gathered> prefetched(const std::vector<Run>& runs, std::vector<Gathe
   return result;
 }
 
-std::vector<Action> with_sharding(const std::vector<Action>& actions, const Sharding& sharding) {
+std::vector<Action> with_sharding(const std::vector<Action>& actions, const std::vector<StagePlace>& stages,
+                                  const Sharding& sharding) {
   const auto allowed = static_cast<std::size_t>(sharding.gathered_stages);
   const std::vector<Run> runs = runs_of(actions, allowed == 0);
-  std::vector<Gathered> intervals = gathered_intervals(runs, allowed);
+  std::vector<Gathered> intervals = gathered_intervals(runs, stages, allowed);
   if (sharding.prefetch) intervals = prefetched(runs, std::move(intervals));
 
   std::vector<Insertion> drops;
@@ -132,7 +138,7 @@ Schedule add_sharding(Schedule schedule, const Sharding& sharding) {
   if (sharding.prefetch && sharding.gathered_stages == 0)
     throw ScheduleError(
         "parameters that each action gathers for itself cannot be prefetched: let 1 stage stand gathered");
-  for (std::vector<Action>& actions : schedule.ranks) actions = with_sharding(actions, sharding);
+  for (std::vector<Action>& actions : schedule.ranks) actions = with_sharding(actions, schedule.stages, sharding);
   return schedule;
 }
 

@@ -15,8 +15,8 @@ enum class Checkpoint : std::uint8_t { kNever, kExceptLast, kAlways };
 
 /// Adds R right before each B or I (before the pair, where it is one of an overlapped pair) of the micro-batches that
 /// are checkpointed: the rank recomputes before it waits for the gradient, so that R is not on the way of the gradients
-/// from rank to rank. kExceptLast leaves out micro-batch m-1. Runs ahead of add_messages, which then posts the
-/// gradient's receive ahead of R.
+/// from rank to rank. kExceptLast leaves out a lane's last micro-batch. Runs ahead of add_messages, which then
+/// posts the gradient's receive ahead of R.
 Schedule add_recompute(Schedule schedule, Checkpoint checkpoint);
 
 /// Appends an OPTIMIZER_STEP of each stage to its rank's list, in stage order, if the schedule has weight gradients and
@@ -35,9 +35,9 @@ Schedule add_copy_reductions(Schedule schedule);
 ///   ZeRO 3:    what add_sharding does.
 /// With `buckets` (ZeRO 0, 1), REDUCE_GRAD(s,0) to REDUCE_GRAD(s,buckets[s]-1) right ahead of that last weight gradient
 /// instead, inside which they start (schedules/inner_reductions.h); behind it where it is one of an overlapped pair.
-/// One entry serves every stage; none: one bucket, behind. Stages with copies have their REDUCE_GRAD already; it sums
-/// over copies and replicas in one. Throws ScheduleError if `zero` is not 0..3, or is 2 or 3 where stages have copies
-/// (a copy reduces once a step) or there are buckets, or if there are not from 1 to 32767 buckets for each stage.
+/// One entry serves every stage; none: one bucket, behind. Stages with copies have their REDUCE_GRAD already, and under
+/// ZeRO 2 and 3 one a gradient instead: over copies and replicas in one. Throws ScheduleError if `zero` is not 0..3, or
+/// is 2 or 3 and copies cannot meet so (like_copies.h) or there are buckets, or without 1 to 32767 buckets a stage.
 Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding = {},
                            const std::vector<int>& buckets = {});
 

@@ -54,12 +54,14 @@ def main():
         answer = json.loads(plumb(program, "validate", plan, "--steps", chosen.steps, "--repeat", chosen.repeat, "--json"))
     step, interval = answer["step_time"], answer["step_time_interval"]
     low, high = (100 * (step["predicted_s"] / interval[key] - 1) for key in ("high_s", "low_s"))
-    bubble = answer["bubble_ratio"]
+    bubble, machine = answer["bubble_ratio"], answer["machine"]
     text = f"""# Real numerics, predicted and run
 
 Written by `tests/bench/validation_page.py PLUMB -o {chosen.output} --repeat {chosen.repeat} --steps {chosen.steps} --budget {chosen.budget:g}` on
 {datetime.date.today()}: {os.cpu_count()} cores, {platform.system()} {platform.release()}, load {load_before:.1f} before the calibration and {load:.1f}
 before the run (of which the calibration itself makes 2). gpt-micro, pp=2, 1f1b, 8 micro-batches, a thread a rank.
+The machine ran at {machine['speed_before']:.2f} of its calibrated speed before the run and at {machine['speed_after']:.2f} after it; under way other
+programs had {machine['others_cores']:.2f} cores, and the host took {machine['host_cores']:.2f}.
 
 | | predicted | measured | error |
 | --- | --- | --- | --- |
@@ -85,7 +87,7 @@ Where the error comes from, along the critical path:
         text += (f"| {rank['rank']} | {milliseconds(rank['overhead']['measured_s'])} | {rank['predicted_peak_bytes'] / 2**20:.2f} | "
                  f"{rank['measured_peak_bytes'] / 2**20:.2f} |\n")
     pathlib.Path(chosen.output).write_text(text, encoding="utf-8")
-    kept = ("date", "load", "steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s")
+    kept = ("date", "load", "steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s", "machine")
     run = {"title": "real numerics, gpt-micro, pp=2, 1f1b, 2 cores"} | {key: answer[key] for key in kept}
     pathlib.Path(chosen.output).with_suffix(".json").write_text(json.dumps([run], indent=1) + "\n", encoding="utf-8")
     print(text)

@@ -106,15 +106,14 @@ const StateSharding& sharding_of(const Product& product) {
   return kShardings[static_cast<std::size_t>(product[kZero])];
 }
 
-/// Experts are spread and state is sharded over replicas or context ranks only. Stages with copies in a pipeline are on
-/// an even number of ranks, and go up to ZeRO 1. BPipe moves its activations itself.
+/// Experts are spread over replicas or context ranks, state is sharded over these and over copies of stages in a
+/// pipeline, which are on an even number of ranks. BPipe moves its activations itself.
 bool exists(const Product& product) {
   const CatalogueEntry& schedule = schedule_of(product);
   const bool has_replicas = product[kData] > 0 || product[kContext] > 0;
   const int ranks = product[kRanks] + 1, zero = sharding_of(product).zero;
-  return (zero == 0 || has_replicas) && (product[kExpert] == 0 || has_replicas) &&
-         (!has_copies(schedule) || (zero <= 1 && ranks % 2 == 0)) &&
-         (product[kOffload] != 2 || schedule.name != "bpipe");
+  return (zero == 0 || has_replicas || has_copies(schedule)) && (product[kExpert] == 0 || has_replicas) &&
+         (!has_copies(schedule) || ranks % 2 == 0) && (product[kOffload] != 2 || schedule.name != "bpipe");
 }
 
 std::vector<Product> all_products() {

@@ -71,6 +71,43 @@ TEST_CASE("a tensor rank holds its share of the parameters") {
   }
 }
 
+TEST_CASE("tensor ranks that share a kv head sum its gradients, and hold it each") {
+  for (const std::int64_t kv_heads : {1, 2}) {
+    std::vector<Layer> model = llama_model(2);
+    for (Layer& layer : model)
+      if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = kv_heads, block->qkv_bias = true;
+    RunSpec alone = over(one_rank(model, 4), {});
+    alone.clip_norm = 0.5;
+    const ModelValues expected = gradients_of(alone);
+    alone.steps = 20;
+    const RunResult trained = run(alone, {.capture_weights = true});
+    for (const bool sequence_parallel : {false, true})
+      for (const char* name : {"1f1b", "zb-h1", "seq1f1b"})
+        for (const int zero : {0, 3}) {
+          CAPTURE(kv_heads);
+          CAPTURE(name);
+          CAPTURE(zero);
+          const int slices = std::string_view(name) == "seq1f1b" ? 2 : 1;
+          const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 2, .slices = slices});
+          RunSpec spec = spec_of_lowered(model, lower(order, {.data = {.enabled = true, .zero = zero}}), 2);
+          spec = over(std::move(spec), {.tensor = 4, .data = 2}, sequence_parallel);
+          spec.zero = zero;
+          spec.clip_norm = 0.5;
+          CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+          spec.steps = 20;
+          const RunResult shared = run(spec, {.capture_weights = true});
+          for (std::size_t step = 0; step < 20; ++step)
+            CHECK(shared.losses[step] == doctest::Approx(trained.losses[step]).epsilon(1e-4));
+          CHECK(worst_difference(shared.weights, trained.weights) <= 1e-4);
+        }
+    RunSpec spec = over(one_rank(model, 1), {.tensor = 4});
+    std::int64_t elements = 0;
+    for (const Layer& layer : model) elements += parameter_count(layer, 4);
+    for (const ParameterBytes& bytes : run(spec).parameter_bytes)
+      CHECK(bytes == ParameterBytes{.weights = 4 * elements, .gradients = 4 * elements, .optimizer = 8 * elements});
+  }
+}
+
 TEST_CASE("a vocabulary that the tensor ranks do not divide is padded, and the padding changes nothing") {
   for (const std::int64_t vocab : {33, 35}) {  // over 4 ranks: 9 9 9 6 and 9 9 9 8
     std::vector<Layer> model = wide_llama();
@@ -197,9 +234,11 @@ TEST_CASE("what context ranks cannot share is refused with the layer and the rem
 TEST_CASE("what tensor ranks cannot share is refused with the layer and the remedy") {
   const RunSpec good = over(one_rank(llama_model(2), 1), {.tensor = 2});
   RunSpec spec = good;
-  spec.grid.tensor = 4;
+  for (std::vector<Layer>& layers : spec.stage_layers)
+    for (Layer& layer : layers)
+      if (auto* block = std::get_if<TransformerLayer>(&layer)) block->heads = 12, block->kv_heads = 3;
   CHECK_THROWS_WITH_AS(run(spec),
-                       "layer 1: 2 kv heads cannot be divided over 4 tensor ranks; choose a tensor degree that "
+                       "layer 1: 3 kv heads cannot be divided over 2 tensor ranks; choose a tensor degree that "
                        "divides them",
                        SpecError);
   spec = good;

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
+#include <thread>
 
 #include "executor/cpu/measure_kernels.h"
 #include "executor/measure_transport.h"
@@ -52,6 +54,22 @@ TEST_CASE("calls that would take too long are left out") {
   const std::vector<KernelCall> calls = {kernel_call(KernelKind::kResidualAdd, {32, 64}),
                                          kernel_call(KernelKind::kResidualAdd, {1 << 20, 1 << 20})};
   CHECK(measure_kernels(calls, 1, Seconds{0.5}).size() == 1);
+}
+
+TEST_CASE("what other programs have of the processors is not in a kernel's time") {
+  const std::vector<KernelCall> calls = {kernel_call(KernelKind::kGemm, {128, 256, 256, 1, 0})};
+  const Seconds alone = measure_kernels(calls, 1, Seconds{0.2})[0].median;
+  std::atomic<bool> enough = false;
+  std::vector<std::thread> others;
+  for (unsigned int i = 0; i < 8 * std::thread::hardware_concurrency(); ++i)
+    others.emplace_back([&] {
+      while (!enough) {
+      }
+    });
+  const Seconds beside = measure_kernels(calls, 1, Seconds{0.2})[0].median;  // by the clock some nine times as long
+  enough = true;
+  for (std::thread& other : others) other.join();
+  CHECK(beside < 3 * alone);
 }
 
 TEST_CASE("messages and all-reduces are timed by size and group") {

@@ -80,18 +80,15 @@ TEST_CASE("state sharded over replicas gives one rank's gradients and its losses
   }
 }
 
-TEST_CASE("state is sharded over replicas under every synchronous schedule without copies") {
+TEST_CASE("state is sharded over replicas and copies under every synchronous schedule") {
   const std::vector<Layer> model = llama_model(6);
   const ModelValues expected = gradients_of(one_rank(model, 8));
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.name == "forward-only") continue;
     const int chunks = entry.takes_chunks ? 4 : entry.chunks;
     const Schedule order = make_schedule(entry.name, {.ranks = 2, .microbatches = 4, .chunks = chunks});
-    const std::vector<bool> copied = stages_with_copies(order);
-    const bool has_copies = std::ranges::find(copied, true) != copied.end();
     if (is_asynchronous(order)) continue;
     for (const int zero : {1, 2, 3}) {
-      if (has_copies && zero > 1) continue;
       CAPTURE(entry.name);
       CAPTURE(zero);
       for (const bool layerwise : {false, true}) {
@@ -121,11 +118,64 @@ TEST_CASE("ranks that hold one end of each of two tied tables share state withou
   const std::vector<Layer> model = gpt_model(2);
   const ModelValues expected = gradients_of(one_rank(model, 8));
   for (const char* name : {"chimera", "dualpipe"})
-    for (const ShardBy by : {ShardBy::kElement, ShardBy::kLayer}) {
+    for (const Sharded& sharded : kAllShardings) {
       CAPTURE(name);
+      CAPTURE(sharded.zero);
       const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
-      CHECK(worst_difference(gradients_of(sharded_spec(model, order, 2, {.zero = 1, .by = by})), expected) <= 1e-5);
+      CHECK(worst_difference(gradients_of(sharded_spec(model, order, 2, sharded)), expected) <= 1e-5);
     }
+}
+
+TEST_CASE("copies of one pipeline share state without replicas, and train and clip as one rank does") {
+  const std::vector<Layer> model = llama_model(6);
+  RunSpec alone = one_rank(model, 4);
+  alone.clip_norm = 0.5;
+  const ModelValues expected = gradients_of(alone);
+  const std::vector<double> losses = losses_after(alone, 20);
+  for (const char* name : {"chimera", "dualpipe"})
+    for (const int ranks : {2, 4})
+      for (const Sharded& sharded : kAllShardings) {
+        CAPTURE(name);
+        CAPTURE(ranks);
+        CAPTURE(sharded.zero);
+        CAPTURE(int(sharded.by));
+        RunSpec spec = sharded_spec(model, make_schedule(name, {.ranks = ranks, .microbatches = 4}), 1, sharded);
+        spec.clip_norm = 0.5;
+        CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
+        if (ranks == 4) check_losses(losses_after(spec, 20), losses);
+      }
+}
+
+TEST_CASE("a rank holds one of two stages' shares over copies and replicas together") {
+  const std::vector<Layer> model = gpt_model(2);
+  for (const char* name : {"chimera", "dualpipe"})
+    for (const int data : {1, 2, 3})
+      for (const int zero : {0, 1, 2, 3}) {
+        const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
+        const RunSpec spec = sharded_spec(model, order, data, {.zero = zero});
+        std::int64_t weights = 0, gradients = 0, optimizer = 0;  // of a rank that keeps all, and the largest share
+        std::int64_t elements = 0;
+        for (const std::size_t part : {0, 1}) {  // both are on each rank
+          std::int64_t of_part = 0;
+          for (const Layer& layer : spec.stage_layers[part]) of_part += parameter_count(layer);
+          const std::int64_t share = shares_by_element(of_part, 2 * data)[1];
+          CHECK(share <= of_part / (2 * data) + 2);
+          weights += 4 * (zero >= 3 ? share : of_part);
+          gradients += 4 * (zero >= 2 ? share : of_part);
+          optimizer += 8 * (zero >= 1 ? share : of_part);
+          elements += of_part;
+        }
+        ParameterBytes all;
+        for (const ParameterBytes& held : run(spec).parameter_bytes) {
+          CHECK(held.weights <= weights);
+          CHECK(held.gradients <= gradients);
+          CHECK(held.optimizer <= optimizer);
+          all = all + held;
+        }
+        CHECK(all.weights == 4 * elements * (zero >= 3 ? 1 : 2 * data));
+        CHECK(all.gradients == 4 * elements * (zero >= 2 ? 1 : 2 * data));
+        CHECK(all.optimizer == 8 * elements * (zero >= 1 ? 1 : 2 * data));
+      }
 }
 
 TEST_CASE("a rank holds its share of what is sharded, and a whole copy of the rest") {
@@ -163,12 +213,14 @@ TEST_CASE("sharded state lowers a rank's peak, step by step of ZeRO") {
 
 TEST_CASE("steady steps with sharded state take no new memory") {
   for (const Sharded& sharded : kAllShardings) {
-    const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 3});
-    RunSpec spec = sharded_spec(gpt_model(2), order, 2, sharded);
-    spec.steps = 2;
-    const std::vector<std::int64_t> settled = run(spec).allocations;
-    spec.steps = 6;
-    CHECK(run(spec).allocations == settled);
+    for (const char* name : {"1f1b", "dualpipe"}) {
+      const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
+      RunSpec spec = sharded_spec(gpt_model(2), order, 2, sharded);
+      spec.steps = 2;
+      const std::vector<std::int64_t> settled = run(spec).allocations;
+      spec.steps = 6;
+      CHECK(run(spec).allocations == settled);
+    }
   }
 }
 
@@ -392,6 +444,13 @@ TEST_CASE("what cannot be sharded or agreed on is refused in a sentence") {
   spec = spec_of(llama_model(), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}));
   spec.clip_norm = 1;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("use a synchronous schedule"), ScheduleError);
+  spec = sharded_spec(llama_model(), make_schedule("dualpipe", {.ranks = 2, .microbatches = 4}), 1, {.zero = 2});
+  std::vector<Action>& actions = spec.schedule.ranks[1];
+  const auto sum = std::ranges::find(actions, Op::kReduceGrad, &Action::op);
+  std::rotate(sum, sum + 1, std::find_if(sum + 1, actions.end(), [](const Action& action) {
+                return action.op == Op::kReduceGrad;
+              }));  // behind another gradient, on one of two ranks
+  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("ranks 0 and 1 hold copies of model part 0"), ScheduleError);
   spec = spec_of_lowered(llama_model(2), lower(order, {.data = {.enabled = true, .buckets = {9}}}), 2);
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("give each bucket a layer"), SpecError);
 }

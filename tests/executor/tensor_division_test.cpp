@@ -79,6 +79,24 @@ TEST_CASE("heads of queries, keys and values stay together, and so do a channel'
   CHECK(starts(4) == std::vector<std::int64_t>{12, 36});  // 24 channels
 }
 
+TEST_CASE("ranks that share a kv head have the same rows, of which the first is told") {
+  const Layer layer = llama_block();  // 4 heads, 2 kv heads of 4 channels
+  CHECK(kv_sharers(layer, 2) == 1);
+  CHECK(kv_sharers(layer, 4) == 2);
+  CHECK(why_not_divisible(layer, 4).empty());
+  CHECK(std::get<TransformerLayer>(divide_layer(layer, 4)).kv_heads == 1);
+  for (int rank = 0; rank < 4; ++rank) {
+    const std::vector<ElementRun> runs = element_runs(layer, 1, {.ranks = 4, .rank = rank});
+    REQUIRE(runs.size() == 3);
+    CHECK(runs[0].whole == 16 * (4 * rank));
+    CHECK(runs[1].whole == 16 * (16 + 4 * (rank / 2)));
+    CHECK(runs[2].whole == 16 * (24 + 4 * (rank / 2)));
+    CHECK(!runs[0].is_replica);
+    CHECK(runs[1].is_replica == (rank % 2 == 1));
+    CHECK(runs[2].is_replica == (rank % 2 == 1));
+  }
+}
+
 TEST_CASE("a row-parallel matrix is divided by columns") {
   const Layer layer = llama_block();
   REQUIRE(layer_parameters(layer)[2].name == "attention_output.weight");  // [16, 16]
@@ -91,9 +109,13 @@ TEST_CASE("a row-parallel matrix is divided by columns") {
 
 TEST_CASE("what cannot be divided is said with its numbers") {
   CHECK(why_not_divisible(llama_block(), 2).empty());
-  CHECK(why_not_divisible(llama_block(), 4) ==
-        "2 kv heads cannot be divided over 4 tensor ranks; choose a tensor degree that divides them");
   TransformerLayer block = llama_block();
+  block.heads = block.kv_heads = 6;
+  CHECK(why_not_divisible(block, 4).starts_with("6 heads cannot be divided over 4 tensor ranks"));
+  block.heads = 12;
+  CHECK(why_not_divisible(block, 4) ==
+        "6 kv heads cannot be divided over 4 tensor ranks; choose a tensor degree that divides them");
+  block = llama_block();
   block.ffn = 25;
   CHECK(why_not_divisible(block, 2).starts_with("25 ffn channels"));
   CHECK(why_not_divisible(block, 1).empty());

@@ -97,7 +97,14 @@ TEST_CASE("copies of a stage are summed before their steps, by ascending model p
   CHECK(without_messages(lower(schedule)) == expected);
   CHECK(validate(lower(schedule)).empty());
   CHECK(without_messages(lower(schedule, {.data = {.enabled = true}})) == expected);
-  CHECK_THROWS_AS(lower(schedule, {.data = {.enabled = true, .zero = 2}}), ScheduleError);
+  // Copies that share state meet at every gradient, and at every gather.
+  CHECK(without_messages(lower(schedule, {.data = {.enabled = true, .zero = 2}})) ==
+        rows("0F0 3F1 3B1 3REDUCE_GRAD 0B0 0REDUCE_GRAD 0OPTIMIZER_STEP 0UNSHARD 3OPTIMIZER_STEP 3UNSHARD\n"
+             "2F1 1F0 1B0 1REDUCE_GRAD 2B1 2REDUCE_GRAD 1OPTIMIZER_STEP 1UNSHARD 2OPTIMIZER_STEP 2UNSHARD"));
+  CHECK(lower(schedule, {.data = {.zero = 2}}) == lower(schedule, {.data = {.enabled = true, .zero = 2}}));
+  CHECK(without_messages(lower(schedule, {.data = {.zero = 3}}))[0] ==
+        rows("0UNSHARD 0F0 0RESHARD 3UNSHARD 3F1 3RESHARD 3UNSHARD 3B1 3RESHARD 3REDUCE_GRAD 0UNSHARD 0B0 0RESHARD "
+             "0REDUCE_GRAD 0OPTIMIZER_STEP 3OPTIMIZER_STEP")[0]);
 
   Schedule asynchronous = schedule;
   asynchronous.weights = WeightPolicy::kStashed;

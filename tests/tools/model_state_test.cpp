@@ -101,3 +101,32 @@ TEST_CASE("routed experts are a share of the expert group's, and their state of 
                                            .optimizer = predicted.optimizer_bytes});
           }
 }
+
+TEST_CASE("copies of a stage in one pipeline share state as replicas do, with experts spread or not") {
+  TransformerLayer mixture = kBlock;
+  mixture.experts = 4;
+  mixture.experts_per_token = 2;
+  mixture.expert_ffn = 24;
+  for (const char* name : {"dualpipe", "chimera"})
+    for (const int data : {1, 2})
+      for (const int expert : {1, 2})
+        for (const int zero : {0, 1, 2, 3}) {
+          if (data % expert != 0) continue;
+          const Layout layout{.data = data, .pipeline = 2, .expert = expert, .zero = zero, .schedule = name};
+          CAPTURE(to_text(layout));
+          const TrainingSpec training{.global_batch = 2 * data, .sequence = 8, .precision = Precision::kBf16};
+          RunSpec spec = spec_of(layout, training);
+          spec.schedule = lower(make_schedule(name, {.ranks = 2, .microbatches = 2}),
+                                {.data = {.enabled = data > 1, .zero = zero}});
+          spec.stage_layers[0][1] = mixture;
+          spec.stage_layers = {spec.stage_layers[0], spec.stage_layers[1], spec.stage_layers[0], spec.stage_layers[1]};
+          Layout shared = layout;
+          shared.data *= 2;  // as price_stages has it
+          const StageMemory first = stage_memory(spec.stage_layers[0], training, shared, {});
+          const StageMemory last = stage_memory(spec.stage_layers[1], training, shared, {});
+          for (const ParameterBytes& held : run(spec).parameter_bytes)
+            CHECK(held == ParameterBytes{.weights = first.parameter_bytes + last.parameter_bytes,
+                                         .gradients = first.gradient_bytes + last.gradient_bytes,
+                                         .optimizer = first.optimizer_bytes + last.optimizer_bytes});
+        }
+}

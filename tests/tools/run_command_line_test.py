@@ -24,6 +24,18 @@ class Running(CommandLineTest):
         self.done("plan", model, path, "--global-batch", steps_batch, "--seq", 32, "--layout", layout, *options, "-o", plan)
         return plan
 
+    def test_a_validation_says_how_fast_the_machine_was_and_may_measure_it_first(self):
+        plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1", 4, "--precision", "fp32")
+        known = self.json("validate", plan, "--steps", 2, "--recalibrate", 1)["machine"]
+        for moment in ("speed_before", "speed_after"):
+            self.assertGreater(known[moment], 0.2)
+            self.assertLess(known[moment], 5)
+        self.assertGreaterEqual(known["others_cores"], 0)
+        unknown = self.json("validate", plan, "--steps", 2)["machine"]  # a cluster without samples of kernels
+        self.assertIsNone(unknown["speed_before"])
+        self.refused(1, "validate", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,b=1,unit=ms",
+                     "--recalibrate", 1, says=["--recalibrate", "--backend cpu"])
+
     def test_a_plan_trains_and_its_loss_falls(self):
         plan = self.cpu_plan("pp=2,schedule=1f1b,mbs=1")
         losses = self.json("run", plan, "--steps", 20)["losses"]
@@ -107,6 +119,21 @@ class Running(CommandLineTest):
         self.refused(1, "run", plan, "--meshes", "tp2,pp2", says=["\"pp2\" is no mesh"])
         self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
         self.refused(1, "run", plan, "--reshard", "direct", says=["--meshes"])
+
+    def test_a_prediction_for_meshes_of_different_shape_is_held_against_their_run(self):
+        plan = self.cpu_plan("tp=2,pp=2,mbs=2", devices=4)
+        losses = self.json("run", plan, "--steps", 3, "--meshes", "tp2,dp2")["losses"]
+        told = self.json("simulate", plan, "--meshes", "tp2,dp2", "--reshard", "all-gather")
+        prediction = self.folder / "prediction.json"
+        answer = self.json("validate", plan, "--meshes", "tp2,dp2", "--steps", 1, "-o", prediction)
+        self.assertEqual(answer["losses"], losses)  # two steps of three warm up
+        self.assertEqual(answer["step_time"]["predicted_s"], told["step_time_s"])
+        self.assertEqual(json.loads(prediction.read_text())["peak_memory_bytes"], [rank["peak_memory_bytes"] for rank in told["ranks"]])
+        self.assertEqual(json.loads(prediction.read_text())["step_time_s"], told["step_time_s"])
+        self.assertIn("meshes tp2,dp2", answer["title"])
+        self.refused(1, "validate", plan, "--meshes", "tp2", says=["pipeline ranks", "give each one"])
+        self.refused(1, "validate", plan, "--reshard", "direct", says=["--meshes"])
+        self.refused(1, "validate", plan, "--meshes", "tp2,dp2", "--backend", "timed", says=["--meshes", "--backend cpu"])
 
     def test_meshes_of_different_shape_are_predicted(self):
         question = ["llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "pp=2,tp=4,mbs=2"]

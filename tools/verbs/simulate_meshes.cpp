@@ -1,36 +1,16 @@
 #include "tools/verbs/simulate_meshes.h"
 
-#include <algorithm>
-#include <optional>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/unequal_stages.h"
 #include "planner/search/bounds.h"
-#include "planner/search/predict.h"
 #include "schedules/error.h"
-#include "schedules/lower.h"
-#include "simulator/simulate.h"
 #include "tools/console.h"
-#include "tools/run_layout.h"
+#include "tools/mesh_prediction.h"
 #include "tools/table.h"
 
 namespace plumb {
 namespace {
-
-std::optional<ReshardingKind> kind_of(const std::string& name) {
-  for (const ReshardingKind kind : {ReshardingKind::kDirect, ReshardingKind::kAllGather, ReshardingKind::kBroadcast}) {
-    if (resharding_name(kind) == name) return kind;
-  }
-  return {};
-}
-
-std::vector<RankMesh> meshes_of(const std::string& text) {
-  std::vector<RankMesh> meshes;
-  for (const StageMesh& mesh : parse_meshes(text)) meshes.push_back({.data = mesh.data, .tensor = mesh.tensor});
-  return meshes;
-}
 
 void refuse_other_options(const SimulateArguments& arguments) {
   const NetworkArguments& network = arguments.network;
@@ -71,19 +51,9 @@ nlohmann::ordered_json document_of(const std::string& title, const UnequalStages
 
 int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
   refuse_other_options(arguments);
-  const std::vector<RankMesh> meshes = meshes_of(arguments.meshes);
-  int devices = 0;
-  for (const RankMesh& mesh : meshes) devices += mesh.data * mesh.tensor * plan.layout.context;
-  if (devices > plan.cluster.devices)
-    print_note(fmt::format("the meshes need {} devices, the plan's cluster has {}: priced on {} such devices", devices,
-                           plan.cluster.devices, devices));
-  Pricing pricing(plan.model, resize(plan.cluster, std::max(devices, plan.cluster.devices)), plan.training);
-  const Schedule order = order_of(plan);
-  const UnequalStages stages = price_unequal_stages(pricing, plan.layout, order, meshes, kind_of(arguments.reshard));
-  const bool replicated =
-      std::ranges::any_of(meshes, [&](const RankMesh& mesh) { return mesh.data * plan.layout.context > 1; });
-  const Schedule lowered = lower(order, {.data = {.enabled = replicated, .zero = plan.layout.zero}});
-  const Simulation simulation = simulate(lowered, stages.priced.costs);
+  const MeshPrediction told = predict_meshes(plan, arguments.meshes, arguments.reshard);
+  const UnequalStages& stages = told.stages;
+  const Simulation& simulation = told.predicted.simulation;
   const auto shortfall = memory_shortfall(simulation.peak_memory_bytes, plan.cluster.device);
 
   const std::string title = fmt::format("{} on {}:{}, {}, meshes {}", plan.model.name, plan.cluster.name,

@@ -7,8 +7,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/check_run_spec.h"
+#include "executor/measure.h"
 #include "executor/mpi/launched.h"
 #include "executor/run.h"
+#include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "tools/comparison_report.h"
 #include "tools/console.h"
@@ -18,7 +21,10 @@
 #include "tools/link_file.h"
 #include "tools/lower_plan.h"
 #include "tools/machine_load.h"
+#include "tools/machine_speed.h"
+#include "tools/mesh_prediction.h"
 #include "tools/plan_input.h"
+#include "tools/run_layout.h"
 #include "tools/run_report.h"
 #include "tools/table.h"
 #include "tools/timed_input.h"
@@ -35,6 +41,8 @@ namespace {
 constexpr int kDefaultSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
+constexpr Seconds kSpeedBudget{0.4};                   ///< before the run, and after it
+constexpr const char* kDefaultReshard = "all-gather";  ///< RunSpec's
 
 /// A prediction that stood before the first step, and what was measured after it.
 struct Replayed {
@@ -42,7 +50,19 @@ struct Replayed {
   Timeline predicted;
   std::vector<Timeline> measured;  // warm-up left out
   std::vector<double> losses;      // empty where nothing is trained
+  MachineState machine;            // nothing where ranks are processes
 };
+
+/// The plan on the cluster that is measured now.
+Plan recalibrated(Plan plan, Seconds budget) {
+  if (launched_ranks() > 1)
+    throw InputError("--recalibrate measures with the threads of one process: leave it away under mpirun");
+  const MeasureOptions options{.budget = budget, .busy_ranks = plan.cluster.devices, .date = today()};
+  print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", budget.count(), options.busy_ranks));
+  const Measurement measured = with_progress("measuring", budget, [&options] { return measure_cpu(options); });
+  plan.cluster = resize(cluster_from_measurement(measured), plan.cluster.devices);
+  return plan;
+}
 
 void announce(SimTime predicted) {
   print_note(fmt::format("predicted before the first step: {}", duration_text(to_seconds(predicted).count())));
@@ -62,6 +82,29 @@ Predicted over_measured_link(Predicted predicted, const MessageLink& link) {
   return predicted;
 }
 
+/// What the run is held against: of the plan's ranks, or of meshes of different shape in their place.
+Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
+  const bool on_gpu = arguments.backend == "cuda";
+  const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster);
+  if (arguments.meshes.empty()) {
+    Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
+    return link ? over_measured_link(std::move(predicted), *link) : predicted;
+  }
+  if (on_gpu) throw InputError("--meshes is for --backend cpu: a GPU's ranks are all alike");
+  if (!arguments.link.empty())
+    throw InputError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
+  MeshPrediction meshes =
+      predict_meshes(plan, arguments.meshes, arguments.reshard.empty() ? kDefaultReshard : arguments.reshard);
+  double bytes = 0;
+  for (std::size_t rank = 0; rank < meshes.stages.layouts.size(); ++rank) {
+    const Layout& layout = meshes.stages.layouts[rank];
+    bytes += static_cast<double>(meshes.predicted.simulation.peak_memory_bytes[rank]) * layout.data * layout.tensor *
+             layout.context;
+  }
+  require_room(bytes);
+  return std::move(meshes.predicted);
+}
+
 /// On the cpu, or where there is one on a GPU. Nothing on all but the first of several processes.
 std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   const bool on_gpu = arguments.backend == "cuda";
@@ -70,10 +113,9 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
   const CudaSharing sharing = cuda_sharing(arguments.sms, arguments.cuda_graph);
-  const Plan plan = plan_input(arguments.plan);
-  Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
-  if (const std::optional<MessageLink> link = hop_link(arguments.link, plan.cluster))
-    predicted = over_measured_link(std::move(predicted), *link);
+  Plan plan = plan_input(arguments.plan);
+  if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
+  const Predicted predicted = prediction_of(plan, arguments);
   RunSpec spec = lower_plan(plan, predicted,
                             {.steps = kWarmupSteps + steps,
                              .seed = arguments.seed,
@@ -82,6 +124,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
                              .context_attention = context_attention(arguments.context),
                              .clip_norm = arguments.clip_norm,
                              .offload_optimizer = arguments.offload_optimizer});
+  apply_layout_arguments(spec, arguments);
   spec.watchdog = Seconds{arguments.watchdog_s};
   spec.source = to_json(plan, version_text()).dump();
   if (launched_rank() == 0) announce(predicted.simulation.makespan);
@@ -90,10 +133,17 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
-  Replayed replayed{
-      .title = fmt::format("{}, {}, {} ranks on {}", plan.model.name, to_text(plan.layout), world_size(spec.grid),
-                           on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
-      .predicted = predicted.simulation.timeline};
+  Replayed replayed{.title = fmt::format(
+                        "{}, {}{}, {} ranks on {}", plan.model.name, to_text(plan.layout),
+                        arguments.meshes.empty() ? "" : ", meshes " + arguments.meshes, world_size(rank_grid_of(spec)),
+                        on_gpu ? cuda_device_text(*gpu) : plan.cluster.device.name + " of this machine"),
+                    .predicted = predicted.simulation.timeline};
+  const auto speed_now = [&]() -> std::optional<MachineSpeed> {
+    if (on_gpu || launched_ranks() > 1) return {};
+    return machine_speed(plan.cluster, world_size(rank_grid_of(spec)), kSpeedBudget);
+  };
+  replayed.machine.before = speed_now();
+  const OtherProgramsClock others;
   for (int i = 0; i < arguments.repeat; ++i) {
     std::optional<RunResult> result =
         on_gpu ? run_on_cuda(*gpu, spec, sharing, expected)
@@ -103,6 +153,8 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
     std::move(result->timelines.begin() + kWarmupSteps, result->timelines.end(), std::back_inserter(replayed.measured));
     replayed.losses = std::move(result->losses);  // the same each time
   }
+  if (launched_ranks() <= 1) replayed.machine.others = others.read();
+  replayed.machine.after = speed_now();
   if (replayed.measured.empty()) return {};
   return replayed;
 }
@@ -117,12 +169,14 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
   Replayed replayed{.title = fmt::format("{}: replayed by the clock on {} {}", input.title, world_size(input.spec.grid),
                                          launched_ranks() > 0 ? "processes" : "threads"),
                     .predicted = input.predicted.timeline};
+  const OtherProgramsClock others;
   for (int i = 0; i < arguments.repeat; ++i) {
     std::optional<TimedResult> result = replay_timed(input, arguments.trace);
     if (!result) continue;
     std::move(result->timelines.begin() + kTimedWarmupSteps, result->timelines.end(),
               std::back_inserter(replayed.measured));
   }
+  if (launched_ranks() <= 1) replayed.machine.others = others.read();
   if (replayed.measured.empty()) return {};
   return replayed;
 }
@@ -133,6 +187,8 @@ int validate_verb(const RunArguments& arguments) {
   for (const std::string& path : {arguments.trace, arguments.output, arguments.svg, arguments.lanes}) {
     if (!path.empty()) require_writable(path);
   }
+  if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
+    throw InputError("--recalibrate measures the kernels of --backend cpu: leave it away");
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
@@ -157,12 +213,13 @@ int validate_verb(const RunArguments& arguments) {
     print_note(fmt::format("wrote {}: the prediction above the median step", arguments.lanes));
   }
   if (arguments.json) {
-    nlohmann::ordered_json answer = {{"title", replayed.title}, {"date", today()}, {"load", load}};
+    nlohmann::ordered_json answer = {
+        {"title", replayed.title}, {"date", today()}, {"load", load}, {"machine", to_json(replayed.machine)}};
     answer.update(comparison_json(comparison, replayed.losses));
     print_answer(answer.dump(2) + "\n");
   } else {
-    print_answer(fmt::format("{}; {}\n\n{}\n{}", replayed.title, load, to_text(comparison, replayed.predicted),
-                             summary_text(comparison, replayed.losses)));
+    print_answer(fmt::format("{}; {}\n{}\n{}\n{}", replayed.title, load, to_text(replayed.machine),
+                             to_text(comparison, replayed.predicted), summary_text(comparison, replayed.losses)));
   }
   const double off_pct = 100 * std::abs(error_ratio(comparison.step));
   if (arguments.tolerance_pct && off_pct > *arguments.tolerance_pct) {

@@ -176,8 +176,8 @@ struct RunArguments {
   std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
   double clip_norm = 0;             ///< 0: gradients are not clipped
   bool offload_optimizer = false;   ///< its state in the host's memory
-  std::string meshes;               ///< run: tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
-  std::string reshard;              ///< run: between these: direct, all-gather (also if empty), broadcast
+  std::string meshes;               ///< tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
+  std::string reshard;              ///< between these: direct, all-gather (also if empty), broadcast
   int recompute_every = 0;          ///< run: layers whose input is kept; 0: as the plan says
   bool zero_layerwise = false;      ///< run: ZeRO 2 and 3 move gradients and weights layer by layer
   std::string zero_by = "element";  ///< run: or "layer"
@@ -191,6 +191,7 @@ struct RunArguments {
   std::string output;                   ///< validate: the prediction, written before the first step
   std::string lanes;                    ///< validate: a Chrome trace with both, rank by rank
   int repeat = 1;                       ///< validate: runs, each from the beginning, whose steps are taken together
+  double recalibrate_s = 0;             ///< validate, backend cpu: measure for so long before predicting; 0: not
   std::optional<double> tolerance_pct;  ///< validate: exit 1 if the step time is further off
   bool json = false;
 };

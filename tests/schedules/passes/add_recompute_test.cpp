@@ -18,6 +18,16 @@ TEST_CASE("R stands right before the backward it serves, so that it may start be
   CHECK(add_recompute(schedule, Checkpoint::kNever) == schedule);
 }
 
+TEST_CASE("the last micro-batch is each lane's own") {
+  const Schedule schedule = parse_schedule(
+      "microbatches: 4\nstages: 0/0/0 1/1/0 1/0/1 0/1/1\n0F0 0F1 3F2 3B2 3F3 3B3 0B0 0B1\n2F2 2F3 1F0 1B0 1F1 1B1 2B2 "
+      "2B3");
+  CHECK(add_recompute(schedule, Checkpoint::kExceptLast).ranks ==
+        parse_schedule("microbatches: 4\nstages: 0/0/0 1/1/0 1/0/1 0/1/1\n0F0 0F1 3F2 3R2 3B2 3F3 3B3 0R0 0B0 0B1\n2F2 "
+                       "2F3 1F0 1R0 1B0 1F1 1B1 2R2 2B2 2B3")
+            .ranks);
+}
+
 TEST_CASE("R stands before an overlapped pair, and W needs none") {
   const Schedule schedule = parse_schedule("0F0 0F1&0I0 0W0 0I1 0W1");
   CHECK(add_recompute(schedule, Checkpoint::kAlways).ranks == parse_schedule("0F0 0R0 0F1&0I0 0W0 0R1 0I1 0W1").ranks);

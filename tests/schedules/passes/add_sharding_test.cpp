@@ -7,6 +7,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/like_copies.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
@@ -89,11 +90,9 @@ TEST_CASE("numbers that make no sense are refused") {
 }
 
 TEST_SUITE("property") {
-  TEST_CASE("every schedule without copies can be sharded, and gathers no more than it may") {
+  TEST_CASE("every schedule can be sharded, copies alike, and gathers no more than it may") {
     for (const CatalogueEntry& entry : catalogue()) {
       const Schedule order = entry.make({.ranks = 4, .microbatches = 12, .chunks = entry.takes_chunks ? 3 : 1});
-      const std::vector<bool> copied = stages_with_copies(order);
-      if (std::ranges::find(copied, true) != copied.end()) continue;
       for (const int stages : {0, 1, 2, 3}) {
         for (const bool prefetch : {false, true}) {
           if (prefetch && stages == 0) continue;
@@ -102,6 +101,7 @@ TEST_SUITE("property") {
               {.data = {.enabled = true, .zero = 3, .sharding = {.gathered_stages = stages, .prefetch = prefetch}}});
           INFO(entry.name, " stages=", stages, " prefetch=", prefetch);
           CHECK(validate(result).empty());
+          CHECK(why_copies_cannot_share(result, true).empty());
           for (const auto& actions : result.ranks) {
             const bool pairs = std::ranges::any_of(actions, &Action::overlaps_next);
             CHECK(most_gathered(actions) <= std::max(stages, pairs ? 2 : 1) + (prefetch ? (pairs ? 2 : 1) : 0));

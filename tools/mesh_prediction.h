@@ -1,0 +1,24 @@
+#pragma once
+// A plan on pipeline ranks that are meshes of different shape (--meshes tp2,dp2): what `simulate` prints, and what
+// `validate` holds against the run.
+
+#include <string>
+
+#include "planner/cost/unequal_stages.h"
+#include "planner/search/plan.h"
+#include "planner/search/predict.h"
+
+namespace plumb {
+
+struct MeshPrediction {
+  UnequalStages stages;
+  Predicted predicted;  ///< with the timeline; rates of the prediction count the meshes' devices
+  int devices = 0;      ///< that the meshes need
+};
+
+/// `reshard`: direct, all-gather or broadcast; empty: the fastest for each pair of meshes. Says on stderr where the
+/// meshes need more devices than the plan's cluster has, and prices them on so many. Throws InputError if `meshes` is
+/// no list of meshes, SpecError as price_unequal_stages does.
+MeshPrediction predict_meshes(const Plan& plan, const std::string& meshes, const std::string& reshard);
+
+}  // namespace plumb
