@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "schedules/error.h"
+#include "tools/command_line_calibrate.h"
 #include "tools/command_line_partition.h"
 #include "tools/command_line_score.h"
 #include "tools/console.h"
@@ -325,30 +326,6 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     }
     add_json(verb, arguments->json);
   }
-  const auto calibrate = std::make_shared<CalibrateArguments>();
-  CLI::App* verb =
-      add_verb(app, chosen, "calibrate", "measure this machine and write it as a cluster", calibrate, calibrate_verb);
-  verb->add_option("--backend", calibrate->backend, "what to measure: cpu, or cuda: the first GPU")
-      ->check(CLI::IsMember({"cpu", "cuda"}));
-  verb->add_option("--precision", calibrate->precision, "backend cuda: bf16, fp16 or fp32")
-      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
-  verb->add_option("--sms", calibrate->sms, "backend cuda: how ranks share the SMs, as in run");
-  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core, or one on a GPU)")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
-  verb->add_option(
-      "--from", calibrate->from,
-      "files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs; with --only "
-      "topology what `nvidia-smi topo -m` printed");
-  verb->add_option("--base", calibrate->base,
-                   "with --from, --only transport and --only topology: the cluster it is, a preset or a file");
-  verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
-  verb->add_option(
-          "--only", calibrate->only,
-          "collectives or nccl (tables), transport (a file for --link), or topology (GPUs and links, a cluster)")
-      ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology"}));
-  verb->add_option("-o,--output", calibrate->output, "file to write");
-  add_json(verb, calibrate->json);
 }
 
 void add_trace(CLI::App& app, Chosen& chosen) {
@@ -385,6 +362,7 @@ int run_command_line(int argc, char** argv) {
   add_plan_readers(app, chosen);
   add_score(app, chosen);
   add_hardware(app, chosen);
+  add_calibrate(app, chosen);
   add_trace(app, chosen);
   add_partition(app, chosen);
   try {

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include <fmt/format.h>
+
+#include "schedules/generators/catalogue.h"
 
 namespace plumb {
 namespace {
@@ -137,6 +140,11 @@ std::optional<std::string> expert_conflict(const ModelSpec& model, const Trainin
   return std::nullopt;
 }
 
+bool enters_at_both_ends(std::string_view schedule) {
+  return std::ranges::any_of(catalogue(),
+                             [&](const CatalogueEntry& entry) { return entry.both_ends && entry.name == schedule; });
+}
+
 }  // namespace
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
@@ -163,6 +171,12 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
         "a global batch of {} does not divide into dp={} replicas of micro-batches of mbs={}: change one of the "
         "three",
         training.global_batch, layout.data, layout.microbatch);
+  }
+  if (enters_at_both_ends(layout.schedule) && (layout.pipeline % 2 != 0 || microbatches_of(training, layout) < 2)) {
+    return fmt::format(
+        "{} takes micro-batches at both ends, and there are pp={} ranks and {} micro-batches: give an even pp, and two "
+        "micro-batches or more",
+        layout.schedule, layout.pipeline, microbatches_of(training, layout));
   }
   constexpr std::int64_t kLargestMicrobatch = 1 << 28;
   if (layout.microbatch > kLargestMicrobatch / training.sequence) {

@@ -12,10 +12,14 @@
 namespace plumb {
 namespace {
 
-/// The schedule of a layout with a single micro-batch: its stages and where they lie.
+/// The schedule of a layout with few micro-batches: its stages, where they lie, and which operations it has. One is
+/// enough unless micro-batches enter at both ends: such schedules show all of their operations with two a rank.
 Schedule skeleton_of(const Layout& layout) {
-  return make_schedule(layout.schedule,
-                       {.ranks = layout.pipeline, .microbatches = 1, .chunks = layout.chunks, .group = layout.group});
+  const CatalogueEntry& entry = catalogue_entry(layout.schedule);
+  return make_schedule(layout.schedule, {.ranks = layout.pipeline,
+                                         .microbatches = entry.both_ends ? 2 * layout.pipeline : 1,
+                                         .chunks = layout.chunks,
+                                         .group = layout.group});
 }
 
 struct BoundedLayout {

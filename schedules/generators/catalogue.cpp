@@ -17,17 +17,6 @@ bool same_name(std::string_view a, std::string_view b) {
   return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
 }
 
-const CatalogueEntry& entry_named(std::string_view name) {
-  const auto it =
-      std::ranges::find_if(catalogue(), [name](const CatalogueEntry& e) { return same_name(e.name, name); });
-  if (it != catalogue().end()) return *it;
-  std::vector<std::string> names;
-  for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
-  throw ScheduleError(
-      fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all", name,
-                  nearest_name(name, names)));
-}
-
 void require_at_least_one(int value, std::string_view what) {
   if (value < 1) throw ScheduleError(fmt::format("{} {} cannot be scheduled: give 1 or more", value, what));
 }
@@ -173,12 +162,14 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "p even, m >= 2",
        .bubble = "(p-2)F at F=I=W, m even, m >= 2p, if overlap gains nothing",
        .activations = "p+1, over both copies",
+       .both_ends = true,
        .make = dualpipe_schedule},
       {.name = "chimera",
        .origin = "Li and Hoefler 2021",
        .constraint = "p even, m >= 2",
        .bubble = "(p-2)F at F=B where p divides m; far more at B=2F",
        .activations = "at most p, over both copies, where p divides m; otherwise p+1",
+       .both_ends = true,
        .make = chimera_schedule},
       {.name = "bpipe",
        .origin = "Kim et al. 2023",
@@ -197,8 +188,19 @@ const std::vector<CatalogueEntry>& catalogue() {
   return kEntries;
 }
 
+const CatalogueEntry& catalogue_entry(std::string_view name) {
+  const auto it =
+      std::ranges::find_if(catalogue(), [name](const CatalogueEntry& e) { return same_name(e.name, name); });
+  if (it != catalogue().end()) return *it;
+  std::vector<std::string> names;
+  for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
+  throw ScheduleError(
+      fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all", name,
+                  nearest_name(name, names)));
+}
+
 int period_of(std::string_view name, const ScheduleParameters& parameters) {
-  const CatalogueEntry& entry = entry_named(name);
+  const CatalogueEntry& entry = catalogue_entry(name);
   const int stages = parameters.ranks * (entry.takes_chunks ? parameters.chunks : entry.chunks);
   if (!entry.repeats || (entry.made_for_costs && !has_equal_costs(parameters, stages))) return 0;
   return parameters.group > 0 ? parameters.group : parameters.ranks;
@@ -213,7 +215,7 @@ std::vector<std::string_view> schedules_made_for_costs() {
 }
 
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters) {
-  const CatalogueEntry& entry = entry_named(name);
+  const CatalogueEntry& entry = catalogue_entry(name);
   require_at_least_one(parameters.ranks, "ranks");
   require_at_least_one(parameters.microbatches, "micro-batches");
   require_at_least_one(parameters.chunks, "chunks");

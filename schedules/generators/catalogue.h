@@ -37,6 +37,7 @@ struct CatalogueEntry {
   bool takes_chunks = false;     ///< any number of chunks a rank
   int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
+  bool both_ends = false;       ///< micro-batches enter at both ends, two at least: a stage has two copies
   bool repeats = true;          ///< its middle repeats (period_of)
   bool made_for_costs = false;  ///< another order for other ScheduleParameters::costs
   std::function<Schedule(const ScheduleParameters&)> make;
@@ -44,6 +45,9 @@ struct CatalogueEntry {
 
 /// All of them, in the order of the README's table.
 const std::vector<CatalogueEntry>& catalogue();
+
+/// The one of that name (case does not matter). Throws ScheduleError if there is none (the nearest is named).
+const CatalogueEntry& catalogue_entry(std::string_view name);
 
 /// Micro-batches after which the middle of the schedule of that name repeats: the order for m + period is that for m
 /// with one more period in its middle, once m is some periods long. As many as there are ranks, or as a group of

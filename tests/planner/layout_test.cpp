@@ -99,6 +99,9 @@ TEST_CASE("a layout that cannot exist says why and what would") {
   CHECK(conflict("sp=1", 1).find("sp=0") != std::string::npos);
   CHECK(conflict("pp=2,split=3:4", 2).find("sum up to 8") != std::string::npos);
   CHECK(conflict("pp=2,split=8", 2).find("2 numbers") != std::string::npos);
+  CHECK(conflict("pp=2,mbs=6,schedule=dualpipe", 2) == "none");
+  CHECK(conflict("pp=2,mbs=12,schedule=dualpipe", 2).find("1 micro-batches: give an even pp") != std::string::npos);
+  CHECK(conflict("pp=3,schedule=chimera", 3).find("pp=3 ranks") != std::string::npos);
   ModelSpec grouped = model;
   grouped.kv_heads = 2;
   CHECK(layout_conflict(grouped, training, 4, {.tensor = 4})->find("2 kv heads") != std::string::npos);

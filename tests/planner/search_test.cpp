@@ -86,6 +86,20 @@ TEST_CASE("a layout given in full is that layout") {
   CHECK(result.ranked[0].layout == layout);
 }
 
+TEST_CASE("layouts whose micro-batches enter at both ends are planned, and their bound drops no winner") {
+  for (const std::string schedule : {"dualpipe", "chimera"}) {
+    CAPTURE(schedule);
+    const LayoutRequest request = parse_layout("pp=4,schedule=" + schedule);
+    const SearchResult all = search_layouts(small_gpt(), round_cluster(8), kTraining, request, {.keep = 100000});
+    REQUIRE(all.ranked.size() > 3);
+    CHECK(all.counts.outrun == 0);
+    const SearchResult best = search_layouts(small_gpt(), round_cluster(8), kTraining, request, {.keep = 1});
+    REQUIRE(best.ranked.size() == 1);
+    CHECK(best.ranked[0].layout == all.ranked[0].layout);
+    CHECK(best.ranked[0].prediction.step_time == all.ranked[0].prediction.step_time);
+  }
+}
+
 TEST_CASE("what cannot exist is infeasible, with the reason") {
   const auto reason = [](const char* request, int devices) {
     const SearchResult result =

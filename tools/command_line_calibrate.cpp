@@ -1,0 +1,36 @@
+#include "tools/command_line_calibrate.h"
+
+#include <memory>
+
+#include "tools/verbs/verbs.h"
+
+namespace plumb {
+
+void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
+  const auto calibrate = std::make_shared<CalibrateArguments>();
+  CLI::App* verb = app.add_subcommand("calibrate", "measure this machine and write it as a cluster");
+  verb->callback([&chosen, calibrate] { chosen = [calibrate] { return calibrate_verb(*calibrate); }; });
+  verb->add_option("--backend", calibrate->backend, "what to measure: cpu, or cuda: the first GPU")
+      ->check(CLI::IsMember({"cpu", "cuda"}));
+  verb->add_option("--precision", calibrate->precision, "backend cuda: bf16, fp16 or fp32")
+      ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
+  verb->add_option("--sms", calibrate->sms, "backend cuda: how ranks share the SMs, as in run");
+  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core, or one on a GPU)")
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
+  verb->add_option(
+      "--from", calibrate->from,
+      "files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM and torchtitan logs; with --only "
+      "topology what `nvidia-smi topo -m` printed");
+  verb->add_option("--base", calibrate->base,
+                   "with --from, --only transport and --only topology: the cluster it is, a preset or a file");
+  verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
+  verb->add_option(
+          "--only", calibrate->only,
+          "collectives or nccl (tables), transport (a file for --link), or topology (GPUs and links, a cluster)")
+      ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology"}));
+  verb->add_option("-o,--output", calibrate->output, "file to write");
+  verb->add_flag("--json", calibrate->json, "print one JSON document and nothing else");
+}
+
+}  // namespace plumb

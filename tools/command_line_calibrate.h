@@ -1,0 +1,13 @@
+#pragma once
+// The options of `plumb calibrate`.
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+namespace plumb {
+
+/// Adds the verb; `chosen` runs it.
+void add_calibrate(CLI::App& app, std::function<int()>& chosen);
+
+}  // namespace plumb
