@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct DeviceLayerCall {
   std::byte* late = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* weights = nullptr;  ///< the layer's parameters, stored
-  const float* master = nullptr;       ///< the same in fp32
+  const float* master = nullptr;       ///< the same in fp32; null: `vectors` alone are there
   float* gradients = nullptr;          ///< likewise
   const float* constants = nullptr;    ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
@@ -49,6 +50,14 @@ struct DeviceLayerCall {
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
+  const float* vectors = nullptr;  ///< norms and biases in fp32, one behind the other
+  const std::map<std::int64_t, std::int64_t>* vector_places = nullptr;  ///< by their first element in the layer
+
+  /// A norm's gain or a bias in fp32 at its first element in the layer; null for -1.
+  const float* vector(std::int64_t at) const {
+    if (at < 0) return nullptr;
+    return master != nullptr ? master + at : vectors + vector_places->at(at);
+  }
 };
 
 class DeviceLayer {

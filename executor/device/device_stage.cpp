@@ -24,19 +24,31 @@ std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
 }
 
+DeviceStageOptions options_of_share(DeviceStageOptions options) {
+  options.layers = divide_layers(options.layers, options.tensor.ranks);
+  return options;
+}
+
 }  // namespace
 
 DeviceStage::DeviceStage(const DeviceStageOptions& options)
-    : options_(options),
+    : options_(options_of_share(options)),
+      model_layers_(options.layers),
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
-      places_(parameter_places(options.layers)) {
+      places_(parameter_places(options_.layers)),
+      shares_(places_, options.shares) {
+  const ElementRange own = shares_.own();
   for (const PlacedParameter& parameter : places_.parameters) {
+    const std::int64_t first = std::max(parameter.first, own.first);
+    const std::int64_t end = std::min(parameter.first + parameter.count, own.first + own.count);
+    if (first >= end) continue;
     const bool decays = parameter.tensor.shape.size() > 1;
     if (update_ranges_.empty() || update_ranges_.back().decays != decays)
-      update_ranges_.push_back({.first = parameter.first, .decays = decays});
-    update_ranges_.back().count = parameter.first + parameter.count - update_ranges_.back().first;
+      update_ranges_.push_back({.first = first, .decays = decays});
+    update_ranges_.back().count = end - update_ranges_.back().first;
   }
+  find_vectors();
   if (options_.is_tied) find_tied_table();
   for (const Layer& layer : options_.layers) {
     PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
@@ -70,26 +82,44 @@ std::int64_t DeviceStage::kept_bytes() const {
   return reads_tokens() ? 0 : input_bytes();
 }
 
+void DeviceStage::find_vectors() {
+  vector_places_.resize(options_.layers.size());
+  for (const PlacedParameter& parameter : places_.parameters) {
+    if (parameter.tensor.shape.size() > 1) continue;
+    vector_places_[parameter.layer][parameter.first - places_.first_element[parameter.layer]] = vector_elements_;
+    vectors_.push_back({.first = parameter.first, .count = parameter.count, .at = vector_elements_});
+    vector_elements_ += parameter.count;
+  }
+}
+
+/// Of all weights as they are stored, in whole words.
+std::int64_t DeviceStage::stored_bytes() const {
+  return (elements() * element_bytes_ + 3) / 4 * 4;
+}
+
 StageMemory DeviceStage::memory() const {
-  const std::int64_t in_fp32 = elements() * std::int64_t{sizeof(float)};
+  const std::int64_t own = shares_.own().count, single = sizeof(float);
+  StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
+                     .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
+                     .optimizer_bytes = (options_.half ? 3 : 2) * own * single,
+                     .forward_bytes = bytes_.early + bytes_.late,
+                     .released_at_input_grad_bytes = bytes_.early,
+                     .forward_workspace_bytes = bytes_.forward_workspace,
+                     .backward_workspace_bytes = bytes_.backward_workspace};
+  if (shares_.zero() == 3)
+    memory.unsharded_bytes = aligned(stored_bytes()) + (options_.half ? vector_elements_ * single : 0);
   if (options_.recomputes) {
     const std::int64_t again = bytes_.forward_workspace + aligned(output_bytes());
-    return {.parameter_bytes = elements() * element_bytes_,
-            .gradient_bytes = in_fp32,
-            .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
-            .forward_bytes = kept_bytes(),
-            .recompute_bytes = bytes_.early + bytes_.late,
-            .released_at_input_grad_bytes = bytes_.early,
-            .forward_workspace_bytes = again + bytes_.early + bytes_.late,
-            .backward_workspace_bytes = std::max(again, bytes_.backward_workspace)};
+    memory.forward_bytes = kept_bytes();
+    memory.recompute_bytes = bytes_.early + bytes_.late;
+    memory.forward_workspace_bytes = again + bytes_.early + bytes_.late;
+    memory.backward_workspace_bytes = std::max(again, bytes_.backward_workspace);
   }
-  return {.parameter_bytes = elements() * element_bytes_,
-          .gradient_bytes = in_fp32,
-          .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
-          .forward_bytes = bytes_.early + bytes_.late,
-          .released_at_input_grad_bytes = bytes_.early,
-          .forward_workspace_bytes = bytes_.forward_workspace,
-          .backward_workspace_bytes = bytes_.backward_workspace};
+  return memory;
+}
+
+std::int64_t DeviceStage::whole_gradient_bytes() const {
+  return shares_.zero() < 2 ? 0 : elements() * std::int64_t{sizeof(float)};
 }
 
 std::int64_t DeviceStage::input_bytes() const {
@@ -105,6 +135,7 @@ std::int64_t DeviceStage::held_bytes() const {
   const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
          static_cast<std::int64_t>(constants_.size() * sizeof(float) + sizeof(StepNumbers)) +
+         (options_.half && shares_.zero() > 0 ? vector_elements_ * std::int64_t{sizeof(float)} : 0) +
          kGradientPieces * std::int64_t{sizeof(float)} +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
@@ -123,25 +154,40 @@ std::vector<float> DeviceStage::initial_weights() const {
     const std::int64_t first = places_.first_element[i];
     fill_initial_weights(std::span(weights).subspan(static_cast<std::size_t>(first),
                                                     static_cast<std::size_t>(places_.first_element[i + 1] - first)),
-                         options_.layers[i], options_.first_layer + static_cast<int>(i), options_.seed);
+                         model_layers_[i], options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
   }
   return weights;
 }
 
 void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   const std::vector<float> weights = initial_weights();
-  master_ = allocate_elements<float>(machine, elements());
-  upload_all<float>(machine, master_, weights);
-  stored_weights_ = reinterpret_cast<std::byte*>(master_);
+  const ElementRange own = shares_.own();
+  const auto own_weights =
+      std::span(weights).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
+  const bool is_whole = shares_.zero() < 3;
+  const std::span<const float> held = is_whole ? std::span(weights) : own_weights;
   if (options_.half) {
-    std::vector<std::uint16_t> narrow_weights(weights.size());
-    narrow(narrow_weights.data(), weights.data(), elements(), *options_.half);
-    stored_weights_ = machine.allocate(elements() * element_bytes_);
+    std::vector<std::uint16_t> narrow_weights(held.size());
+    narrow(narrow_weights.data(), held.data(), std::ssize(held), *options_.half);
+    stored_weights_ = machine.allocate(is_whole ? stored_bytes() : std::ssize(held) * element_bytes_ + 2);
     machine.upload(stored_weights_, std::as_bytes(std::span(narrow_weights)));
+    master_ = allocate_elements<float>(machine, own.count);
+    upload_all<float>(machine, master_, own_weights);
+  } else {
+    master_ = allocate_elements<float>(machine, std::ssize(held));
+    upload_all<float>(machine, master_, held);
+    stored_weights_ = reinterpret_cast<std::byte*>(master_);
   }
-  gradients_ = allocate_elements<float>(machine, elements());
-  first_moment_ = allocate_elements<float>(machine, elements());
-  second_moment_ = allocate_elements<float>(machine, elements());
+  if (options_.half && shares_.zero() > 0) {
+    std::vector<float> vectors(static_cast<std::size_t>(vector_elements_));
+    for (const StageVector& vector : vectors_)
+      std::copy_n(weights.begin() + vector.first, vector.count, vectors.begin() + vector.at);
+    vector_block_ = allocate_elements<float>(machine, vector_elements_);
+    upload_all<float>(machine, vector_block_, vectors);
+  }
+  gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
+  first_moment_ = allocate_elements<float>(machine, own.count);
+  second_moment_ = allocate_elements<float>(machine, own.count);
   if (!constants_.empty()) {
     device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
     upload_all<float>(machine, device_constants_, constants_);
@@ -154,7 +200,7 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   }
   numbers_ = allocate_elements<StepNumbers>(machine, 1);
   tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
-  if (capture_gradients) captured_ = allocate_elements<float>(machine, elements());
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, shares_.own().count);
 }
 
 void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
@@ -169,19 +215,27 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const PlacedLayer& placed = layers_[layer];
   const std::int64_t first = places_.first_element[layer];
   const std::int64_t token = pass.microbatch * tokens_;
+  const bool has_master = !options_.half || shares_.zero() == 0;
+  const std::byte* weights = shares_.zero() < 3 ? stored_weights_ : pass.gathered;
+  const float* master = options_.half ? master_ : reinterpret_cast<const float*>(weights);
+  const float* vectors = vector_block_;
+  if (options_.half && shares_.zero() == 3)
+    vectors = reinterpret_cast<const float*>(pass.gathered + aligned(stored_bytes()));
   return {.kernels = kernels,
           .early = pass.early + placed.early,
           .late = pass.late + placed.late,
           .workspace = pass.workspace,
-          .weights = stored_weights_ + first * element_bytes_,
-          .master = master_ + first,
-          .gradients = gradients_ + first,
+          .weights = weights + first * element_bytes_,
+          .master = has_master ? master + first : nullptr,
+          .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
           .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
           .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
           .gradient_scale = options_.gradient_scale,
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
+          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
+          .vectors = vectors,
+          .vector_places = &vector_places_[layer]};
 }
 
 void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
@@ -212,7 +266,13 @@ void DeviceStage::run_forward(DeviceKernels& kernels, const DevicePass& pass) co
   }
 }
 
+/// Where they stand from now on, something else was.
+void DeviceStage::open_gradients(DeviceKernels& kernels, const DevicePass& pass) const {
+  if (pass.opens_gradients) kernels.fill_zero(pass.whole_gradients, elements());
+}
+
 void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
+  open_gradients(kernels, pass);
   if (pass.incoming != nullptr) {
     const DeviceLayerCall last = call_of(kernels, pass, layers_.size() - 1);
     kernels.copy(address_of(last, layers_.back().layer->output_gradient()), pass.incoming, output_bytes());
@@ -224,8 +284,48 @@ void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) con
   }
 }
 
-void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  for (std::size_t i = layers_.size(); i-- > 0;) layers_[i].layer->weight_grad(call_of(kernels, pass, i));
+void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets) const {
+  const std::vector<std::size_t>& first_layers = shares_.first_layers();
+  std::size_t bucket = 0;
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    layers_[i].layer->weight_grad(call_of(kernels, pass, i));
+    for (; buckets != nullptr && bucket < first_layers.size() && first_layers[bucket] == i; ++bucket)
+      buckets->complete_bucket(static_cast<int>(bucket));
+  }
+}
+
+void DeviceStage::reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const {
+  const bool is_share = shares_.zero() >= 2;
+  const ElementRange own = shares_.own();
+  float* gradients = is_share ? pass.whole_gradients : gradients_;
+  for (const DeviceExchange& exchange : shares_.reduction(bucket, gradients)) recorder.exchange(exchange);
+  if (is_share && own.count > 0) recorder.add_gradients(gradients_, gradients_, gradients + own.first, own.count);
+}
+
+void DeviceStage::gather(CallRecorder& recorder, const DevicePass& pass) const {
+  if (shares_.zero() == 0) return;
+  const bool is_share = shares_.zero() == 3;
+  std::byte* weights = is_share ? pass.gathered : stored_weights_;
+  const ElementRange own = shares_.own();
+  if (is_share && own.count > 0)
+    recorder.copy(weights + own.first * element_bytes_, stored_weights_, own.count * element_bytes_);
+  for (const DeviceExchange& exchange : shares_.gather(weights)) recorder.exchange(exchange);
+  if (!options_.half) return;
+  float* vectors = is_share ? reinterpret_cast<float*>(weights + aligned(stored_bytes())) : vector_block_;
+  widen_vectors(recorder, weights, vectors);
+}
+
+void DeviceStage::widen_vectors(CallRecorder& recorder, const std::byte* weights, float* to) const {
+  for (const StageVector& vector : vectors_)
+    recorder.widen(to + vector.at, weights + vector.first * element_bytes_, vector.count);
+}
+
+float* DeviceStage::own_master() const {
+  return options_.half || shares_.zero() == 3 ? master_ : master_ + shares_.own().first;
+}
+
+float* DeviceStage::own_gradients() const {
+  return shares_.zero() < 2 ? gradients_ + shares_.own().first : gradients_;
 }
 
 std::int64_t DeviceStage::tied_elements() const {
@@ -267,19 +367,27 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, 
   }
   for (const std::int64_t table : {tied_embedding_, tied_head_})
     if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
-  if (captured_ != nullptr) kernels.copy(captured_, gradients_, elements() * std::int64_t{sizeof(float)});
+  const ElementRange own = shares_.own();
+  if (captured_ != nullptr) kernels.copy(captured_, own_gradients(), own.count * std::int64_t{sizeof(float)});
+  std::byte* stored = shares_.zero() < 3 ? stored_weights_ + own.first * element_bytes_ : stored_weights_;
   for (const UpdateRange& range : update_ranges_) {
     AdamW optimizer = options_.optimizer;
     if (!range.decays) optimizer.weight_decay = 0;
-    kernels.adamw_update({.weights = stored_weights_ + range.first * element_bytes_,
-                          .master = master_ + range.first,
-                          .gradients = gradients_ + range.first,
-                          .first_moment = first_moment_ + range.first,
-                          .second_moment = second_moment_ + range.first,
+    const std::int64_t at = range.first - own.first;
+    kernels.adamw_update({.weights = stored + at * element_bytes_,
+                          .master = own_master() + at,
+                          .gradients = own_gradients() + at,
+                          .first_moment = first_moment_ + at,
+                          .second_moment = second_moment_ + at,
                           .elements = range.count,
                           .numbers = numbers_},
                          optimizer);
   }
+  if (shares_.zero() != 1) return;
+  // What the reduction left of others' shares.
+  if (own.first > 0) kernels.fill_zero(gradients_, own.first);
+  const std::int64_t end = own.first + own.count;
+  if (end < elements()) kernels.fill_zero(gradients_ + end, elements() - end);
 }
 
 void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
@@ -307,25 +415,33 @@ std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
   return sums;
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block,
-                                                                    float factor) const {
-  std::vector<float> all(static_cast<std::size_t>(elements()));
-  machine.download(std::as_writable_bytes(std::span(all)), block);
-  for (float& value : all) value *= factor;
-  std::vector<std::vector<std::vector<float>>> values(options_.layers.size());
-  for (const PlacedParameter& parameter : places_.parameters) {
-    const auto first = all.begin() + parameter.first;
-    values[parameter.layer].emplace_back(first, first + parameter.count);
+/// As CpuParameters does: padding of a vocabulary is nobody's, what all tensor ranks have is the first one's.
+void DeviceStage::copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const {
+  if (!shares_.speaks()) return;
+  std::vector<float> values(static_cast<std::size_t>(shares_.own().count));
+  machine.download(std::as_writable_bytes(std::span(values)), own);
+  for (float& value : values) value *= factor;
+  for (const ParameterPiece& piece : pieces_in(places_, shares_.own())) {
+    const PlacedParameter& parameter = places_.parameters[piece.parameter];
+    if (options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0) continue;
+    std::vector<float>& whole =
+        model[static_cast<std::size_t>(options_.first_layer) + parameter.layer][parameter.index];
+    for (const ElementRun& run : element_runs(model_layers_[parameter.layer], parameter.index, options_.tensor)) {
+      const std::int64_t first = std::max(run.local, piece.first_in_tensor);
+      const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
+      if (run.is_replica || first >= end) continue;
+      std::copy_n(values.begin() + piece.first_in_range + (first - piece.first_in_tensor), end - first,
+                  whole.begin() + run.whole + (first - run.local));
+    }
   }
-  return values;
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMachine& machine) const {
-  return values_of(machine, master_, 1);
+void DeviceStage::copy_weights(DeviceMachine& machine, ModelValues& model) const {
+  copy_values(machine, model, own_master(), 1);
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine) const {
-  return values_of(machine, captured_, last_numbers_.gradient_factor);
+void DeviceStage::copy_gradients(DeviceMachine& machine, ModelValues& model) const {
+  copy_values(machine, model, captured_, last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

@@ -2,6 +2,7 @@
 // A stage of layers on a device: its parameters, gradients and moments, and its passes over memory that the call names.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -10,12 +11,17 @@
 #include "executor/cpu/parameter_places.h"
 #include "executor/device/device_layer.h"
 #include "executor/device/device_machine.h"
+#include "executor/device/device_shares.h"
+#include "executor/device/recorded_calls.h"
+#include "executor/run_result.h"
+#include "executor/tensor_division.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
 
 struct DeviceStageOptions {
-  std::vector<Layer> layers;
+  std::vector<Layer> layers;  ///< as a whole
+  TensorSeat tensor;          ///< whose share of them this is
   int first_layer = 0;   ///< its number in the model
   bool is_tied = false;  ///< the model's head and embedding share a table
   LayerWork work;        ///< of a micro-batch
@@ -27,6 +33,7 @@ struct DeviceStageOptions {
   bool recomputes = false;   ///< F keeps the stage's input alone
   bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;       ///< 0: not clipped
+  DeviceShareOptions shares;
 };
 
 /// Gradients of a table that embedding and head share, as each end has them when they are complete. Null: no such
@@ -46,6 +53,9 @@ struct DevicePass {
   std::byte* workspace = nullptr;
   const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
   std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
+  std::byte* gathered = nullptr;        ///< weights that are sharded: the whole ones
+  float* whole_gradients = nullptr;     ///< gradients that are sharded: those of all elements, until they are reduced
+  bool opens_gradients = false;         ///< nobody has added to them before
 };
 
 class DeviceStage {
@@ -54,6 +64,8 @@ class DeviceStage {
 
   /// Bytes by kind, as the schedule's arena is planned with, and of messages.
   StageMemory memory() const;
+  /// Of all gradients from the first that is added to their reduction, where they are sharded; 0: they are not.
+  std::int64_t whole_gradient_bytes() const;
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;
 
@@ -74,7 +86,11 @@ class DeviceStage {
   /// R of a stage that is recomputed: all that F would have kept, from pass.kept.
   void recompute(DeviceKernels& kernels, const DevicePass& pass) const;
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
-  void weight_grad(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// Says so where a bucket of gradients is complete, if it is told to.
+  void weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets = nullptr) const;
+  /// REDUCE_GRAD of a bucket; UNSHARD. Nothing where the stage has one copy.
+  void reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const;
+  void gather(CallRecorder& recorder, const DevicePass& pass) const;
   /// Once the stage's gradients are complete: hands out that of its end of a tied table, or of both.
   void hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const;
   /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
@@ -94,9 +110,10 @@ class DeviceStage {
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
 
-  /// [layer][parameter][element], fp32; gradients as they reached the optimizer, behind end_step().
-  std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
-  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine) const;
+  /// Writes the elements for which this rank speaks into the model's, fp32: [layer of the model][parameter][element];
+  /// gradients as they reached the optimizer, behind end_step().
+  void copy_weights(DeviceMachine& machine, ModelValues& model) const;
+  void copy_gradients(DeviceMachine& machine, ModelValues& model) const;
 
  private:
   struct PlacedLayer {
@@ -111,14 +128,29 @@ class DeviceStage {
   float gradient_limit() const;
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
   std::int64_t elements() const { return places_.first_element.back(); }
-  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block,
-                                                         float factor) const;
+  void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
   std::vector<float> initial_weights() const;
+  void find_vectors();
+  std::int64_t stored_bytes() const;
+  /// Within blocks that hold own elements alone, or all.
+  float* own_master() const;
+  float* own_gradients() const;
+  void widen_vectors(CallRecorder& recorder, const std::byte* weights, float* to) const;
+  void open_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
+
+  struct StageVector {  // a norm's gain or a bias
+    std::int64_t first = 0, count = 0, at = 0;
+  };
 
   DeviceStageOptions options_;
+  std::vector<Layer> model_layers_;  // as a whole; those in options_ are the rank's share
   std::int64_t element_bytes_;
   std::int64_t tokens_;  // T
   ParameterPlaces places_;
+  DeviceShares shares_;
+  std::vector<StageVector> vectors_;
+  std::vector<std::map<std::int64_t, std::int64_t>> vector_places_;  // [layer]
+  std::int64_t vector_elements_ = 0;
   std::vector<PlacedLayer> layers_;
   DeviceLayerBytes bytes_;
   /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
@@ -136,16 +168,17 @@ class DeviceStage {
   StepNumbers last_numbers_;
 
   // On the device.
-  std::byte* stored_weights_ = nullptr;  // [elements]; master_ itself in fp32
-  float* master_ = nullptr;
-  float* gradients_ = nullptr;
-  float* first_moment_ = nullptr;
-  float* second_moment_ = nullptr;
+  std::byte* stored_weights_ = nullptr;  // [elements], or where they are sharded [own]; master_ itself in fp32
+  float* master_ = nullptr;              // likewise; in 16 bits [own]
+  float* gradients_ = nullptr;           // [elements], or where they are sharded [own]
+  float* first_moment_ = nullptr;        // [own]
+  float* second_moment_ = nullptr;       // [own]
+  float* vector_block_ = nullptr;        // [vector_elements_] in 16 bits where the master copy is sharded
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
-  float* captured_ = nullptr;               // [elements]
+  float* captured_ = nullptr;               // [own]
   StepNumbers* numbers_ = nullptr;          // one
   float* tied_partials_ = nullptr;          // [kGradientPieces]
 };

@@ -23,6 +23,9 @@ struct PlacedAction {
   bool recomputes = false;  ///< B, I: no R has been there
   ArenaPlace workspace;     ///< likewise
   ArenaPlace incoming;      ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
+  ArenaPlace gathered;      ///< F, R, B, I, W, UNSHARD: whole weights that are sharded
+  ArenaPlace gradients;     ///< B, I, W, REDUCE_GRAD: likewise gradients
+  bool opens_gradients = false;  ///< the first to use them
   ArenaPlace outgoing;      ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
 };
 
