@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/layer_split.h"
+#include "executor/division/layer_split.h"
 #include "schedules/error.h"
 #include "tools/files.h"
 #include "tools/layer_models.h"

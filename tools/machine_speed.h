@@ -17,8 +17,8 @@ struct MachineSpeed {
   int kernels = 0;
 };
 
-/// A few of the cluster's kernel samples measured again, as they were (executor/measure.h), in about `budget`. Nothing
-/// where the cluster has none for so many busy ranks that are short enough.
+/// A few of the cluster's kernel samples measured again, as they were (executor/measure/measure.h), in about `budget`.
+/// Nothing where the cluster has none for so many busy ranks that are short enough.
 std::optional<MachineSpeed> machine_speed(const ClusterSpec& cluster, int busy_ranks, Seconds budget);
 
 /// What the machine was like while something ran on it.

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/measure.h"
+#include "executor/measure/measure.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "tools/console.h"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/measure.h"
-#include "executor/measure_collectives.h"
-#include "executor/measure_slowdown.h"
+#include "executor/measure/measure.h"
+#include "executor/measure/measure_collectives.h"
+#include "executor/measure/measure_slowdown.h"
 #include "planner/cost/calibration.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/nccl/nccl_library.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/measure_messages.h"
+#include "executor/measure/measure_messages.h"
 #include "executor/mpi/launched.h"
 #include "executor/mpi/measure_mpi.h"
 #include "planner/calibrate/cluster_messages.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/check_run_spec.h"
-#include "executor/measure.h"
+#include "executor/measure/measure.h"
 #include "executor/mpi/launched.h"
 #include "executor/run.h"
 #include "planner/cost/calibration.h"
