@@ -13,7 +13,7 @@
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"
-#include "tools/table.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

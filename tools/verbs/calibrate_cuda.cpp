@@ -18,7 +18,7 @@
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 #include "tools/files.h"
-#include "tools/table.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

@@ -13,8 +13,8 @@
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"
-#include "tools/inputs.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {
