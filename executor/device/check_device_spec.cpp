@@ -25,7 +25,6 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(spec.rebuild != Rebuild::kNothing &&
              (spec.rebuild != Rebuild::kStage || spec.rebuild_which != RebuildWhich::kAll),
          "selective recomputation", "set recompute to none or full, or use --backend cpu");
-  refuse(is_asynchronous(spec.schedule), "asynchronous schedules", kCpu);
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
          "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");

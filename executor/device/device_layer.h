@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/device/device_kernels.h"
+#include "executor/device/packed_vectors.h"
 #include "kernels/layer.h"
 
 namespace plumb {
@@ -41,7 +42,9 @@ struct DeviceLayerCall {
   std::byte* late = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* weights = nullptr;  ///< the layer's parameters, stored
-  const float* master = nullptr;       ///< the same in fp32
+  const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
+  const PackedVectors* packed = nullptr;
+  std::int64_t first_element = 0;  ///< the layer's, in the stage
   float* gradients = nullptr;          ///< likewise
   const float* constants = nullptr;    ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
@@ -49,6 +52,12 @@ struct DeviceLayerCall {
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
+
+  /// A gain or bias by its element of the layer's parameters; null for none (-1).
+  const float* vector(std::int64_t element) const {
+    if (element < 0) return nullptr;
+    return vectors + (packed == nullptr ? element : packed->place_of(first_element + element));
+  }
 };
 
 class DeviceLayer {

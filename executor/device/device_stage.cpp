@@ -30,7 +30,8 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
     : options_(options),
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
-      places_(parameter_places(options.layers)) {
+      places_(parameter_places(options.layers)),
+      vectors_(places_) {
   for (const PlacedParameter& parameter : places_.parameters) {
     const bool decays = parameter.tensor.shape.size() > 1;
     if (update_ranges_.empty() || update_ranges_.back().decays != decays)
@@ -92,6 +93,11 @@ StageMemory DeviceStage::memory() const {
           .backward_workspace_bytes = bytes_.backward_workspace};
 }
 
+std::int64_t DeviceStage::version_bytes() const {
+  const std::int64_t stored = elements() * element_bytes_;
+  return options_.half ? aligned(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
+}
+
 std::int64_t DeviceStage::input_bytes() const {
   return input_elements(options_.layers.front(), options_.work) * element_bytes_;
 }
@@ -104,7 +110,8 @@ std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
   const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
-         static_cast<std::int64_t>(constants_.size() * sizeof(float) + sizeof(StepNumbers)) +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
          kGradientPieces * std::int64_t{sizeof(float)} +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
@@ -152,9 +159,9 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
-  numbers_ = allocate_elements<StepNumbers>(machine, 1);
+  numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
   tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
-  if (capture_gradients) captured_ = allocate_elements<float>(machine, elements());
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * elements());
 }
 
 void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
@@ -169,18 +176,24 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const PlacedLayer& placed = layers_[layer];
   const std::int64_t first = places_.first_element[layer];
   const std::int64_t token = pass.microbatch * tokens_;
+  const bool is_replaced = pass.weights != nullptr, is_packed = is_replaced && options_.half;
+  const std::byte* weights = is_replaced ? pass.weights : stored_weights_;
+  const float* vectors = is_replaced ? reinterpret_cast<const float*>(pass.weights) : master_;
+  if (is_packed) vectors = reinterpret_cast<const float*>(pass.weights + aligned(elements() * element_bytes_));
   return {.kernels = kernels,
           .early = pass.early + placed.early,
           .late = pass.late + placed.late,
           .workspace = pass.workspace,
-          .weights = stored_weights_ + first * element_bytes_,
-          .master = master_ + first,
+          .weights = weights + first * element_bytes_,
+          .vectors = is_packed ? vectors : vectors + first,
+          .packed = is_packed ? &vectors_ : nullptr,
+          .first_element = first,
           .gradients = gradients_ + first,
           .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
           .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scale,
+          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
           .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
 }
 
@@ -257,17 +270,23 @@ float DeviceStage::gradient_limit() const {
   return options_.half == HalfFormat::kFp16 ? kLargestFp16 : INFINITY;
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
-                                 const DeviceTiedTable& tied) const {
+void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials,
+                                 std::int64_t count, const DeviceTiedTable& tied) const {
+  StepNumbers* numbers = numbers_ + step;
+  if (replaced != nullptr) {
+    const std::int64_t stored = elements() * element_bytes_;
+    kernels.copy(replaced, stored_weights_, stored);
+    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned(stored)), master_);
+  }
   if (options_.agrees) {
     if (tied.elements > 0)
       kernels.sum_of_squares(tied_partials_, tied.embedding, tied.head, tied.elements, gradient_limit());
-    kernels.decide_step(numbers_, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
+    kernels.decide_step(numbers, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
                         options_.clip_norm);
   }
   for (const std::int64_t table : {tied_embedding_, tied_head_})
     if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
-  if (captured_ != nullptr) kernels.copy(captured_, gradients_, elements() * std::int64_t{sizeof(float)});
+  if (captured_ != nullptr) kernels.copy(captured_ + step * elements(), gradients_, elements() * std::int64_t{sizeof(float)});
   for (const UpdateRange& range : update_ranges_) {
     AdamW optimizer = options_.optimizer;
     if (!range.decays) optimizer.weight_decay = 0;
@@ -277,24 +296,28 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, 
                           .first_moment = first_moment_ + range.first,
                           .second_moment = second_moment_ + range.first,
                           .elements = range.count,
-                          .numbers = numbers_},
+                          .numbers = numbers},
                          optimizer);
   }
 }
 
 void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
-  const auto correction = [&](float beta) {
-    return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + 1)));
-  };
-  last_numbers_ = {.first_correction = correction(options_.optimizer.beta1),
-                   .second_correction = correction(options_.optimizer.beta2),
-                   .loss_scale = loss_scale};
-  machine.upload(numbers_, std::as_bytes(std::span(&last_numbers_, 1)));
+  std::vector<StepNumbers> numbers;
+  for (int step = 1; step <= options_.steps; ++step) {
+    const auto correction = [&](float beta) {
+      return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + step)));
+    };
+    numbers.push_back({.first_correction = correction(options_.optimizer.beta1),
+                       .second_correction = correction(options_.optimizer.beta2),
+                       .loss_scale = loss_scale});
+  }
+  last_numbers_ = numbers.back();
+  upload_all<StepNumbers>(machine, numbers_, numbers);
 }
 
 StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
   if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
-  if (last_numbers_.skips == 0) ++updates_;
+  if (last_numbers_.skips == 0) updates_ += options_.steps;
   return last_numbers_;
 }
 
@@ -324,8 +347,8 @@ std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMa
   return values_of(machine, master_, 1);
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine) const {
-  return values_of(machine, captured_, last_numbers_.gradient_factor);
+std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine, int step) const {
+  return values_of(machine, captured_ + step * elements(), last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

@@ -10,6 +10,7 @@
 #include "executor/cpu/parameter_places.h"
 #include "executor/device/device_layer.h"
 #include "executor/device/device_machine.h"
+#include "executor/device/packed_vectors.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
@@ -23,7 +24,8 @@ struct DeviceStageOptions {
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   AdamW optimizer;
   std::uint64_t seed = 1;
-  float gradient_scale = 1;  ///< 1 / tokens of the batch
+  std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
+  int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
   bool recomputes = false;   ///< F keeps the stage's input alone
   bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;       ///< 0: not clipped
@@ -46,6 +48,7 @@ struct DevicePass {
   std::byte* workspace = nullptr;
   const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
   std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
+  const std::byte* weights = nullptr;   ///< a replaced version of them; null: the newest
 };
 
 class DeviceStage {
@@ -56,6 +59,9 @@ class DeviceStage {
   StageMemory memory() const;
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;
+
+  /// Of one version of the weights that others have replaced.
+  std::int64_t version_bytes() const;
 
   /// Of everything that stays for the whole run.
   std::int64_t held_bytes() const;
@@ -80,23 +86,25 @@ class DeviceStage {
   /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
   /// [kPartials], zeros before the first step
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
-  /// `partials`, of all stages [count]: likewise.
-  void optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
+  /// `partials`, of all stages [count]: likewise. `step`: which one of the replay. `replaced` [version_bytes()] gets the
+  /// weights as they were, where it is not null.
+  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials, std::int64_t count,
                       const DeviceTiedTable& tied) const;
   /// Elements of the table that embedding and head share, if this stage ends the model; 0: they share none.
   std::int64_t tied_elements() const;
   static constexpr std::int64_t kPartials = 3 * kGradientPieces;
 
-  /// Before a replay: what its step has in numbers. After it: what became of them; a step that was not skipped counts.
+  /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
   void begin_step(DeviceMachine& machine, float loss_scale);
   StepNumbers end_step(DeviceMachine& machine);
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
 
-  /// [layer][parameter][element], fp32; gradients as they reached the optimizer, behind end_step().
+  /// [layer][parameter][element], fp32; gradients as they reached the optimizer in one step of the last replay,
+  /// behind end_step().
   std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
-  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine) const;
+  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine, int step) const;
 
  private:
   struct PlacedLayer {
@@ -119,6 +127,7 @@ class DeviceStage {
   std::int64_t element_bytes_;
   std::int64_t tokens_;  // T
   ParameterPlaces places_;
+  PackedVectors vectors_;  // of a replaced version
   std::vector<PlacedLayer> layers_;
   DeviceLayerBytes bytes_;
   /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
@@ -145,8 +154,8 @@ class DeviceStage {
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
-  float* captured_ = nullptr;               // [elements]
-  StepNumbers* numbers_ = nullptr;          // one
+  float* captured_ = nullptr;               // [steps, elements]
+  StepNumbers* numbers_ = nullptr;          // [steps]
   float* tied_partials_ = nullptr;          // [kGradientPieces]
 };
 

@@ -95,7 +95,7 @@ class DeviceTransformer : public DeviceLayer {
     return call.weights + at * element_bytes_;
   }
   void add_bias(const DeviceLayerCall& call, void* y, std::int64_t bias, std::int64_t columns) const {
-    if (bias >= 0) call.kernels.bias_forward(y, call.master + bias, rows_, columns);
+    if (bias >= 0) call.kernels.bias_forward(y, call.vector(bias), rows_, columns);
   }
   void linear_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy, DeviceTensor x,
                        std::int64_t out, std::int64_t in) const {
@@ -149,7 +149,7 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   add_bias(call, at(up_), at_.up_bias, up_width_);
   kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
   kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
-  kernels.residual_add(output, at(residual_), at(branch_), at_offset(call.master, at_.down_bias), rows_, h);
+  kernels.residual_add(output, at(residual_), at(branch_), call.vector(at_.down_bias), rows_, h);
 }
 
 void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_gradient) const {
