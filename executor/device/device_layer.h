@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "executor/device/device_kernels.h"
+#include "executor/device/packed_vectors.h"
 #include "kernels/layer.h"
 
 namespace plumb {
@@ -42,7 +42,9 @@ struct DeviceLayerCall {
   std::byte* late = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* weights = nullptr;  ///< the layer's parameters, stored
-  const float* master = nullptr;       ///< the same in fp32; null: `vectors` alone are there
+  const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
+  const PackedVectors* packed = nullptr;
+  std::int64_t first_element = 0;  ///< the layer's, in the stage
   float* gradients = nullptr;          ///< likewise
   const float* constants = nullptr;    ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
@@ -50,13 +52,11 @@ struct DeviceLayerCall {
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
-  const float* vectors = nullptr;  ///< norms and biases in fp32, one behind the other
-  const std::map<std::int64_t, std::int64_t>* vector_places = nullptr;  ///< by their first element in the layer
 
-  /// A norm's gain or a bias in fp32 at its first element in the layer; null for -1.
-  const float* vector(std::int64_t at) const {
-    if (at < 0) return nullptr;
-    return master != nullptr ? master + at : vectors + vector_places->at(at);
+  /// A gain or bias by its element of the layer's parameters; null for none (-1).
+  const float* vector(std::int64_t element) const {
+    if (element < 0) return nullptr;
+    return vectors + (packed == nullptr ? element : packed->place_of(first_element + element));
   }
 };
 

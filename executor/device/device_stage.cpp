@@ -37,7 +37,8 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
       places_(parameter_places(options_.layers)),
-      shares_(places_, options.shares) {
+      shares_(places_, options.shares),
+      vectors_(places_) {
   const ElementRange own = shares_.own();
   for (const PlacedParameter& parameter : places_.parameters) {
     const std::int64_t first = std::max(parameter.first, own.first);
@@ -48,7 +49,6 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       update_ranges_.push_back({.first = first, .decays = decays});
     update_ranges_.back().count = end - update_ranges_.back().first;
   }
-  find_vectors();
   if (options_.is_tied) find_tied_table();
   for (const Layer& layer : options_.layers) {
     PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
@@ -82,16 +82,6 @@ std::int64_t DeviceStage::kept_bytes() const {
   return reads_tokens() ? 0 : input_bytes();
 }
 
-void DeviceStage::find_vectors() {
-  vector_places_.resize(options_.layers.size());
-  for (const PlacedParameter& parameter : places_.parameters) {
-    if (parameter.tensor.shape.size() > 1) continue;
-    vector_places_[parameter.layer][parameter.first - places_.first_element[parameter.layer]] = vector_elements_;
-    vectors_.push_back({.first = parameter.first, .count = parameter.count, .at = vector_elements_});
-    vector_elements_ += parameter.count;
-  }
-}
-
 /// Of all weights as they are stored, in whole words.
 std::int64_t DeviceStage::stored_bytes() const {
   return (elements() * element_bytes_ + 3) / 4 * 4;
@@ -106,8 +96,7 @@ StageMemory DeviceStage::memory() const {
                      .released_at_input_grad_bytes = bytes_.early,
                      .forward_workspace_bytes = bytes_.forward_workspace,
                      .backward_workspace_bytes = bytes_.backward_workspace};
-  if (shares_.zero() == 3)
-    memory.unsharded_bytes = aligned(stored_bytes()) + (options_.half ? vector_elements_ * single : 0);
+  if (shares_.zero() == 3) memory.unsharded_bytes = version_bytes();
   if (options_.recomputes) {
     const std::int64_t again = bytes_.forward_workspace + aligned(output_bytes());
     memory.forward_bytes = kept_bytes();
@@ -122,6 +111,11 @@ std::int64_t DeviceStage::whole_gradient_bytes() const {
   return shares_.zero() < 2 ? 0 : elements() * std::int64_t{sizeof(float)};
 }
 
+std::int64_t DeviceStage::version_bytes() const {
+  const std::int64_t stored = stored_bytes();
+  return options_.half ? aligned(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
+}
+
 std::int64_t DeviceStage::input_bytes() const {
   return input_elements(options_.layers.front(), options_.work) * element_bytes_;
 }
@@ -134,8 +128,9 @@ std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
   const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
-         static_cast<std::int64_t>(constants_.size() * sizeof(float) + sizeof(StepNumbers)) +
-         (options_.half && shares_.zero() > 0 ? vector_elements_ * std::int64_t{sizeof(float)} : 0) +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
+         (options_.half && shares_.zero() > 0 ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
          kGradientPieces * std::int64_t{sizeof(float)} +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
@@ -179,10 +174,8 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     stored_weights_ = reinterpret_cast<std::byte*>(master_);
   }
   if (options_.half && shares_.zero() > 0) {
-    std::vector<float> vectors(static_cast<std::size_t>(vector_elements_));
-    for (const StageVector& vector : vectors_)
-      std::copy_n(weights.begin() + vector.first, vector.count, vectors.begin() + vector.at);
-    vector_block_ = allocate_elements<float>(machine, vector_elements_);
+    const std::vector<float> vectors = vectors_.packed(weights);
+    vector_block_ = allocate_elements<float>(machine, vectors_.elements());
     upload_all<float>(machine, vector_block_, vectors);
   }
   gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
@@ -198,9 +191,9 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
-  numbers_ = allocate_elements<StepNumbers>(machine, 1);
+  numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
   tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
-  if (capture_gradients) captured_ = allocate_elements<float>(machine, shares_.own().count);
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
 }
 
 void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
@@ -215,27 +208,29 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const PlacedLayer& placed = layers_[layer];
   const std::int64_t first = places_.first_element[layer];
   const std::int64_t token = pass.microbatch * tokens_;
-  const bool has_master = !options_.half || shares_.zero() == 0;
-  const std::byte* weights = shares_.zero() < 3 ? stored_weights_ : pass.gathered;
-  const float* master = options_.half ? master_ : reinterpret_cast<const float*>(weights);
-  const float* vectors = vector_block_;
-  if (options_.half && shares_.zero() == 3)
-    vectors = reinterpret_cast<const float*>(pass.gathered + aligned(stored_bytes()));
+  const std::byte* weights = pass.weights != nullptr ? pass.weights : stored_weights_;
+  const float* vectors = reinterpret_cast<const float*>(weights);
+  bool is_packed = false;
+  if (options_.half) {
+    is_packed = pass.weights != nullptr || shares_.zero() > 0;
+    vectors = pass.weights != nullptr ? reinterpret_cast<const float*>(pass.weights + aligned(stored_bytes()))
+                                      : (is_packed ? vector_block_ : master_);
+  }
   return {.kernels = kernels,
           .early = pass.early + placed.early,
           .late = pass.late + placed.late,
           .workspace = pass.workspace,
           .weights = weights + first * element_bytes_,
-          .master = has_master ? master + first : nullptr,
+          .vectors = is_packed ? vectors : vectors + first,
+          .packed = is_packed ? &vectors_ : nullptr,
+          .first_element = first,
           .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
           .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
           .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scale,
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
-          .vectors = vectors,
-          .vector_places = &vector_places_[layer]};
+          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
+          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
 }
 
 void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
@@ -266,13 +261,11 @@ void DeviceStage::run_forward(DeviceKernels& kernels, const DevicePass& pass) co
   }
 }
 
-/// Where they stand from now on, something else was.
 void DeviceStage::open_gradients(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.opens_gradients) kernels.fill_zero(pass.whole_gradients, elements());
+  kernels.fill_zero(pass.whole_gradients, elements());
 }
 
 void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  open_gradients(kernels, pass);
   if (pass.incoming != nullptr) {
     const DeviceLayerCall last = call_of(kernels, pass, layers_.size() - 1);
     kernels.copy(address_of(last, layers_.back().layer->output_gradient()), pass.incoming, output_bytes());
@@ -299,25 +292,23 @@ void DeviceStage::reduce(CallRecorder& recorder, const DevicePass& pass, std::si
   const ElementRange own = shares_.own();
   float* gradients = is_share ? pass.whole_gradients : gradients_;
   for (const DeviceExchange& exchange : shares_.reduction(bucket, gradients)) recorder.exchange(exchange);
-  if (is_share && own.count > 0) recorder.add_gradients(gradients_, gradients_, gradients + own.first, own.count);
+  if (!is_share) return;
+  recorder.open_piece();
+  if (own.count > 0) recorder.add_gradients(gradients_, gradients_, gradients + own.first, own.count);
 }
 
-void DeviceStage::gather(CallRecorder& recorder, const DevicePass& pass) const {
+void DeviceStage::gather(CallRecorder& recorder, std::byte* gathered) const {
   if (shares_.zero() == 0) return;
-  const bool is_share = shares_.zero() == 3;
-  std::byte* weights = is_share ? pass.gathered : stored_weights_;
+  std::byte* weights = shares_.zero() == 3 ? gathered : stored_weights_;
   const ElementRange own = shares_.own();
-  if (is_share && own.count > 0)
+  if (shares_.zero() == 3) recorder.open_piece();
+  if (shares_.zero() == 3 && own.count > 0)
     recorder.copy(weights + own.first * element_bytes_, stored_weights_, own.count * element_bytes_);
   for (const DeviceExchange& exchange : shares_.gather(weights)) recorder.exchange(exchange);
   if (!options_.half) return;
-  float* vectors = is_share ? reinterpret_cast<float*>(weights + aligned(stored_bytes())) : vector_block_;
-  widen_vectors(recorder, weights, vectors);
-}
-
-void DeviceStage::widen_vectors(CallRecorder& recorder, const std::byte* weights, float* to) const {
-  for (const StageVector& vector : vectors_)
-    recorder.widen(to + vector.at, weights + vector.first * element_bytes_, vector.count);
+  float* vectors =
+      shares_.zero() == 3 ? reinterpret_cast<float*>(gathered + aligned(stored_bytes())) : vector_block_;
+  vectors_.widen(recorder, vectors, weights, element_bytes_);
 }
 
 float* DeviceStage::own_master() const {
@@ -357,18 +348,25 @@ float DeviceStage::gradient_limit() const {
   return options_.half == HalfFormat::kFp16 ? kLargestFp16 : INFINITY;
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
-                                 const DeviceTiedTable& tied) const {
+void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials,
+                                 std::int64_t count, const DeviceTiedTable& tied) const {
+  StepNumbers* numbers = numbers_ + step;
+  if (replaced != nullptr) {
+    const std::int64_t stored = stored_bytes();
+    kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
+    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned(stored)), master_);
+  }
   if (options_.agrees) {
     if (tied.elements > 0)
       kernels.sum_of_squares(tied_partials_, tied.embedding, tied.head, tied.elements, gradient_limit());
-    kernels.decide_step(numbers_, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
+    kernels.decide_step(numbers, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
                         options_.clip_norm);
   }
   for (const std::int64_t table : {tied_embedding_, tied_head_})
     if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
   const ElementRange own = shares_.own();
-  if (captured_ != nullptr) kernels.copy(captured_, own_gradients(), own.count * std::int64_t{sizeof(float)});
+  if (captured_ != nullptr)
+    kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});
   std::byte* stored = shares_.zero() < 3 ? stored_weights_ + own.first * element_bytes_ : stored_weights_;
   for (const UpdateRange& range : update_ranges_) {
     AdamW optimizer = options_.optimizer;
@@ -380,7 +378,7 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, 
                           .first_moment = first_moment_ + at,
                           .second_moment = second_moment_ + at,
                           .elements = range.count,
-                          .numbers = numbers_},
+                          .numbers = numbers},
                          optimizer);
   }
   if (shares_.zero() != 1) return;
@@ -391,18 +389,22 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, 
 }
 
 void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
-  const auto correction = [&](float beta) {
-    return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + 1)));
-  };
-  last_numbers_ = {.first_correction = correction(options_.optimizer.beta1),
-                   .second_correction = correction(options_.optimizer.beta2),
-                   .loss_scale = loss_scale};
-  machine.upload(numbers_, std::as_bytes(std::span(&last_numbers_, 1)));
+  std::vector<StepNumbers> numbers;
+  for (int step = 1; step <= options_.steps; ++step) {
+    const auto correction = [&](float beta) {
+      return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + step)));
+    };
+    numbers.push_back({.first_correction = correction(options_.optimizer.beta1),
+                       .second_correction = correction(options_.optimizer.beta2),
+                       .loss_scale = loss_scale});
+  }
+  last_numbers_ = numbers.back();
+  upload_all<StepNumbers>(machine, numbers_, numbers);
 }
 
 StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
   if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
-  if (last_numbers_.skips == 0) ++updates_;
+  if (last_numbers_.skips == 0) updates_ += options_.steps;
   return last_numbers_;
 }
 
@@ -440,8 +442,8 @@ void DeviceStage::copy_weights(DeviceMachine& machine, ModelValues& model) const
   copy_values(machine, model, own_master(), 1);
 }
 
-void DeviceStage::copy_gradients(DeviceMachine& machine, ModelValues& model) const {
-  copy_values(machine, model, captured_, last_numbers_.gradient_factor);
+void DeviceStage::copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const {
+  copy_values(machine, model, captured_ + step * shares_.own().count, last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

@@ -2,7 +2,6 @@
 // A stage of layers on a device: its parameters, gradients and moments, and its passes over memory that the call names.
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -12,9 +11,10 @@
 #include "executor/device/device_layer.h"
 #include "executor/device/device_machine.h"
 #include "executor/device/device_shares.h"
+#include "executor/device/packed_vectors.h"
 #include "executor/device/recorded_calls.h"
 #include "executor/run_result.h"
-#include "executor/tensor_division.h"
+#include "executor/division/tensor_division.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
@@ -29,7 +29,8 @@ struct DeviceStageOptions {
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   AdamW optimizer;
   std::uint64_t seed = 1;
-  float gradient_scale = 1;  ///< 1 / tokens of the batch
+  std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
+  int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
   bool recomputes = false;   ///< F keeps the stage's input alone
   bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;       ///< 0: not clipped
@@ -53,9 +54,9 @@ struct DevicePass {
   std::byte* workspace = nullptr;
   const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
   std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
-  std::byte* gathered = nullptr;        ///< weights that are sharded: the whole ones
+  const std::byte* weights = nullptr;   ///< a replaced version of them, or where they are sharded the whole ones; null:
+                                        ///< the newest
   float* whole_gradients = nullptr;     ///< gradients that are sharded: those of all elements, until they are reduced
-  bool opens_gradients = false;         ///< nobody has added to them before
 };
 
 class DeviceStage {
@@ -68,6 +69,9 @@ class DeviceStage {
   std::int64_t whole_gradient_bytes() const;
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;
+
+  /// Of one version of the weights that others have replaced.
+  std::int64_t version_bytes() const;
 
   /// Of everything that stays for the whole run.
   std::int64_t held_bytes() const;
@@ -88,22 +92,26 @@ class DeviceStage {
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
   /// Says so where a bucket of gradients is complete, if it is told to.
   void weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets = nullptr) const;
+  /// Before the first that adds to gradients that are sharded.
+  void open_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
   /// REDUCE_GRAD of a bucket; UNSHARD. Nothing where the stage has one copy.
   void reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const;
-  void gather(CallRecorder& recorder, const DevicePass& pass) const;
+  /// gathered: [version_bytes()] of weights that are sharded.
+  void gather(CallRecorder& recorder, std::byte* gathered) const;
   /// Once the stage's gradients are complete: hands out that of its end of a tied table, or of both.
   void hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const;
   /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
   /// [kPartials], zeros before the first step
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
-  /// `partials`, of all stages [count]: likewise.
-  void optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
+  /// `partials`, of all stages [count]: likewise. `step`: which one of the replay. `replaced` [version_bytes()] gets the
+  /// weights as they were, where it is not null.
+  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials, std::int64_t count,
                       const DeviceTiedTable& tied) const;
   /// Elements of the table that embedding and head share, if this stage ends the model; 0: they share none.
   std::int64_t tied_elements() const;
   static constexpr std::int64_t kPartials = 3 * kGradientPieces;
 
-  /// Before a replay: what its step has in numbers. After it: what became of them; a step that was not skipped counts.
+  /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
   void begin_step(DeviceMachine& machine, float loss_scale);
   StepNumbers end_step(DeviceMachine& machine);
 
@@ -111,9 +119,9 @@ class DeviceStage {
   std::vector<double> losses(DeviceMachine& machine) const;
 
   /// Writes the elements for which this rank speaks into the model's, fp32: [layer of the model][parameter][element];
-  /// gradients as they reached the optimizer, behind end_step().
+  /// gradients as they reached the optimizer in one step of the last replay, behind end_step().
   void copy_weights(DeviceMachine& machine, ModelValues& model) const;
-  void copy_gradients(DeviceMachine& machine, ModelValues& model) const;
+  void copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const;
 
  private:
   struct PlacedLayer {
@@ -130,17 +138,10 @@ class DeviceStage {
   std::int64_t elements() const { return places_.first_element.back(); }
   void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
   std::vector<float> initial_weights() const;
-  void find_vectors();
   std::int64_t stored_bytes() const;
   /// Within blocks that hold own elements alone, or all.
   float* own_master() const;
   float* own_gradients() const;
-  void widen_vectors(CallRecorder& recorder, const std::byte* weights, float* to) const;
-  void open_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
-
-  struct StageVector {  // a norm's gain or a bias
-    std::int64_t first = 0, count = 0, at = 0;
-  };
 
   DeviceStageOptions options_;
   std::vector<Layer> model_layers_;  // as a whole; those in options_ are the rank's share
@@ -148,9 +149,7 @@ class DeviceStage {
   std::int64_t tokens_;  // T
   ParameterPlaces places_;
   DeviceShares shares_;
-  std::vector<StageVector> vectors_;
-  std::vector<std::map<std::int64_t, std::int64_t>> vector_places_;  // [layer]
-  std::int64_t vector_elements_ = 0;
+  PackedVectors vectors_;
   std::vector<PlacedLayer> layers_;
   DeviceLayerBytes bytes_;
   /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
@@ -173,13 +172,13 @@ class DeviceStage {
   float* gradients_ = nullptr;           // [elements], or where they are sharded [own]
   float* first_moment_ = nullptr;        // [own]
   float* second_moment_ = nullptr;       // [own]
-  float* vector_block_ = nullptr;        // [vector_elements_] in 16 bits where the master copy is sharded
+  float* vector_block_ = nullptr;        // [vectors] in 16 bits where the master copy is sharded
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
-  float* captured_ = nullptr;               // [own]
-  StepNumbers* numbers_ = nullptr;          // one
+  float* captured_ = nullptr;               // [steps, own]
+  StepNumbers* numbers_ = nullptr;          // [steps]
   float* tied_partials_ = nullptr;          // [kGradientPieces]
 };
 

@@ -1,9 +1,11 @@
 #include "executor/device/placed_calls.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
 
+#include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 
 namespace plumb {
@@ -26,6 +28,9 @@ class BufferIndex {
         case BufferUse::kWorkspace:
           made.workspace = place;
           break;
+        case BufferUse::kWeights:
+          made.weights = place;
+          break;
         case BufferUse::kMessage:
           made.message = place;
           of_[static_cast<std::size_t>(buffer.taker)].incoming = place;
@@ -41,7 +46,7 @@ class BufferIndex {
   }
 
   struct Places {
-    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming;
+    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming, weights;
   };
   const Places& of(std::int32_t action) const { return of_[static_cast<std::size_t>(action)]; }
 
@@ -89,12 +94,21 @@ std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
   return ActionTable::kNone;
 }
 
+/// OPTIMIZER_STEPs of the stage ahead of a place in its rank's list.
+int steps_before(const Schedule& lowered, const ActionPlace& place, int stage) {
+  const std::vector<Action>& list = lowered.ranks[static_cast<std::size_t>(place.rank)];
+  return static_cast<int>(std::count_if(list.begin(), list.begin() + place.position, [stage](const Action& action) {
+    return action.op == Op::kOptimizerStep && action.stage == stage;
+  }));
+}
+
 }  // namespace
 
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered) {
   const ActionIds ids = action_ids(lowered);
   const ActionTable table(lowered);
   const StageNeighbors neighbors = stage_neighbors(lowered);
+  const std::vector<std::int32_t> replacers = weight_replacers(lowered);
   const BufferIndex buffers(program, static_cast<std::size_t>(ids.first_id.back()));
 
   const StageBuffers stage_buffers(program, lowered, ids);
@@ -103,7 +117,12 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
     const BufferIndex::Places& own = buffers.of(id);
     PlacedAction result{
         .action = action, .workspace = own.workspace, .incoming = own.incoming, .outgoing = own.handed_over};
-    if (is_send(action.op)) {
+    const std::int32_t replacer = replacers[static_cast<std::size_t>(id)];
+    if (replacer >= 0) result.weights = buffers.of(replacer).weights;
+    if (action.op == Op::kOptimizerStep) {
+      result.weights = own.weights;
+      result.step = steps_before(lowered, place_of(ids, id), action.stage);
+    } else if (is_send(action.op)) {
       const bool forward = action.op == Op::kSendActivation;
       const int to = (forward ? neighbors.successor : neighbors.predecessor)[static_cast<std::size_t>(action.stage)];
       const std::int32_t receive =

@@ -21,6 +21,9 @@ struct PlacedAction {
   ArenaPlace early, late;   ///< F, R, B, I, W: what is kept of the micro-batch, until I and until W
   ArenaPlace kept;          ///< F, R, B, I: the stage's input, where a micro-batch is recomputed
   bool recomputes = false;  ///< B, I: no R has been there
+  int step = 0;             ///< OPTIMIZER_STEP: how many of its stage stand before it
+  ArenaPlace weights;       ///< OPTIMIZER_STEP: where those go that it replaces, if somebody needs them still; F, R, B,
+                            ///< I, W: those of their version, if it is not the newest
   ArenaPlace workspace;     ///< likewise
   ArenaPlace incoming;      ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
   ArenaPlace gathered;      ///< F, R, B, I, W, UNSHARD: whole weights that are sharded

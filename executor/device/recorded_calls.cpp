@@ -4,8 +4,12 @@
 
 namespace plumb {
 
-void CallRecorder::complete_bucket(int bucket) {
+void CallRecorder::open_piece() {
   if (pieces_.empty() || pieces_.back().exchange || pieces_.back().bucket >= 0) pieces_.emplace_back();
+}
+
+void CallRecorder::complete_bucket(int bucket) {
+  open_piece();
   pieces_.back().bucket = bucket;
 }
 

@@ -24,6 +24,8 @@ class CallRecorder final : public DeviceKernels {
   /// What follows stands behind it.
   void exchange(DeviceExchange exchange) { pieces_.push_back({.work = {}, .exchange = std::move(exchange)}); }
   void complete_bucket(int bucket);
+  /// A piece for kernels, on ranks that have none too: all ranks of a call have as many pieces.
+  void open_piece();
 
   /// At least one piece.
   std::vector<RecordedPiece> take();
@@ -63,7 +65,7 @@ class CallRecorder final : public DeviceKernels {
  private:
   template <class Work>
   void add(Work work) {
-    if (pieces_.empty() || pieces_.back().exchange || pieces_.back().bucket >= 0) pieces_.emplace_back();
+    open_piece();
     pieces_.back().work.emplace_back(std::move(work));
   }
 

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-#include "executor/collective.h"
+#include "executor/transport/collective.h"
 
 namespace plumb {
 namespace {

@@ -6,8 +6,8 @@
 
 #include "executor/device_plan/device_exchange.h"
 #include "executor/nccl/rank_calls.h"
-#include "executor/training_plan.h"
-#include "executor/transport.h"
+#include "executor/training/training_plan.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 

@@ -51,6 +51,7 @@ enum class BufferUse : std::uint8_t {
   kGathered,     ///< whole weights, UNSHARD to RESHARD
   kGradients,    ///< gradients of all elements where they are sharded, from the first to REDUCE_GRAD
   kGuest,        ///< activations of the partner rank (EVICT to LOAD)
+  kWeights,      ///< a version of the weights that an OPTIMIZER_STEP has replaced, to its last user
 };
 
 /// A tensor, or several that live as long, in an arena.
@@ -59,7 +60,8 @@ struct DeviceBuffer {
   BufferUse use = BufferUse::kActivations;
   bool freed_by_input_grad = false;  ///< kActivations, kRebuilt: the part that W does not need
   std::int32_t maker = -1;           ///< action (id) that it is there for: F or RELOAD, R (or I, B), the RECV of a
-                                     ///< message, the producer of what is handed over, whose workspace it is
+                                     ///< message, the producer of what is handed over, whose workspace it is, the
+                                     ///< OPTIMIZER_STEP that replaces the weights
   std::int32_t taker = -1;           ///< kMessage, kHandOver: the action that reads it
   std::int64_t bytes = 0;
   std::int64_t offset = 0;

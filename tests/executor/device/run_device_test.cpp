@@ -280,7 +280,6 @@ TEST_CASE("what a device does not run is refused by name") {
   refused(spec_of(cnn_model(), order), "image models");
   refused(spec_of(llama_model(), order, 2), "replicas");
   refused(spec_of(llama_model(), make_schedule("chimera", {.ranks = 2, .microbatches = 4})), "copies of a stage");
-  refused(spec_of(llama_model(), make_schedule("pipedream", {.ranks = 2, .microbatches = 4})), "asynchronous");
   RunSpec bad = good;
   bad.optimizer = Sgd{};
   refused(bad, "optimizers");
