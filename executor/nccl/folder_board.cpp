@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include "executor/fingerprint.h"
-#include "executor/transport.h"
+#include "executor/training/fingerprint.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 
 namespace plumb {

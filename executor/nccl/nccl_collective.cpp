@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/collective.h"
+#include "executor/transport/collective.h"
 
 namespace plumb {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 
 namespace plumb {

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <string>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb::test {
 

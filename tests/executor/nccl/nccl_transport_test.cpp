@@ -16,10 +16,10 @@
 #include <string>
 #include <thread>
 
-#include "executor/fingerprint.h"
+#include "executor/training/fingerprint.h"
 #include "executor/nccl/folder_board.h"
 #include "executor/nccl/thread_board.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "tests/executor/nccl/host_nccl.h"
 #include "tests/executor/small_model.h"
 
