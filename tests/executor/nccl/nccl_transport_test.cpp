@@ -16,9 +16,9 @@
 #include <string>
 #include <thread>
 
-#include "executor/training/fingerprint.h"
 #include "executor/nccl/folder_board.h"
 #include "executor/nccl/thread_board.h"
+#include "executor/training/fingerprint.h"
 #include "executor/transport/transport.h"
 #include "tests/executor/nccl/host_nccl.h"
 #include "tests/executor/small_model.h"
@@ -188,7 +188,7 @@ NcclOrder order_of_run(const char* schedule, const ProcessGrid& grid, int zero =
   spec.grid = grid;
   spec.sequence = 8;
   spec.zero = zero;
-  if (grid.data > 1) spec.schedule = lower(order, {.data = {.enabled = true, .zero = zero}});
+  if (grid.data * grid.context > 1) spec.schedule = lower(order, {.data = {.enabled = true, .zero = zero}});
   return plan_nccl_order(spec, plan_training(spec));
 }
 
