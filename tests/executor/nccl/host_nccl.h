@@ -3,6 +3,9 @@
 // (host_lines.h). As NCCL does, calls on a communicator match in their order alone, a group is launched when it ends,
 // a launch goes on behind the call until somebody has asked (is_settled), and what waits for others ends by abort().
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
