@@ -20,10 +20,6 @@ void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));
 }
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
-}
-
 }  // namespace
 
 DeviceStage::DeviceStage(const DeviceStageOptions& options)
@@ -39,20 +35,7 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
     update_ranges_.back().count = parameter.first + parameter.count - update_ranges_.back().first;
   }
   if (options_.is_tied) find_tied_table();
-  for (const Layer& layer : options_.layers) {
-    PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
-                       .early = bytes_.early,
-                       .late = bytes_.late,
-                       .constants = static_cast<std::int64_t>(constants_.size())};
-    const DeviceLayerBytes own = placed.layer->bytes();
-    bytes_.early += own.early;
-    bytes_.late += own.late;
-    bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
-    bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
-    const std::vector<float> constants = placed.layer->constants();
-    constants_.insert(constants_.end(), constants.begin(), constants.end());
-    layers_.push_back(std::move(placed));
-  }
+  place_layers();
 }
 
 void DeviceStage::find_tied_table() {
@@ -66,36 +49,9 @@ void DeviceStage::find_tied_table() {
   }
 }
 
-/// Of the stage's input, where F keeps nothing else.
-std::int64_t DeviceStage::kept_bytes() const {
-  return reads_tokens() ? 0 : input_bytes();
-}
-
-StageMemory DeviceStage::memory() const {
-  const std::int64_t in_fp32 = elements() * std::int64_t{sizeof(float)};
-  if (options_.recomputes) {
-    const std::int64_t again = bytes_.forward_workspace + aligned(output_bytes());
-    return {.parameter_bytes = elements() * element_bytes_,
-            .gradient_bytes = in_fp32,
-            .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
-            .forward_bytes = kept_bytes(),
-            .recompute_bytes = bytes_.early + bytes_.late,
-            .released_at_input_grad_bytes = bytes_.early,
-            .forward_workspace_bytes = again + bytes_.early + bytes_.late,
-            .backward_workspace_bytes = std::max(again, bytes_.backward_workspace)};
-  }
-  return {.parameter_bytes = elements() * element_bytes_,
-          .gradient_bytes = in_fp32,
-          .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
-          .forward_bytes = bytes_.early + bytes_.late,
-          .released_at_input_grad_bytes = bytes_.early,
-          .forward_workspace_bytes = bytes_.forward_workspace,
-          .backward_workspace_bytes = bytes_.backward_workspace};
-}
-
 std::int64_t DeviceStage::version_bytes() const {
   const std::int64_t stored = elements() * element_bytes_;
-  return options_.half ? aligned(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
+  return options_.half ? aligned_bytes(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
 }
 
 std::int64_t DeviceStage::input_bytes() const {
@@ -172,75 +128,6 @@ void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::in
   upload_all(machine, target_numbers_, targets);
 }
 
-DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
-  const PlacedLayer& placed = layers_[layer];
-  const std::int64_t first = places_.first_element[layer];
-  const std::int64_t token = pass.microbatch * tokens_;
-  const bool is_replaced = pass.weights != nullptr, is_packed = is_replaced && options_.half;
-  const std::byte* weights = is_replaced ? pass.weights : stored_weights_;
-  const float* vectors = is_replaced ? reinterpret_cast<const float*>(pass.weights) : master_;
-  if (is_packed) vectors = reinterpret_cast<const float*>(pass.weights + aligned(elements() * element_bytes_));
-  return {.kernels = kernels,
-          .early = pass.early + placed.early,
-          .late = pass.late + placed.late,
-          .workspace = pass.workspace,
-          .weights = weights + first * element_bytes_,
-          .vectors = is_packed ? vectors : vectors + first,
-          .packed = is_packed ? &vectors_ : nullptr,
-          .first_element = first,
-          .gradients = gradients_ + first,
-          .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
-          .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
-          .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
-          .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
-}
-
-void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (!options_.recomputes) return run_forward(kernels, pass);
-  if (pass.incoming != nullptr) kernels.copy(pass.kept, pass.incoming, input_bytes());
-  DevicePass forgotten = pass;
-  forgotten.early = pass.workspace + bytes_.forward_workspace + aligned(output_bytes());
-  forgotten.late = forgotten.early + bytes_.early;
-  run_forward(kernels, forgotten);
-}
-
-void DeviceStage::recompute(DeviceKernels& kernels, const DevicePass& pass) const {
-  DevicePass again = pass;
-  again.incoming = pass.kept;
-  again.outgoing = reads_targets() ? nullptr : pass.workspace + bytes_.forward_workspace;
-  run_forward(kernels, again);
-}
-
-void DeviceStage::run_forward(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.incoming != nullptr) {
-    const DeviceLayerCall first = call_of(kernels, pass, 0);
-    kernels.copy(address_of(first, layers_.front().layer->input()), pass.incoming, input_bytes());
-  }
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    std::byte* output = pass.outgoing;
-    if (i + 1 < layers_.size()) output = address_of(call_of(kernels, pass, i + 1), layers_[i + 1].layer->input());
-    layers_[i].layer->forward(call_of(kernels, pass, i), output);
-  }
-}
-
-void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.incoming != nullptr) {
-    const DeviceLayerCall last = call_of(kernels, pass, layers_.size() - 1);
-    kernels.copy(address_of(last, layers_.back().layer->output_gradient()), pass.incoming, output_bytes());
-  }
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    std::byte* gradient = pass.outgoing;
-    if (i > 0) gradient = address_of(call_of(kernels, pass, i - 1), layers_[i - 1].layer->output_gradient());
-    layers_[i].layer->input_grad(call_of(kernels, pass, i), gradient);
-  }
-}
-
-void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  for (std::size_t i = layers_.size(); i-- > 0;) layers_[i].layer->weight_grad(call_of(kernels, pass, i));
-}
-
 std::int64_t DeviceStage::tied_elements() const {
   return tied_head_ < 0 ? 0 : tied_elements_;
 }
@@ -276,7 +163,7 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
   if (replaced != nullptr) {
     const std::int64_t stored = elements() * element_bytes_;
     kernels.copy(replaced, stored_weights_, stored);
-    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned(stored)), master_);
+    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
   }
   if (options_.agrees) {
     if (tied.elements > 0)
@@ -286,7 +173,8 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
   }
   for (const std::int64_t table : {tied_embedding_, tied_head_})
     if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
-  if (captured_ != nullptr) kernels.copy(captured_ + step * elements(), gradients_, elements() * std::int64_t{sizeof(float)});
+  if (captured_ != nullptr)
+    kernels.copy(captured_ + step * elements(), gradients_, elements() * std::int64_t{sizeof(float)});
   for (const UpdateRange& range : update_ranges_) {
     AdamW optimizer = options_.optimizer;
     if (!range.decays) optimizer.weight_decay = 0;

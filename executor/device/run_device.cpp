@@ -81,7 +81,7 @@ class DeviceRun {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].peak_memory_bytes = taken_bytes(rank);
     RunResult result = run_result(spec_, training_, std::move(ranks));
     result.gradients = std::move(gradients);
-    if (options_.capture_weights) 
+    if (options_.capture_weights)
       result.weights = values_of([&](const DeviceStage& stage) { return stage.weight_values(machine_); });
     return result;
   }
@@ -103,7 +103,7 @@ class DeviceRun {
                                               .seed = spec_.seed,
                                               .gradient_scales = gradient_scales,
                                               .steps = batches(),
-                                              .recomputes = spec_.rebuild == Rebuild::kStage,
+                                              .rebuild = stage_rebuild(spec_, stage),
                                               .agrees = agrees_,
                                               .clip_norm = static_cast<float>(spec_.clip_norm)});
   }
@@ -185,9 +185,10 @@ class DeviceRun {
     DeviceStage& stage = stages_[static_cast<std::size_t>(action.stage)];
     DeviceKernels& kernels = machine_.kernels();
     const DevicePass pass{.microbatch = action.microbatch,
-                          .kept = address(placed.kept),
                           .early = address(placed.early),
                           .late = address(placed.late),
+                          .rebuilt_early = address(placed.rebuilt_early),
+                          .rebuilt_late = address(placed.rebuilt_late),
                           .workspace = address(placed.workspace),
                           .incoming = address(placed.incoming),
                           .outgoing = address(placed.outgoing),
@@ -198,9 +199,7 @@ class DeviceRun {
       case Op::kRecompute:
         return stage.recompute(kernels, pass);
       case Op::kBackward:
-        if (placed.recomputes) stage.recompute(kernels, pass);
-        stage.input_grad(kernels, pass);
-        return stage.weight_grad(kernels, pass);
+        return stage.backward(kernels, pass, placed.recomputes);
       case Op::kInputGrad:
         if (placed.recomputes) stage.recompute(kernels, pass);
         return stage.input_grad(kernels, pass);

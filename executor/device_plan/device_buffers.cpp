@@ -208,8 +208,8 @@ class BufferWalk {
   const DeviceCalls& calls_;
   ActionTable table_;
   StageNeighbors neighbors_;
-  std::vector<Slot> slots_;            // [stage, micro-batch, slice]
-  std::vector<std::size_t> gathered_;  // [stage] the whole weights that stand now
+  std::vector<Slot> slots_;              // [stage, micro-batch, slice]
+  std::vector<std::size_t> gathered_;    // [stage] the whole weights that stand now
   std::vector<std::int32_t> replacers_;  // [action id]
   std::vector<std::size_t> replaced_;    // [action id] what an OPTIMIZER_STEP leaves of the weights that it replaces
   std::vector<DeviceBuffer> buffers_;
