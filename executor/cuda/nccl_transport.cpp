@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "executor/collective.h"
 #include "executor/cuda/check_cuda.h"
-#include "executor/transport.h"
+#include "executor/transport/collective.h"
+#include "executor/transport/transport.h"
 
 namespace plumb::cuda {
 namespace {

@@ -6,14 +6,14 @@
 
 #include <fmt/format.h>
 
+#include "executor/data/token_batch.h"
 #include "executor/device/device_stage.h"
 #include "executor/device/placed_calls.h"
 #include "executor/device_plan/device_calls.h"
 #include "executor/device_plan/plan_device.h"
-#include "executor/step_scale.h"
-#include "executor/token_batch.h"
-#include "executor/training_plan.h"
-#include "executor/transport.h"
+#include "executor/training/step_scale.h"
+#include "executor/training/training_plan.h"
+#include "executor/transport/transport.h"
 #include "schedules/action_table.h"
 
 namespace plumb {
