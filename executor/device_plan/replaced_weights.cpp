@@ -1,6 +1,6 @@
 #include "executor/device_plan/replaced_weights.h"
 
-#include "executor/training/weight_versions.h"
+#include "executor/weight_versions.h"
 #include "schedules/dependencies.h"
 
 namespace plumb {
