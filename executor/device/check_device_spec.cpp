@@ -4,6 +4,7 @@
 
 #include "executor/device/device_layer.h"
 #include "executor/device/run_device.h"
+#include "executor/device/stage_rebuild.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -33,9 +34,9 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.data > 1 && (spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
          "clipping or a loss scale over replicas", "set dp to 1 or train in bf16 without clipping, or use --backend cpu");
   refuse(grid.data > 1 && has_tied_table(spec), "tied tables over replicas", "untie the head, or use --backend cpu");
-  refuse(spec.rebuild != Rebuild::kNothing &&
-             (spec.rebuild != Rebuild::kStage || spec.rebuild_which != RebuildWhich::kAll),
-         "selective recomputation", "set recompute to none or full, or use --backend cpu");
+  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
+    refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
+           "list an R for each of them or for none, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
          "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");

@@ -19,6 +19,7 @@ enum class DevicePlace : std::uint8_t {
   kNowhere,
   kEarly,      ///< kept from F to I
   kLate,       ///< kept from F to W
+  kCheap,      ///< likewise, or, with selective recomputation, made again by rebuild_cheap()
   kWorkspace,  ///< while a pass runs
 };
 
@@ -31,6 +32,7 @@ struct DeviceTensor {
 struct DeviceLayerBytes {
   std::int64_t early = 0;
   std::int64_t late = 0;
+  std::int64_t cheap = 0;
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
 };
@@ -40,13 +42,14 @@ struct DeviceLayerCall {
   DeviceKernels& kernels;
   std::byte* early = nullptr;
   std::byte* late = nullptr;
+  std::byte* cheap = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* weights = nullptr;  ///< the layer's parameters, stored
   const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
   const PackedVectors* packed = nullptr;
-  std::int64_t first_element = 0;  ///< the layer's, in the stage
-  float* gradients = nullptr;          ///< likewise
-  const float* constants = nullptr;    ///< DeviceLayer::constants()
+  std::int64_t first_element = 0;    ///< the layer's, in the stage
+  float* gradients = nullptr;        ///< likewise
+  const float* constants = nullptr;  ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;
   float* losses = nullptr;   ///< [T] of a layer that ends the model
@@ -77,6 +80,10 @@ class DeviceLayer {
   /// output: [T, h]; null for a layer that ends the model.
   virtual void forward(const DeviceLayerCall& call, void* output) const = 0;
 
+  /// Makes what lies in DevicePlace::kCheap again from what is kept besides: outputs of norms and activations, with the
+  /// same bits. Before input_grad.
+  virtual void rebuild_cheap(const DeviceLayerCall&) const {}
+
   /// input_gradient: [T, h]; null for a layer that begins the model. The gradients of norms are added to the layer's.
   virtual void input_grad(const DeviceLayerCall& call, void* input_gradient) const = 0;
 
@@ -101,10 +108,14 @@ std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const Laye
 /// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
 inline constexpr std::int64_t kDeviceTensorAlignment = 256;
 
+inline std::int64_t aligned_bytes(std::int64_t bytes) {
+  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+}
+
 /// Takes `bytes` behind those that are counted in `total`.
 inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::int64_t bytes) {
   const DeviceTensor tensor{place, total};
-  total += (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+  total += aligned_bytes(bytes);
   return tensor;
 }
 
@@ -115,6 +126,8 @@ inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
       return call.early + tensor.offset;
     case DevicePlace::kLate:
       return call.late + tensor.offset;
+    case DevicePlace::kCheap:
+      return call.cheap + tensor.offset;
     case DevicePlace::kWorkspace:
       return call.workspace + tensor.offset;
     case DevicePlace::kNowhere:

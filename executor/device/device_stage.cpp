@@ -20,10 +20,6 @@ void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));
 }
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
-}
-
 DeviceStageOptions options_of_share(DeviceStageOptions options) {
   options.layers = divide_layers(options.layers, options.tensor.ranks);
   return options;
@@ -50,20 +46,7 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
     update_ranges_.back().count = end - update_ranges_.back().first;
   }
   if (options_.is_tied) find_tied_table();
-  for (const Layer& layer : options_.layers) {
-    PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
-                       .early = bytes_.early,
-                       .late = bytes_.late,
-                       .constants = static_cast<std::int64_t>(constants_.size())};
-    const DeviceLayerBytes own = placed.layer->bytes();
-    bytes_.early += own.early;
-    bytes_.late += own.late;
-    bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
-    bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
-    const std::vector<float> constants = placed.layer->constants();
-    constants_.insert(constants_.end(), constants.begin(), constants.end());
-    layers_.push_back(std::move(placed));
-  }
+  place_layers();
 }
 
 void DeviceStage::find_tied_table() {
@@ -77,43 +60,14 @@ void DeviceStage::find_tied_table() {
   }
 }
 
-/// Of the stage's input, where F keeps nothing else.
-std::int64_t DeviceStage::kept_bytes() const {
-  return reads_tokens() ? 0 : input_bytes();
-}
-
 /// Of all weights as they are stored, in whole words.
 std::int64_t DeviceStage::stored_bytes() const {
   return (elements() * element_bytes_ + 3) / 4 * 4;
 }
 
-StageMemory DeviceStage::memory() const {
-  const std::int64_t own = shares_.own().count, single = sizeof(float);
-  StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
-                     .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
-                     .optimizer_bytes = (options_.half ? 3 : 2) * own * single,
-                     .forward_bytes = bytes_.early + bytes_.late,
-                     .released_at_input_grad_bytes = bytes_.early,
-                     .forward_workspace_bytes = bytes_.forward_workspace,
-                     .backward_workspace_bytes = bytes_.backward_workspace};
-  if (shares_.zero() == 3) memory.unsharded_bytes = version_bytes();
-  if (options_.recomputes) {
-    const std::int64_t again = bytes_.forward_workspace + aligned(output_bytes());
-    memory.forward_bytes = kept_bytes();
-    memory.recompute_bytes = bytes_.early + bytes_.late;
-    memory.forward_workspace_bytes = again + bytes_.early + bytes_.late;
-    memory.backward_workspace_bytes = std::max(again, bytes_.backward_workspace);
-  }
-  return memory;
-}
-
-std::int64_t DeviceStage::whole_gradient_bytes() const {
-  return shares_.zero() < 2 ? 0 : elements() * std::int64_t{sizeof(float)};
-}
-
 std::int64_t DeviceStage::version_bytes() const {
   const std::int64_t stored = stored_bytes();
-  return options_.half ? aligned(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
+  return options_.half ? aligned_bytes(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
 }
 
 std::int64_t DeviceStage::input_bytes() const {
@@ -141,17 +95,6 @@ bool DeviceStage::reads_tokens() const {
 
 bool DeviceStage::reads_targets() const {
   return std::holds_alternative<HeadLayer>(options_.layers.back());
-}
-
-std::vector<float> DeviceStage::initial_weights() const {
-  std::vector<float> weights(static_cast<std::size_t>(elements()));
-  for (std::size_t i = 0; i < options_.layers.size(); ++i) {
-    const std::int64_t first = places_.first_element[i];
-    fill_initial_weights(std::span(weights).subspan(static_cast<std::size_t>(first),
-                                                    static_cast<std::size_t>(places_.first_element[i + 1] - first)),
-                         model_layers_[i], options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
-  }
-  return weights;
 }
 
 void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
@@ -204,121 +147,6 @@ void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::in
   upload_all(machine, target_numbers_, targets);
 }
 
-DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
-  const PlacedLayer& placed = layers_[layer];
-  const std::int64_t first = places_.first_element[layer];
-  const std::int64_t token = pass.microbatch * tokens_;
-  const std::byte* weights = pass.weights != nullptr ? pass.weights : stored_weights_;
-  const float* vectors = reinterpret_cast<const float*>(weights);
-  bool is_packed = false;
-  if (options_.half) {
-    is_packed = pass.weights != nullptr || shares_.zero() > 0;
-    vectors = pass.weights != nullptr ? reinterpret_cast<const float*>(pass.weights + aligned(stored_bytes()))
-                                      : (is_packed ? vector_block_ : master_);
-  }
-  return {.kernels = kernels,
-          .early = pass.early + placed.early,
-          .late = pass.late + placed.late,
-          .workspace = pass.workspace,
-          .weights = weights + first * element_bytes_,
-          .vectors = is_packed ? vectors : vectors + first,
-          .packed = is_packed ? &vectors_ : nullptr,
-          .first_element = first,
-          .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
-          .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
-          .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
-          .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
-          .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
-}
-
-void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (!options_.recomputes) return run_forward(kernels, pass);
-  if (pass.incoming != nullptr) kernels.copy(pass.kept, pass.incoming, input_bytes());
-  DevicePass forgotten = pass;
-  forgotten.early = pass.workspace + bytes_.forward_workspace + aligned(output_bytes());
-  forgotten.late = forgotten.early + bytes_.early;
-  run_forward(kernels, forgotten);
-}
-
-void DeviceStage::recompute(DeviceKernels& kernels, const DevicePass& pass) const {
-  DevicePass again = pass;
-  again.incoming = pass.kept;
-  again.outgoing = reads_targets() ? nullptr : pass.workspace + bytes_.forward_workspace;
-  run_forward(kernels, again);
-}
-
-void DeviceStage::run_forward(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.incoming != nullptr) {
-    const DeviceLayerCall first = call_of(kernels, pass, 0);
-    kernels.copy(address_of(first, layers_.front().layer->input()), pass.incoming, input_bytes());
-  }
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    std::byte* output = pass.outgoing;
-    if (i + 1 < layers_.size()) output = address_of(call_of(kernels, pass, i + 1), layers_[i + 1].layer->input());
-    layers_[i].layer->forward(call_of(kernels, pass, i), output);
-  }
-}
-
-void DeviceStage::open_gradients(DeviceKernels& kernels, const DevicePass& pass) const {
-  kernels.fill_zero(pass.whole_gradients, elements());
-}
-
-void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.incoming != nullptr) {
-    const DeviceLayerCall last = call_of(kernels, pass, layers_.size() - 1);
-    kernels.copy(address_of(last, layers_.back().layer->output_gradient()), pass.incoming, output_bytes());
-  }
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    std::byte* gradient = pass.outgoing;
-    if (i > 0) gradient = address_of(call_of(kernels, pass, i - 1), layers_[i - 1].layer->output_gradient());
-    layers_[i].layer->input_grad(call_of(kernels, pass, i), gradient);
-  }
-}
-
-void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets) const {
-  const std::vector<std::size_t>& first_layers = shares_.first_layers();
-  std::size_t bucket = 0;
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    layers_[i].layer->weight_grad(call_of(kernels, pass, i));
-    for (; buckets != nullptr && bucket < first_layers.size() && first_layers[bucket] == i; ++bucket)
-      buckets->complete_bucket(static_cast<int>(bucket));
-  }
-}
-
-void DeviceStage::reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const {
-  const bool is_share = shares_.zero() >= 2;
-  const ElementRange own = shares_.own();
-  float* gradients = is_share ? pass.whole_gradients : gradients_;
-  for (const DeviceExchange& exchange : shares_.reduction(bucket, gradients)) recorder.exchange(exchange);
-  if (!is_share) return;
-  recorder.open_piece();
-  if (own.count > 0) recorder.add_gradients(gradients_, gradients_, gradients + own.first, own.count);
-}
-
-void DeviceStage::gather(CallRecorder& recorder, std::byte* gathered) const {
-  if (shares_.zero() == 0) return;
-  std::byte* weights = shares_.zero() == 3 ? gathered : stored_weights_;
-  const ElementRange own = shares_.own();
-  if (shares_.zero() == 3) recorder.open_piece();
-  if (shares_.zero() == 3 && own.count > 0)
-    recorder.copy(weights + own.first * element_bytes_, stored_weights_, own.count * element_bytes_);
-  for (const DeviceExchange& exchange : shares_.gather(weights)) recorder.exchange(exchange);
-  if (!options_.half) return;
-  float* vectors =
-      shares_.zero() == 3 ? reinterpret_cast<float*>(gathered + aligned(stored_bytes())) : vector_block_;
-  vectors_.widen(recorder, vectors, weights, element_bytes_);
-}
-
-float* DeviceStage::own_master() const {
-  return options_.half || shares_.zero() == 3 ? master_ : master_ + shares_.own().first;
-}
-
-float* DeviceStage::own_gradients() const {
-  return shares_.zero() < 2 ? gradients_ + shares_.own().first : gradients_;
-}
-
 std::int64_t DeviceStage::tied_elements() const {
   return tied_head_ < 0 ? 0 : tied_elements_;
 }
@@ -354,7 +182,7 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
   if (replaced != nullptr) {
     const std::int64_t stored = stored_bytes();
     kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
-    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned(stored)), master_);
+    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
   }
   if (options_.agrees) {
     if (tied.elements > 0)
@@ -415,35 +243,6 @@ std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
   machine.download(std::as_writable_bytes(std::span(of_tokens)), losses_);
   for (std::size_t i = 0; i < of_tokens.size(); ++i) sums[i / static_cast<std::size_t>(tokens_)] += of_tokens[i];
   return sums;
-}
-
-/// As CpuParameters does: padding of a vocabulary is nobody's, what all tensor ranks have is the first one's.
-void DeviceStage::copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const {
-  if (!shares_.speaks()) return;
-  std::vector<float> values(static_cast<std::size_t>(shares_.own().count));
-  machine.download(std::as_writable_bytes(std::span(values)), own);
-  for (float& value : values) value *= factor;
-  for (const ParameterPiece& piece : pieces_in(places_, shares_.own())) {
-    const PlacedParameter& parameter = places_.parameters[piece.parameter];
-    if (options_.tensor.rank > 0 && parameter.tensor.split_dimension < 0) continue;
-    std::vector<float>& whole =
-        model[static_cast<std::size_t>(options_.first_layer) + parameter.layer][parameter.index];
-    for (const ElementRun& run : element_runs(model_layers_[parameter.layer], parameter.index, options_.tensor)) {
-      const std::int64_t first = std::max(run.local, piece.first_in_tensor);
-      const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
-      if (run.is_replica || first >= end) continue;
-      std::copy_n(values.begin() + piece.first_in_range + (first - piece.first_in_tensor), end - first,
-                  whole.begin() + run.whole + (first - run.local));
-    }
-  }
-}
-
-void DeviceStage::copy_weights(DeviceMachine& machine, ModelValues& model) const {
-  copy_values(machine, model, own_master(), 1);
-}
-
-void DeviceStage::copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const {
-  copy_values(machine, model, captured_ + step * shares_.own().count, last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

@@ -13,8 +13,9 @@
 #include "executor/device/device_shares.h"
 #include "executor/device/packed_vectors.h"
 #include "executor/device/recorded_calls.h"
-#include "executor/run_result.h"
+#include "executor/device/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
+#include "executor/run_result.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
@@ -31,9 +32,9 @@ struct DeviceStageOptions {
   std::uint64_t seed = 1;
   std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
   int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
-  bool recomputes = false;   ///< F keeps the stage's input alone
-  bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
-  float clip_norm = 0;       ///< 0: not clipped
+  StageRebuild rebuild;
+  bool agrees = false;  ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
+  float clip_norm = 0;  ///< 0: not clipped
   DeviceShareOptions shares;
 };
 
@@ -48,9 +49,10 @@ struct DeviceTiedTable {
 /// What a pass over one micro-batch works on.
 struct DevicePass {
   int microbatch = 0;
-  std::byte* kept = nullptr;  ///< of a stage that is recomputed: its input, from F to R
-  std::byte* early = nullptr;
+  std::byte* early = nullptr;  ///< what F keeps, until I and until W
   std::byte* late = nullptr;
+  std::byte* rebuilt_early = nullptr;  ///< what R, or the backward itself, computes again, likewise
+  std::byte* rebuilt_late = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
   std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
@@ -87,11 +89,13 @@ class DeviceStage {
   void upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const;
 
   void forward(DeviceKernels& kernels, const DevicePass& pass) const;
-  /// R of a stage that is recomputed: all that F would have kept, from pass.kept.
+  /// R: all that is computed again, from what F has kept.
   void recompute(DeviceKernels& kernels, const DevicePass& pass) const;
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
   /// Says so where a bucket of gradients is complete, if it is told to.
   void weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets = nullptr) const;
+  /// B: I and W in one. `recomputes`: no R was there.
+  void backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes, CallRecorder* buckets = nullptr) const;
   /// Before the first that adds to gradients that are sharded.
   void open_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
   /// REDUCE_GRAD of a bucket; UNSHARD. Nothing where the stage has one copy.
@@ -103,8 +107,8 @@ class DeviceStage {
   /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
   /// [kPartials], zeros before the first step
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
-  /// `partials`, of all stages [count]: likewise. `step`: which one of the replay. `replaced` [version_bytes()] gets the
-  /// weights as they were, where it is not null.
+  /// `partials`, of all stages [count]: likewise. `step`: which one of the replay. `replaced` [version_bytes()] gets
+  /// the weights as they were, where it is not null.
   void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials, std::int64_t count,
                       const DeviceTiedTable& tied) const;
   /// Elements of the table that embedding and head share, if this stage ends the model; 0: they share none.
@@ -126,15 +130,37 @@ class DeviceStage {
  private:
   struct PlacedLayer {
     std::unique_ptr<DeviceLayer> layer;
-    std::int64_t early = 0, late = 0;  // bytes from the stage's first
-    std::int64_t constants = 0;        // elements, likewise
+    DeviceLayerBytes bytes;
+    std::int64_t early = 0, late = 0, cheap = 0;  // bytes from the first that stand at once; cheap ones behind late
+                                                  // ones, or, with selective recomputation, by themselves
+    std::int64_t constants = 0;                   // elements from the stage's first
+  };
+  /// Layers that are computed again together.
+  struct Group {
+    std::size_t first = 0, end = 0;
+    std::int64_t kept = 0;  // bytes from the first that F keeps: its input, where inputs are all that it keeps
+  };
+  /// Where a layer's tensors of a micro-batch lie.
+  struct LayerMemory {
+    std::byte* early = nullptr;
+    std::byte* late = nullptr;
+    std::byte* cheap = nullptr;
   };
 
-  void run_forward(DeviceKernels& kernels, const DevicePass& pass) const;
+  void place_layers();
+  LayerMemory memory_of(const DevicePass& pass, std::size_t layer) const;
+  LayerMemory forward_memory(const DevicePass& pass, std::size_t layer) const;
+  template <class MemoryOf>
+  void run_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group, const std::byte* input,
+                 std::byte* output, MemoryOf memory_of) const;
+  void rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group) const;
+  void complete_layer(CallRecorder* buckets, std::size_t layer) const;
+  void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
+  std::int64_t rebuild_workspace() const;
   void find_tied_table();
-  std::int64_t kept_bytes() const;
   float gradient_limit() const;
-  DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
+  DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
+                          const LayerMemory& memory) const;
   std::int64_t elements() const { return places_.first_element.back(); }
   void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
   std::vector<float> initial_weights() const;
@@ -151,7 +177,11 @@ class DeviceStage {
   DeviceShares shares_;
   PackedVectors vectors_;
   std::vector<PlacedLayer> layers_;
-  DeviceLayerBytes bytes_;
+  std::vector<Group> groups_;
+  DeviceLayerBytes bytes_;            // that stand at once; workspaces of the layer that needs most
+  std::int64_t kept_bytes_ = 0;       // of all groups' inputs
+  std::int64_t forgotten_bytes_ = 0;  // what of a layer F does not keep, at most
+  std::int64_t largest_output_ = 0;   // of a layer
   /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
   struct UpdateRange {
     std::int64_t first = 0, count = 0;

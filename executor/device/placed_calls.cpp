@@ -131,15 +131,15 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
     } else if (action.microbatch >= 0) {
       const std::int32_t forward = table.find(Op::kForward, action.stage, action.microbatch, action.part);
       const std::int32_t rebuilder = rebuilder_of(table, action);
-      const bool is_rebuilt = rebuilder != ActionTable::kNone && buffers.of(rebuilder).rebuilt_late.rank >= 0;
-      if (is_rebuilt) {
-        result.kept = buffers.of(forward).late;
-        result.recomputes = rebuilder == id && action.op != Op::kRecompute;
-        if (action.op == Op::kForward) return result;
+      result.early = buffers.of(forward).early;
+      result.late = buffers.of(forward).late;
+      if (rebuilder != ActionTable::kNone && action.op != Op::kForward) {
+        const BufferIndex::Places& again = buffers.of(rebuilder);
+        result.rebuilt_early = again.rebuilt_early;
+        result.rebuilt_late = again.rebuilt_late;
+        const bool is_rebuilt = again.rebuilt_early.rank >= 0 || again.rebuilt_late.rank >= 0;
+        result.recomputes = is_rebuilt && rebuilder == id && action.op != Op::kRecompute;
       }
-      const BufferIndex::Places& there = buffers.of(is_rebuilt ? rebuilder : forward);
-      result.early = is_rebuilt ? there.rebuilt_early : there.early;
-      result.late = is_rebuilt ? there.rebuilt_late : there.late;
     }
     return result;
   };

@@ -168,7 +168,7 @@ class DeviceRun {
                                               .seed = spec_.seed,
                                               .gradient_scales = gradient_scales,
                                               .steps = batches(),
-                                              .recomputes = spec_.rebuild == Rebuild::kStage,
+                                              .rebuild = stage_rebuild(spec_, stage),
                                               .agrees = agrees_,
                                               .clip_norm = static_cast<float>(spec_.clip_norm),
                                               .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
@@ -315,9 +315,10 @@ class DeviceRun {
     const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];
     std::byte* weights = address(placed.gathered.rank >= 0 ? placed.gathered : placed.weights, lane);
     const DevicePass pass{.microbatch = action.microbatch,
-                          .kept = address(placed.kept, lane),
                           .early = address(placed.early, lane),
                           .late = address(placed.late, lane),
+                          .rebuilt_early = address(placed.rebuilt_early, lane),
+                          .rebuilt_late = address(placed.rebuilt_late, lane),
                           .workspace = address(placed.workspace, lane),
                           .incoming = address(placed.incoming, lane),
                           .outgoing = address(placed.outgoing, lane),
@@ -331,9 +332,7 @@ class DeviceRun {
       case Op::kRecompute:
         return stage.recompute(kernels, pass);
       case Op::kBackward:
-        if (placed.recomputes) stage.recompute(kernels, pass);
-        stage.input_grad(kernels, pass);
-        return stage.weight_grad(kernels, pass, buckets);
+        return stage.backward(kernels, pass, placed.recomputes, buckets);
       case Op::kInputGrad:
         if (placed.recomputes) stage.recompute(kernels, pass);
         return stage.input_grad(kernels, pass);

@@ -94,16 +94,15 @@ class Checker {
       for (std::int32_t i = 0;; ++i) {
         const std::int32_t replacer = replacers[static_cast<std::size_t>(program_.calls[index].action + i)];
         if (replacer >= 0 && !has_weights(left_by[replacer], replacer, static_cast<std::int32_t>(index)))
-          found_.push_back(
-              fmt::format("{} works with replaced weights that nobody keeps", text_of(static_cast<std::int32_t>(index))));
+          found_.push_back(fmt::format("{} works with replaced weights that nobody keeps",
+                                       text_of(static_cast<std::int32_t>(index))));
         if (!list[static_cast<std::size_t>(place.position + i)].overlaps_next) break;
       }
     }
   }
 
   bool has_weights(const DeviceBuffer* buffer, std::int32_t replacer, std::int32_t user) const {
-    return buffer != nullptr &&
-           program_.calls[static_cast<std::size_t>(buffer->calls.front())].action == replacer &&
+    return buffer != nullptr && program_.calls[static_cast<std::size_t>(buffer->calls.front())].action == replacer &&
            std::ranges::count(buffer->calls, user) > 0;
   }
 

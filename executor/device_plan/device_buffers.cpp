@@ -226,9 +226,9 @@ class BufferWalk {
   std::span<const std::int64_t> whole_gradient_bytes_;
   ActionTable table_;
   StageNeighbors neighbors_;
-  std::vector<Slot> slots_;            // [stage, micro-batch, slice]
-  std::vector<std::size_t> gathered_;   // [stage] the whole weights that stand now
-  std::vector<std::size_t> gradients_;  // [stage] the whole gradients, likewise
+  std::vector<Slot> slots_;              // [stage, micro-batch, slice]
+  std::vector<std::size_t> gathered_;    // [stage] the whole weights that stand now
+  std::vector<std::size_t> gradients_;   // [stage] the whole gradients, likewise
   std::vector<std::int32_t> replacers_;  // [action id]
   std::vector<std::size_t> replaced_;    // [action id] what an OPTIMIZER_STEP leaves of the weights that it replaces
   std::vector<DeviceBuffer> buffers_;

@@ -29,7 +29,7 @@ RunSpec smooth_spec(const std::vector<Layer>& model, const std::string& name, Sc
                     int replays = 2) {
   RunSpec spec = spec_of(model, make_schedule(name, parameters));
   spec.steps = replays;
-  spec.optimizer = AdamW{.learning_rate = 3e-2F, .epsilon = 1e-2F};
+  spec.optimizer = AdamW{.learning_rate = 1e-2F, .epsilon = 1e-2F};
   return spec;
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("a device goes through asynchronous schedules as the CPU does: the sam
       CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-5));
     REQUIRE(device.gradients.size() == cpu.gradients.size());
     for (std::size_t i = 0; i < cpu.gradients.size(); ++i)
-      CHECK(worst_difference(device.gradients[i], cpu.gradients[i]) < 1e-4);
+      CHECK(worst_difference(device.gradients[i], cpu.gradients[i]) < 1e-3);
     CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
     CHECK(device.parameter_bytes == cpu.parameter_bytes);
   }
@@ -67,7 +67,7 @@ TEST_CASE("which version of the weights a device takes makes a difference that t
   const ScheduleParameters parameters{.ranks = 3, .microbatches = 7};
   RunSpec stashed = smooth_spec(llama_model(), "pipedream", parameters), synchronised = stashed;
   synchronised.schedule.weights = WeightPolicy::kVerticalSync;
-  CHECK(worst_difference(on_host(synchronised).gradients.back(), on_host(stashed).gradients.back()) > 1e-3);
+  CHECK(worst_difference(on_host(synchronised).gradients.back(), on_host(stashed).gradients.back()) > 1e-2);
 }
 
 TEST_CASE("asynchronous schedules give a device the same bits in every order that streams and events allow") {
@@ -109,8 +109,7 @@ TEST_CASE("versions of the weights lie in a device's arena: nothing is allocated
   const std::vector<Layer> model = llama_model();
   const auto run_once = [&](const char* name, int replays) {
     HostMachine machine;
-    const RunResult result =
-        run_device(smooth_spec(model, name, {.ranks = 3, .microbatches = 6}, replays), machine);
+    const RunResult result = run_device(smooth_spec(model, name, {.ranks = 3, .microbatches = 6}, replays), machine);
     std::int64_t said = 0;
     for (const std::int64_t bytes : result.peak_memory_bytes) said += bytes;
     CHECK(said == machine.allocated());

@@ -145,7 +145,8 @@ TEST_CASE("device plan: whoever works with replaced weights finds them in a buff
       changed.buffers.erase(changed.buffers.begin() + static_cast<std::ptrdiff_t>(i));
       CHECK_FALSE(check_device_program(changed, lowered).empty());
     }
-    CHECK(versions >= 3 * 6 - 3);  // each of three ranks replaces weights that are in use in all steps but its last ones
+    CHECK(versions >=
+          3 * 6 - 3);  // each of three ranks replaces weights that are in use in all steps but its last ones
   }
 }
 

@@ -2,25 +2,33 @@
 // A communicator that does not block: made, and waited for, by asking again until a time is over, and aborted where it
 // fails, so that no rank hangs in a call of NCCL.
 
+#include <functional>
 #include <string>
 
-#include "executor/cuda/nccl_functions.h"
+#include "executor/nccl/nccl_port.h"
 #include "schedules/time.h"
 
-namespace plumb::cuda {
+namespace plumb {
+
+/// How long a rank waits for the others.
+struct NcclPatience {
+  Seconds timeout{60};                 ///< without anything moving, after which all is aborted
+  std::function<void()> stop_if_told;  ///< asked between questions: throws if another rank has failed; may be empty
+};
 
 class NcclCommunicatorHandle {
  public:
-  /// Member `rank` of `ranks`, all of which do this with the same id. Throws RunError with `name` if NCCL fails or
-  /// `timeout` goes by.
-  NcclCommunicatorHandle(const ncclUniqueId& id, int rank, int ranks, std::string name, Seconds timeout);
+  /// Member `rank` of `ranks`, all of which do this with the same id. Throws RunError with `name` if NCCL fails or the
+  /// time is over. The port outlives it.
+  NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, std::string name,
+                         NcclPatience patience);
 
   /// Aborts it unless finish() came before.
   ~NcclCommunicatorHandle();
   NcclCommunicatorHandle(const NcclCommunicatorHandle&) = delete;
   NcclCommunicatorHandle& operator=(const NcclCommunicatorHandle&) = delete;
 
-  ncclComm_t get() const { return comm_; }
+  NcclPort::Communicator get() const { return communicator_; }
   const std::string& name() const { return name_; }
 
   /// Throws RunError if something has gone wrong in what was launched; true if nothing is being launched any more.
@@ -33,9 +41,10 @@ class NcclCommunicatorHandle {
   void finish();
 
  private:
+  NcclPort& port_;
   const std::string name_;
-  const Seconds timeout_;
-  ncclComm_t comm_ = nullptr;
+  const NcclPatience patience_;
+  NcclPort::Communicator communicator_ = nullptr;
 };
 
-}  // namespace plumb::cuda
+}  // namespace plumb
