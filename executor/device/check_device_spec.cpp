@@ -38,8 +38,7 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "image models, experts, dropout, latent attention, parallel residuals and heads of more than 256 channels",
-             kCpu);
+             "image models, experts, latent attention, parallel residuals and heads of more than 256 channels", kCpu);
     }
 }
 

@@ -189,7 +189,7 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
   }
 }
 
-void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
+void DeviceStage::begin_step(DeviceMachine& machine, int replay, float loss_scale) {
   std::vector<StepNumbers> numbers;
   for (int step = 1; step <= options_.steps; ++step) {
     const auto correction = [&](float beta) {
@@ -197,7 +197,8 @@ void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
     };
     numbers.push_back({.first_correction = correction(options_.optimizer.beta1),
                        .second_correction = correction(options_.optimizer.beta2),
-                       .loss_scale = loss_scale});
+                       .loss_scale = loss_scale,
+                       .replay = static_cast<std::uint64_t>(replay)});
   }
   last_numbers_ = numbers.back();
   upload_all<StepNumbers>(machine, numbers_, numbers);

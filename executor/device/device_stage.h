@@ -99,7 +99,7 @@ class DeviceStage {
   static constexpr std::int64_t kPartials = 3 * kGradientPieces;
 
   /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
-  void begin_step(DeviceMachine& machine, float loss_scale);
+  void begin_step(DeviceMachine& machine, int replay, float loss_scale);
   StepNumbers end_step(DeviceMachine& machine);
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.

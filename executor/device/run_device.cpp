@@ -64,7 +64,7 @@ class DeviceRun {
     std::vector<ModelValues> gradients;
     for (int step = 0; step < spec_.steps; ++step) {
       upload_batch(step);
-      for (DeviceStage& stage : stages_) stage.begin_step(machine_, static_cast<float>(loss_scale_.scale));
+      for (DeviceStage& stage : stages_) stage.begin_step(machine_, step, static_cast<float>(loss_scale_.scale));
       enqueue();
       note(ranks, machine_.finish());
       end_step(ranks);
