@@ -5,6 +5,7 @@
 #include "executor/device/device_layer.h"
 #include "executor/device/run_device.h"
 #include "executor/device/stage_rebuild.h"
+#include "executor/division/tensor_division.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -12,6 +13,12 @@ namespace {
 
 void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
+}
+
+bool has_dropout(const Layer& layer) {
+  if (const auto* block = std::get_if<TransformerLayer>(&layer)) return block->dropout > 0;
+  const auto* embedding = std::get_if<EmbeddingLayer>(&layer);
+  return embedding != nullptr && embedding->dropout > 0;
 }
 
 bool has_tied_table(const RunSpec& spec) {
@@ -28,13 +35,16 @@ bool has_tied_table(const RunSpec& spec) {
 void require_device_runnable(const RunSpec& spec) {
   constexpr const char* kCpu = "use --backend cpu";
   const ProcessGrid& grid = spec.grid;
-  refuse(grid.tensor * grid.context * grid.expert != 1 || !spec.meshes.empty(), "tensor, context or expert groups",
-         "set tp, cp and ep to 1, or use --backend cpu");
+  refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
+         "set cp and ep to 1, or use --backend cpu");
+  refuse(grid.tensor > 1 && spec.sequence_parallel, "sequence parallelism", "leave it out, or use --backend cpu");
+  const int copies = grid.data * grid.tensor;
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
-  refuse(grid.data > 1 && (spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
-         "clipping or a loss scale over replicas",
-         "set dp to 1 or train in bf16 without clipping, or use --backend cpu");
-  refuse(grid.data > 1 && has_tied_table(spec), "tied tables over replicas", "untie the head, or use --backend cpu");
+  refuse(copies > 1 && (spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
+         "clipping or a loss scale over replicas or tensor ranks",
+         "set dp and tp to 1 or train in bf16 without clipping, or use --backend cpu");
+  refuse(copies > 1 && has_tied_table(spec), "tied tables over replicas or tensor ranks",
+         "untie the head, or use --backend cpu");
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
            "list an R for each of them or for none, or use --backend cpu");
@@ -49,6 +59,9 @@ void require_device_runnable(const RunSpec& spec) {
     }
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
+      refuse(grid.tensor > 1 && has_dropout(layer), "dropout in a tensor group",
+             "set tp to 1 or dropout to 0, or use --backend cpu");
+      refuse(kv_sharers(layer, grid.tensor) > 1, "kv heads that several tensor ranks have", kCpu);
       refuse(!has_device_kernels(layer),
              "image models, experts, latent attention, parallel residuals and heads of more than 256 channels", kCpu);
     }

@@ -12,6 +12,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/rotary.h"
+#include "kernels/cpu/vocab_parallel_cross_entropy.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
 #include "kernels/step_numbers.h"
@@ -94,6 +95,13 @@ class DeviceKernels {
   /// losses: [rows]; the logits become their gradient times `gradient_scale` and the loss scale (null: 1).
   virtual void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
                              std::int64_t columns, float gradient_scale, const float* loss_scale) = 0;
+
+  /// The same where a tensor group has the vocabulary: parts [3, T] of the own columns, and all ranks' to the end.
+  virtual void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                                   const VocabPart& part) = 0;
+  virtual void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                        const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                        const float* loss_scale) = 0;
 
   /// Of x, or x + y where there is one. partials: [kGradientPieces]; one is not finite if a term is beyond `limit` or
   /// no number.

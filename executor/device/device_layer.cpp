@@ -16,13 +16,14 @@ bool has_device_kernels(const Layer& layer) {
   return std::holds_alternative<HeadLayer>(layer);
 }
 
-std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes) {
+std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
+                                               const DeviceVocabulary& vocabulary) {
   assert(has_device_kernels(layer));
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer))
     return make_device_embedding(*embedding, work, element_bytes);
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
     return make_device_transformer(*block, work, element_bytes);
-  return make_device_head(std::get<HeadLayer>(layer), work, element_bytes);
+  return make_device_head(std::get<HeadLayer>(layer), work, element_bytes, vocabulary);
 }
 
 }  // namespace plumb

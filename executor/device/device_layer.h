@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/device/device_kernels.h"
+#include "executor/device/device_tensor_group.h"
 #include "executor/device/packed_vectors.h"
 #include "kernels/layer.h"
 
@@ -55,6 +56,7 @@ struct DeviceLayerCall {
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
+  DeviceTensorGroup tensor;
   // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
   std::uint64_t seed = 1;
   int layer_number = 0;
@@ -96,19 +98,28 @@ class DeviceLayer {
   virtual void weight_grad(const DeviceLayerCall& call) const = 0;
 };
 
+/// Of a head whose vocabulary a tensor group has.
+struct DeviceVocabulary {
+  int ranks = 1;
+  int rank = 0;
+  std::int64_t whole = 0;  ///< tokens of all of them, without padding
+};
+
 /// Whether a device runs the layer: text in and out, dense blocks without a parallel residual,
 /// heads of at most 256 channels.
 bool has_device_kernels(const Layer& layer);
 
 /// Asserts has_device_kernels().
-std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes);
+/// `layer` is the share of a tensor rank.
+std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
+                                               const DeviceVocabulary& vocabulary = {});
 
 std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
                                                    std::int64_t element_bytes);
 std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& layer, const LayerWork& work,
                                                      std::int64_t element_bytes);
-std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work,
-                                              std::int64_t element_bytes);
+std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
+                                              const DeviceVocabulary& vocabulary);
 
 /// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
 inline constexpr std::int64_t kDeviceTensorAlignment = 256;

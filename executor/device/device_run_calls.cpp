@@ -76,6 +76,7 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
   const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];
   std::byte* weights = address(placed.gathered.rank >= 0 ? placed.gathered : placed.weights, lane);
   const DevicePass pass{.microbatch = action.microbatch,
+                        .recorder = &kernels,
                         .early = address(placed.early, lane),
                         .late = address(placed.late, lane),
                         .rebuilt_early = address(placed.rebuilt_early, lane),

@@ -140,7 +140,14 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
 }
 
 void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
-  upload_all(machine, token_numbers_, tokens);
+  if (options_.tensor.ranks == 1) return upload_all(machine, token_numbers_, tokens);
+  const std::int64_t rows = std::get<EmbeddingLayer>(options_.layers.front()).vocab;
+  std::vector<std::int32_t> own(tokens.begin(), tokens.end());
+  for (std::int32_t& token : own) {
+    const std::int64_t row = token - options_.tensor.rank * rows;
+    token = row >= 0 && row < rows ? static_cast<std::int32_t>(row) : -1;
+  }
+  upload_all<std::int32_t>(machine, token_numbers_, own);
 }
 
 void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const {

@@ -23,6 +23,7 @@ namespace plumb {
 struct DeviceStageOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
+  NcclSeat tensor_group;      ///< the same as a group
   int first_layer = 0;        ///< its number in the model
   bool is_tied = false;       ///< the model's head and embedding share a table
   LayerWork work;             ///< of a micro-batch
@@ -50,7 +51,8 @@ struct DeviceTiedTable {
 /// What a pass over one micro-batch works on.
 struct DevicePass {
   int microbatch = 0;
-  std::byte* early = nullptr;  ///< what F keeps, until I and until W
+  CallRecorder* recorder = nullptr;  ///< where tensor ranks exchange
+  std::byte* early = nullptr;        ///< what F keeps, until I and until W
   std::byte* late = nullptr;
   std::byte* rebuilt_early = nullptr;  ///< what R, or the backward itself, computes again, likewise
   std::byte* rebuilt_late = nullptr;
@@ -84,6 +86,7 @@ class DeviceStage {
   void settle(DeviceMachine& machine, bool capture_gradients = false);
 
   /// The tokens and targets of all micro-batches [microbatches * T], before a replay; only where a layer reads them.
+  /// Tokens whose rows another tensor rank has are left out.
   bool reads_tokens() const;
   bool reads_targets() const;
   void upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const;
@@ -149,6 +152,7 @@ class DeviceStage {
   };
 
   void place_layers();
+  DeviceVocabulary vocabulary_of(std::size_t layer) const;
   LayerMemory memory_of(const DevicePass& pass, std::size_t layer) const;
   LayerMemory forward_memory(const DevicePass& pass, std::size_t layer) const;
   template <class MemoryOf>

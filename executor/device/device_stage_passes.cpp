@@ -6,6 +6,11 @@
 
 namespace plumb {
 
+DeviceVocabulary DeviceStage::vocabulary_of(std::size_t layer) const {
+  const auto* head = std::get_if<HeadLayer>(&model_layers_[layer]);
+  return {.ranks = options_.tensor.ranks, .rank = options_.tensor.rank, .whole = head == nullptr ? 0 : head->vocab};
+}
+
 void DeviceStage::place_layers() {
   const StageRebuild& rebuild = options_.rebuild;
   const bool is_selective = rebuild.what == Rebuild::kSelective;
@@ -22,8 +27,9 @@ void DeviceStage::place_layers() {
       if (rebuild.keeps_inputs()) kept_bytes_ += aligned_bytes(input_elements(layer, options_.work) * element_bytes_);
     }
     groups_.back().end = static_cast<std::size_t>(i) + 1;
-    PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
-                       .constants = static_cast<std::int64_t>(constants_.size())};
+    PlacedLayer placed{
+        .layer = make_device_layer(layer, options_.work, element_bytes_, vocabulary_of(static_cast<std::size_t>(i))),
+        .constants = static_cast<std::int64_t>(constants_.size())};
     const DeviceLayerBytes own = placed.bytes = placed.layer->bytes();
     placed.early = standing.early;
     placed.late = standing.late;
@@ -132,6 +138,7 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
           .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
           .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
+          .tensor = {.recorder = pass.recorder, .seat = options_.tensor_group},
           .seed = options_.seed,
           .layer_number = options_.first_layer + static_cast<int>(layer),
           .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,

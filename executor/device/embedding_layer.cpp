@@ -1,4 +1,5 @@
-// Token and position embedding on a device. Symbols as in kernels/layer.h.
+// Token and position embedding on a device. Symbols as in kernels/layer.h. A tensor rank has V/t rows of the table and
+// the tokens among them (others are negative); the first adds the positions, whose table every rank has.
 
 #include "executor/cpu/layer.h"
 #include "executor/device/device_layer.h"
@@ -22,9 +23,11 @@ class DeviceEmbedding : public DeviceLayer {
   DeviceTensor output_gradient() const override { return output_gradient_; }
 
   void forward(const DeviceLayerCall& call, void* output) const override {
-    call.kernels.embedding_forward(output, call.tokens, call.weights + tokens_at_ * element_bytes_,
-                                   positions_at_ < 0 ? nullptr : call.weights + positions_at_ * element_bytes_, layer_,
-                                   work_);
+    call.kernels.embedding_forward(
+        output, call.tokens, call.weights + tokens_at_ * element_bytes_,
+        positions_at_ < 0 || call.tensor.rank() > 0 ? nullptr : call.weights + positions_at_ * element_bytes_, layer_,
+        work_);
+    call.tensor.sum(output, tokens_of(work_) * layer_.hidden);
     if (layer_.dropout > 0) drop_rows(call, 0, output, output, nullptr, work_, layer_.hidden, layer_.dropout);
   }
 

@@ -1,5 +1,7 @@
 // Final norm, projection and cross-entropy on a device. Symbols as in kernels/layer.h.
 
+#include <algorithm>
+
 #include "executor/device/device_layer.h"
 #include "executor/device/device_norm.h"
 
@@ -8,8 +10,10 @@ namespace {
 
 class DeviceHead : public DeviceLayer {
  public:
-  DeviceHead(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes)
+  DeviceHead(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
+             const DeviceVocabulary& vocabulary)
       : layer_(layer),
+        ranks_(vocabulary.ranks),
         rows_(tokens_of(work)),
         projection_(parameter_offset(layer, "projection.weight")),
         projection_bytes_(projection_ * element_bytes),
@@ -18,6 +22,14 @@ class DeviceHead : public DeviceLayer {
     input_ = place_tensor(DevicePlace::kEarly, bytes_.early, hidden);
     norm_output_ = place_tensor(DevicePlace::kCheap, bytes_.cheap, hidden);
     logits_ = place_tensor(DevicePlace::kLate, bytes_.late, rows_ * layer.vocab * element_bytes);
+    const std::int64_t first = vocabulary.rank * layer.vocab;
+    part_ = {.rows = rows_,
+             .columns = layer.vocab,
+             .first = first,
+             .valid = std::clamp<std::int64_t>(vocabulary.whole - first, 0, layer.vocab)};
+    if (ranks_ > 1)
+      parts_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace,
+                            3 * ranks_ * rows_ * std::int64_t{sizeof(float)});
     norm_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, hidden);
   }
 
@@ -30,6 +42,7 @@ class DeviceHead : public DeviceLayer {
     rebuild_cheap(call);
     call.kernels.linear_forward(address_of(call, logits_), address_of(call, norm_output_),
                                 call.weights + projection_bytes_, {rows_, layer_.vocab, h});
+    if (ranks_ > 1) return take_loss(call);
     call.kernels.cross_entropy(call.losses, address_of(call, logits_), call.targets, rows_, layer_.vocab,
                                call.gradient_scale, call.loss_scale);
   }
@@ -43,6 +56,7 @@ class DeviceHead : public DeviceLayer {
     const std::int64_t h = layer_.hidden;
     call.kernels.linear_input_grad(address_of(call, norm_gradient_), address_of(call, logits_),
                                    call.weights + projection_bytes_, {rows_, h, layer_.vocab});
+    call.tensor.sum(address_of(call, norm_gradient_), rows_ * h);
     call.kernels.norm_backward(input_gradient, call.gradients + norm_.gain, at_offset(call.gradients, norm_.bias),
                                address_of(call, norm_gradient_), nullptr, address_of(call, input_),
                                norm_in(call, norm_), {rows_, h});
@@ -54,8 +68,21 @@ class DeviceHead : public DeviceLayer {
   }
 
  private:
-  HeadLayer layer_;
-  std::int64_t rows_;  // T
+  /// Each rank has what it can say of a row from its own columns.
+  void take_loss(const DeviceLayerCall& call) const {
+    float* parts = floats_of(call, parts_);
+    call.kernels.cross_entropy_parts(parts + call.tensor.rank() * 3 * rows_, address_of(call, logits_), call.targets,
+                                     part_);
+    call.tensor.gather(parts, ranks_ * 3 * rows_);
+    call.kernels.cross_entropy_from_parts(call.losses, address_of(call, logits_), parts, ranks_, call.targets, part_,
+                                          call.gradient_scale, call.loss_scale);
+  }
+
+  HeadLayer layer_;  // of this rank
+  int ranks_;        // that have the vocabulary
+  VocabPart part_;
+  DeviceTensor parts_;  // [ranks, 3, T], fp32
+  std::int64_t rows_;   // T
   std::int64_t projection_, projection_bytes_;
   DeviceLayerBytes bytes_;
   DeviceLayerNorm norm_;
@@ -67,9 +94,9 @@ class DeviceHead : public DeviceLayer {
 
 }  // namespace
 
-std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work,
-                                              std::int64_t element_bytes) {
-  return std::make_unique<DeviceHead>(layer, work, element_bytes);
+std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
+                                              const DeviceVocabulary& vocabulary) {
+  return std::make_unique<DeviceHead>(layer, work, element_bytes, vocabulary);
 }
 
 }  // namespace plumb

@@ -112,6 +112,19 @@ void CallRecorder::cross_entropy(float* losses, void* logits, const std::int32_t
   });
 }
 
+void CallRecorder::cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                                       const VocabPart& part) {
+  add([=](DeviceKernels& kernels) { kernels.cross_entropy_parts(parts, logits, targets, part); });
+}
+
+void CallRecorder::cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                            const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                            const float* loss_scale) {
+  add([=](DeviceKernels& kernels) {
+    kernels.cross_entropy_from_parts(losses, logits, all_parts, ranks, targets, part, gradient_scale, loss_scale);
+  });
+}
+
 void CallRecorder::sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) {
   add([=](DeviceKernels& kernels) { kernels.sum_of_squares(partials, x, y, elements, limit); });
 }

@@ -59,6 +59,11 @@ class CallRecorder final : public DeviceKernels {
                           const EmbeddingLayer& layer, const LayerWork& work) override;
   void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale, const float* loss_scale) override;
+  void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                           const VocabPart& part) override;
+  void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                const float* loss_scale) override;
   void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override;
   void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
                    std::int64_t more_count, float clip_norm) override;

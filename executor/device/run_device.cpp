@@ -120,6 +120,9 @@ void DeviceRun::make_stages() {
       const int rank = world_.rank_of(schedule_.stages[stage].rank, lane);
       stages_.emplace_back(
           DeviceStageOptions{.layers = spec_.stage_layers[stage],
+                             .tensor = {.ranks = mesh_of(training_.replay.grid, schedule_.stages[stage].rank).tensor,
+                                        .rank = world_.lane(lane).tensor},
+                             .tensor_group = groups_.tensor(rank),
                              .first_layer = training_.first_layer[stage],
                              .is_tied = is_tied_,
                              .work = work_,

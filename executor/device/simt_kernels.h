@@ -25,6 +25,7 @@
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
+#include "kernels/simt/vocab_parallel_cross_entropy.h"
 #include "kernels/simt/warp_attention.h"
 #include "kernels/simt/warp_attention_backward.h"
 
@@ -175,6 +176,19 @@ class SimtKernels final : public DeviceKernels {
                      float gradient_scale, const float* loss_scale) override {
     launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, rows, columns, gradient_scale, loss_scale},
                      rows, lanes_for(columns));
+  }
+
+  void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                           const VocabPart& part) override {
+    launcher_.launch(simt::CrossEntropyParts<S>{parts, stored(logits), targets, part}, part.rows,
+                     lanes_for(part.columns));
+  }
+  void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                const float* loss_scale) override {
+    launcher_.launch(simt::CrossEntropyFromParts<S>{losses, stored(logits), all_parts, ranks, targets, part,
+                                                    gradient_scale, loss_scale},
+                     part.rows, lanes_for(part.columns));
   }
 
   void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override {

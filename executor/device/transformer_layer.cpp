@@ -170,6 +170,7 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_of(call),
                             call.numbers);
   kernels.linear_forward(at(branch_), at(attention_output_), weight(call, at_.output), {rows_, h, query_});
+  call.tensor.sum(at(branch_), rows_ * h);
   add_bias(call, at(branch_), at_.output_bias, h);
   if (layer_.dropout > 0) {
     drop_branch(call, kAttentionBranch, at(residual_), input_);
@@ -183,6 +184,7 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   add_bias(call, at(up_), at_.up_bias, up_width_);
   kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
   kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
+  call.tensor.sum(at(branch_), rows_ * h);
   if (layer_.dropout > 0) {
     add_bias(call, at(branch_), at_.down_bias, h);
     drop_branch(call, kFeedForwardBranch, output, residual_);
@@ -213,6 +215,7 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
                             weight(call, at_.down), {rows_, layer_.ffn, h});
   kernels.activation_backward(layer_, at(up_), at(activated_gradient_), rows_);
   kernels.linear_input_grad(at(norm_gradient_), at(up_), weight(call, at_.up), {rows_, h, up_width_});
+  call.tensor.sum(at(norm_gradient_), rows_ * h);
   norm_backward(norm2_, at(residual_), output_gradient_, residual_);
 
   kernels.linear_input_grad(at(attention_gradient_), at(branch_gradient(call, kAttentionBranch, residual_)),
@@ -222,6 +225,7 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
   kernels.copy(at(qkv_), at(qkv_gradient_), rows_ * qkv_width_ * element_bytes_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kBackward);
   kernels.linear_input_grad(at(norm_gradient_), at(qkv_), weight(call, at_.qkv), {rows_, h, qkv_width_});
+  call.tensor.sum(at(norm_gradient_), rows_ * h);
   norm_backward(norm1_, input_gradient, residual_, input_);
 }
 

@@ -72,3 +72,22 @@ TEST_CASE("a device shards optimizer state, gradients and weights over replicas 
       check_beside_cpu(spec);
     }
 }
+
+TEST_CASE("a tensor group on a device trains as the CPU's: heads, channels and vocabulary divided") {
+  for (const auto& [name, ranks, tensor, replicas] : std::vector<std::tuple<std::string, int, int, int>>{
+           {"1f1b", 1, 2, 1}, {"1f1b", 2, 2, 1}, {"zb-h1", 2, 2, 1}, {"1f1b", 2, 2, 2}}) {
+    CAPTURE(name);
+    CAPTURE(ranks);
+    for (const int zero : {0, 1}) {
+      if (zero > 0 && replicas == 1) continue;
+      RunSpec spec = replicated(untied_gpt_model(), name, ranks, replicas, zero);
+      spec.grid.tensor = tensor;
+      check_beside_cpu(spec);
+    }
+  }
+  std::vector<Layer> model = llama_model();
+  std::get<EmbeddingLayer>(model.front()).vocab = std::get<HeadLayer>(model.back()).vocab = 33;  // padded
+  RunSpec spec = replicated(model, "1f1b", 2, 1);
+  spec.grid.tensor = 2;
+  check_beside_cpu(spec);
+}

@@ -286,8 +286,13 @@ TEST_CASE("what a device does not run is refused by name") {
   bad.clip_norm = 1;
   refused(bad, "clipping or a loss scale over replicas");
   bad = good;
+  bad.grid.context = 2;
+  refused(bad, "context or expert groups");
+  bad = good;
   bad.grid.tensor = 2;
-  refused(bad, "tensor, context or expert groups");
+  CHECK_NOTHROW(require_device_runnable(bad));
+  bad.sequence_parallel = true;
+  refused(bad, "sequence parallelism");
   bad = good;
   bad.optimizer = Sgd{};
   refused(bad, "optimizers");
