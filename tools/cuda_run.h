@@ -22,6 +22,7 @@ std::string cuda_device_text(const CudaLibrary& library);
 CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
 
 /// The timelines' titles say how the ranks shared the GPU. Throws RunError with what went wrong.
-RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected);
+RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected,
+                      const DeviceRunOptions& options = {});
 
 }  // namespace plumb
