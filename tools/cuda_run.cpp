@@ -28,7 +28,7 @@ const CudaLibrary& open_cuda() {
   return library;
 }
 
-const CudaLibrary& require_cuda(const RunArguments& arguments) {
+const CudaLibrary& require_cuda() {
   if (launched_ranks() > 1)
     throw InputError("the cuda backend runs all ranks on one GPU, in one process: start it without mpirun");
   return open_cuda();

@@ -20,7 +20,7 @@ struct DeviceRunOptions {
 
 /// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
 /// dense language models, whole sequences, schedules without copies of stages and moves,
-/// recomputation of all of a stage's micro-batches or of none, AdamW, no checkpoint.
+/// recomputation of all of a stage's micro-batches or of none, AdamW, SGD or Lion.
 void require_device_runnable(const RunSpec& spec);
 
 /// Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if weights and arenas

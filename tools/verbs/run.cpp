@@ -139,7 +139,7 @@ int run_verb(const RunArguments& arguments) {
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
+  const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda() : nullptr;
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
   spec.watchdog = Seconds{arguments.watchdog_s};

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,9 +27,13 @@ std::vector<Layer> untied_gpt_model() {
 }
 
 /// A spec whose runs stay together although they round otherwise.
-RunSpec smooth_spec(int data = 1) {
-  RunSpec spec =
-      spec_of(with_dropout(untied_gpt_model(), 0.1), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), data);
+/// `zero`: of two replicas; negative: there is one.
+RunSpec smooth_spec(int zero = -1) {
+  const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+  const int data = zero < 0 ? 1 : 2;
+  RunSpec spec = spec_of_lowered(with_dropout(untied_gpt_model(), 0.1),
+                                 lower(order, {.data = {.enabled = data > 1, .zero = std::max(0, zero)}}), data);
+  spec.zero = std::max(0, zero);
   spec.steps = kSteps;
   spec.optimizer = AdamW{.learning_rate = 1e-2F, .epsilon = 1e-2F};
   return spec;
@@ -37,6 +42,7 @@ RunSpec smooth_spec(int data = 1) {
 /// The state behind kStop steps, as it is read from a file.
 std::shared_ptr<const TrainingState> stopped(RunSpec spec, bool on_device) {
   spec.steps = kStop;
+  spec.resume = nullptr;
   std::string bytes;
   const auto keep = [&](const TrainingState& state) { bytes = to_bytes(state); };
   if (on_device) {
@@ -73,6 +79,18 @@ TEST_CASE("a device goes on from its own checkpoint with the bits of a run that 
   }
 }
 
+TEST_CASE("replicas that drop, and that shard their state, go on from a checkpoint, on a device as on the CPU") {
+  for (const int zero : {0, 1, 2, 3}) {
+    INFO("ZeRO " << zero);
+    RunSpec spec = smooth_spec(zero);
+    const RunResult cpu = run(spec, {.capture_weights = true}), whole = on_host(spec);
+    CHECK(worst_difference(whole.weights, cpu.weights) < 1e-4);
+    spec.resume = stopped(spec, true);
+    CHECK(on_host(spec).weights == whole.weights);
+    CHECK(worst_difference(run(spec, {.capture_weights = true}).weights, cpu.weights) < 1e-4);
+  }
+}
+
 TEST_CASE("a training goes from the CPU to a device, and back") {
   RunSpec spec = smooth_spec();
   const RunResult whole = run(spec, {.capture_weights = true});
@@ -85,8 +103,7 @@ TEST_CASE("a training goes from the CPU to a device, and back") {
 TEST_CASE("checkpoints come as often as they are asked for, the last behind the last step") {
   std::vector<std::int64_t> steps;
   HostMachine machine;
-  run_device(smooth_spec(), machine, {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& state) {
-                                        steps.push_back(state.steps);
-                                      }});
+  run_device(smooth_spec(), machine,
+             {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& state) { steps.push_back(state.steps); }});
   CHECK(steps == std::vector<std::int64_t>{2, 4, 5});
 }
