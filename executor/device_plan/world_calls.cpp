@@ -126,6 +126,9 @@ class Checker {
       const WorldCall& call = world_.calls[i];
       const CallTrack& track = track_of(call);
       clocks_.begin(track.rank, track.stream);
+      std::int32_t& newest = newest_[{track.rank, track.stream}];  // 1 + its number; 0: none
+      before_.push_back(newest - 1);
+      newest = static_cast<std::int32_t>(i) + 1;
       for (const std::int32_t wait : call.waits) {
         if (wait < 0 || static_cast<std::size_t>(wait) >= i)
           return {fmt::format("world call {} waits for call {}, which is not enqueued before it", i, wait)};
@@ -164,6 +167,10 @@ class Checker {
       for (std::size_t piece = 0; piece + 1 < at_[call][track].size(); ++piece)
         for (const std::size_t peer : peers(tracks, track, piece))
           expect(at_[call][peer][piece], at_[call][track][piece + 1]);
+      for (std::size_t piece = 0; piece < at_[call][track].size(); ++piece)
+        for (const std::size_t peer : peers(tracks, track, piece))
+          if (const std::int32_t before = before_[static_cast<std::size_t>(at_[call][peer][piece])]; before >= 0)
+            expect(before, at_[call][track][piece]);
       for (std::size_t piece = 1; piece < at_[call][track].size(); ++piece)
         for (const std::size_t peer : peers(tracks, track, piece))
           expect(at_[call][peer][piece - 1], at_[call][track][piece]);
@@ -200,6 +207,8 @@ class Checker {
   const DeviceProgram& pipeline_;
   CallClocks clocks_;
   std::vector<std::vector<std::vector<std::int32_t>>> at_;  // [call][track][piece] its world call
+  std::map<std::pair<int, DeviceStream>, std::int32_t> newest_;
+  std::vector<std::int32_t> before_;  // [world call] the one before it on its stream; -1: none
   std::vector<std::string> found_;
 };
 

@@ -294,6 +294,6 @@ TEST_CASE("what a device does not run is refused by name") {
   bad.sequence_parallel = true;
   refused(bad, "sequence parallelism");
   bad = good;
-  bad.optimizer = Sgd{};
-  refused(bad, "optimizers");
+  bad.optimizer = AdamW8Bit{};
+  refused(bad, "8-bit AdamW");
 }

@@ -1,0 +1,100 @@
+// What a rank on a device of its own exchanges, against executor/nccl's list: call by call on each communicator.
+
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "executor/device/run_device.h"
+#include "executor/nccl/nccl_order.h"
+#include "tests/executor/device/host_machine.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+using Call = std::tuple<NcclKind, std::int32_t, std::int64_t>;  // kind, peer, bytes
+using Lists = std::map<std::pair<std::string, std::vector<int>>, std::vector<Call>>;
+
+/// Notes what is exchanged, and exchanges nothing. The list counts tensor ranks' partial sums in fp32, in which the cpu
+/// backend has them; a device has them as activations are stored, so that in 16 bits elements are compared, not bytes.
+class NotingMachine : public HostMachine {
+ public:
+  explicit NotingMachine(std::optional<HalfFormat> half) : HostMachine(half) {}
+  void join(const DeviceGroups& groups) override { groups_ = groups; }
+  void exchange(const DeviceExchange& exchange) override {
+    const NcclCommunicator& of = groups_.communicators.at(static_cast<std::size_t>(exchange.communicator));
+    CHECK(of.ranks.at(static_cast<std::size_t>(exchange.member)) == groups_.rank);
+    lists_[{of.name, of.ranks}].emplace_back(exchange.kind, exchange.peer, 4 * exchange.elements);
+  }
+  const Lists& lists() const { return lists_; }
+
+ private:
+  DeviceGroups groups_;
+  Lists lists_;
+};
+
+Lists planned(const NcclOrder& order, std::size_t rank) {
+  Lists lists;
+  for (const NcclCall& call : order.ranks[rank].calls) {
+    if (call.kind == NcclKind::kCompute) continue;
+    const NcclCommunicator& of = order.communicators[static_cast<std::size_t>(call.communicator)];
+    lists[{of.name, of.ranks}].emplace_back(call.kind, call.peer, call.bytes);
+  }
+  return lists;
+}
+
+}  // namespace
+
+TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, call by call") {
+  std::vector<Layer> model = gpt_model();
+  std::get<HeadLayer>(model.back()).tied = false;
+  std::int64_t calls = 0;
+  for (const auto& [name, replicas, tensor, zero] :
+       std::vector<std::tuple<std::string, int, int, int>>{{"1f1b", 2, 1, 0},
+                                                           {"interleaved", 1, 2, 0},
+                                                           {"zb-h1", 2, 2, 1},
+                                                           {"zb-v", 3, 1, 2},
+                                                           {"gpipe", 2, 1, 3},
+                                                           {"1f1b", 2, 2, 3}})
+    for (const bool is_half : {false, true}) {
+      CAPTURE(name);
+      CAPTURE(zero);
+      RunSpec spec = spec_of_lowered(model,
+                                     lower(make_schedule(name, {.ranks = 2, .microbatches = 4}),
+                                           {.data = {.enabled = replicas > 1, .zero = zero}}),
+                                     replicas);
+      spec.grid.tensor = tensor;
+      spec.zero = zero;
+      spec.steps = 1;
+      if (is_half) spec.half = HalfFormat::kBf16;
+      const NcclOrder order = plan_nccl_order(spec, plan_training(spec));
+      for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
+        NotingMachine machine(spec.half);
+        run_device_rank(spec, static_cast<int>(rank), machine);
+        const Lists expected = planned(order, rank);
+        for (const auto& [of, list] : expected) {
+          const std::string group = of.first;
+          CAPTURE(group);
+          const auto own = machine.lists().find(of);
+          REQUIRE(own != machine.lists().end());
+          CHECK(own->second.size() == list.size());
+          for (std::size_t i = 0; i < list.size() && i < own->second.size(); ++i) {
+            CAPTURE(i);
+            CHECK(nccl_kind_name(std::get<0>(own->second[i])) == nccl_kind_name(std::get<0>(list[i])));
+            CHECK(std::get<1>(own->second[i]) == std::get<1>(list[i]));
+            CHECK(std::get<2>(own->second[i]) == std::get<2>(list[i]));
+          }
+        }
+        CHECK(machine.lists().size() == expected.size());
+        for (const auto& [of, list] : expected) calls += std::ssize(list);
+      }
+    }
+  CHECK(calls > 1000);
+}
