@@ -35,7 +35,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
-  visit.share("fp8_gemm_share", stack.fp8_gemm_share);
+  visit.number("fp8_gemm_share", stack.fp8_gemm_share);
   visit.flag("fp8_gathers", stack.fp8_gathers);
   visit.number("fp8_cast_bytes", stack.fp8_cast_bytes);
   visit.flag("expert_kernels", stack.expert_kernels);
@@ -53,6 +53,9 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.share("gather_hidden", stack.gather_hidden);
   visit.flag("scattered_messages", stack.scattered_messages);
   visit.microseconds("tensor_collective_us", stack.tensor_collective);
+  visit.microseconds("tensor_step_us", stack.tensor_step);
+  visit.flag("regathered_inputs", stack.regathered_inputs);
+  visit.flag("copied_collectives", stack.copied_collectives);
   visit.count("gradient_bytes", stack.gradient_bytes);
   visit.microseconds("kernel_launch_us", stack.kernel_launch);
   visit.number("host_sharpness", stack.host_sharpness);

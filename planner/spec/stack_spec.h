@@ -78,6 +78,9 @@ struct StackSpec {
   double gather_hidden = 0;             ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
   bool scattered_messages = true;       ///< between stages each tensor rank sends 1/t of the activation
   Seconds tensor_collective{0};         ///< fixed device time of a collective of the tensor group besides the model's
+  Seconds tensor_step{0};               ///< besides, of each step of its ring: n - 1, of an all-reduce twice as many
+  bool regathered_inputs = true;        ///< sequence parallelism keeps a product's input divided, and gathers it again
+  bool copied_collectives = false;      ///< what sequence parallelism gathers or scatters is laid out anew by a copy
   std::int64_t gradient_bytes = 0;      ///< an element that is reduced; 0: as the gradient buffer
 
   // Host.
@@ -120,9 +123,9 @@ std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor
 
 /// JSON form: `attention`, `context`, `selective` ("attention", "alternate-products"), `dispatch` ("per-expert",
 /// "per-rank") and `graphs` ("none", "outside-experts", "iteration") by their names, every member by its name here,
-/// times in microseconds ("kernel_launch_us", "tensor_collective_us", "action_overhead_us"), and "sources": {KEY: where
-/// its figure stands}. What is left out has the default above. Reading throws SpecError with the place: an unknown key,
-/// a wrong type, a share outside 0 to 1, an imbalance below 1, a negative figure.
+/// times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us", "action_overhead_us"), and
+/// "sources": {KEY: where its figure stands}. What is left out has the default above. Reading throws SpecError with the
+/// place: an unknown key, a wrong type, a share outside 0 to 1, an imbalance below 1, a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

@@ -234,6 +234,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
       {"data_hidden", {.moves = Moves::kDown, .value = 1}},
       {"gather_hidden", {.moves = Moves::kDown, .value = 1, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
       {"tensor_collective_us", {.value = 500}},
+      {"tensor_step_us", {.value = 500}},
       {"gradient_bytes", {.moves = Moves::kDown, .value = 2}},
       {"kernel_launch_us", {.value = 10000}},
       {"host_sharpness", {.value = 4}},
