@@ -10,7 +10,7 @@
 #include "executor/device/device_kernels.h"
 #include "executor/device_plan/device_exchange.h"
 #include "executor/device_plan/device_program.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "kernels/half_format.h"
 #include "schedules/time.h"
 
