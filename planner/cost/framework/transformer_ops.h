@@ -13,7 +13,8 @@
 //   tensor    Shoeybi et al. 2019: all-reduces of E, two forward and two backward; with sequence parallelism
 //   (Korthikanti et
 //             al. 2022) an all-gather and a reduce-scatter for each, and two more all-gathers before the weight
-//             gradients
+//             gradients (StackSpec::regathered_inputs); each with a copy where the sequence is not the first dimension
+//             (copied_collectives); under fp8 inputs gathered in 16 bit are quantized whole by every rank
 //   context   a ring or an all-gather of keys and values, or four all-to-alls (Ulysses)
 //   selective recomputation: attention's core, or every second product and all that is bound by memory, of which the
 //             reduced results of the tensor group are kept (torchtitan models/llama/parallelize_llama.py, 2024)
