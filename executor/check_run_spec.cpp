@@ -6,9 +6,9 @@
 
 #include "executor/check_model.h"
 #include "executor/cpu/optimizer_state.h"
-#include "executor/sequence_slice.h"
-#include "executor/tensor_division.h"
-#include "executor/training_state.h"
+#include "executor/division/sequence_slice.h"
+#include "executor/division/tensor_division.h"
+#include "executor/training/training_state.h"
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include "executor/communicator.h"
 #include "executor/replay.h"
+#include "executor/transport/communicator.h"
 
 namespace plumb {
 

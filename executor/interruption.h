@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "schedules/process_grid.h"
 #include "traces/timeline.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/in_process_transport.h"
+#include "executor/transport/in_process_transport.h"
 #include "schedules/time.h"
 
 namespace plumb {

@@ -17,7 +17,7 @@
 #include "executor/replay_groups.h"
 #include "executor/replay_plan.h"
 #include "executor/stage.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "traces/timeline.h"
 
 namespace plumb {

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "executor/clock.h"
-#include "executor/communicator.h"
 #include "executor/replay_plan.h"
+#include "executor/transport/communicator.h"
 
 namespace plumb {
 

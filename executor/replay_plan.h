@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/rank_grid.h"
-#include "executor/resharding_pieces.h"
+#include "executor/division/rank_grid.h"
+#include "executor/division/resharding_pieces.h"
 #include "schedules/schedule.h"
 
 namespace plumb {

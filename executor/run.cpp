@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/in_process_transport.h"
 #include "executor/interruption.h"
-#include "executor/training_rank.h"
+#include "executor/training/training_rank.h"
+#include "executor/transport/in_process_transport.h"
 #include "kernels/cpu/gemm.h"
 
 namespace plumb {

@@ -10,7 +10,7 @@
 #include "executor/rank_threads.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
-#include "executor/training_state.h"
+#include "executor/training/training_state.h"
 
 namespace plumb {
 

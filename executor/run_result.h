@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/collective.h"
-#include "executor/parameter_bytes.h"
 #include "executor/run_spec.h"
-#include "executor/training_plan.h"
+#include "executor/training/parameter_bytes.h"
+#include "executor/training/training_plan.h"
+#include "executor/transport/collective.h"
 #include "schedules/time.h"
 #include "traces/timeline.h"
 

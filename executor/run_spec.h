@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "executor/context_division.h"
-#include "executor/rank_grid.h"
-#include "executor/resharding_pieces.h"
-#include "executor/sample_data.h"
+#include "executor/data/sample_data.h"
+#include "executor/division/context_division.h"
+#include "executor/division/rank_grid.h"
+#include "executor/division/resharding_pieces.h"
 #include "kernels/half_format.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
@@ -19,7 +19,7 @@
 
 namespace plumb {
 
-struct TrainingState;  // executor/training_state.h
+struct TrainingState;  // executor/training/training_state.h
 
 /// What of a stage R, or the backward itself, computes again.
 enum class Rebuild : std::uint8_t {

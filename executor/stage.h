@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "executor/collective.h"
-#include "executor/sequence_slice.h"
-#include "executor/step_scale.h"
+#include "executor/division/sequence_slice.h"
 #include "executor/tensor_pool.h"
+#include "executor/training/step_scale.h"
+#include "executor/transport/collective.h"
 
 namespace plumb {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "executor/training_state.h"
+#include "executor/training/training_state.h"
 
 namespace plumb {
 

@@ -8,7 +8,7 @@
 
 #include "executor/device/open_cuda_library.h"
 #include "executor/mpi/launched.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/console.h"
 

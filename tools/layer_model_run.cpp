@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-#include "executor/layer_split.h"
+#include "executor/division/layer_split.h"
 #include "schedules/error.h"
 #include "tools/files.h"
+#include "tools/inputs/schedule_input.h"
 #include "tools/layer_models.h"
 #include "tools/run_layout.h"
-#include "tools/schedule_input.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "tools/inputs.h"
+#include "tools/inputs/inputs.h"
 #include "tools/presets.h"
 
 namespace plumb {

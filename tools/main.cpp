@@ -1,5 +1,5 @@
-#include "tools/blas_core.h"
 #include "tools/command_line.h"
+#include "tools/machine/blas_core.h"
 
 int main(int argc, char** argv) {
   plumb::restart_with_better_blas_core(argv);

@@ -7,7 +7,7 @@
 
 #include "executor/mpi/joined.h"
 #include "executor/mpi/launched.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "tools/console.h"
 #include "tools/verbs/verbs.h"
 

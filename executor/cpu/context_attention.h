@@ -1,9 +1,9 @@
 #pragma once
-// Attention of a context group, whose ranks have some tokens of every sequence each (executor/context_division.h).
-// Shapes: b sequences, S of their s tokens here, a heads, k kv heads and d channels a head of this tensor rank. Where
-// sequences are cut into slices, s and S are those of the slice, whose queries see the slices before too: their keys
-// and values, and what is owed to them, are kept in a SequenceSaved, otherwise null; the last slice's backward comes
-// first.
+// Attention of a context group, whose ranks have some tokens of every sequence each
+// (executor/division/context_division.h). Shapes: b sequences, S of their s tokens here, a heads, k kv heads and d
+// channels a head of this tensor rank. Where sequences are cut into slices, s and S are those of the slice, whose
+// queries see the slices before too: their keys and values, and what is owed to them, are kept in a SequenceSaved,
+// otherwise null; the last slice's backward comes first.
 
 #include "executor/cpu/layer.h"
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "executor/context_division.h"
-#include "executor/token_batch.h"
+#include "executor/data/token_batch.h"
+#include "executor/division/context_division.h"
 
 namespace plumb {
 

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "executor/tensor_division.h"
+#include "executor/division/tensor_division.h"
 #include "kernels/layer.h"
 
 namespace plumb {

@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
-#include "executor/communicator.h"
-#include "executor/context_division.h"
 #include "executor/cpu/kernel_set.h"
-#include "executor/sample_data.h"
+#include "executor/data/sample_data.h"
+#include "executor/data/token_batch.h"
+#include "executor/division/context_division.h"
+#include "executor/division/tensor_division.h"
 #include "executor/stage.h"
-#include "executor/tensor_division.h"
 #include "executor/tensor_pool.h"
-#include "executor/token_batch.h"
+#include "executor/transport/communicator.h"
 #include "kernels/layer.h"
 
 namespace plumb {
@@ -36,7 +36,7 @@ struct LayerSeat {
   TensorSeat tensor;
   ContextSeat context;
   ExpertSeat experts;
-  int kv_sharers = 1;  ///< tensor ranks that have the layer's kv heads (executor/tensor_division.h)
+  int kv_sharers = 1;  ///< tensor ranks that have the layer's kv heads (executor/division/tensor_division.h)
 };
 
 /// What the layers of a stage share.

@@ -9,10 +9,10 @@
 #include <span>
 #include <vector>
 
-#include "executor/communicator.h"
 #include "executor/cpu/parameter_places.h"
 #include "executor/run_spec.h"
 #include "executor/tensor_pool.h"
+#include "executor/transport/communicator.h"
 
 namespace plumb {
 

@@ -17,15 +17,15 @@
 #include <span>
 #include <vector>
 
-#include "executor/collective.h"
 #include "executor/cpu/layer_moves.h"
 #include "executor/cpu/optimizer_state.h"
 #include "executor/cpu/parameter_places.h"
-#include "executor/parameter_bytes.h"
 #include "executor/run_spec.h"
-#include "executor/step_scale.h"
 #include "executor/tensor_pool.h"
-#include "executor/training_state.h"
+#include "executor/training/parameter_bytes.h"
+#include "executor/training/step_scale.h"
+#include "executor/training/training_state.h"
+#include "executor/transport/collective.h"
 
 namespace plumb {
 

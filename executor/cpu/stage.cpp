@@ -11,7 +11,7 @@
 
 #include "executor/cpu/half_tensors.h"
 #include "executor/cpu/stage_parts.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "kernels/cpu/half.h"
 
 namespace plumb {

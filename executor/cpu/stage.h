@@ -8,9 +8,9 @@
 
 #include "executor/cpu/layer.h"
 #include "executor/cpu/parameters.h"
+#include "executor/data/token_batch.h"
 #include "executor/run_spec.h"
 #include "executor/stage.h"
-#include "executor/token_batch.h"
 
 namespace plumb {
 

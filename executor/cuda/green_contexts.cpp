@@ -8,7 +8,7 @@
 
 #include "executor/cuda/check_cuda.h"
 #include "executor/device_plan/sm_split.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb::cuda {
 namespace {

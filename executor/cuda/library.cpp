@@ -7,7 +7,7 @@
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_machine.h"
 #include "executor/device/run_device.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "executor/cuda/check_cuda.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb::cuda {
 namespace {

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 
 #include "executor/cuda/check_cuda.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb::cuda {
 namespace {
@@ -38,11 +38,10 @@ NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
                     "GPU; leave --ranks away",
                     ranks, count));
   gpus_.resize(static_cast<std::size_t>(ranks > 0 ? ranks : count));
-  ncclUniqueId id{};
-  check(nccl().get_unique_id(&id), "NCCL's id");
+  const NcclId id = port_.make_id();
   on_all([&](int rank, Gpu& gpu) {
-    gpu.communicator =
-        std::make_unique<NcclCommunicatorHandle>(id, rank, this->ranks(), fmt::format("rank {}", rank), kTimeout);
+    gpu.communicator = std::make_unique<NcclCommunicatorHandle>(
+        port_, id, rank, this->ranks(), fmt::format("rank {}", rank), NcclPatience{.timeout = kTimeout});
     check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "a stream");
     for (float** buffer : {&gpu.from, &gpu.to})
       check(cudaMalloc(reinterpret_cast<void**>(buffer), static_cast<std::size_t>(most_bytes)), "a buffer");
@@ -83,7 +82,7 @@ void NcclGpus::launch(int rank, const Gpu& gpu, const NcclRound& round) const {
   const auto n = static_cast<std::size_t>(std::max(1, ranks())), own = static_cast<std::size_t>(rank);
   const std::size_t count = elements_of(round), each = count / n;
   const NcclFunctions& api = nccl();
-  ncclComm_t comm = gpu.communicator->get();
+  auto* comm = static_cast<ncclComm_t>(gpu.communicator->get());
   float* from = round.in_place ? gpu.to : gpu.from;
   const auto expect = [&](ncclResult_t result) {
     check(result, fmt::format("rank {}, {} of {} bytes", rank, collective_op_name(round.op), round.bytes));

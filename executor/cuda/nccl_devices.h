@@ -8,8 +8,9 @@
 
 #include <cuda_runtime.h>
 
-#include "executor/cuda/nccl_communicator.h"
+#include "executor/cuda/cuda_nccl_port.h"
 #include "executor/nccl/measure_nccl.h"
+#include "executor/nccl/nccl_communicator.h"
 
 namespace plumb::cuda {
 
@@ -39,6 +40,7 @@ class NcclGpus : public NcclDevices {
   void wait(const Gpu& gpu) const;
   std::int64_t wrong_here(int rank, const Gpu& gpu, const NcclRound& round) const;
 
+  CudaNcclPort port_;
   std::vector<Gpu> gpus_;
 };
 

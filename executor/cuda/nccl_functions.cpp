@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb::cuda {
 namespace {

@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "executor/device/device_kernels.h"
+#include "executor/device_plan/device_exchange.h"
 #include "executor/device_plan/device_program.h"
+#include "executor/transport/transport.h"
 #include "kernels/half_format.h"
 #include "schedules/time.h"
 
@@ -54,6 +56,19 @@ class DeviceMachine {
   virtual void wait_for(std::size_t earlier) = 0;
   virtual DeviceKernels& kernels() = 0;
   virtual void end_call() = 0;
+
+  // Where the machine is one rank of several, each a machine of its own (a GPU with NCCL between them): then prepare()
+  // is told of one rank, all calls are of rank 0, and what ranks exchange goes through exchange(). Ranks that share a
+  // machine need neither: they read and write each other's memory by kernels, behind each other's calls.
+
+  /// Before the first replay, after prepare(): makes the communicators in which the rank is a member, in ascending
+  /// order. Waits for the other ranks. Throws RunError if they do not come.
+  virtual void join(const DeviceGroups&) { throw RunError("this machine cannot meet ranks on other devices"); }
+
+  /// Enqueues this rank's part on the stream of the call that has begun (or on one of the communicator's own, behind
+  /// that stream and before what the stream does next). All ranks enqueue what they exchange in one order. It never
+  /// shares a call with kernels: a call is either, so that a SEND and a RECV of neighbouring calls may become a group.
+  virtual void exchange(const DeviceExchange&) { throw RunError("this machine cannot meet ranks on other devices"); }
 
   /// Waits until the replay is over. [call]
   virtual std::vector<CallTimes> finish() = 0;

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 

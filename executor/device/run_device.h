@@ -15,12 +15,24 @@ struct DeviceRunOptions {
 };
 
 /// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
-/// dense language models without dropout, whole sequences, synchronous schedules without copies of stages and moves,
-/// recomputation of all or nothing, AdamW, no checkpoint.
+/// dense language models without dropout, whole sequences, schedules without copies of stages and moves,
+/// recomputation of all of a stage's micro-batches or of none, AdamW, no checkpoint.
 void require_device_runnable(const RunSpec& spec);
 
 /// Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if weights and arenas
 /// do not fit the device. Timelines have the times of the device's calls; a RECV has those of its message's copy.
 RunResult run_device(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options = {});
+
+/// One rank of the world on a machine of its own, which meets the others' through DeviceMachine::join() and exchange();
+/// each of them runs the same spec. What it measured is its own; run_result() makes the whole of all ranks'. Captured
+/// values are of the whole model's shape, with 0 where other ranks speak: the sum over ranks is the model's. Throws
+/// what run_device() throws.
+struct DeviceRankResult {
+  RankOutcome outcome;
+  std::vector<ModelValues> gradients;  ///< [step]
+  ModelValues weights;
+};
+DeviceRankResult run_device_rank(const RunSpec& spec, int world_rank, DeviceMachine& machine,
+                                 const DeviceRunOptions& options = {});
 
 }  // namespace plumb

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "executor/measure_messages.h"
+#include "executor/measure/measure_messages.h"
 
 namespace plumb {
 

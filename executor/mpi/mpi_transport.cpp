@@ -16,7 +16,7 @@
 
 #include "executor/mpi/polite_wait.h"
 #include "executor/timed/sleeper.h"
-#include "executor/word_sum.h"
+#include "executor/transport/word_sum.h"
 
 namespace plumb {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "executor/clock.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/schedule.h"
 
 namespace plumb {

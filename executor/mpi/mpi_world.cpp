@@ -15,7 +15,7 @@
 
 #include "executor/mpi/joined.h"
 #include "executor/mpi/polite_wait.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 
 namespace plumb {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "executor/timed/sleeper.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "executor/check_run_spec.h"
-#include "executor/gather_state.h"
 #include "executor/mpi/mpi_transport.h"
 #include "executor/mpi/mpi_world.h"
-#include "executor/rank_outcome_bytes.h"
 #include "executor/timed/sleeper.h"
-#include "executor/training_rank.h"
+#include "executor/training/gather_state.h"
+#include "executor/training/rank_outcome_bytes.h"
+#include "executor/training/training_rank.h"
 #include "kernels/cpu/gemm.h"
 #include "schedules/error.h"
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <variant>
 
-#include "executor/tensor_division.h"
+#include "executor/division/tensor_division.h"
 
 namespace plumb {
 namespace {

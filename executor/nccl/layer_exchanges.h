@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "executor/collective.h"
-#include "executor/context_division.h"
+#include "executor/division/context_division.h"
+#include "executor/transport/collective.h"
 #include "kernels/layer.h"
 
 namespace plumb {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/measure_collectives.h"
+#include "executor/measure/measure_collectives.h"
 
 namespace plumb {
 

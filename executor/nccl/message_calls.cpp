@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/resharding_pieces.h"
+#include "executor/division/resharding_pieces.h"
 
 namespace plumb {
 

@@ -8,7 +8,7 @@
 
 #include "executor/nccl/rank_calls.h"
 #include "executor/nccl/stage_exchanges.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/fingerprint.h"
+#include "executor/training/fingerprint.h"
 
 namespace plumb {
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "executor/training_plan.h"
+#include "executor/training/training_plan.h"
 
 namespace plumb {
 

@@ -4,7 +4,7 @@
 
 #include "executor/device/open_cuda_library.h"
 #include "executor/nccl/nccl_library.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 

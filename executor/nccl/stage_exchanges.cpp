@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "executor/cpu/layer_moves.h"
-#include "executor/sequence_slice.h"
-#include "executor/tensor_division.h"
+#include "executor/division/sequence_slice.h"
+#include "executor/division/tensor_division.h"
 
 namespace plumb {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "executor/cpu/parameter_places.h"
 #include "executor/nccl/layer_exchanges.h"
-#include "executor/training_plan.h"
+#include "executor/training/training_plan.h"
 
 namespace plumb {
 

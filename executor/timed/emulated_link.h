@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
 #include "schedules/token_bucket.h"

@@ -13,7 +13,7 @@
 
 #include "executor/timed/emulated_link.h"
 #include "executor/timed/sleeper.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/in_process_transport.h"
 #include "executor/run_result.h"
 #include "executor/timed/emulated_transport.h"
+#include "executor/transport/in_process_transport.h"
 
 namespace plumb {
 namespace {

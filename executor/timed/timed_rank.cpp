@@ -6,9 +6,9 @@
 #include <memory>
 #include <utility>
 
-#include "executor/communicator.h"
 #include "executor/interruption.h"
 #include "executor/timed/timed_stage.h"
+#include "executor/transport/communicator.h"
 
 namespace plumb {
 namespace {

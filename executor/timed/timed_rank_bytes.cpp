@@ -1,6 +1,6 @@
 #include "executor/timed/timed_rank_bytes.h"
 
-#include "executor/value_bytes.h"
+#include "executor/transport/value_bytes.h"
 
 namespace plumb {
 

@@ -68,9 +68,9 @@ struct SumOfSquares {
   }
 };
 
-/// What the optimizer does with a step's gradients (executor/step_scale.h): fills in gradient_factor, skips and
-/// square_sum of `numbers` from the partial sums of all gradients, which lie in two places. One block. clip_norm 0: not
-/// clipped. partials: [count], more: [more_count]
+/// What the optimizer does with a step's gradients (executor/training/step_scale.h): fills in gradient_factor, skips
+/// and square_sum of `numbers` from the partial sums of all gradients, which lie in two places. One block. clip_norm 0:
+/// not clipped. partials: [count], more: [more_count]
 struct StepDecision {
   StepNumbers* numbers;
   const float* partials;

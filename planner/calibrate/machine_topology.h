@@ -4,7 +4,7 @@
 //   MachineTopology found = parse_topology_matrix(text, "topo.txt");     // what `nvidia-smi topo -m` prints
 //   ClusterSpec cluster = cluster_of_topology(found, preset, "topo.txt");
 //
-// tools/read_topology.h fills the same value from /sys and NVML.
+// tools/machine/read_topology.h fills the same value from /sys and NVML.
 
 #include <cstdint>
 #include <string>

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "executor/cpu/stage.h"
-#include "executor/in_process_transport.h"
 #include "executor/replay.h"
+#include "executor/transport/in_process_transport.h"
 #include "kernels/cpu/gemm.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"

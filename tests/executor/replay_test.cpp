@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "executor/in_process_transport.h"
+#include "executor/transport/in_process_transport.h"
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/layer_split.h"
+#include "executor/division/layer_split.h"
 #include "executor/run.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"

@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/measure.h"
+#include "executor/measure/measure.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
-#include "tools/machine_load.h"
-#include "tools/table.h"
+#include "tools/machine/machine_load.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_cuda.h"
 #include "tools/verbs/calibrate_from.h"

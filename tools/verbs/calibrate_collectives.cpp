@@ -6,14 +6,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/measure.h"
-#include "executor/measure_collectives.h"
-#include "executor/measure_slowdown.h"
+#include "executor/measure/measure.h"
+#include "executor/measure/measure_collectives.h"
+#include "executor/measure/measure_slowdown.h"
 #include "planner/cost/calibration.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"
-#include "tools/table.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

@@ -11,14 +11,14 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 #include "tools/files.h"
-#include "tools/table.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

@@ -10,9 +10,9 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
-#include "tools/inputs.h"
-#include "tools/plan_input.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/inputs/plan_input.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

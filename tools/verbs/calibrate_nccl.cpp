@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/nccl/nccl_library.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"
-#include "tools/inputs.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

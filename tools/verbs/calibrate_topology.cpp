@@ -12,10 +12,10 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
-#include "tools/inputs.h"
-#include "tools/machine_load.h"
-#include "tools/read_topology.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/machine/machine_load.h"
+#include "tools/machine/read_topology.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "executor/measure_messages.h"
+#include "executor/measure/measure_messages.h"
 #include "executor/mpi/launched.h"
 #include "executor/mpi/measure_mpi.h"
 #include "planner/calibrate/cluster_messages.h"
@@ -11,10 +11,10 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
-#include "tools/inputs.h"
-#include "tools/link_file.h"
-#include "tools/machine_load.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/inputs/link_file.h"
+#include "tools/machine/machine_load.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

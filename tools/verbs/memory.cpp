@@ -7,11 +7,11 @@
 #include "executor/device_plan/plan_device.h"
 #include "planner/search/bounds.h"
 #include "simulator/memory_holders.h"
-#include "tools/arena_report.h"
 #include "tools/console.h"
-#include "tools/memory_report.h"
-#include "tools/plan_input.h"
-#include "tools/table.h"
+#include "tools/inputs/plan_input.h"
+#include "tools/reports/arena_report.h"
+#include "tools/reports/memory_report.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {

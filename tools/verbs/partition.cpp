@@ -12,8 +12,8 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
-#include "tools/inputs.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {

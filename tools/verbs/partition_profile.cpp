@@ -5,8 +5,8 @@
 #include "planner/graph/replicated_partition.h"
 #include "schedules/error.h"
 #include "tools/console.h"
-#include "tools/inputs.h"
-#include "tools/table.h"
+#include "tools/inputs/inputs.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {

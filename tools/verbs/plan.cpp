@@ -5,8 +5,8 @@
 
 #include "tools/console.h"
 #include "tools/files.h"
-#include "tools/plan_input.h"
-#include "tools/table.h"
+#include "tools/inputs/plan_input.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {

@@ -6,9 +6,9 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/preset_sources.h"
 #include "tools/console.h"
-#include "tools/inputs.h"
+#include "tools/inputs/inputs.h"
 #include "tools/presets.h"
-#include "tools/table.h"
+#include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb {

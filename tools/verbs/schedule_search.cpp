@@ -11,9 +11,9 @@
 #include "schedules/synthesis/fit_to_costs.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"
-#include "tools/costs_option.h"
 #include "tools/files.h"
-#include "tools/schedule_input.h"
+#include "tools/inputs/costs_option.h"
+#include "tools/inputs/schedule_input.h"
 #include "tools/verbs/verbs.h"
 #include "traces/time_text.h"
 

@@ -7,7 +7,7 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/mesh_prediction.h"
-#include "tools/table.h"
+#include "tools/reports/table.h"
 
 namespace plumb {
 namespace {

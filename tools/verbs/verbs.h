@@ -150,7 +150,7 @@ int score_verb(const ScoreArguments& arguments);
 
 /// Of a network (layer_models.h) that is run without a plan.
 struct LayerModelArguments {
-  std::string split = "uniform";  ///< executor/layer_split.h
+  std::string split = "uniform";  ///< executor/division/layer_split.h
   std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
   bool normalise = false;         ///< the images
   std::int64_t microbatch = 1;    ///< samples

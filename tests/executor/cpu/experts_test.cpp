@@ -9,7 +9,7 @@
 
 #include "executor/cpu/feed_forward.h"
 #include "executor/cpu/stage.h"
-#include "executor/in_process_transport.h"
+#include "executor/transport/in_process_transport.h"
 #include "kernels/counter_random.h"
 #include "tests/executor/small_model.h"
 

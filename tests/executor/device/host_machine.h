@@ -19,7 +19,7 @@
 
 #include "executor/device/device_machine.h"
 #include "executor/device/simt_kernels.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "tests/kernels/simt/host_block.h"
 
 namespace plumb::test {

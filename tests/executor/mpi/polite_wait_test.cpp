@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "executor/timed/sleeper.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 

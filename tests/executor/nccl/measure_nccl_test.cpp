@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "executor/nccl/nccl_library.h"
-#include "executor/transport.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 
 using namespace plumb;

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "executor/in_process_transport.h"
 #include "executor/rank_threads.h"
-#include "executor/training_rank.h"
+#include "executor/training/training_rank.h"
+#include "executor/transport/in_process_transport.h"
 
 namespace plumb::test {
 

@@ -1,0 +1,38 @@
+#pragma once
+// Times the collectives of the in-process transport.
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/transport/collective_steps.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+struct CollectiveSample {
+  CollectiveOp op = CollectiveOp::kAllReduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::kRing;
+  int members = 1;
+  std::int64_t bytes = 0;  ///< of a member's whole buffer
+  Seconds median{0};       ///< from the moment at which the last member starts to that at which the last one is done
+  Seconds fastest{0};
+  int repeats = 0;
+};
+
+struct CollectiveMeasureOptions {
+  int members = 2;
+  std::vector<std::int64_t> sizes_bytes = {4 << 10, 64 << 10, 1 << 20, 16 << 20};
+  Seconds budget{10};  ///< for all of them; about
+};
+
+/// Every collective by ring and by tree (all_to_all and shift, which have one algorithm, once), by size. Members are
+/// threads; at least 5 repeats each; all_to_all leaves out
+/// what the members do not divide. Throws SpecError if there are fewer than 2 members or a size is not positive.
+std::vector<CollectiveSample> measure_collectives(const CollectiveMeasureOptions& options);
+
+/// Bytes over time, and times the share of the buffer that crosses the busiest link (nccl-tests, doc/PERFORMANCE.md):
+/// all_reduce 2(n-1)/n; all_gather, reduce_scatter, scatter, gather and all_to_all (n-1)/n; the others 1.
+double algorithm_bytes_per_second(const CollectiveSample& sample);
+double bus_bytes_per_second(const CollectiveSample& sample);
+
+}  // namespace plumb

@@ -1,0 +1,46 @@
+#pragma once
+// Processes of one run, on one machine or several, meet in a folder that all of them see: where there is no MPI. Files
+// of earlier runs in it are not mistaken for this one's.
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "executor/nccl/rank_board.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+class FolderBoard : public RankBoard {
+ public:
+  /// Returns when all ranks are there; they make the folder if need be. Throws SpecError if the rank is none of
+  /// `ranks`, RunError if the folder cannot be written to, or the others do not come for as long as `patience`.
+  FolderBoard(std::filesystem::path folder, int rank, int ranks, Seconds patience);
+
+  /// Rank 0 waits a little for the others, and removes what all have written, unless one has failed.
+  ~FolderBoard() override;
+  FolderBoard(const FolderBoard&) = delete;
+  FolderBoard& operator=(const FolderBoard&) = delete;
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return ranks_; }
+  std::string exchange(const std::string& own, std::vector<std::string>& all) override;
+  bool tell(const std::string& fault) override;
+  std::string told() override;
+
+ private:
+  void meet(const std::string& own);
+  void write(const std::string& name, const std::string& text) const;
+  std::string file_of(int round, int rank) const;
+
+  const std::filesystem::path folder_;
+  const int rank_, ranks_;
+  const Seconds patience_;
+  std::string team_;  // a name that no other run has
+  int rounds_ = 0;
+  bool has_told_ = false;
+  double asked_s_ = 0;  // when the fault's file was last looked for
+  std::string fault_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,91 @@
+#include "executor/nccl/nccl_collective.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include <fmt/format.h>
+
+#include "executor/transport/collective.h"
+
+namespace plumb {
+namespace {
+
+void gather_or_scatter(NcclPort& port, const NcclCommunicator& group, int rank, bool gathers, std::int64_t elements,
+                       const NcclPlaces& places, NcclPort::Call call) {
+  const auto members = static_cast<int>(group.ranks.size());
+  const auto own = static_cast<int>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
+  const std::int64_t size = bytes_of(places.element);
+  const auto bound = [&](int member) {
+    return places.bounds.empty() ? block_begin(elements, members, member)
+                                 : places.bounds[static_cast<std::size_t>(member)];
+  };
+  const auto at = [&](std::int64_t element) { return static_cast<char*>(places.to) + element * size; };
+  const std::int64_t each = bound(1);
+  bool is_equal = true;
+  for (int member = 0; member < members; ++member) is_equal &= bound(member + 1) - bound(member) == each;
+  if (is_equal) {
+    call.elements = each;
+    call.from = gathers ? at(own * each) : at(0);
+    call.to = gathers ? at(0) : at(own * each);
+    return gathers ? port.all_gather(call) : port.reduce_scatter(call);
+  }
+  port.group_start();
+  for (int member = 0; member < members; ++member) {
+    call.elements = bound(member + 1) - bound(member);
+    call.from = call.to = at(bound(member));
+    call.peer = member;
+    if (gathers)
+      port.broadcast(call);
+    else
+      port.reduce(call);
+  }
+  port.group_end();
+}
+
+}  // namespace
+
+NcclCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
+                                     const std::vector<NcclId>& ids, const NcclPatience& patience) {
+  NcclCommunicators joined;
+  for (std::size_t number = 0; number < communicators.size(); ++number) {
+    const NcclCommunicator& communicator = communicators[number];
+    const auto member = std::ranges::find(communicator.ranks, rank) - communicator.ranks.begin();
+    if (member == std::ssize(communicator.ranks)) continue;
+    joined[static_cast<std::int32_t>(number)] = std::make_unique<NcclCommunicatorHandle>(
+        port, ids[number], static_cast<int>(member), static_cast<int>(communicator.ranks.size()),
+        fmt::format("rank {}, communicator {} ({}, ranks {})", rank, number, communicator.name,
+                    fmt::join(communicator.ranks, ", ")),
+        patience);
+  }
+  return joined;
+}
+
+void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
+                    const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream) {
+  const NcclPort::Call made{.from = places.from,
+                            .to = places.to,
+                            .elements = call.bytes / bytes_of(places.element),
+                            .element = places.element,
+                            .peer = call.peer,
+                            .communicator = communicator,
+                            .stream = stream};
+  switch (call.kind) {
+    case NcclKind::kSend:
+      return port.send(made);
+    case NcclKind::kReceive:
+      return port.receive(made);
+    case NcclKind::kBroadcast:
+      return port.broadcast(made);
+    case NcclKind::kReduce:
+      return port.reduce(made);
+    case NcclKind::kAllReduce:
+      return port.all_reduce(made);
+    case NcclKind::kAllGather:
+    case NcclKind::kReduceScatter:
+      return gather_or_scatter(port, group, rank, call.kind == NcclKind::kAllGather, made.elements, places, made);
+    case NcclKind::kCompute:
+      assert(false && "no call of NCCL");
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,37 @@
+#pragma once
+// One call of a list, or of a machine's stream, as calls of NCCL; and the communicators that a rank is a member of.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "executor/nccl/nccl_communicator.h"
+#include "executor/nccl/nccl_order.h"
+#include "executor/nccl/nccl_port.h"
+
+namespace plumb {
+
+/// Where a call's bytes are on this device.
+struct NcclPlaces {
+  const void* from = nullptr;
+  void* to = nullptr;                        ///< of all_gather and reduce_scatter the whole buffer, in place
+  std::span<const std::int64_t> bounds;      ///< [members + 1] of its blocks, in elements; empty: equal ones
+  NcclElement element = NcclElement::kFp32;  ///< its size divides the call's bytes
+};
+
+/// By their number in NcclOrder::communicators.
+using NcclCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
+
+/// Those that `rank` is a member of, in ascending order on every rank: who waits for a member waits for one that is at
+/// a communicator before. ids: [communicator]. Throws RunError with rank and communicator.
+NcclCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
+                                     const std::vector<NcclId>& ids, const NcclPatience& patience);
+
+/// Any but compute. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
+/// group.
+void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
+                    const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
+
+}  // namespace plumb

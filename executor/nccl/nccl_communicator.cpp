@@ -1,0 +1,58 @@
+#include "executor/nccl/nccl_communicator.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/transport/transport.h"
+
+namespace plumb {
+
+NcclCommunicatorHandle::NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, std::string name,
+                                               NcclPatience patience)
+    : port_(port), name_(std::move(name)), patience_(std::move(patience)) {
+  try {
+    communicator_ = port_.begin_communicator(id, rank, ranks);
+  } catch (const RunError& error) {
+    throw RunError(fmt::format("{}: {}", name_, error.what()));
+  }
+  try {
+    settle("its members meet");
+  } catch (const RunError&) {
+    port_.abort(std::exchange(communicator_, nullptr));
+    throw;
+  }
+}
+
+NcclCommunicatorHandle::~NcclCommunicatorHandle() {
+  if (communicator_ != nullptr) port_.abort(communicator_);
+}
+
+bool NcclCommunicatorHandle::poll(const std::string& during) const {
+  try {
+    return port_.is_settled(communicator_);
+  } catch (const RunError& error) {
+    throw RunError(fmt::format("{}, while {}: {}", name_, during, error.what()));
+  }
+}
+
+void NcclCommunicatorHandle::settle(const std::string& during) const {
+  const auto end = std::chrono::steady_clock::now() + patience_.timeout;
+  while (!poll(during)) {
+    if (patience_.stop_if_told) patience_.stop_if_told();
+    if (std::chrono::steady_clock::now() > end)
+      throw RunError(
+          fmt::format("{}: for {:g} s nothing has come of it, while {}", name_, patience_.timeout.count(), during));
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}
+
+void NcclCommunicatorHandle::finish() {
+  port_.finalize(communicator_);
+  settle("it is flushed");
+  port_.destroy(std::exchange(communicator_, nullptr));
+}
+
+}  // namespace plumb

@@ -1,0 +1,38 @@
+#pragma once
+// Ranks that are threads of one process meet in memory.
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executor/nccl/rank_board.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+class ThreadMeeting {
+ public:
+  /// Who waits longer than `patience` for the others is told who is missing.
+  ThreadMeeting(int ranks, Seconds patience);
+
+  /// Of that rank; the meeting outlives it.
+  std::unique_ptr<RankBoard> board(int rank);
+
+ private:
+  class Board;
+
+  std::string exchange(std::size_t rank, const std::string& own, std::vector<std::string>& all);
+
+  const Seconds patience_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> brought_, last_;  // [rank] in this round, in the one before
+  std::vector<bool> has_brought_;            // [rank]
+  std::size_t rounds_ = 0;
+  std::string fault_;
+  int faulty_ = -1;
+};
+
+}  // namespace plumb

@@ -1,0 +1,73 @@
+#pragma once
+// Ranks as threads of one process: a message is a copy from one rank's memory into another's.
+//
+// Buffered sends copy at once, into the receive's tensor if it is posted and into a buffer of the transport otherwise;
+// rendezvous sends wait for their receive, and whoever comes second copies. The sum of a message's words is taken when
+// it is sent and again from what has arrived. In collectives the receiver copies, or
+// adds, straight from the sender's memory.
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <span>
+
+#include "executor/clock.h"
+#include "executor/transport/transport.h"
+#include "schedules/schedule.h"
+
+namespace plumb {
+
+/// For tests: called on the sender's thread with a message that leaves, when its sum has been taken. It may change the
+/// values, wait, or throw (RunAborted: the thread ends without a word), as a machine at fault would.
+using InTransit = std::function<void(const Channel& channel, const MessageTag& tag, std::span<float> values)>;
+
+struct InProcessOptions {
+  int ranks = 1;
+  Sends sends = Sends::kBuffered;
+  Seconds watchdog{60};            ///< a wait during which nothing moves for this long, on any rank, is an error
+  std::vector<TensorPool*> pools;  ///< [rank] where copy_to makes its copies; empty: it is not asked for. They outlive
+                                   ///< the transport.
+  InTransit in_transit;            ///< empty: messages arrive as they were sent
+};
+
+class InProcessTransport : public Transport {
+ public:
+  InProcessTransport(const InProcessOptions& options, Clock clock);
+
+  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  Received wait_received(const TicketPtr& receive) override;
+  TransferTimes wait_sent(const TicketPtr& send) override;
+  std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
+  Tensor copy_to(int rank, const Tensor& tensor) override;
+  void abort(const std::string& reason) override;
+
+ private:
+  struct Message;
+  struct Switchboard;
+  class Lines;
+  struct Queue {
+    std::deque<std::shared_ptr<Message>> sends;     // without their receive
+    std::deque<std::shared_ptr<Message>> receives;  // without their send
+  };
+
+  void deliver(Message& send, Message& receive);
+  template <class Done, class What>
+  void wait(std::unique_lock<std::mutex>& lock, std::condition_variable& wake, Done done, What what);
+  void require_running() const;
+
+  const InProcessOptions options_;
+  const Clock clock_;
+  TensorPool buffers_;
+  std::mutex mutex_;
+  std::deque<std::condition_variable> wake_;  // [rank]
+  std::map<Channel, Queue> queues_;
+  std::map<CommunicatorGroup, std::shared_ptr<Switchboard>> switchboards_;
+  std::int64_t moves_ = 0;  // counts everything that happens, for the watchdog
+  std::optional<std::string> aborted_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,102 @@
+#pragma once
+// How ranks exchange tensors. Ranks are world ranks. Nothing blocks but the waits.
+//
+// A message channel is (source, destination, activation or gradient), first in first out, with one sender and one
+// receiver. Collectives are made of moves between two members of a group (communicator.h).
+
+#include <compare>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/tensor_pool.h"
+#include "executor/transport/point_to_point.h"
+#include "schedules/error.h"
+#include "schedules/time.h"
+
+namespace plumb {
+
+/// A run failed: the text names the rank, its action and the reason.
+class RunError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// Another rank failed first: this one was woken up to stop, and has nothing to report.
+class RunAborted : public RunError {
+ public:
+  using RunError::RunError;
+};
+
+enum class MessageKind : std::uint8_t { kActivation, kGradient };
+
+struct Channel {
+  int source = 0;
+  int destination = 0;
+  MessageKind kind = MessageKind::kActivation;
+
+  friend auto operator<=>(const Channel&, const Channel&) = default;  // NOLINT(modernize-use-nullptr): false alarm
+};
+
+/// What a message is; both ends must say the same.
+struct MessageTag {
+  int stage = 0;  ///< that produced it
+  int microbatch = 0;
+  int slice = 0;
+
+  friend bool operator==(const MessageTag&, const MessageTag&) = default;
+};
+
+/// "activation of stage 1, micro-batch 3, from rank 0 to rank 1".
+std::string to_text(const Channel& channel, const MessageTag& tag);
+
+/// A transfer under way.
+class Ticket {
+ public:
+  virtual ~Ticket() = default;
+};
+using TicketPtr = std::shared_ptr<Ticket>;
+
+/// When it moved, on the transport's clock.
+struct TransferTimes {
+  SimTime start{0};
+  SimTime end{0};
+};
+
+struct Received {
+  Tensor tensor;
+  TransferTimes times;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Posts a message; the payload is the transport's until it has moved.
+  virtual TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) = 0;
+
+  /// Posts a receive into `destination`, which has the message's size.
+  virtual TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) = 0;
+
+  /// Waits for the message and hands out its tensor. Once for each receive.
+  virtual Received wait_received(const TicketPtr& receive) = 0;
+
+  /// Waits until the message has left.
+  virtual TransferTimes wait_sent(const TicketPtr& send) = 0;
+
+  /// The lines of a group's member to the others, gone before the transport. Once for each member: a second group of
+  /// the same ranks takes another name.
+  virtual std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) = 0;
+
+  /// A copy of a tensor in the memory of `rank`, which takes no part in it (BPipe's partner): made when this returns.
+  virtual Tensor copy_to(int rank, const Tensor& tensor) = 0;
+
+  /// Wakes every rank that waits, now or later, with RunAborted. The first reason stays.
+  virtual void abort(const std::string& reason) = 0;
+
+  // Waits throw RunAborted after abort(), and RunError where both ends of a channel disagree, or where nothing has
+  // moved anywhere for the watchdog's time.
+};
+
+}  // namespace plumb

@@ -1,0 +1,346 @@
+#pragma once
+// NCCL and a GPU's streams on the host: streams are threads, communicators move bytes between threads or processes
+// (host_lines.h). As NCCL does, calls on a communicator match in their order alone, a group is launched when it ends,
+// a launch goes on behind the call until somebody has asked (is_settled), and what waits for others ends by abort().
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "executor/nccl/nccl_port.h"
+#include "kernels/simt/number.h"
+#include "tests/executor/nccl/host_lines.h"
+
+namespace plumb::test {
+
+/// Runs what is put on it, in order, on a thread of its own.
+class HostStream {
+ public:
+  HostStream() : thread_([this] { work(); }) {}
+  ~HostStream() {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    wakes_.notify_all();
+    thread_.join();
+  }
+  HostStream(const HostStream&) = delete;
+  HostStream& operator=(const HostStream&) = delete;
+
+  void put(std::function<void()> task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    wakes_.notify_all();
+  }
+
+ private:
+  void work() {
+    while (true) {
+      std::function<void()> task;
+      {
+        std::unique_lock lock(mutex_);
+        wakes_.wait(lock, [&] { return ends_ || !tasks_.empty(); });
+        if (tasks_.empty()) return;
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wakes_;
+  std::deque<std::function<void()>> tasks_;
+  bool ends_ = false;
+  std::thread thread_;
+};
+
+/// What goes wrong on purpose, on one rank.
+struct HostNcclFault {
+  std::optional<int> fails_at;   ///< this call of NCCL, from 0 on, reports an error while it runs
+  std::optional<int> stalls_at;  ///< this one never begins
+};
+
+class HostNccl : public NcclPort {
+ public:
+  explicit HostNccl(HostNcclFault fault = {}) : fault_(fault) {}
+  /// What still waits ends, as on a device that is reset.
+  ~HostNccl() override {
+    gone_->store(true);
+    for (const auto& communicator : communicators_) communicator->aborted.store(true);
+    streams_.clear();
+  }
+  HostNccl(const HostNccl&) = delete;
+  HostNccl& operator=(const HostNccl&) = delete;
+
+  int calls() const { return calls_; }
+  int open_communicators() const { return open_; }
+
+  NcclId make_id() override {
+    NcclId id;
+    const std::string path = HostLines::make_file();
+    std::copy(path.begin(), path.end(), id.bytes.begin());
+    return id;
+  }
+
+  Communicator begin_communicator(const NcclId& id, int member, int members) override {
+    communicators_.push_back(std::make_unique<Comm>(id.bytes.data(), member, members));
+    ++open_;
+    return communicators_.back().get();
+  }
+  bool is_settled(Communicator communicator) override {
+    Comm& comm = of(communicator);
+    {
+      const std::lock_guard lock(comm.mutex);
+      if (!comm.error.empty()) throw RunError(comm.error);
+    }
+    if (!comm.lines.all_have_joined()) return false;
+    if (comm.unsettled > 0 && --comm.unsettled > 0) return false;
+    for (const auto& launch : std::exchange(comm.launches, {})) launch();
+    return true;
+  }
+  void finalize(Communicator communicator) override { of(communicator).unsettled = 2; }
+  void destroy(Communicator communicator) override { abort(communicator); }
+  void abort(Communicator communicator) noexcept override {
+    Comm& comm = of(communicator);
+    if (!comm.aborted.exchange(true)) --open_;
+    comm.launches.clear();
+  }
+
+  void group_start() override { ++depth_; }
+  void group_end() override {
+    if (--depth_ > 0) return;
+    // What is on one stream of one communicator goes together.
+    for (std::size_t first = 0; first < group_.size(); ++first) {
+      if (group_[first].first == nullptr) continue;
+      std::vector<Part> parts;
+      Comm* comm = group_[first].first;
+      const Stream stream = group_[first].second.stream;
+      for (std::size_t i = first; i < group_.size(); ++i)
+        if (group_[i].first == comm && group_[i].second.stream == stream) {
+          parts.push_back(std::move(group_[i].second));
+          group_[i].first = nullptr;
+        }
+      launch(*comm, stream, std::move(parts));
+    }
+    group_.clear();
+  }
+
+  void send(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      moves.push_back(HostTransfer::out(comm.lines, call.peer, call.from, call.elements * bytes_of(call.element)));
+      return After{};
+    });
+  }
+  void receive(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      moves.push_back(HostTransfer::in(comm.lines, call.peer, call.to, call.elements * bytes_of(call.element)));
+      return After{};
+    });
+  }
+  void broadcast(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      const std::int64_t bytes = call.elements * bytes_of(call.element);
+      if (comm.lines.member() != call.peer) {
+        moves.push_back(HostTransfer::in(comm.lines, call.peer, call.to, bytes));
+        return After{};
+      }
+      to_others(comm, moves, call.from, bytes);
+      return After{[=] { std::memmove(call.to, call.from, static_cast<std::size_t>(bytes)); }};
+    });
+  }
+  void reduce(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      const std::int64_t bytes = call.elements * bytes_of(call.element);
+      if (comm.lines.member() == call.peer) return sum_of_all(comm, moves, call, call.from, bytes);
+      moves.push_back(HostTransfer::out(comm.lines, call.peer, call.from, bytes));
+      return After{};
+    });
+  }
+  void all_reduce(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      const std::int64_t bytes = call.elements * bytes_of(call.element);
+      // Of a copy: what is in place is overwritten when the sum is there, and the sends are over by then too.
+      to_others(comm, moves, call.from, bytes);
+      return sum_of_all(comm, moves, call, call.from, bytes);
+    });
+  }
+  void all_gather(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      const std::int64_t bytes = call.elements * bytes_of(call.element);
+      auto* to = static_cast<std::byte*>(call.to);
+      to_others(comm, moves, call.from, bytes);
+      for (int other = 0; other < comm.lines.members(); ++other)
+        if (other != comm.lines.member())
+          moves.push_back(HostTransfer::in(comm.lines, other, to + other * bytes, bytes));
+      std::byte* own = to + comm.lines.member() * bytes;
+      return After{[=] { std::memmove(own, call.from, static_cast<std::size_t>(bytes)); }};
+    });
+  }
+  void reduce_scatter(const Call& call) override {
+    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
+      const std::int64_t bytes = call.elements * bytes_of(call.element);
+      const auto* from = static_cast<const std::byte*>(call.from);
+      for (int other = 0; other < comm.lines.members(); ++other)
+        if (other != comm.lines.member())
+          moves.push_back(HostTransfer::out(comm.lines, other, from + other * bytes, bytes));
+      return sum_of_all(comm, moves, call, from + comm.lines.member() * bytes, bytes);
+    });
+  }
+
+  Stream make_stream() override { return streams_.emplace_back(std::make_unique<HostStream>()).get(); }
+  /// What is on it ends first.
+  void destroy_stream(Stream stream) noexcept override {
+    std::erase_if(streams_, [&](const auto& one) { return one.get() == stream; });
+  }
+  Event make_event() override { return events_.emplace_back(std::make_unique<EventOfHost>()).get(); }
+  void destroy_event(Event) noexcept override {}
+  void record(Event event, Stream stream) override {
+    auto moment = std::make_shared<Flag>(false);
+    static_cast<EventOfHost*>(event)->last = moment;
+    put(stream, [moment] { moment->store(true); });
+  }
+  void wait(Stream stream, Event event) override {
+    const std::shared_ptr<Flag> moment = static_cast<EventOfHost*>(event)->last;
+    if (moment != nullptr)
+      put(stream, [moment, gone = gone_] {
+        while (!moment->load() && !gone->load()) pause();
+      });
+  }
+  bool has_ended(Event event) override {
+    const std::shared_ptr<Flag>& moment = static_cast<EventOfHost*>(event)->last;
+    return moment == nullptr || moment->load();
+  }
+
+  /// Work of a kernel.
+  static void put(Stream stream, std::function<void()> task) { static_cast<HostStream*>(stream)->put(std::move(task)); }
+
+ private:
+  using Flag = std::atomic<bool>;
+  using After = std::function<void()>;  // when all has moved
+
+  struct EventOfHost {
+    std::shared_ptr<Flag> last;
+  };
+  struct Comm {
+    Comm(const std::string& path, int member, int members) : lines(path, member, members) {}
+    HostLines lines;
+    std::atomic<bool> aborted{false};
+    int unsettled = 2;  // questions until it is there, or what was launched is
+    std::vector<std::function<void()>> launches;
+    std::mutex mutex;
+    std::string error;
+  };
+  struct Part {
+    Stream stream = nullptr;
+    std::function<After(Comm&, std::vector<HostTransfer>&)> begin;
+    bool fails = false, stalls = false;
+  };
+
+  static Comm& of(Communicator communicator) { return *static_cast<Comm*>(communicator); }
+  static void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
+
+  static void to_others(Comm& comm, std::vector<HostTransfer>& moves, const void* from, std::int64_t bytes) {
+    for (int other = 0; other < comm.lines.members(); ++other)
+      if (other != comm.lines.member()) moves.push_back(HostTransfer::out(comm.lines, other, from, bytes));
+  }
+
+  /// In the order of the members, so that all have the same bits.
+  static After sum_of_all(Comm& comm, std::vector<HostTransfer>& moves, const Call& call, const void* own,
+                          std::int64_t bytes) {
+    const int members = comm.lines.members(), self = comm.lines.member();
+    auto parts = std::make_shared<std::vector<std::vector<std::byte>>>(
+        static_cast<std::size_t>(members), std::vector<std::byte>(static_cast<std::size_t>(bytes)));
+    std::memcpy((*parts)[static_cast<std::size_t>(self)].data(), own, static_cast<std::size_t>(bytes));
+    for (int other = 0; other < members; ++other)
+      if (other != self)
+        moves.push_back(HostTransfer::in(comm.lines, other, (*parts)[static_cast<std::size_t>(other)].data(), bytes));
+    return [parts, call] {
+      if (call.element == NcclElement::kFp32) return add_up<float>(*parts, call);
+      if (call.element == NcclElement::kFp16) return add_up<Fp16>(*parts, call);
+      add_up<Bf16>(*parts, call);
+    };
+  }
+  template <class S>
+  static void add_up(const std::vector<std::vector<std::byte>>& parts, const Call& call) {
+    auto* to = static_cast<S*>(call.to);
+    for (std::int64_t i = 0; i < call.elements; ++i) {
+      float sum = 0;
+      for (const std::vector<std::byte>& part : parts) sum += widened(reinterpret_cast<const S*>(part.data())[i]);
+      store(to[i], sum);
+    }
+  }
+
+  void add(const Call& call, std::function<After(Comm&, std::vector<HostTransfer>&)> begin) {
+    Part part{.stream = call.stream,
+              .begin = std::move(begin),
+              .fails = fault_.fails_at == calls_,
+              .stalls = fault_.stalls_at == calls_};
+    ++calls_;
+    if (depth_ > 0) {
+      group_.emplace_back(&of(call.communicator), std::move(part));
+      return;
+    }
+    std::vector<Part> parts;
+    parts.push_back(std::move(part));
+    launch(of(call.communicator), call.stream, std::move(parts));
+  }
+
+  /// When somebody has asked about it, as a launch that does not block.
+  void launch(Comm& comm, Stream stream, std::vector<Part> parts) {
+    auto shared = std::make_shared<std::vector<Part>>(std::move(parts));
+    comm.unsettled = 2;
+    comm.launches.push_back([&comm, stream, shared] { put(stream, [&comm, shared] { perform(comm, *shared); }); });
+  }
+
+  static void perform(Comm& comm, const std::vector<Part>& parts) {
+    try {
+      std::vector<HostTransfer> moves;
+      std::vector<After> afters;
+      for (const Part& part : parts) {
+        if (part.fails) throw RunError("remote process exited or there was a network error");
+        while (part.stalls && !comm.aborted.load()) pause();
+        afters.push_back(part.begin(comm, moves));
+      }
+      while (!comm.aborted.load()) {
+        std::set<const HostBox*> taken;
+        for (HostTransfer& move : moves)
+          if (!move.is_over() && taken.insert(move.box()).second) move.step();
+        if (taken.empty()) break;
+        pause();
+      }
+      if (comm.aborted.load()) return;
+      for (const After& after : afters)
+        if (after) after();
+    } catch (const RunError& error) {
+      {
+        const std::lock_guard lock(comm.mutex);
+        comm.error = error.what();
+      }
+      while (!comm.aborted.load()) pause();  // its kernel goes on, to nobody's use
+    }
+  }
+
+  const HostNcclFault fault_;
+  std::shared_ptr<Flag> gone_ = std::make_shared<Flag>(false);
+  int calls_ = 0, open_ = 0, depth_ = 0;
+  std::vector<std::pair<Comm*, Part>> group_;
+  std::vector<std::unique_ptr<Comm>> communicators_;
+  std::vector<std::unique_ptr<EventOfHost>> events_;
+  std::vector<std::unique_ptr<HostStream>> streams_;
+};
+
+}  // namespace plumb::test

@@ -1,0 +1,55 @@
+#include "tools/machine/machine_speed.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "executor/cpu/measure_kernels.h"
+
+using namespace plumb;
+
+TEST_CASE("a machine that was twice as fast when it was calibrated runs at half its speed") {
+  ClusterSpec cluster{.name = "this"};
+  const std::vector<KernelCall> calls = {kernel_call(KernelKind::kGemm, {256, 512, 256, 1, 0}),
+                                         kernel_call(KernelKind::kGemm, {256, 256, 512, 1, 1}),
+                                         kernel_call(KernelKind::kActivationForward, {128, 1024, 0})};
+  cluster.samples = measure_kernels(calls, 1, Seconds{0.3});
+  REQUIRE(cluster.samples.size() == 3);
+  for (KernelSample& sample : cluster.samples) sample.median /= 2;
+  const std::optional<MachineSpeed> speed = machine_speed(cluster, 1, Seconds{0.3});
+  REQUIRE(speed);
+  CHECK(speed->kernels == 3);
+  CHECK(speed->ratio > 0.3);
+  CHECK(speed->ratio < 0.8);
+}
+
+TEST_CASE("without samples of so many busy ranks nothing is known of a machine's speed") {
+  CHECK(!machine_speed({}, 1, Seconds{0.1}));
+  ClusterSpec cluster;
+  cluster.samples = {{.kernel = "gemm", .shape = {128, 256, 256, 1, 0}, .median = Seconds{200e-6}, .busy_ranks = 2}};
+  CHECK(!machine_speed(cluster, 1, Seconds{0.1}));
+  cluster.samples[0].busy_ranks = 1;
+  cluster.samples[0].median = Seconds{1};  // too long to look at beside a run
+  CHECK(!machine_speed(cluster, 1, Seconds{0.1}));
+}
+
+TEST_CASE("a machine's state is told as far as it is known") {
+  CHECK(to_text(MachineState{}).empty());
+  CHECK(to_json(MachineState{})["speed_before"].is_null());
+  const MachineState state{MachineSpeed{0.97, 20}, MachineSpeed{1.02, 20}, OtherPrograms{.cores = 0.25, .host = 0.5}};
+  CHECK(to_text(state) ==
+        "the machine ran at 0.97 of its calibrated speed before the run, and at 1.02 after it (20 kernels); other "
+        "programs had 0.25 cores under way, and the host took 0.50\n");
+  CHECK(to_json(state)["others_cores"] == 0.25);
+}
+
+TEST_CASE("what this process does is not another program's") {
+  const OtherProgramsClock clock;
+  double sum = 0;
+  for (int i = 0; i < 30'000'000; ++i) sum += 1.0 / (1 + i);
+  CHECK(sum > 1);
+  if (const std::optional<OtherPrograms> others = clock.read()) CHECK(others->cores >= 0);
+}

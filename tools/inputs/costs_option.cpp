@@ -1,0 +1,142 @@
+#include "tools/inputs/costs_option.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+constexpr std::string_view kUnitKey = "unit";
+constexpr std::string_view kMessageKey = "mib";
+constexpr std::string_view kBandwidthKey = "gb_per_s";
+constexpr std::string_view kHostKey = "host";
+constexpr double kBytesPerMib = 1024.0 * 1024.0;
+constexpr double kBytesPerGb = 1e9;
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (std::size_t end = text.find(separator); end != std::string_view::npos; end = text.find(separator)) {
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(end + 1);
+  }
+  parts.push_back(text);
+  return parts;
+}
+
+TimeUnit parse_unit(std::string_view name) {
+  static const std::map<std::string_view, double> kUnits = {
+      {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}, {"ps", 1e-12}};
+  const auto it = kUnits.find(name);
+  if (it == kUnits.end()) throw SpecError(fmt::format("--costs: unit={}: give s, ms, us, ns or ps", name));
+  return {.name = std::string(name), .seconds = it->second};
+}
+
+std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
+  std::vector<double> numbers;
+  for (const std::string_view item : split(list, ':')) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
+    if (error != std::errc{} || end != item.data() + item.size() || !(value >= 0)) {
+      throw SpecError(fmt::format("--costs: {}={}: \"{}\" is no cost: give numbers of 0 or more, as in {}=1 or {}=1:2",
+                                  key, list, item, key, key));
+    }
+    numbers.push_back(value);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+CostsOption parse_costs(std::string_view text) {
+  CostsOption option;
+  ChunkCosts& chunk = option.chunk;
+  std::vector<Seconds> hop{Seconds{0}};
+  const std::map<std::string, std::vector<Seconds>*, std::less<>> lists = {
+      {"f", &chunk.forward},     {"i", &chunk.input_grad},
+      {"w", &chunk.weight_grad}, {"b", &chunk.backward},
+      {"r", &chunk.recompute},   {"o", &chunk.optimizer},
+      {"x", &chunk.move},        {"u", &chunk.unshard},
+      {"g", &chunk.reduce_grad}, {"c", &hop}};
+  std::map<std::string, std::vector<double>, std::less<>> given;
+  for (const std::string_view entry : split(text, ',')) {
+    const std::size_t equals = entry.find('=');
+    const std::string_view key = entry.substr(0, equals);
+    if (equals == std::string_view::npos)
+      throw SpecError(fmt::format("--costs: \"{}\" has no value: write KEY=NUMBER, as in f=1", entry));
+    if (key == kUnitKey) {
+      option.unit = parse_unit(entry.substr(equals + 1));
+      continue;
+    }
+    if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey && key != kHostKey) {
+      std::vector<std::string> names{std::string(kUnitKey), std::string(kMessageKey), std::string(kBandwidthKey),
+                                     std::string(kHostKey)};
+      for (const auto& [name, list] : lists) names.push_back(name);
+      throw SpecError(
+          fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c, "
+                      "unit, mib, gb_per_s or host",
+                      key, nearest_name(key, names)));
+    }
+    if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
+      throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));
+    }
+  }
+  const auto one_number = [&](std::string_view key) {
+    const auto entry = given.find(key);
+    const std::vector<double> numbers = entry->second;
+    given.erase(entry);
+    if (numbers.size() != 1 || numbers[0] == 0)
+      throw SpecError(fmt::format("--costs: {}= is one number above 0{}: give one", key,
+                                  key == kHostKey ? "" : " for every message"));
+    return numbers[0];
+  };
+  if (given.contains(kMessageKey) != given.contains(kBandwidthKey))
+    throw SpecError("--costs: mib= and gb_per_s= go together: give the size of a message and the bandwidth of a hop");
+  if (given.contains(kMessageKey)) {
+    option.message_bytes = one_number(kMessageKey) * kBytesPerMib;
+    option.bytes_per_second = one_number(kBandwidthKey) * kBytesPerGb;
+  }
+  if (given.contains(kHostKey)) option.host_moves = one_number(kHostKey);
+  for (const auto& [key, numbers] : given) {
+    lists.find(key)->second->clear();
+    for (const double number : numbers) lists.find(key)->second->push_back(Seconds{number * option.unit.seconds});
+  }
+  // What is not given is one unit of the user's, not one second.
+  for (std::vector<Seconds>* list : {&chunk.forward, &chunk.input_grad, &chunk.weight_grad}) {
+    const bool was_given =
+        std::ranges::any_of(given, [&](const auto& entry) { return lists.find(entry.first)->second == list; });
+    if (!was_given) *list = {Seconds{option.unit.seconds}};
+  }
+  if (hop.size() != 1) throw SpecError("--costs: c= is one latency for every hop: give one number");
+  chunk.hop_latency = hop.front();
+  option.whole_backward = given.contains("b");
+  return option;
+}
+
+CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
+  if (option.whole_backward) {
+    for (const auto& actions : schedule.ranks) {
+      for (const Action& action : actions) {
+        if (action.op == Op::kInputGrad || action.op == Op::kWeightGrad) {
+          throw SpecError(fmt::format("--costs: b= prices whole backwards, but {} splits them ({}): give i= and w=",
+                                      schedule.name.empty() ? "the schedule" : schedule.name, to_text(action)));
+        }
+      }
+    }
+  }
+  CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), option.chunk);
+  if (option.message_bytes == 0) return costs;
+  for (StageCosts& stage : costs.stages)
+    stage.activation_message_bytes = stage.gradient_message_bytes = std::llround(option.message_bytes);
+  costs.default_link.bytes_per_second = option.bytes_per_second;
+  return costs;
+}
+
+}  // namespace plumb

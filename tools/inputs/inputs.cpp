@@ -1,0 +1,100 @@
+#include "tools/inputs/inputs.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "planner/spec/huggingface/huggingface.h"
+#include "planner/spec/preset_sources.h"
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/nearest_name.h"
+#include "tools/console.h"
+#include "tools/files.h"
+#include "tools/presets.h"
+
+namespace plumb {
+namespace {
+
+bool names_file(const std::string& name) {
+  return name.ends_with(".json") || name.find('/') != std::string::npos;
+}
+
+/// The preset of that kind and name. Throws InputError naming the nearest.
+const Preset& preset_named(Preset::Kind kind, const std::string& name) {
+  std::vector<std::string> names;
+  for (const Preset& preset : presets()) {
+    if (preset.kind != kind) continue;
+    if (preset.name == name) return preset;
+    names.emplace_back(preset.name);
+  }
+  const std::string_view what = kind == Preset::Kind::kModel     ? "model"
+                                : kind == Preset::Kind::kCluster ? "cluster"
+                                                                 : "stack";
+  throw InputError(fmt::format(
+      "there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
+      what, name, nearest_name(name, names), what));
+}
+
+}  // namespace
+
+ModelSpec model_input(const std::string& name_or_path) {
+  if (!names_file(name_or_path))
+    return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
+  const std::string text = read_text_file(name_or_path);
+  const nlohmann::json document = parse_json(text, name_or_path);
+  if (!document.is_object() || !document.contains("model_type")) return model_from_json(document, name_or_path);
+  const ImportedModel imported = model_from_huggingface(text, name_or_path);
+  if (!imported.ignored_keys.empty()) {
+    print_note(fmt::format("{}: keys without bearing on size or cost, ignored: {}", name_or_path,
+                           fmt::join(imported.ignored_keys, ", ")));
+  }
+  return imported.model;
+}
+
+ClusterSpec cluster_input(const std::string& name_or_path) {
+  const ClusterName name = parse_cluster_name(name_or_path);
+  ClusterSpec cluster = names_file(name.preset)
+                            ? parse_cluster(read_text_file(name.preset), name.preset)
+                            : parse_cluster_preset(preset_named(Preset::Kind::kCluster, name.preset).text, name.preset);
+  return name.devices ? resize(std::move(cluster), *name.devices) : cluster;
+}
+
+StackSpec stack_input(const std::string& name_or_path) {
+  return parse_stack(names_file(name_or_path) ? read_text_file(name_or_path)
+                                              : std::string(preset_named(Preset::Kind::kStack, name_or_path).text),
+                     name_or_path);
+}
+
+TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
+  if (question.global_batch < 1)
+    throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
+  TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
+  if (training.sequence == 0) training.sequence = model.sequence;
+  if (training.sequence == 0)
+    throw SpecError(fmt::format("{} does not say how long its sequences are: give --seq", model.name));
+  const auto& peaks = cluster.device.peak_flops_per_second;
+  if (!question.precision.empty()) {
+    training.precision = precision_from_name(question.precision, "--precision");
+  } else {
+    constexpr Precision kByPreference[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
+    const auto known = std::ranges::find_if(kByPreference, [&](Precision p) { return peaks.contains(p); });
+    if (known != std::end(kByPreference)) training.precision = *known;
+  }
+  if (!question.optimizer.empty()) training.optimizer = optimizer_from_name(question.optimizer, "--optimizer");
+  if (!question.stack.empty()) training.stack = stack_input(question.stack);
+  return training;
+}
+
+LayoutRequest layout_input(const QuestionArguments& question) {
+  LayoutRequest request = question.layout.empty() ? LayoutRequest{} : parse_layout(question.layout);
+  if (question.split.empty()) return request;
+  if (request.split) throw SpecError("the split is given twice: keep --split or the layout's split=");
+  request.split = parse_split(question.split);
+  return request;
+}
+
+}  // namespace plumb

@@ -1,0 +1,70 @@
+#include "tools/inputs/noise_option.h"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/nearest_name.h"
+
+namespace plumb {
+namespace {
+
+template <typename Number>
+Number parse_number(std::string_view key, std::string_view text, std::string_view wanted) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size())
+    throw SpecError(fmt::format("--noise: {}={}: give {}", key, text, wanted));
+  return value;
+}
+
+Distribution parse_distribution(std::string_view text) {
+  for (const Distribution d : {Distribution::kLognormal, Distribution::kNormal, Distribution::kGamma}) {
+    if (text == distribution_name(d)) return d;
+  }
+  throw SpecError(fmt::format("--noise: dist={}: give lognormal, normal or gamma", text));
+}
+
+}  // namespace
+
+NoiseSpec parse_noise(std::string_view text) {
+  NoiseSpec noise;
+  std::set<std::string, std::less<>> given;
+  while (!text.empty()) {
+    const std::string_view entry = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(text.size(), entry.size() + 1));
+    const std::size_t equals = entry.find('=');
+    if (equals == std::string_view::npos)
+      throw SpecError(fmt::format("--noise: \"{}\" has no value: write KEY=NUMBER, as in cv=0.05", entry));
+    const std::string_view key = entry.substr(0, equals);
+    const std::string_view value = entry.substr(equals + 1);
+    constexpr std::string_view kShare = "a share of the mean, as in 0.05";
+    if (key == "cv") {
+      noise.cv = parse_number<double>(key, value, kShare);
+    } else if (key == "rank_cv") {
+      noise.rank_cv = parse_number<double>(key, value, kShare);
+    } else if (key == "comm_cv") {
+      noise.communication_cv = parse_number<double>(key, value, kShare);
+    } else if (key == "dist") {
+      noise.distribution = parse_distribution(value);
+    } else if (key == "runs") {
+      noise.runs = parse_number<int>(key, value, "a whole number of runs");
+    } else if (key == "seed") {
+      noise.seed = parse_number<std::uint64_t>(key, value, "a whole number of 0 or more");
+    } else {
+      throw SpecError(fmt::format(
+          "--noise: \"{}\" is not known: did you mean \"{}\"? Give cv, rank_cv, comm_cv, dist, runs or seed", key,
+          nearest_name(key, {"cv", "rank_cv", "comm_cv", "dist", "runs", "seed"})));
+    }
+    if (!given.emplace(key).second) throw SpecError(fmt::format("--noise: {} is given twice: keep one", key));
+  }
+  if (!given.contains("cv") && !given.contains("rank_cv") && !given.contains("comm_cv"))
+    throw SpecError("--noise: nothing varies: give cv=, rank_cv= or comm_cv=");
+  return noise;
+}
+
+}  // namespace plumb

@@ -1,0 +1,88 @@
+#include "tools/inputs/score_input.h"
+
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "planner/score/kernel_tables.h"
+#include "planner/search/whatif.h"
+#include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
+#include "tools/files.h"
+#include "tools/presets.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+ScoreLibrary embedded_library() {
+  ScoreLibrary library;
+  for (const Preset& preset : presets()) {
+    const std::string name(preset.name);
+    switch (preset.kind) {
+      case Preset::Kind::kModel:
+        library.models[name] = parse_json(preset.text, name);
+        break;
+      case Preset::Kind::kCluster:
+        library.clusters[name] = parse_json(preset.text, name);
+        break;
+      case Preset::Kind::kStack:
+        library.stacks[name] = parse_json(preset.text, name);
+        break;
+      case Preset::Kind::kMapping:
+        library.mappings.push_back(parse_source_mapping(preset.text, name));
+        break;
+      case Preset::Kind::kText:
+        break;
+    }
+  }
+  return library;
+}
+
+Override parse_override(const std::string& text) {
+  const Variation one = parse_variation(text);
+  if (one.values.size() != 1 || (!one.key.starts_with("cluster.") && !one.key.starts_with("stack."))) {
+    throw SpecError(fmt::format(
+        "set \"{}\": write cluster.PATH=VALUE or stack.PATH=VALUE, such as cluster.device.gemm_efficiency=0.8", text));
+  }
+  return {one.key, one.values.front()};
+}
+
+void add_tables(ScoreLibrary& library, const std::vector<json>& rows) {
+  for (const SourceMapping& mapping : library.mappings) {
+    for (const ClusterRule& rule : mapping.clusters) {
+      if (!rule.table.empty()) library.samples[rule.table] = kernel_samples_of(rows, rule.table);
+    }
+  }
+}
+
+}  // namespace
+
+ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set,
+                       const std::vector<std::string>& tables, const std::vector<std::string>& mappings) {
+  ScoreInput input{.library = embedded_library()};
+  std::vector<SourceMapping> own;
+  for (const std::string& path : mappings) own.push_back(parse_source_mapping(read_text_file(path), path));
+  input.library.mappings.insert(input.library.mappings.begin(), own.begin(), own.end());
+  input.library.dims = json::object();
+  for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));
+  for (const std::string& path : files) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    const json document = parse_json(read_text_file(path), path);
+    if (document.is_object() && !document.contains("rows")) {
+      input.library.dims.update(document);
+    } else {
+      input.files.push_back(published_rows(document, name));
+    }
+  }
+  std::vector<json> measured;
+  for (const std::string& path : tables) {
+    PublishedRows table = published_rows(parse_json(read_text_file(path), path), path);
+    measured.insert(measured.end(), table.rows.begin(), table.rows.end());
+  }
+  if (!tables.empty()) add_tables(input.library, measured);
+  return input;
+}
+
+}  // namespace plumb

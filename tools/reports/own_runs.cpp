@@ -1,0 +1,88 @@
+#include "tools/reports/own_runs.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "schedules/error.h"
+#include "tools/files.h"
+
+namespace plumb {
+namespace {
+
+class Answer {
+ public:
+  Answer(const nlohmann::json& json, std::string place) : json_(json), place_(std::move(place)) {
+    if (!json.is_object()) throw InputError(fmt::format("{}: this is no answer of `plumb validate --json`", place_));
+  }
+
+  Answer part(const char* key) const { return {at(key), fmt::format("{}.{}", place_, key)}; }
+
+  std::string text(const char* key) const {
+    if (!at(key).is_string()) throw refusal(key, "text");
+    return at(key).get<std::string>();
+  }
+
+  double positive(const char* key) const {
+    if (!at(key).is_number() || !(at(key).get<double>() > 0)) throw refusal(key, "a number above 0");
+    return at(key).get<double>();
+  }
+
+ private:
+  const nlohmann::json& at(const char* key) const {
+    if (!json_.contains(key)) throw refusal(key, "there");
+    return json_[key];
+  }
+  InputError refusal(const char* key, const char* wanted) const {
+    return InputError(fmt::format("{}: {} is not {}: write the file by `plumb validate --json`", place_, key, wanted));
+  }
+
+  const nlohmann::json& json_;
+  std::string place_;
+};
+
+OwnRun run_of(const Answer& answer) {
+  const Answer step = answer.part("step_time"), interval = answer.part("step_time_interval");
+  return {.title = answer.text("title"),
+          .date = answer.text("date"),
+          .load = answer.text("load"),
+          .steps = static_cast<int>(answer.positive("steps")),
+          .predicted_s = step.positive("predicted_s"),
+          .measured_s = step.positive("measured_s"),
+          .low_s = interval.positive("low_s"),
+          .high_s = interval.positive("high_s"),
+          .confidence_ratio = interval.positive("confidence_ratio"),
+          .fastest_s = answer.positive("fastest_step_s"),
+          .slowest_s = answer.positive("slowest_step_s")};
+}
+
+double error_pct(double predicted, double measured) {
+  return 100 * (predicted / measured - 1);
+}
+
+}  // namespace
+
+std::vector<OwnRun> read_own_runs(const std::string& path) {
+  const nlohmann::json file = nlohmann::json::parse(read_text_file(path), nullptr, false);
+  if (!file.is_array()) return {run_of({file, path})};
+  std::vector<OwnRun> runs;
+  for (const nlohmann::json& entry : file) runs.push_back(run_of({entry, fmt::format("{}: [{}]", path, runs.size())}));
+  return runs;
+}
+
+std::string own_runs_page(const std::vector<OwnRun>& runs) {
+  if (runs.empty()) return "";
+  std::string page =
+      "\n## Plumb's own runs\n\nPredicted first, then run, by `plumb validate`: the median step, the interval in which "
+      "the median lies, and the fastest and the slowest step.\n\n"
+      "| run | predicted, ms | measured, ms | of | error, % | with confidence, % | fastest, slowest, ms | date | "
+      "beside |\n| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n";
+  for (const OwnRun& run : runs)
+    page += fmt::format(
+        "| {} | {:.1f} | {:.1f} | {} | {:+.2f} | {:+.2f} to {:+.2f} ({:.0f} %) | {:.1f}, {:.1f} | {} | {} |\n",
+        run.title, 1e3 * run.predicted_s, 1e3 * run.measured_s, run.steps, error_pct(run.predicted_s, run.measured_s),
+        error_pct(run.predicted_s, run.high_s), error_pct(run.predicted_s, run.low_s), 100 * run.confidence_ratio,
+        1e3 * run.fastest_s, 1e3 * run.slowest_s, run.date, run.load);
+  return page;
+}
+
+}  // namespace plumb

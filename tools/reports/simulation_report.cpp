@@ -1,0 +1,159 @@
+#include "tools/reports/simulation_report.h"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "tools/reports/exposed_report.h"
+#include "tools/reports/idle_report.h"
+#include "tools/reports/memory_report.h"
+#include "tools/reports/sensitivity_report.h"
+#include "tools/reports/table.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::ordered_json;
+
+double seconds(SimTime time) {
+  return to_seconds(time).count();
+}
+
+template <typename T>
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
+std::optional<double> per_second(const std::optional<double>& per_step, const Simulation& simulation) {
+  const double time = seconds(simulation.makespan);
+  if (!per_step || time <= 0) return std::nullopt;
+  return *per_step / time;
+}
+
+/// Time on the critical path by operation, the waits for transfers between its actions apart.
+std::vector<std::pair<std::string, SimTime>> critical_shares(const Simulation& simulation) {
+  std::map<std::string, SimTime> shares;
+  for (const CriticalStep& step : simulation.critical_path) {
+    shares[std::string(op_name(step.action.op))] += step.end - step.start;
+  }
+  std::vector<std::pair<std::string, SimTime>> sorted(shares.begin(), shares.end());
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+}  // namespace
+
+int optimizer_steps_of(const Schedule& schedule) {
+  std::vector<int> steps(schedule.stages.size(), 0);
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) steps[action.stage] += action.op == Op::kOptimizerStep ? 1 : 0;
+  }
+  return steps.empty() ? 1 : std::max(1, *std::ranges::max_element(steps));
+}
+
+ordered_json simulation_json(const Simulation& simulation, const ReportContext& context) {
+  ordered_json critical = ordered_json::array();
+  for (const CriticalStep& step : simulation.critical_path) {
+    critical.push_back({{"rank", step.rank},
+                        {"position", step.position},
+                        {"action", to_text(step.action)},
+                        {"start_s", seconds(step.start)},
+                        {"end_s", seconds(step.end)}});
+  }
+  ordered_json ranks = ordered_json::array();
+  const std::vector<IdleByCause> idle = idle_by_cause(simulation.timeline);
+  for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
+    ranks.push_back({{"rank", r},
+                     {"busy_s", seconds(simulation.busy[r])},
+                     {"idle_s", seconds(simulation.makespan - simulation.busy[r])},
+                     {"first_start_s", seconds(simulation.first_start[r])},
+                     {"last_end_s", seconds(simulation.last_end[r])},
+                     {"peak_memory_bytes",
+                      context.has_memory ? ordered_json(simulation.peak_memory_bytes[r]) : ordered_json(nullptr)},
+                     {"memory_at_peak",
+                      context.memory_peaks.empty() ? ordered_json(nullptr) : memory_peak_json(context.memory_peaks[r])},
+                     {"peak_activations", simulation.peak_activations[r]},
+                     {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])},
+                     {"time", context.exposed.empty() ? ordered_json(nullptr) : exposed_json(context.exposed[r])},
+                     {"on_critical_path", context.exposed_on_path.empty() ? ordered_json(nullptr)
+                                                                          : exposed_json(context.exposed_on_path[r])}});
+  }
+  return {
+      {"step_time_s", seconds(simulation.makespan)},
+      {"makespan_s", seconds(simulation.makespan)},
+      {"makespan_unshared_s", seconds(simulation.makespan - simulation.added)},
+      {"simulated_replicas", simulation.replicas},
+      {"replica", simulation.replica},
+      {"bubble_ratio", simulation.bubble_ratio},
+      {"span_bubble_ratio", simulation.span_bubble_ratio},
+      {"samples_per_s", or_null(per_second(context.samples_per_step, simulation))},
+      {"tokens_per_s", or_null(per_second(context.tokens_per_step, simulation))},
+      {"mfu", or_null(context.mfu_ratio)},
+      {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes) : ordered_json(nullptr)},
+      {"peak_activations", simulation.peak_activations},
+      {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
+      {"ranks", ranks},
+      {"sensitivity",
+       context.sensitivity ? sensitivity_json(*context.sensitivity, context.by_resource) : ordered_json(nullptr)},
+      {"noise", context.noise ? noise_json(*context.noise) : ordered_json(nullptr)},
+      {"engine", simulation.engine}};
+}
+
+std::string simulation_text(const Simulation& simulation, const ReportContext& context) {
+  const auto time_of = [&context](double s) {
+    return context.unit_given ? fmt::format("{:.6g} {}", s / context.unit.seconds, context.unit.name)
+                              : duration_text(s);
+  };
+  const auto time = [&](SimTime t) { return time_of(seconds(t)); };
+  std::string text =
+      context.optimizer_steps == 1
+          ? fmt::format("step time {}", time(simulation.makespan))
+          : fmt::format("{} optimizer steps in {}, {} each", context.optimizer_steps, time(simulation.makespan),
+                        time_of(seconds(simulation.makespan) / context.optimizer_steps));
+  text += fmt::format(", bubble {:.2f} %, span bubble {:.2f} %", 100 * simulation.bubble_ratio,
+                      100 * simulation.span_bubble_ratio);
+  if (simulation.added != SimTime{0}) {
+    const double longer = seconds(simulation.added) / seconds(simulation.makespan - simulation.added);
+    text += fmt::format(", {:+.3g} % by shared links or slow ranks", 100 * longer);
+  }
+  text += fmt::format(", {} engine", simulation.engine);
+  if (simulation.replicas > 1)
+    text += fmt::format(", replica {} the last of {} simulated", simulation.replica, simulation.replicas);
+  if (const auto rate = per_second(context.tokens_per_step, simulation)) {
+    text += fmt::format(", {:.0f} tokens/s", *rate);
+  } else if (const auto samples = per_second(context.samples_per_step, simulation)) {
+    text += fmt::format(", {:.0f} samples/s", *samples);
+  }
+  if (context.mfu_ratio) text += fmt::format(", MFU {:.1f} %", 100 * *context.mfu_ratio);
+  text += "\n\n";
+
+  TextTable table{.head = {"rank", "first start", "last end", "busy", "idle", "peak activations"}};
+  if (context.has_memory) table.head.emplace_back("peak memory");
+  for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
+    table.rows.push_back({std::to_string(r), time(simulation.first_start[r]), time(simulation.last_end[r]),
+                          time(simulation.busy[r]), time(simulation.makespan - simulation.busy[r]),
+                          std::to_string(simulation.peak_activations[r])});
+    if (context.has_memory)
+      table.rows.back().push_back(bytes_text(static_cast<double>(simulation.peak_memory_bytes[r])));
+  }
+  text += to_text(table);
+  if (context.noise) text += "\n" + noise_text(*context.noise, time);
+  if (simulation.critical_path.empty()) return text;
+  text += "\n" + idle_text(idle_by_cause(simulation.timeline), time);
+  if (has_communication(context.exposed)) text += "\n" + exposed_text(context.exposed, context.exposed_on_path, time);
+  std::vector<std::string> shares;
+  for (const auto& [op, share] : critical_shares(simulation)) {
+    if (share > SimTime{0}) shares.push_back(fmt::format("{} {}", op, time(share)));
+  }
+  text += fmt::format("\ncritical path: {} actions from {} on rank {} to {} on rank {}: {}\n",
+                      simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
+                      simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
+                      simulation.critical_path.back().rank, fmt::join(shares, ", "));
+  if (context.sensitivity) text += sensitivity_text(*context.sensitivity, context.by_resource, simulation.makespan);
+  return text;
+}
+
+}  // namespace plumb

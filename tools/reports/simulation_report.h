@@ -1,0 +1,48 @@
+#pragma once
+// A simulation as `plumb simulate` prints it: one JSON document, or tables.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "planner/search/resource_sensitivity.h"
+#include "simulator/exposed.h"
+#include "simulator/memory_holders.h"
+#include "simulator/sensitivity.h"
+#include "simulator/simulate.h"
+#include "tools/inputs/costs_option.h"
+#include "tools/reports/noise_report.h"
+
+namespace plumb {
+
+/// What a simulation alone does not know; nothing where there is no model.
+struct ReportContext {
+  std::optional<double> samples_per_step;
+  std::optional<double> tokens_per_step;  ///< where samples are sequences
+  std::optional<double> mfu_ratio;
+  bool has_memory = false;                       ///< the costs came with bytes
+  std::vector<MemoryPeak> memory_peaks;          ///< [rank]; empty without bytes or without a timeline
+  int optimizer_steps = 1;                       ///< that the schedule takes: an asynchronous run has many
+  std::vector<ExposedTime> exposed;              ///< [rank]; empty without a timeline
+  std::vector<ExposedTime> exposed_on_path;      ///< [rank]; empty where transfers share links
+  std::vector<ResourceSensitivity> by_resource;  ///< of a plan, where `sensitivity` is known
+  std::optional<Sensitivity> sensitivity;        ///< without shared links and with a critical path
+  std::optional<NoiseReport> noise;              ///< where it was asked for
+  TimeUnit unit;                                 ///< of printed tables
+  bool unit_given = false;                       ///< false: the unit that suits each time
+};
+
+/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the
+/// makespan: of one step, or of an asynchronous schedule's whole run between flushes.
+nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
+
+/// A line of sums, tables by rank of what it does and why it idles, and what the critical path is made of.
+std::string simulation_text(const Simulation& simulation, const ReportContext& context);
+
+/// OPTIMIZER_STEPs that each stage takes, at least 1.
+int optimizer_steps_of(const Schedule& schedule);
+
+}  // namespace plumb
