@@ -108,6 +108,12 @@ void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) 
   exchange_tensor(c, pass, tensor_branches(c), 0);
 }
 
+void rebuild_norms_and_activations(const LayerContext& c, const PassBuilder& pass) {
+  norm_forward(c, pass);
+  norm_forward(c, pass);
+  expert_activation(c, pass);
+}
+
 void input_grad(const LayerContext& c, const PassBuilder& pass) {
   const auto h = static_cast<double>(c.layer.hidden);
   branch_end_input_grad(c, pass);
@@ -143,6 +149,8 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
   weight_grad(context, {ops.weight_grad, bytes});
   if (stack.selective == SelectiveKind::kAlternateProducts) {
     rebuild_alternate_products(context, {ops.rebuild_selective, bytes});
+  } else if (stack.selective == SelectiveKind::kNormsAndActivations) {
+    rebuild_norms_and_activations(context, {ops.rebuild_selective, bytes});
   } else {
     attention_core_forward(context, {ops.rebuild_selective, bytes});
   }

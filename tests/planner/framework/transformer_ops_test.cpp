@@ -75,6 +75,19 @@ TEST_CASE("per-operation checkpoints rebuild every second product and gather the
   CHECK(exchanged(rebuilt(kLlama, work), Group::kTensor, CollectiveKind::kReduceScatter) == 0);
 }
 
+TEST_CASE("norms and experts' activations are rebuilt without a product") {
+  const StackSpec stack{.name = "core", .selective = SelectiveKind::kNormsAndActivations};
+  TransformerLayer layer = kLlama;
+  layer.experts = 8;
+  layer.experts_per_token = 2;
+  layer.expert_ffn = 512;
+  const PassOps rebuilt = transformer_ops(layer, kWork, stack, kBytes).rebuild_selective;
+  CHECK(flops(rebuilt) == 0);
+  double bytes = 0;
+  for (const DeviceKernel& kernel : rebuilt.kernels) bytes += kernel.bytes;
+  CHECK(bytes == doctest::Approx(kTokens * 2 * (2 * 2 * 1024 + 2 * 3 * 512)));  // twice in and out; two gates, result
+}
+
 TEST_CASE("repeated keys and values are exchanged for every query head") {
   StackSpec stack{.name = "titan", .context = ContextKind::kAllGather};
   LayerWork work = kWork;
