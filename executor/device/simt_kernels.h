@@ -19,7 +19,9 @@
 #include "kernels/simt/attention.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/cross_entropy.h"
+#include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
+#include "kernels/simt/fill.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
@@ -34,6 +36,12 @@ class SimtKernels final : public DeviceKernels {
   explicit SimtKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
+  void fill_zero(float* to, std::int64_t elements) override {
+    launcher_.launch_elements(simt::FillZero{to, elements}, elements);
+  }
+  void widen(float* to, const void* from, std::int64_t elements) override {
+    launcher_.launch_elements(simt::Widen<S>{to, stored(from), elements}, elements);
+  }
 
   void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override {
     launcher_.forward(stored(y), stored(x), stored(weight), size);
@@ -112,17 +120,25 @@ class SimtKernels final : public DeviceKernels {
                               size.tokens * size.heads * size.rotary_size / 2);
   }
 
-  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size) override {
+  void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+               double probability, const StepNumbers* numbers) override {
+    launcher_.launch_elements(
+        simt::Dropout<S>{stored(y), stored(x), stored(residual), key, rows, static_cast<float>(probability), numbers},
+        rows.count * rows.tokens * rows.columns);
+  }
+
+  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                         const StepNumbers* numbers) override {
     if (on_tensor_cores(size, [&]<int kChannels>() {
           using Body = simt::WarpAttentionForward<S, kChannels>;
           launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(qkv), size});
         }))
       return;
-    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size},
+    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size, numbers},
                      size.batch * size.heads * size.sequence, kAttentionLanes);
   }
   void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
-                          const float* log_sum_exp, const AttentionSize& size) override {
+                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override {
     if (on_tensor_cores(size, [&]<int kChannels>() {
           using Queries = simt::WarpAttentionQueryGradient<S, kChannels>;
           using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels>;
@@ -133,11 +149,11 @@ class SimtKernels final : public DeviceKernels {
         }))
       return;
     launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
-                                                     stored(output), log_sum_exp, size},
+                                                     stored(output), log_sum_exp, size, numbers},
                      size.batch * size.heads * size.sequence, kAttentionLanes);
-    launcher_.launch(
-        simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv), log_sum_exp, size},
-        size.batch * size.kv_heads * size.sequence, kAttentionLanes);
+    launcher_.launch(simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
+                                                        log_sum_exp, size, numbers},
+                     size.batch * size.kv_heads * size.sequence, kAttentionLanes);
   }
 
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
