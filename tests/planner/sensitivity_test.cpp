@@ -260,6 +260,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
             }}},
       {"step_bytes", {.watch = Watch::kMemory, .value = 6}},
       {"workspace_mib", {.watch = Watch::kMemory, .value = 64}},
+      {"offloaded_share", {.watch = Watch::kMemory, .moves = Moves::kDown, .value = 0.9}},
   };
   for (const auto& [key, row] : rows) {
     CAPTURE(key);
