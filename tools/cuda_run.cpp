@@ -28,9 +28,7 @@ const CudaLibrary& open_cuda() {
   return library;
 }
 
-const CudaLibrary& require_cuda(const RunArguments& arguments) {
-  if (!arguments.checkpoint.empty())
-    throw InputError("the cuda backend writes no checkpoints yet: leave --checkpoint-dir away, or use --backend cpu");
+const CudaLibrary& require_cuda() {
   if (launched_ranks() > 1)
     throw InputError("the cuda backend runs all ranks on one GPU, in one process: start it without mpirun");
   return open_cuda();
@@ -58,10 +56,12 @@ std::string cuda_device_text(const CudaLibrary& library) {
                      first.multiprocessors, static_cast<double>(first.memory_bytes) / (1 << 30), first.driver);
 }
 
-RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected) {
+RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected,
+                      const DeviceRunOptions& options) {
   RunResult result;
   std::string sharing;
-  const std::string wrong = with_progress("running", expected, [&] { return library.run(spec, how, result, sharing); });
+  const std::string wrong =
+      with_progress("running", expected, [&] { return library.run(spec, how, options, result, sharing); });
   if (!wrong.empty()) throw RunError(wrong);
   for (Timeline& timeline : result.timelines) timeline.title += " on " + sharing;
   return result;

@@ -11,9 +11,9 @@ namespace plumb {
 /// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
 const CudaLibrary& open_cuda();
 
-/// The library, once it is sure that there is a GPU and that nothing is asked for that the cuda backend does not do.
+/// The library, once it is sure that there is a GPU and that this is the only process.
 /// Throws InputError or RunError with what is missing and the remedy.
-const CudaLibrary& require_cuda(const RunArguments& arguments);
+const CudaLibrary& require_cuda();
 
 /// "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
 std::string cuda_device_text(const CudaLibrary& library);
@@ -22,6 +22,7 @@ std::string cuda_device_text(const CudaLibrary& library);
 CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
 
 /// The timelines' titles say how the ranks shared the GPU. Throws RunError with what went wrong.
-RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected);
+RunResult run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const CudaSharing& how, Seconds expected,
+                      const DeviceRunOptions& options = {});
 
 }  // namespace plumb

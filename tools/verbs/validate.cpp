@@ -111,7 +111,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
-  const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
+  const CudaLibrary* gpu = on_gpu ? &require_cuda() : nullptr;
   const CudaSharing sharing = cuda_sharing(arguments.sms, arguments.cuda_graph);
   Plan plan = plan_input(arguments.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
