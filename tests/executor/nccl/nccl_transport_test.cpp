@@ -253,7 +253,7 @@ TEST_CASE("a rank whose kernels never end is named by those who wait for it, wit
   CHECK((rank == 0 || rank == 1));
   if (rank == 1) CHECK(has(text, "rank 1, action 0: receive of"));
   if (rank == 1) CHECK(has(text, "from rank 0 (activations, ranks 0, 1), communicator"));
-  if (rank == 0) CHECK(has(text, "rank 0, action 0: compute"));
+  if (rank == 0) CHECK(has(text, "rank 0, action 0: for"));
   CHECK(has(text, "for 0.4 s nothing has come of it; it has completed nothing yet"));
 }
 
