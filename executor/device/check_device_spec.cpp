@@ -4,6 +4,7 @@
 
 #include "executor/device/device_layer.h"
 #include "executor/device/run_device.h"
+#include "executor/device/stage_rebuild.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -22,10 +23,9 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.data * grid.tensor * grid.context * grid.expert != 1 || !spec.meshes.empty(),
          "replicas, tensor, context or expert groups", kOneRank);
   refuse(spec.zero > 0, "ZeRO", "set zero to 0, or use --backend cpu");
-  refuse(spec.rebuild != Rebuild::kNothing &&
-             (spec.rebuild != Rebuild::kStage || spec.rebuild_which != RebuildWhich::kAll),
-         "selective recomputation", "set recompute to none or full, or use --backend cpu");
-  refuse(is_asynchronous(spec.schedule), "asynchronous schedules", kCpu);
+  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
+    refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
+           "list an R for each of them or for none, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
          "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executor/device/device_kernels.h"
+#include "executor/device/packed_vectors.h"
 #include "kernels/layer.h"
 
 namespace plumb {
@@ -18,6 +19,7 @@ enum class DevicePlace : std::uint8_t {
   kNowhere,
   kEarly,      ///< kept from F to I
   kLate,       ///< kept from F to W
+  kCheap,      ///< likewise, or, with selective recomputation, made again by rebuild_cheap()
   kWorkspace,  ///< while a pass runs
 };
 
@@ -30,6 +32,7 @@ struct DeviceTensor {
 struct DeviceLayerBytes {
   std::int64_t early = 0;
   std::int64_t late = 0;
+  std::int64_t cheap = 0;
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
 };
@@ -39,16 +42,25 @@ struct DeviceLayerCall {
   DeviceKernels& kernels;
   std::byte* early = nullptr;
   std::byte* late = nullptr;
+  std::byte* cheap = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* weights = nullptr;  ///< the layer's parameters, stored
-  const float* master = nullptr;       ///< the same in fp32
-  float* gradients = nullptr;          ///< likewise
-  const float* constants = nullptr;    ///< DeviceLayer::constants()
+  const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
+  const PackedVectors* packed = nullptr;
+  std::int64_t first_element = 0;    ///< the layer's, in the stage
+  float* gradients = nullptr;        ///< likewise
+  const float* constants = nullptr;  ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
+
+  /// A gain or bias by its element of the layer's parameters; null for none (-1).
+  const float* vector(std::int64_t element) const {
+    if (element < 0) return nullptr;
+    return vectors + (packed == nullptr ? element : packed->place_of(first_element + element));
+  }
 };
 
 class DeviceLayer {
@@ -67,6 +79,10 @@ class DeviceLayer {
 
   /// output: [T, h]; null for a layer that ends the model.
   virtual void forward(const DeviceLayerCall& call, void* output) const = 0;
+
+  /// Makes what lies in DevicePlace::kCheap again from what is kept besides: outputs of norms and activations, with the
+  /// same bits. Before input_grad.
+  virtual void rebuild_cheap(const DeviceLayerCall&) const {}
 
   /// input_gradient: [T, h]; null for a layer that begins the model. The gradients of norms are added to the layer's.
   virtual void input_grad(const DeviceLayerCall& call, void* input_gradient) const = 0;
@@ -92,10 +108,14 @@ std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const Laye
 /// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
 inline constexpr std::int64_t kDeviceTensorAlignment = 256;
 
+inline std::int64_t aligned_bytes(std::int64_t bytes) {
+  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+}
+
 /// Takes `bytes` behind those that are counted in `total`.
 inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::int64_t bytes) {
   const DeviceTensor tensor{place, total};
-  total += (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+  total += aligned_bytes(bytes);
   return tensor;
 }
 
@@ -106,6 +126,8 @@ inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
       return call.early + tensor.offset;
     case DevicePlace::kLate:
       return call.late + tensor.offset;
+    case DevicePlace::kCheap:
+      return call.cheap + tensor.offset;
     case DevicePlace::kWorkspace:
       return call.workspace + tensor.offset;
     case DevicePlace::kNowhere:

@@ -28,8 +28,8 @@ inline DeviceLayerNorm place_norm(const Layer& layer, const std::string& name, N
 }
 
 inline DeviceNorm norm_in(const DeviceLayerCall& call, const DeviceLayerNorm& norm) {
-  return {.gain = call.master + norm.gain,
-          .bias = at_offset(call.master, norm.bias),
+  return {.gain = call.vector(norm.gain),
+          .bias = call.vector(norm.bias),
           .mean = floats_of(call, norm.mean),
           .rstd = floats_of(call, norm.rstd)};
 }

@@ -20,17 +20,14 @@ void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));
 }
 
-std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
-}
-
 }  // namespace
 
 DeviceStage::DeviceStage(const DeviceStageOptions& options)
     : options_(options),
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
-      places_(parameter_places(options.layers)) {
+      places_(parameter_places(options.layers)),
+      vectors_(places_) {
   for (const PlacedParameter& parameter : places_.parameters) {
     const bool decays = parameter.tensor.shape.size() > 1;
     if (update_ranges_.empty() || update_ranges_.back().decays != decays)
@@ -38,20 +35,7 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
     update_ranges_.back().count = parameter.first + parameter.count - update_ranges_.back().first;
   }
   if (options_.is_tied) find_tied_table();
-  for (const Layer& layer : options_.layers) {
-    PlacedLayer placed{.layer = make_device_layer(layer, options_.work, element_bytes_),
-                       .early = bytes_.early,
-                       .late = bytes_.late,
-                       .constants = static_cast<std::int64_t>(constants_.size())};
-    const DeviceLayerBytes own = placed.layer->bytes();
-    bytes_.early += own.early;
-    bytes_.late += own.late;
-    bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
-    bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
-    const std::vector<float> constants = placed.layer->constants();
-    constants_.insert(constants_.end(), constants.begin(), constants.end());
-    layers_.push_back(std::move(placed));
-  }
+  place_layers();
 }
 
 void DeviceStage::find_tied_table() {
@@ -65,31 +49,9 @@ void DeviceStage::find_tied_table() {
   }
 }
 
-/// Of the stage's input, where F keeps nothing else.
-std::int64_t DeviceStage::kept_bytes() const {
-  return reads_tokens() ? 0 : input_bytes();
-}
-
-StageMemory DeviceStage::memory() const {
-  const std::int64_t in_fp32 = elements() * std::int64_t{sizeof(float)};
-  if (options_.recomputes) {
-    const std::int64_t again = bytes_.forward_workspace + aligned(output_bytes());
-    return {.parameter_bytes = elements() * element_bytes_,
-            .gradient_bytes = in_fp32,
-            .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
-            .forward_bytes = kept_bytes(),
-            .recompute_bytes = bytes_.early + bytes_.late,
-            .released_at_input_grad_bytes = bytes_.early,
-            .forward_workspace_bytes = again + bytes_.early + bytes_.late,
-            .backward_workspace_bytes = std::max(again, bytes_.backward_workspace)};
-  }
-  return {.parameter_bytes = elements() * element_bytes_,
-          .gradient_bytes = in_fp32,
-          .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
-          .forward_bytes = bytes_.early + bytes_.late,
-          .released_at_input_grad_bytes = bytes_.early,
-          .forward_workspace_bytes = bytes_.forward_workspace,
-          .backward_workspace_bytes = bytes_.backward_workspace};
+std::int64_t DeviceStage::version_bytes() const {
+  const std::int64_t stored = elements() * element_bytes_;
+  return options_.half ? aligned_bytes(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
 }
 
 std::int64_t DeviceStage::input_bytes() const {
@@ -104,7 +66,8 @@ std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
   const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
-         static_cast<std::int64_t>(constants_.size() * sizeof(float) + sizeof(StepNumbers)) +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
          kGradientPieces * std::int64_t{sizeof(float)} +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
@@ -152,9 +115,9 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
-  numbers_ = allocate_elements<StepNumbers>(machine, 1);
+  numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
   tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
-  if (capture_gradients) captured_ = allocate_elements<float>(machine, elements());
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * elements());
 }
 
 void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
@@ -163,69 +126,6 @@ void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int
 
 void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const {
   upload_all(machine, target_numbers_, targets);
-}
-
-DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
-  const PlacedLayer& placed = layers_[layer];
-  const std::int64_t first = places_.first_element[layer];
-  const std::int64_t token = pass.microbatch * tokens_;
-  return {.kernels = kernels,
-          .early = pass.early + placed.early,
-          .late = pass.late + placed.late,
-          .workspace = pass.workspace,
-          .weights = stored_weights_ + first * element_bytes_,
-          .master = master_ + first,
-          .gradients = gradients_ + first,
-          .constants = device_constants_ == nullptr ? nullptr : device_constants_ + placed.constants,
-          .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
-          .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
-          .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scale,
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
-}
-
-void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (!options_.recomputes) return run_forward(kernels, pass);
-  if (pass.incoming != nullptr) kernels.copy(pass.kept, pass.incoming, input_bytes());
-  DevicePass forgotten = pass;
-  forgotten.early = pass.workspace + bytes_.forward_workspace + aligned(output_bytes());
-  forgotten.late = forgotten.early + bytes_.early;
-  run_forward(kernels, forgotten);
-}
-
-void DeviceStage::recompute(DeviceKernels& kernels, const DevicePass& pass) const {
-  DevicePass again = pass;
-  again.incoming = pass.kept;
-  again.outgoing = reads_targets() ? nullptr : pass.workspace + bytes_.forward_workspace;
-  run_forward(kernels, again);
-}
-
-void DeviceStage::run_forward(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.incoming != nullptr) {
-    const DeviceLayerCall first = call_of(kernels, pass, 0);
-    kernels.copy(address_of(first, layers_.front().layer->input()), pass.incoming, input_bytes());
-  }
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    std::byte* output = pass.outgoing;
-    if (i + 1 < layers_.size()) output = address_of(call_of(kernels, pass, i + 1), layers_[i + 1].layer->input());
-    layers_[i].layer->forward(call_of(kernels, pass, i), output);
-  }
-}
-
-void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  if (pass.incoming != nullptr) {
-    const DeviceLayerCall last = call_of(kernels, pass, layers_.size() - 1);
-    kernels.copy(address_of(last, layers_.back().layer->output_gradient()), pass.incoming, output_bytes());
-  }
-  for (std::size_t i = layers_.size(); i-- > 0;) {
-    std::byte* gradient = pass.outgoing;
-    if (i > 0) gradient = address_of(call_of(kernels, pass, i - 1), layers_[i - 1].layer->output_gradient());
-    layers_[i].layer->input_grad(call_of(kernels, pass, i), gradient);
-  }
-}
-
-void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  for (std::size_t i = layers_.size(); i-- > 0;) layers_[i].layer->weight_grad(call_of(kernels, pass, i));
 }
 
 std::int64_t DeviceStage::tied_elements() const {
@@ -257,17 +157,24 @@ float DeviceStage::gradient_limit() const {
   return options_.half == HalfFormat::kFp16 ? kLargestFp16 : INFINITY;
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
-                                 const DeviceTiedTable& tied) const {
+void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials,
+                                 std::int64_t count, const DeviceTiedTable& tied) const {
+  StepNumbers* numbers = numbers_ + step;
+  if (replaced != nullptr) {
+    const std::int64_t stored = elements() * element_bytes_;
+    kernels.copy(replaced, stored_weights_, stored);
+    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
+  }
   if (options_.agrees) {
     if (tied.elements > 0)
       kernels.sum_of_squares(tied_partials_, tied.embedding, tied.head, tied.elements, gradient_limit());
-    kernels.decide_step(numbers_, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
+    kernels.decide_step(numbers, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
                         options_.clip_norm);
   }
   for (const std::int64_t table : {tied_embedding_, tied_head_})
     if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
-  if (captured_ != nullptr) kernels.copy(captured_, gradients_, elements() * std::int64_t{sizeof(float)});
+  if (captured_ != nullptr)
+    kernels.copy(captured_ + step * elements(), gradients_, elements() * std::int64_t{sizeof(float)});
   for (const UpdateRange& range : update_ranges_) {
     AdamW optimizer = options_.optimizer;
     if (!range.decays) optimizer.weight_decay = 0;
@@ -277,24 +184,28 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, const float* partials, 
                           .first_moment = first_moment_ + range.first,
                           .second_moment = second_moment_ + range.first,
                           .elements = range.count,
-                          .numbers = numbers_},
+                          .numbers = numbers},
                          optimizer);
   }
 }
 
 void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
-  const auto correction = [&](float beta) {
-    return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + 1)));
-  };
-  last_numbers_ = {.first_correction = correction(options_.optimizer.beta1),
-                   .second_correction = correction(options_.optimizer.beta2),
-                   .loss_scale = loss_scale};
-  machine.upload(numbers_, std::as_bytes(std::span(&last_numbers_, 1)));
+  std::vector<StepNumbers> numbers;
+  for (int step = 1; step <= options_.steps; ++step) {
+    const auto correction = [&](float beta) {
+      return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + step)));
+    };
+    numbers.push_back({.first_correction = correction(options_.optimizer.beta1),
+                       .second_correction = correction(options_.optimizer.beta2),
+                       .loss_scale = loss_scale});
+  }
+  last_numbers_ = numbers.back();
+  upload_all<StepNumbers>(machine, numbers_, numbers);
 }
 
 StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
   if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
-  if (last_numbers_.skips == 0) ++updates_;
+  if (last_numbers_.skips == 0) updates_ += options_.steps;
   return last_numbers_;
 }
 
@@ -324,8 +235,8 @@ std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMa
   return values_of(machine, master_, 1);
 }
 
-std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine) const {
-  return values_of(machine, captured_, last_numbers_.gradient_factor);
+std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine, int step) const {
+  return values_of(machine, captured_ + step * elements(), last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

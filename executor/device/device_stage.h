@@ -10,6 +10,8 @@
 #include "executor/cpu/parameter_places.h"
 #include "executor/device/device_layer.h"
 #include "executor/device/device_machine.h"
+#include "executor/device/packed_vectors.h"
+#include "executor/device/stage_rebuild.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
@@ -23,10 +25,11 @@ struct DeviceStageOptions {
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   AdamW optimizer;
   std::uint64_t seed = 1;
-  float gradient_scale = 1;  ///< 1 / tokens of the batch
-  bool recomputes = false;   ///< F keeps the stage's input alone
-  bool agrees = false;       ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
-  float clip_norm = 0;       ///< 0: not clipped
+  std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
+  int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
+  StageRebuild rebuild;
+  bool agrees = false;  ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
+  float clip_norm = 0;  ///< 0: not clipped
 };
 
 /// Gradients of a table that embedding and head share, as each end has them when they are complete. Null: no such
@@ -40,12 +43,14 @@ struct DeviceTiedTable {
 /// What a pass over one micro-batch works on.
 struct DevicePass {
   int microbatch = 0;
-  std::byte* kept = nullptr;  ///< of a stage that is recomputed: its input, from F to R
-  std::byte* early = nullptr;
+  std::byte* early = nullptr;  ///< what F keeps, until I and until W
   std::byte* late = nullptr;
+  std::byte* rebuilt_early = nullptr;  ///< what R, or the backward itself, computes again, likewise
+  std::byte* rebuilt_late = nullptr;
   std::byte* workspace = nullptr;
   const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
   std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
+  const std::byte* weights = nullptr;   ///< a replaced version of them; null: the newest
 };
 
 class DeviceStage {
@@ -56,6 +61,9 @@ class DeviceStage {
   StageMemory memory() const;
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;
+
+  /// Of one version of the weights that others have replaced.
+  std::int64_t version_bytes() const;
 
   /// Of everything that stays for the whole run.
   std::int64_t held_bytes() const;
@@ -71,45 +79,70 @@ class DeviceStage {
   void upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const;
 
   void forward(DeviceKernels& kernels, const DevicePass& pass) const;
-  /// R of a stage that is recomputed: all that F would have kept, from pass.kept.
+  /// R: all that is computed again, from what F has kept.
   void recompute(DeviceKernels& kernels, const DevicePass& pass) const;
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
   void weight_grad(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// B: I and W in one. `recomputes`: no R was there.
+  void backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes) const;
   /// Once the stage's gradients are complete: hands out that of its end of a tied table, or of both.
   void hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const;
   /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
   /// [kPartials], zeros before the first step
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
-  /// `partials`, of all stages [count]: likewise.
-  void optimizer_step(DeviceKernels& kernels, const float* partials, std::int64_t count,
+  /// `partials`, of all stages [count]: likewise. `step`: which one of the replay. `replaced` [version_bytes()] gets
+  /// the weights as they were, where it is not null.
+  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials, std::int64_t count,
                       const DeviceTiedTable& tied) const;
   /// Elements of the table that embedding and head share, if this stage ends the model; 0: they share none.
   std::int64_t tied_elements() const;
   static constexpr std::int64_t kPartials = 3 * kGradientPieces;
 
-  /// Before a replay: what its step has in numbers. After it: what became of them; a step that was not skipped counts.
+  /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
   void begin_step(DeviceMachine& machine, float loss_scale);
   StepNumbers end_step(DeviceMachine& machine);
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
 
-  /// [layer][parameter][element], fp32; gradients as they reached the optimizer, behind end_step().
+  /// [layer][parameter][element], fp32; gradients as they reached the optimizer in one step of the last replay,
+  /// behind end_step().
   std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
-  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine) const;
+  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine, int step) const;
 
  private:
   struct PlacedLayer {
     std::unique_ptr<DeviceLayer> layer;
-    std::int64_t early = 0, late = 0;  // bytes from the stage's first
-    std::int64_t constants = 0;        // elements, likewise
+    DeviceLayerBytes bytes;
+    std::int64_t early = 0, late = 0, cheap = 0;  // bytes from the first that stand at once; cheap ones behind late
+                                                  // ones, or, with selective recomputation, by themselves
+    std::int64_t constants = 0;                   // elements from the stage's first
+  };
+  /// Layers that are computed again together.
+  struct Group {
+    std::size_t first = 0, end = 0;
+    std::int64_t kept = 0;  // bytes from the first that F keeps: its input, where inputs are all that it keeps
+  };
+  /// Where a layer's tensors of a micro-batch lie.
+  struct LayerMemory {
+    std::byte* early = nullptr;
+    std::byte* late = nullptr;
+    std::byte* cheap = nullptr;
   };
 
-  void run_forward(DeviceKernels& kernels, const DevicePass& pass) const;
+  void place_layers();
+  LayerMemory memory_of(const DevicePass& pass, std::size_t layer) const;
+  LayerMemory forward_memory(const DevicePass& pass, std::size_t layer) const;
+  template <class MemoryOf>
+  void run_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group, const std::byte* input,
+                 std::byte* output, MemoryOf memory_of) const;
+  void rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group) const;
+  void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
+  std::int64_t rebuild_workspace() const;
   void find_tied_table();
-  std::int64_t kept_bytes() const;
   float gradient_limit() const;
-  DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
+  DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
+                          const LayerMemory& memory) const;
   std::int64_t elements() const { return places_.first_element.back(); }
   std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block,
                                                          float factor) const;
@@ -119,8 +152,13 @@ class DeviceStage {
   std::int64_t element_bytes_;
   std::int64_t tokens_;  // T
   ParameterPlaces places_;
+  PackedVectors vectors_;  // of a replaced version
   std::vector<PlacedLayer> layers_;
-  DeviceLayerBytes bytes_;
+  std::vector<Group> groups_;
+  DeviceLayerBytes bytes_;            // that stand at once; workspaces of the layer that needs most
+  std::int64_t kept_bytes_ = 0;       // of all groups' inputs
+  std::int64_t forgotten_bytes_ = 0;  // what of a layer F does not keep, at most
+  std::int64_t largest_output_ = 0;   // of a layer
   /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
   struct UpdateRange {
     std::int64_t first = 0, count = 0;
@@ -145,8 +183,8 @@ class DeviceStage {
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
-  float* captured_ = nullptr;               // [elements]
-  StepNumbers* numbers_ = nullptr;          // one
+  float* captured_ = nullptr;               // [steps, elements]
+  StepNumbers* numbers_ = nullptr;          // [steps]
   float* tied_partials_ = nullptr;          // [kGradientPieces]
 };
 

@@ -16,7 +16,7 @@ class DeviceHead : public DeviceLayer {
         norm_(place_norm(layer, "norm", layer.norm, rows_, bytes_)) {
     const std::int64_t hidden = rows_ * layer.hidden * element_bytes;
     input_ = place_tensor(DevicePlace::kEarly, bytes_.early, hidden);
-    norm_output_ = place_tensor(DevicePlace::kLate, bytes_.late, hidden);
+    norm_output_ = place_tensor(DevicePlace::kCheap, bytes_.cheap, hidden);
     logits_ = place_tensor(DevicePlace::kLate, bytes_.late, rows_ * layer.vocab * element_bytes);
     norm_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, hidden);
   }
@@ -27,12 +27,16 @@ class DeviceHead : public DeviceLayer {
 
   void forward(const DeviceLayerCall& call, void*) const override {
     const std::int64_t h = layer_.hidden;
-    call.kernels.norm_forward(address_of(call, norm_output_), nullptr, address_of(call, input_), nullptr,
-                              norm_in(call, norm_), {rows_, h}, static_cast<float>(layer_.norm_epsilon));
+    rebuild_cheap(call);
     call.kernels.linear_forward(address_of(call, logits_), address_of(call, norm_output_),
                                 call.weights + projection_bytes_, {rows_, layer_.vocab, h});
     call.kernels.cross_entropy(call.losses, address_of(call, logits_), call.targets, rows_, layer_.vocab,
                                call.gradient_scale, call.loss_scale);
+  }
+
+  void rebuild_cheap(const DeviceLayerCall& call) const override {
+    call.kernels.norm_forward(address_of(call, norm_output_), nullptr, address_of(call, input_), nullptr,
+                              norm_in(call, norm_), {rows_, layer_.hidden}, static_cast<float>(layer_.norm_epsilon));
   }
 
   void input_grad(const DeviceLayerCall& call, void* input_gradient) const override {

@@ -1,7 +1,9 @@
 #include "executor/device/placed_calls.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 
 namespace plumb {
@@ -24,6 +26,9 @@ class BufferIndex {
         case BufferUse::kWorkspace:
           made.workspace = place;
           break;
+        case BufferUse::kWeights:
+          made.weights = place;
+          break;
         case BufferUse::kMessage:
           made.message = place;
           of_[static_cast<std::size_t>(buffer.taker)].incoming = place;
@@ -39,7 +44,7 @@ class BufferIndex {
   }
 
   struct Places {
-    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming;
+    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming, weights;
   };
   const Places& of(std::int32_t action) const { return of_[static_cast<std::size_t>(action)]; }
 
@@ -56,19 +61,33 @@ std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
   return ActionTable::kNone;
 }
 
+/// OPTIMIZER_STEPs of the stage ahead of a place in its rank's list.
+int steps_before(const Schedule& lowered, const ActionPlace& place, int stage) {
+  const std::vector<Action>& list = lowered.ranks[static_cast<std::size_t>(place.rank)];
+  return static_cast<int>(std::count_if(list.begin(), list.begin() + place.position, [stage](const Action& action) {
+    return action.op == Op::kOptimizerStep && action.stage == stage;
+  }));
+}
+
 }  // namespace
 
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered) {
   const ActionIds ids = action_ids(lowered);
   const ActionTable table(lowered);
   const StageNeighbors neighbors = stage_neighbors(lowered);
+  const std::vector<std::int32_t> replacers = weight_replacers(lowered);
   const BufferIndex buffers(program, static_cast<std::size_t>(ids.first_id.back()));
 
   const auto placed = [&](std::int32_t id, const Action& action) {
     const BufferIndex::Places& own = buffers.of(id);
     PlacedAction result{
         .action = action, .workspace = own.workspace, .incoming = own.incoming, .outgoing = own.handed_over};
-    if (is_send(action.op)) {
+    const std::int32_t replacer = replacers[static_cast<std::size_t>(id)];
+    if (replacer >= 0) result.weights = buffers.of(replacer).weights;
+    if (action.op == Op::kOptimizerStep) {
+      result.weights = own.weights;
+      result.step = steps_before(lowered, place_of(ids, id), action.stage);
+    } else if (is_send(action.op)) {
       const bool forward = action.op == Op::kSendActivation;
       const int to = (forward ? neighbors.successor : neighbors.predecessor)[static_cast<std::size_t>(action.stage)];
       const std::int32_t receive =
@@ -77,15 +96,15 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
     } else if (action.microbatch >= 0) {
       const std::int32_t forward = table.find(Op::kForward, action.stage, action.microbatch, action.part);
       const std::int32_t rebuilder = rebuilder_of(table, action);
-      const bool is_rebuilt = rebuilder != ActionTable::kNone && buffers.of(rebuilder).rebuilt_late.rank >= 0;
-      if (is_rebuilt) {
-        result.kept = buffers.of(forward).late;
-        result.recomputes = rebuilder == id && action.op != Op::kRecompute;
-        if (action.op == Op::kForward) return result;
+      result.early = buffers.of(forward).early;
+      result.late = buffers.of(forward).late;
+      if (rebuilder != ActionTable::kNone && action.op != Op::kForward) {
+        const BufferIndex::Places& again = buffers.of(rebuilder);
+        result.rebuilt_early = again.rebuilt_early;
+        result.rebuilt_late = again.rebuilt_late;
+        const bool is_rebuilt = again.rebuilt_early.rank >= 0 || again.rebuilt_late.rank >= 0;
+        result.recomputes = is_rebuilt && rebuilder == id && action.op != Op::kRecompute;
       }
-      const BufferIndex::Places& there = buffers.of(is_rebuilt ? rebuilder : forward);
-      result.early = is_rebuilt ? there.rebuilt_early : there.early;
-      result.late = is_rebuilt ? there.rebuilt_late : there.late;
     }
     return result;
   };

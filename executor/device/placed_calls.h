@@ -18,16 +18,19 @@ struct ArenaPlace {
 /// One action of a call.
 struct PlacedAction {
   Action action;
-  ArenaPlace early, late;   ///< F, R, B, I, W: what is kept of the micro-batch, until I and until W
-  ArenaPlace kept;          ///< F, R, B, I: the stage's input, where a micro-batch is recomputed
-  bool recomputes = false;  ///< B, I: no R has been there
-  ArenaPlace workspace;     ///< likewise
-  ArenaPlace incoming;      ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
-  ArenaPlace outgoing;      ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
+  ArenaPlace early, late;                  ///< F, R, B, I, W: what F keeps of the micro-batch, until I and until W
+  ArenaPlace rebuilt_early, rebuilt_late;  ///< R, B, I, W: what is computed again, likewise
+  bool recomputes = false;                 ///< B, I: no R has been there
+  int step = 0;                            ///< OPTIMIZER_STEP: how many of its stage stand before it
+  ArenaPlace weights;    ///< OPTIMIZER_STEP: where those go that it replaces, if somebody needs them still; F, R, B,
+                         ///< I, W: those of their version, if it is not the newest
+  ArenaPlace workspace;  ///< likewise
+  ArenaPlace incoming;   ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
+  ArenaPlace outgoing;   ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
 };
 
 /// [call] its actions in the order of the list: two in an overlapped pair, otherwise one. `lowered` is the schedule
-/// that `program` was made of, without moves. Of a micro-batch that is recomputed F has no places to keep anything.
+/// that `program` was made of, without moves.
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered);
 
 }  // namespace plumb

@@ -68,7 +68,8 @@ class DeviceRun {
       enqueue();
       note(ranks, machine_.finish());
       end_step(ranks);
-      if (options_.capture_gradients) gradients.push_back(values_of(&DeviceStage::gradient_values));
+      for (int k = 0; options_.capture_gradients && k < batches(); ++k)
+        gradients.push_back(values_of([&](const DeviceStage& stage) { return stage.gradient_values(machine_, k); }));
     }
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       RankOutcome& rank = ranks[static_cast<std::size_t>(schedule_.stages[stage].rank)];
@@ -80,13 +81,17 @@ class DeviceRun {
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].peak_memory_bytes = taken_bytes(rank);
     RunResult result = run_result(spec_, training_, std::move(ranks));
     result.gradients = std::move(gradients);
-    if (options_.capture_weights) result.weights = values_of(&DeviceStage::weight_values);
+    if (options_.capture_weights)
+      result.weights = values_of([&](const DeviceStage& stage) { return stage.weight_values(machine_); });
     return result;
   }
 
  private:
   void make_stages() {
-    const auto tokens = static_cast<double>(batch_tokens(spec_, training_, 0));
+    std::vector<float> gradient_scales;  // [micro-batch]
+    for (const int batch : training_.batches.batch_of)
+      gradient_scales.push_back(static_cast<float>(
+          1.0 / static_cast<double>(batch_tokens(spec_, training_, static_cast<std::size_t>(batch)))));
     for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage)
       stages_.emplace_back(DeviceStageOptions{.layers = spec_.stage_layers[stage],
                                               .first_layer = training_.first_layer[stage],
@@ -96,8 +101,9 @@ class DeviceRun {
                                               .half = spec_.half,
                                               .optimizer = std::get<AdamW>(spec_.optimizer),
                                               .seed = spec_.seed,
-                                              .gradient_scale = static_cast<float>(1.0 / tokens),
-                                              .recomputes = spec_.rebuild == Rebuild::kStage,
+                                              .gradient_scales = gradient_scales,
+                                              .steps = batches(),
+                                              .rebuild = stage_rebuild(spec_, stage),
                                               .agrees = agrees_,
                                               .clip_norm = static_cast<float>(spec_.clip_norm)});
   }
@@ -112,6 +118,7 @@ class DeviceRun {
     CostTable costs = chunk_cost_table(static_cast<int>(stages_.size()), chunk);
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       costs.stages[stage].memory = stages_[stage].memory();
+      costs.stages[stage].memory.parameter_bytes = stages_[stage].version_bytes();
       costs.stages[stage].activation_message_bytes = stages_[stage].output_bytes();
       costs.stages[stage].gradient_message_bytes = stages_[stage].input_bytes();
     }
@@ -178,21 +185,21 @@ class DeviceRun {
     DeviceStage& stage = stages_[static_cast<std::size_t>(action.stage)];
     DeviceKernels& kernels = machine_.kernels();
     const DevicePass pass{.microbatch = action.microbatch,
-                          .kept = address(placed.kept),
                           .early = address(placed.early),
                           .late = address(placed.late),
+                          .rebuilt_early = address(placed.rebuilt_early),
+                          .rebuilt_late = address(placed.rebuilt_late),
                           .workspace = address(placed.workspace),
                           .incoming = address(placed.incoming),
-                          .outgoing = address(placed.outgoing)};
+                          .outgoing = address(placed.outgoing),
+                          .weights = address(placed.weights)};
     switch (action.op) {
       case Op::kForward:
         return stage.forward(kernels, pass);
       case Op::kRecompute:
         return stage.recompute(kernels, pass);
       case Op::kBackward:
-        if (placed.recomputes) stage.recompute(kernels, pass);
-        stage.input_grad(kernels, pass);
-        return stage.weight_grad(kernels, pass);
+        return stage.backward(kernels, pass, placed.recomputes);
       case Op::kInputGrad:
         if (placed.recomputes) stage.recompute(kernels, pass);
         return stage.input_grad(kernels, pass);
@@ -203,7 +210,7 @@ class DeviceRun {
       case Op::kSendGradient:
         return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
       case Op::kOptimizerStep:
-        return stage.optimizer_step(kernels, partials_, partial_count(), tied_);
+        return stage.optimizer_step(kernels, placed.step, address(placed.weights), partials_, partial_count(), tied_);
       default:
         return;  // REDUCE_GRAD of one copy, UNSHARD and RESHARD without ZeRO: nothing to do
     }
@@ -224,6 +231,8 @@ class DeviceRun {
     }
   }
 
+  /// Optimizer steps of a replay.
+  int batches() const { return static_cast<int>(training_.batches.sizes.size()); }
   std::int64_t partial_count() const { return static_cast<std::int64_t>(stages_.size()) * DeviceStage::kPartials; }
   std::int64_t tied_elements() const {
     std::int64_t elements = 0;
@@ -308,10 +317,11 @@ class DeviceRun {
     }
   }
 
-  ModelValues values_of(ModelValues (DeviceStage::*read)(DeviceMachine&) const) const {
+  template <class Read>
+  ModelValues values_of(Read read) const {
     ModelValues values;
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      ModelValues own = (stages_[stage].*read)(machine_);
+      ModelValues own = read(stages_[stage]);
       const auto first = static_cast<std::size_t>(training_.first_layer[stage]);
       values.resize(std::max(values.size(), first + own.size()));
       std::ranges::move(own, values.begin() + static_cast<std::ptrdiff_t>(first));

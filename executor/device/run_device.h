@@ -15,8 +15,8 @@ struct DeviceRunOptions {
 };
 
 /// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
-/// dense language models without dropout, whole sequences, synchronous schedules without copies of stages and moves,
-/// recomputation of all or nothing, AdamW, no checkpoint.
+/// dense language models without dropout, whole sequences, schedules without copies of stages and moves,
+/// recomputation of all of a stage's micro-batches or of none, AdamW, no checkpoint.
 void require_device_runnable(const RunSpec& spec);
 
 /// Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if weights and arenas

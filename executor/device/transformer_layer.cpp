@@ -38,15 +38,16 @@ class DeviceTransformer : public DeviceLayer {
     const std::int64_t row = rows_ * element_bytes, statistics = rows_ * layer.heads * std::int64_t{sizeof(float)};
     const auto early = [&](std::int64_t bytes) { return place_tensor(DevicePlace::kEarly, bytes_.early, bytes); };
     const auto late = [&](std::int64_t bytes) { return place_tensor(DevicePlace::kLate, bytes_.late, bytes); };
+    const auto cheap = [&](std::int64_t bytes) { return place_tensor(DevicePlace::kCheap, bytes_.cheap, bytes); };
     input_ = early(row * layer.hidden);
     log_sum_exp_ = early(statistics);
-    norm1_output_ = late(row * layer.hidden);
+    norm1_output_ = cheap(row * layer.hidden);
     qkv_ = late(row * qkv_width_);
     attention_output_ = late(row * query_);
     residual_ = late(row * layer.hidden);
-    norm2_output_ = late(row * layer.hidden);
+    norm2_output_ = cheap(row * layer.hidden);
     up_ = late(row * up_width_);
-    activated_ = late(row * layer.ffn);
+    activated_ = cheap(row * layer.ffn);
     output_gradient_ = late(row * layer.hidden);
 
     branch_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, row * layer.hidden);
@@ -69,6 +70,7 @@ class DeviceTransformer : public DeviceLayer {
   DeviceTensor output_gradient() const override { return output_gradient_; }
 
   void forward(const DeviceLayerCall& call, void* output) const override;
+  void rebuild_cheap(const DeviceLayerCall& call) const override;
   void input_grad(const DeviceLayerCall& call, void* input_gradient) const override;
   void weight_grad(const DeviceLayerCall& call) const override;
 
@@ -95,7 +97,7 @@ class DeviceTransformer : public DeviceLayer {
     return call.weights + at * element_bytes_;
   }
   void add_bias(const DeviceLayerCall& call, void* y, std::int64_t bias, std::int64_t columns) const {
-    if (bias >= 0) call.kernels.bias_forward(y, call.master + bias, rows_, columns);
+    if (bias >= 0) call.kernels.bias_forward(y, call.vector(bias), rows_, columns);
   }
   void linear_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy, DeviceTensor x,
                        std::int64_t out, std::int64_t in) const {
@@ -149,7 +151,16 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   add_bias(call, at(up_), at_.up_bias, up_width_);
   kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
   kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
-  kernels.residual_add(output, at(residual_), at(branch_), at_offset(call.master, at_.down_bias), rows_, h);
+  kernels.residual_add(output, at(residual_), at(branch_), call.vector(at_.down_bias), rows_, h);
+}
+
+void DeviceTransformer::rebuild_cheap(const DeviceLayerCall& call) const {
+  const auto epsilon = static_cast<float>(layer_.norm_epsilon);
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  const NormSize size{rows_, layer_.hidden};
+  call.kernels.norm_forward(at(norm1_output_), nullptr, at(input_), nullptr, norm_in(call, norm1_), size, epsilon);
+  call.kernels.norm_forward(at(norm2_output_), nullptr, at(residual_), nullptr, norm_in(call, norm2_), size, epsilon);
+  call.kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
 }
 
 void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_gradient) const {

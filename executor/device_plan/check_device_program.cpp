@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "executor/device_plan/call_clocks.h"
+#include "executor/device_plan/replaced_weights.h"
 #include "schedules/dependencies.h"
 
 namespace plumb {
@@ -21,6 +22,7 @@ class Checker {
     for (const DeviceCall& call : program_.calls) clocks_.add(call);
     check_dependencies();
     check_buffers();
+    check_weights();
     return std::move(found_);
   }
 
@@ -78,6 +80,30 @@ class Checker {
           check_pair(*buffers[i], *buffers[j]);
       }
     }
+  }
+
+  /// Every action that works with replaced weights is among the users of the buffer that the replacing step writes.
+  void check_weights() {
+    const std::vector<std::int32_t> replacers = weight_replacers(schedule_);
+    std::map<std::int32_t, const DeviceBuffer*> left_by;  // by OPTIMIZER_STEP
+    for (const DeviceBuffer& buffer : program_.buffers)
+      if (buffer.use == BufferUse::kWeights) left_by[buffer.maker] = &buffer;
+    for (std::size_t index = 0; index < program_.calls.size(); ++index) {
+      const ActionPlace place = place_of(ids_, program_.calls[index].action);
+      const std::vector<Action>& list = schedule_.ranks[static_cast<std::size_t>(place.rank)];
+      for (std::int32_t i = 0;; ++i) {
+        const std::int32_t replacer = replacers[static_cast<std::size_t>(program_.calls[index].action + i)];
+        if (replacer >= 0 && !has_weights(left_by[replacer], replacer, static_cast<std::int32_t>(index)))
+          found_.push_back(fmt::format("{} works with replaced weights that nobody keeps",
+                                       text_of(static_cast<std::int32_t>(index))));
+        if (!list[static_cast<std::size_t>(place.position + i)].overlaps_next) break;
+      }
+    }
+  }
+
+  bool has_weights(const DeviceBuffer* buffer, std::int32_t replacer, std::int32_t user) const {
+    return buffer != nullptr && program_.calls[static_cast<std::size_t>(buffer->calls.front())].action == replacer &&
+           std::ranges::count(buffer->calls, user) > 0;
   }
 
   /// They share bytes: one is done with before the other is written.

@@ -15,7 +15,8 @@ namespace plumb {
 ///   an action does not stand behind one that it depends on (schedules/dependencies.h);
 ///   a buffer is used before its first call has written it;
 ///   two buffers share bytes, and one is written while the other may still be in use;
-///   a buffer reaches beyond its arena.
+///   a buffer reaches beyond its arena;
+///   an action works with weights that its stage has replaced, and no buffer has them.
 std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered);
 
 }  // namespace plumb

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 
 namespace plumb {
@@ -19,7 +20,9 @@ class BufferWalk {
         neighbors_(stage_neighbors(schedule)),
         slots_(schedule.stages.size() * static_cast<std::size_t>(schedule.microbatches) *
                static_cast<std::size_t>(table_.parts())),
-        gathered_(schedule.stages.size(), kNone) {}
+        gathered_(schedule.stages.size(), kNone),
+        replacers_(weight_replacers(schedule)),
+        replaced_(replacers_.size(), kNone) {}
 
   std::vector<DeviceBuffer> walk() {
     std::size_t id = 0;
@@ -52,6 +55,7 @@ class BufferWalk {
     const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
     if (is_compute(action.op) && action.op != Op::kOptimizerStep)
       use(gathered_[static_cast<std::size_t>(action.stage)], call);
+    use_replaced_weights(memory, call);
     switch (action.op) {
       case Op::kForward:
         keep(action, call);
@@ -127,6 +131,19 @@ class BufferWalk {
     return std::min(memory.recompute_bytes, memory.released_at_input_grad_bytes);
   }
 
+  /// Weights that the stage has replaced since: they are there from the step that did.
+  void use_replaced_weights(const StageMemory& memory, std::int32_t call) {
+    const std::int32_t replacer = replacers_[static_cast<std::size_t>(maker_)];
+    if (replacer < 0) return;
+    std::size_t& buffer = replaced_[static_cast<std::size_t>(replacer)];
+    if (buffer == kNone) {
+      buffer = open(rank_, BufferUse::kWeights, memory.parameter_bytes,
+                    {calls_.of_action[static_cast<std::size_t>(replacer)]});
+      buffers_.back().maker = replacer;
+    }
+    use(buffer, call);
+  }
+
   void use_kept(const Action& action, std::int32_t call) {
     use(slot(action).kept_early, call);
     use(slot(action).kept_late, call);
@@ -191,8 +208,10 @@ class BufferWalk {
   const DeviceCalls& calls_;
   ActionTable table_;
   StageNeighbors neighbors_;
-  std::vector<Slot> slots_;            // [stage, micro-batch, slice]
-  std::vector<std::size_t> gathered_;  // [stage] the whole weights that stand now
+  std::vector<Slot> slots_;              // [stage, micro-batch, slice]
+  std::vector<std::size_t> gathered_;    // [stage] the whole weights that stand now
+  std::vector<std::int32_t> replacers_;  // [action id]
+  std::vector<std::size_t> replaced_;    // [action id] what an OPTIMIZER_STEP leaves of the weights that it replaces
   std::vector<DeviceBuffer> buffers_;
   int rank_ = 0;
   std::int32_t maker_ = 0;  // the action that is visited

@@ -47,6 +47,7 @@ enum class BufferUse : std::uint8_t {
   kHandOver,     ///< a stage's output or input gradient, from its making until it has left or is consumed
   kGathered,     ///< whole weights, UNSHARD to RESHARD
   kGuest,        ///< activations of the partner rank (EVICT to LOAD)
+  kWeights,      ///< a version of the weights that an OPTIMIZER_STEP has replaced, to its last user
 };
 
 /// A tensor, or several that live as long, in an arena.
@@ -55,7 +56,8 @@ struct DeviceBuffer {
   BufferUse use = BufferUse::kActivations;
   bool freed_by_input_grad = false;  ///< kActivations, kRebuilt: the part that W does not need
   std::int32_t maker = -1;           ///< action (id) that it is there for: F or RELOAD, R (or I, B), the RECV of a
-                                     ///< message, the producer of what is handed over, whose workspace it is
+                                     ///< message, the producer of what is handed over, whose workspace it is, the
+                                     ///< OPTIMIZER_STEP that replaces the weights
   std::int32_t taker = -1;           ///< kMessage, kHandOver: the action that reads it
   std::int64_t bytes = 0;
   std::int64_t offset = 0;

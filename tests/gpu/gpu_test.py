@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-SCHEDULES = ["gpipe", "1f1b", "zb-h1"]
+SCHEDULES = ["gpipe", "1f1b", "zb-h1", "pipedream"]
+STAGES = [2, 4]
 SHARINGS = [[], ["--sms", "all"], ["--cuda-graph"]]
 STEPS = "5"
 
@@ -35,9 +36,11 @@ def main():
         if len(sys.argv) == 3:
             shutil.copy(sys.argv[2], folder / "libplumb_cuda.so")
         plan = folder / "plan.json"
-        planned = call(plumb, "plan", "llama-nano", "v100:2", "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", plan)
-        if planned.returncode != 0:
-            sys.exit(f"there is no plan: {planned.stderr}")
+        deeper = folder / "deeper.json"
+        for ranks, name in zip(STAGES, (plan, deeper), strict=True):
+            planned = call(plumb, "plan", "llama-nano", f"v100:{ranks}", "--global-batch", "8", "--precision", "fp32", "--layout", f"dp=1,tp=1,pp={ranks},mbs=1", "-o", name)
+            if planned.returncode != 0:
+                sys.exit(f"there is no plan: {planned.stderr}")
         cluster = folder / "gpu.json"
         asked = [("run", plan, "--backend", "cuda", "--steps", "1"), ("validate", plan, "--backend", "cuda", "--steps", "1"),
                  ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "30", "-o", cluster)]
@@ -52,14 +55,14 @@ def main():
             print(f"skipped: {answers[0].stderr.strip()}")
             sys.exit(77)
         passed = 0
-        for schedule in SCHEDULES:
-            reference = losses(plumb, plan, schedule, "cpu")
+        for schedule, stages, own in [(schedule, *sized) for schedule in SCHEDULES for sized in zip(STAGES, (plan, deeper), strict=True)]:
+            reference = losses(plumb, own, schedule, "cpu")
             for sharing in SHARINGS:
-                ours = losses(plumb, plan, schedule, "cuda", *sharing)
+                ours = losses(plumb, own, schedule, "cuda", *sharing)
                 worst = max(abs(a / b - 1) for a, b in zip(ours, reference, strict=True))
                 if worst > 1e-4:
-                    sys.exit(f"{schedule} {sharing}: losses of the GPU {ours}, of the cpu {reference}")
-                print(f"{schedule} {' '.join(sharing)}: {STEPS} steps, losses within {worst:.1e} of the cpu's")
+                    sys.exit(f"{schedule} {stages} {sharing}: losses of the GPU {ours}, of the cpu {reference}")
+                print(f"{schedule} {' '.join(sharing)} on {stages} stages: {STEPS} steps, losses within {worst:.1e} of the cpu's")
                 passed += 1
         measured = folder / "measured.json"
         planned = call(plumb, "plan", "llama-nano", cluster, "--global-batch", "8", "--precision", "fp32", "--layout", "dp=1,tp=1,pp=2,mbs=1", "-o", measured)

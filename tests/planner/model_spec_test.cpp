@@ -51,6 +51,14 @@ constexpr Published kPublished[] = {
     {"gpt-oss-20b", 20.91e9, "OpenAI 2025, gpt-oss model card, table 1"},
     {"llama-3.2-1b", 1'235'814'400, "meta-llama/Llama-3.2-1B, model page"},
     {"llama-3.2-3b", 3'212'749'824, "meta-llama/Llama-3.2-3B, model page"},
+    {"llama-3.1-8b", 8'030'261'248, "meta-llama/Llama-3.1-8B, model page"},
+    {"llama-3.1-70b", 70'553'706'496, "meta-llama/Llama-3.1-70B, model page"},
+    {"qwen2.5-14b", 14'770'033'664, "Qwen/Qwen2.5-14B, model page"},
+    {"qwen2.5-32b", 32'763'876'352, "Qwen/Qwen2.5-32B, model page"},
+    {"qwen3-0.6b", 596'049'920, "Qwen/Qwen3-0.6B, model page"},
+    {"qwen3-1.7b", 1'720'574'976, "Qwen/Qwen3-1.7B, model page"},
+    {"qwen3-4b", 4'022'468'096, "Qwen/Qwen3-4B, model page"},
+    {"qwen3-14b", 14'768'307'200, "Qwen/Qwen3-14B, model page"},
 };
 
 /// A count of which only leading digits are published: `parameters` is a multiple of `unit`.
@@ -65,6 +73,16 @@ constexpr Rounded kRounded[] = {
     {"gpt3-5b", 5e9, 1e9, "NVIDIA/NeMo, GPTConfig5B"},
     {"gpt3-20b", 20e9, 1e9, "NVIDIA/NeMo, GPTConfig20B"},
     {"deepseek-v2", 236e9, 1e9, "DeepSeek-AI 2024, arXiv 2405.04434, abstract"},
+    {"megatron-1.7b", 1.7e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-3.6b", 3.6e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-7.5b", 7.5e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-18b", 18.4e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-39b", 39.1e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-76b", 76.1e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-145b", 145.6e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-310b", 310.1e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-530b", 529.6e9, 0.1e9, "Narayanan et al. 2021, table 1"},
+    {"megatron-1t", 1008.0e9, 0.1e9, "Narayanan et al. 2021, table 1"},
 };
 
 // Of a token: authors round or cut off, so a count is held to less than one unit of the last digit.
@@ -95,6 +113,18 @@ TEST_CASE("a preset has the number of parameters to which its source rounds") {
     CAPTURE(row.source);
     const auto counted = static_cast<double>(model_parameter_count(preset_model(row.preset)));
     CHECK(std::llround(counted / row.unit) == std::llround(row.parameters / row.unit));
+  }
+}
+
+TEST_CASE("the sizes of GPT-3 have the parameters of their shape") {
+  // Narayanan et al. 2021, equation 2, with the last norm. Brown et al. round to two digits, of another vocabulary.
+  for (const char* preset :
+       {"gpt3-125m", "gpt3-350m", "gpt3-760m", "gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b", "gpt3-13b", "gpt3-175b"}) {
+    CAPTURE(preset);
+    const ModelSpec model = preset_model(preset);
+    const std::int64_t l = model.layers;
+    const std::int64_t h = model.hidden;
+    CHECK(model_parameter_count(model) == 12 * l * h * h + 13 * l * h + (model.vocab + model.positions) * h + 2 * h);
   }
 }
 

@@ -27,7 +27,8 @@ CostTable costs_for(const Schedule& schedule) {
                                                                                 .reduce_grad = {Seconds{0.3}},
                                                                                 .hop_latency = Seconds{0.01}});
   for (StageCosts& stage : costs.stages) {
-    stage.memory = {.forward_bytes = 17 * kUnit,
+    stage.memory = {.parameter_bytes = 13 * kUnit,
+                    .forward_bytes = 17 * kUnit,
                     .recompute_bytes = 5 * kUnit,
                     .released_at_input_grad_bytes = 7 * kUnit,
                     .forward_workspace_bytes = 2 * kUnit,
@@ -123,6 +124,29 @@ TEST_CASE("device plan: without any one of its waits a program has a race") {
         CHECK_FALSE(check_device_program(changed, sample.lowered).empty());
       }
     }
+  }
+}
+
+TEST_CASE("device plan: whoever works with replaced weights finds them in a buffer") {
+  for (const bool vertical_sync : {false, true}) {
+    const Schedule lowered =
+        lower(make_schedule("pipedream", {.ranks = 4, .microbatches = 7, .vertical_sync = vertical_sync}));
+    const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+    REQUIRE(check_device_program(program, lowered).empty());
+    std::size_t versions = 0;
+    for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+      if (program.buffers[i].use != BufferUse::kWeights) continue;
+      ++versions;
+      CHECK(program.buffers[i].bytes == 13 * kUnit);
+      DeviceProgram changed = program;
+      changed.buffers[i].calls.pop_back();
+      CHECK_FALSE(check_device_program(changed, lowered).empty());
+      changed = program;
+      changed.buffers.erase(changed.buffers.begin() + static_cast<std::ptrdiff_t>(i));
+      CHECK_FALSE(check_device_program(changed, lowered).empty());
+    }
+    CHECK(versions >=
+          3 * 6 - 3);  // each of three ranks replaces weights that are in use in all steps but its last ones
   }
 }
 

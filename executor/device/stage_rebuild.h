@@ -1,0 +1,26 @@
+#pragma once
+// What a device computes again of a stage's micro-batches, and how much of it stands at once.
+
+#include <cstddef>
+
+#include "executor/run_spec.h"
+
+namespace plumb {
+
+struct StageRebuild {
+  Rebuild what = Rebuild::kNothing;
+  int layers = 1;       ///< of Rebuild::kLayers
+  bool at_once = true;  ///< all that is rebuilt stands until the backward's end, as the schedule has an R, or I and W;
+                        ///< otherwise B rebuilds group by group (of kSelective layer by layer)
+
+  /// F keeps inputs of groups alone.
+  bool keeps_inputs() const { return what == Rebuild::kStage || what == Rebuild::kLayers; }
+};
+
+/// Of a stage for all of whose micro-batches that holds.
+StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage);
+
+/// Whether the spec has some of the stage's micro-batches computed again and others kept.
+bool rebuilds_some(const RunSpec& spec, std::size_t stage);
+
+}  // namespace plumb
