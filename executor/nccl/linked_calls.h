@@ -33,6 +33,9 @@ class LinkedCalls {
   /// Returns when all calls have ended by `has_ended`, and forgets them.
   void finish(const std::function<bool(std::size_t call)>& has_ended);
 
+  /// Ends what is under way on the device: before who owns the streams waits for them.
+  void abort() { communicators_.clear(); }
+
   /// After the last replay, on all ranks: flushes the communicators, which otherwise are aborted.
   void leave();
 
@@ -44,7 +47,7 @@ class LinkedCalls {
   const NcclElement stored_;
   const NcclPatience patience_;
   DeviceGroups groups_;
-  NcclCommunicators communicators_;
+  JoinedCommunicators communicators_;
   CallWatch watch_;
 };
 

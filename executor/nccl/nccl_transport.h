@@ -51,7 +51,7 @@ class NcclTransport {
   const int rank_;
   const NcclRank& list_;
   const NcclPatience patience_;
-  NcclCommunicators communicators_;
+  JoinedCommunicators communicators_;
   std::map<std::int32_t, NcclPort::Stream> streams_;
   std::vector<NcclPort::Event> events_;  // [call] recorded behind it
   CallWatch watch_;
