@@ -9,24 +9,6 @@
 #include "kernels/cpu/gemm.h"
 
 namespace plumb {
-namespace {
-
-/// Zeros in the shape of the model's parameters.
-ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_layer) {
-  ModelValues values;
-  for (std::size_t stage = 0; stage < first_layer.size(); ++stage)
-    for (std::size_t i = 0; i < spec.stage_layers[stage].size(); ++i) {
-      const std::size_t number = static_cast<std::size_t>(first_layer[stage]) + i;
-      values.resize(std::max(values.size(), number + 1));
-      values[number].clear();
-      for (const ParameterTensor& parameter : layer_parameters(spec.stage_layers[stage][i]))
-        values[number].emplace_back(static_cast<std::size_t>(element_count(parameter)));
-    }
-  return values;
-}
-
-}  // namespace
-
 RunResult run(const RunSpec& spec, const RunOptions& options) {
   const TrainingPlan plan = plan_training(spec);
   use_one_blas_thread();

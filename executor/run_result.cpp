@@ -45,6 +45,19 @@ Timeline empty_timeline(const Schedule& schedule) {
           .ranks = std::vector<RankTimeline>(schedule.ranks.size())};
 }
 
+ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_layer) {
+  ModelValues values;
+  for (std::size_t stage = 0; stage < first_layer.size(); ++stage)
+    for (std::size_t i = 0; i < spec.stage_layers[stage].size(); ++i) {
+      const std::size_t number = static_cast<std::size_t>(first_layer[stage]) + i;
+      values.resize(std::max(values.size(), number + 1));
+      values[number].clear();
+      for (const ParameterTensor& parameter : layer_parameters(spec.stage_layers[stage][i]))
+        values[number].emplace_back(static_cast<std::size_t>(element_count(parameter)));
+    }
+  return values;
+}
+
 RunResult run_result(const RunSpec& spec, const TrainingPlan& plan, std::vector<RankOutcome> ranks) {
   const std::size_t replays = ranks.front().ends.size(), pipeline_ranks = spec.schedule.ranks.size();
   RunResult result{.first_step = plan.first_step,

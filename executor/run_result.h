@@ -61,6 +61,9 @@ bool stands_for_its_pipeline_rank(const GridCoordinates& place);
 /// A measured timeline of the schedule without spans.
 Timeline empty_timeline(const Schedule& schedule);
 
+/// Zeros in the shape of the model's parameters. first_layer: [stage] of the model.
+ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_layer);
+
 /// All ranks' outcomes together, without gradients and weights. Losses are added by replica, context rank and
 /// micro-batch. [world rank]
 RunResult run_result(const RunSpec& spec, const TrainingPlan& plan, std::vector<RankOutcome> ranks);

@@ -46,6 +46,9 @@ class DeviceKernels {
 
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void fill_zero(float* to, std::int64_t elements) = 0;
+  /// to = from, which is stored.
+  virtual void widen(float* to, const void* from, std::int64_t elements) = 0;
 
   // Products with weights [out, in], as kernels/cpu/gemm.h has them; weight gradients are added up in fp32.
   virtual void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) = 0;

@@ -20,19 +20,30 @@ void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));
 }
 
+DeviceStageOptions options_of_share(DeviceStageOptions options) {
+  options.layers = divide_layers(options.layers, options.tensor.ranks);
+  return options;
+}
+
 }  // namespace
 
 DeviceStage::DeviceStage(const DeviceStageOptions& options)
-    : options_(options),
+    : options_(options_of_share(options)),
+      model_layers_(options.layers),
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
-      places_(parameter_places(options.layers)),
+      places_(parameter_places(options_.layers)),
+      shares_(places_, options.shares),
       vectors_(places_) {
+  const ElementRange own = shares_.own();
   for (const PlacedParameter& parameter : places_.parameters) {
+    const std::int64_t first = std::max(parameter.first, own.first);
+    const std::int64_t end = std::min(parameter.first + parameter.count, own.first + own.count);
+    if (first >= end) continue;
     const bool decays = parameter.tensor.shape.size() > 1;
     if (update_ranges_.empty() || update_ranges_.back().decays != decays)
-      update_ranges_.push_back({.first = parameter.first, .decays = decays});
-    update_ranges_.back().count = parameter.first + parameter.count - update_ranges_.back().first;
+      update_ranges_.push_back({.first = first, .decays = decays});
+    update_ranges_.back().count = end - update_ranges_.back().first;
   }
   if (options_.is_tied) find_tied_table();
   place_layers();
@@ -49,8 +60,13 @@ void DeviceStage::find_tied_table() {
   }
 }
 
+/// Of all weights as they are stored, in whole words.
+std::int64_t DeviceStage::stored_bytes() const {
+  return (elements() * element_bytes_ + 3) / 4 * 4;
+}
+
 std::int64_t DeviceStage::version_bytes() const {
-  const std::int64_t stored = elements() * element_bytes_;
+  const std::int64_t stored = stored_bytes();
   return options_.half ? aligned_bytes(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
 }
 
@@ -68,6 +84,7 @@ std::int64_t DeviceStage::held_bytes() const {
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
          options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
+         (options_.half && shares_.zero() > 0 ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
          kGradientPieces * std::int64_t{sizeof(float)} +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
@@ -80,31 +97,33 @@ bool DeviceStage::reads_targets() const {
   return std::holds_alternative<HeadLayer>(options_.layers.back());
 }
 
-std::vector<float> DeviceStage::initial_weights() const {
-  std::vector<float> weights(static_cast<std::size_t>(elements()));
-  for (std::size_t i = 0; i < options_.layers.size(); ++i) {
-    const std::int64_t first = places_.first_element[i];
-    fill_initial_weights(std::span(weights).subspan(static_cast<std::size_t>(first),
-                                                    static_cast<std::size_t>(places_.first_element[i + 1] - first)),
-                         options_.layers[i], options_.first_layer + static_cast<int>(i), options_.seed);
-  }
-  return weights;
-}
-
 void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   const std::vector<float> weights = initial_weights();
-  master_ = allocate_elements<float>(machine, elements());
-  upload_all<float>(machine, master_, weights);
-  stored_weights_ = reinterpret_cast<std::byte*>(master_);
+  const ElementRange own = shares_.own();
+  const auto own_weights =
+      std::span(weights).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
+  const bool is_whole = shares_.zero() < 3;
+  const std::span<const float> held = is_whole ? std::span(weights) : own_weights;
   if (options_.half) {
-    std::vector<std::uint16_t> narrow_weights(weights.size());
-    narrow(narrow_weights.data(), weights.data(), elements(), *options_.half);
-    stored_weights_ = machine.allocate(elements() * element_bytes_);
+    std::vector<std::uint16_t> narrow_weights(held.size());
+    narrow(narrow_weights.data(), held.data(), std::ssize(held), *options_.half);
+    stored_weights_ = machine.allocate(is_whole ? stored_bytes() : std::ssize(held) * element_bytes_ + 2);
     machine.upload(stored_weights_, std::as_bytes(std::span(narrow_weights)));
+    master_ = allocate_elements<float>(machine, own.count);
+    upload_all<float>(machine, master_, own_weights);
+  } else {
+    master_ = allocate_elements<float>(machine, std::ssize(held));
+    upload_all<float>(machine, master_, held);
+    stored_weights_ = reinterpret_cast<std::byte*>(master_);
   }
-  gradients_ = allocate_elements<float>(machine, elements());
-  first_moment_ = allocate_elements<float>(machine, elements());
-  second_moment_ = allocate_elements<float>(machine, elements());
+  if (options_.half && shares_.zero() > 0) {
+    const std::vector<float> vectors = vectors_.packed(weights);
+    vector_block_ = allocate_elements<float>(machine, vectors_.elements());
+    upload_all<float>(machine, vector_block_, vectors);
+  }
+  gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
+  first_moment_ = allocate_elements<float>(machine, own.count);
+  second_moment_ = allocate_elements<float>(machine, own.count);
   if (!constants_.empty()) {
     device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
     upload_all<float>(machine, device_constants_, constants_);
@@ -117,7 +136,7 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   }
   numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
   tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
-  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * elements());
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
 }
 
 void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
@@ -161,8 +180,8 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
                                  std::int64_t count, const DeviceTiedTable& tied) const {
   StepNumbers* numbers = numbers_ + step;
   if (replaced != nullptr) {
-    const std::int64_t stored = elements() * element_bytes_;
-    kernels.copy(replaced, stored_weights_, stored);
+    const std::int64_t stored = stored_bytes();
+    kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
     if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
   }
   if (options_.agrees) {
@@ -173,20 +192,28 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
   }
   for (const std::int64_t table : {tied_embedding_, tied_head_})
     if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
+  const ElementRange own = shares_.own();
   if (captured_ != nullptr)
-    kernels.copy(captured_ + step * elements(), gradients_, elements() * std::int64_t{sizeof(float)});
+    kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});
+  std::byte* stored = shares_.zero() < 3 ? stored_weights_ + own.first * element_bytes_ : stored_weights_;
   for (const UpdateRange& range : update_ranges_) {
     AdamW optimizer = options_.optimizer;
     if (!range.decays) optimizer.weight_decay = 0;
-    kernels.adamw_update({.weights = stored_weights_ + range.first * element_bytes_,
-                          .master = master_ + range.first,
-                          .gradients = gradients_ + range.first,
-                          .first_moment = first_moment_ + range.first,
-                          .second_moment = second_moment_ + range.first,
+    const std::int64_t at = range.first - own.first;
+    kernels.adamw_update({.weights = stored + at * element_bytes_,
+                          .master = own_master() + at,
+                          .gradients = own_gradients() + at,
+                          .first_moment = first_moment_ + at,
+                          .second_moment = second_moment_ + at,
                           .elements = range.count,
                           .numbers = numbers},
                          optimizer);
   }
+  if (shares_.zero() != 1) return;
+  // What the reduction left of others' shares.
+  if (own.first > 0) kernels.fill_zero(gradients_, own.first);
+  const std::int64_t end = own.first + own.count;
+  if (end < elements()) kernels.fill_zero(gradients_ + end, elements() - end);
 }
 
 void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
@@ -216,27 +243,6 @@ std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
   machine.download(std::as_writable_bytes(std::span(of_tokens)), losses_);
   for (std::size_t i = 0; i < of_tokens.size(); ++i) sums[i / static_cast<std::size_t>(tokens_)] += of_tokens[i];
   return sums;
-}
-
-std::vector<std::vector<std::vector<float>>> DeviceStage::values_of(DeviceMachine& machine, const float* block,
-                                                                    float factor) const {
-  std::vector<float> all(static_cast<std::size_t>(elements()));
-  machine.download(std::as_writable_bytes(std::span(all)), block);
-  for (float& value : all) value *= factor;
-  std::vector<std::vector<std::vector<float>>> values(options_.layers.size());
-  for (const PlacedParameter& parameter : places_.parameters) {
-    const auto first = all.begin() + parameter.first;
-    values[parameter.layer].emplace_back(first, first + parameter.count);
-  }
-  return values;
-}
-
-std::vector<std::vector<std::vector<float>>> DeviceStage::weight_values(DeviceMachine& machine) const {
-  return values_of(machine, master_, 1);
-}
-
-std::vector<std::vector<std::vector<float>>> DeviceStage::gradient_values(DeviceMachine& machine, int step) const {
-  return values_of(machine, captured_ + step * elements(), last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

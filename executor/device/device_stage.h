@@ -10,14 +10,19 @@
 #include "executor/cpu/parameter_places.h"
 #include "executor/device/device_layer.h"
 #include "executor/device/device_machine.h"
+#include "executor/device/device_shares.h"
 #include "executor/device/packed_vectors.h"
+#include "executor/device/recorded_calls.h"
 #include "executor/device/stage_rebuild.h"
+#include "executor/division/tensor_division.h"
+#include "executor/run_result.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
 
 struct DeviceStageOptions {
-  std::vector<Layer> layers;
+  std::vector<Layer> layers;  ///< as a whole
+  TensorSeat tensor;          ///< whose share of them this is
   int first_layer = 0;   ///< its number in the model
   bool is_tied = false;  ///< the model's head and embedding share a table
   LayerWork work;        ///< of a micro-batch
@@ -30,6 +35,7 @@ struct DeviceStageOptions {
   StageRebuild rebuild;
   bool agrees = false;  ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;  ///< 0: not clipped
+  DeviceShareOptions shares;
 };
 
 /// Gradients of a table that embedding and head share, as each end has them when they are complete. Null: no such
@@ -50,7 +56,9 @@ struct DevicePass {
   std::byte* workspace = nullptr;
   const std::byte* incoming = nullptr;  ///< the stage's input (F), or the gradient of its output (I); null: none
   std::byte* outgoing = nullptr;        ///< its output (F), or the gradient of its input (I); null: none
-  const std::byte* weights = nullptr;   ///< a replaced version of them; null: the newest
+  const std::byte* weights = nullptr;   ///< a replaced version of them, or where they are sharded the whole ones; null:
+                                        ///< the newest
+  float* whole_gradients = nullptr;     ///< gradients that are sharded: those of all elements, until they are reduced
 };
 
 class DeviceStage {
@@ -59,6 +67,8 @@ class DeviceStage {
 
   /// Bytes by kind, as the schedule's arena is planned with, and of messages.
   StageMemory memory() const;
+  /// Of all gradients from the first that is added to their reduction, where they are sharded; 0: they are not.
+  std::int64_t whole_gradient_bytes() const;
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;
 
@@ -82,9 +92,16 @@ class DeviceStage {
   /// R: all that is computed again, from what F has kept.
   void recompute(DeviceKernels& kernels, const DevicePass& pass) const;
   void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
-  void weight_grad(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// Says so where a bucket of gradients is complete, if it is told to.
+  void weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets = nullptr) const;
   /// B: I and W in one. `recomputes`: no R was there.
-  void backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes) const;
+  void backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes, CallRecorder* buckets = nullptr) const;
+  /// Before the first that adds to gradients that are sharded.
+  void open_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// REDUCE_GRAD of a bucket; UNSHARD. Nothing where the stage has one copy.
+  void reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const;
+  /// gathered: [version_bytes()] of weights that are sharded.
+  void gather(CallRecorder& recorder, std::byte* gathered) const;
   /// Once the stage's gradients are complete: hands out that of its end of a tied table, or of both.
   void hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const;
   /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
@@ -105,10 +122,10 @@ class DeviceStage {
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
 
-  /// [layer][parameter][element], fp32; gradients as they reached the optimizer in one step of the last replay,
-  /// behind end_step().
-  std::vector<std::vector<std::vector<float>>> weight_values(DeviceMachine& machine) const;
-  std::vector<std::vector<std::vector<float>>> gradient_values(DeviceMachine& machine, int step) const;
+  /// Writes the elements for which this rank speaks into the model's, fp32: [layer of the model][parameter][element];
+  /// gradients as they reached the optimizer in one step of the last replay, behind end_step().
+  void copy_weights(DeviceMachine& machine, ModelValues& model) const;
+  void copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const;
 
  private:
   struct PlacedLayer {
@@ -137,6 +154,7 @@ class DeviceStage {
   void run_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group, const std::byte* input,
                  std::byte* output, MemoryOf memory_of) const;
   void rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group) const;
+  void complete_layer(CallRecorder* buckets, std::size_t layer) const;
   void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
   std::int64_t rebuild_workspace() const;
   void find_tied_table();
@@ -144,15 +162,20 @@ class DeviceStage {
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
                           const LayerMemory& memory) const;
   std::int64_t elements() const { return places_.first_element.back(); }
-  std::vector<std::vector<std::vector<float>>> values_of(DeviceMachine& machine, const float* block,
-                                                         float factor) const;
+  void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
   std::vector<float> initial_weights() const;
+  std::int64_t stored_bytes() const;
+  /// Within blocks that hold own elements alone, or all.
+  float* own_master() const;
+  float* own_gradients() const;
 
   DeviceStageOptions options_;
+  std::vector<Layer> model_layers_;  // as a whole; those in options_ are the rank's share
   std::int64_t element_bytes_;
   std::int64_t tokens_;  // T
   ParameterPlaces places_;
-  PackedVectors vectors_;  // of a replaced version
+  DeviceShares shares_;
+  PackedVectors vectors_;
   std::vector<PlacedLayer> layers_;
   std::vector<Group> groups_;
   DeviceLayerBytes bytes_;            // that stand at once; workspaces of the layer that needs most
@@ -174,16 +197,17 @@ class DeviceStage {
   StepNumbers last_numbers_;
 
   // On the device.
-  std::byte* stored_weights_ = nullptr;  // [elements]; master_ itself in fp32
-  float* master_ = nullptr;
-  float* gradients_ = nullptr;
-  float* first_moment_ = nullptr;
-  float* second_moment_ = nullptr;
+  std::byte* stored_weights_ = nullptr;  // [elements], or where they are sharded [own]; master_ itself in fp32
+  float* master_ = nullptr;              // likewise; in 16 bits [own]
+  float* gradients_ = nullptr;           // [elements], or where they are sharded [own]
+  float* first_moment_ = nullptr;        // [own]
+  float* second_moment_ = nullptr;       // [own]
+  float* vector_block_ = nullptr;        // [vectors] in 16 bits where the master copy is sharded
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
-  float* captured_ = nullptr;               // [steps, elements]
+  float* captured_ = nullptr;               // [steps, own]
   StepNumbers* numbers_ = nullptr;          // [steps]
   float* tied_partials_ = nullptr;          // [kGradientPieces]
 };

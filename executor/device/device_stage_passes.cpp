@@ -55,14 +55,15 @@ std::int64_t DeviceStage::rebuild_workspace() const {
 }
 
 StageMemory DeviceStage::memory() const {
-  const std::int64_t in_fp32 = elements() * std::int64_t{sizeof(float)};
-  StageMemory memory{.parameter_bytes = elements() * element_bytes_,
-                     .gradient_bytes = in_fp32,
-                     .optimizer_bytes = (options_.half ? 3 : 2) * in_fp32,
+  const std::int64_t own = shares_.own().count, single = sizeof(float);
+  StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
+                     .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
+                     .optimizer_bytes = (options_.half ? 3 : 2) * own * single,
                      .forward_bytes = bytes_.early + bytes_.late,
                      .released_at_input_grad_bytes = bytes_.early,
                      .forward_workspace_bytes = bytes_.forward_workspace,
                      .backward_workspace_bytes = bytes_.backward_workspace};
+  if (shares_.zero() == 3) memory.unsharded_bytes = version_bytes();
   if (options_.rebuild.what == Rebuild::kSelective) {
     memory.recompute_bytes = bytes_.cheap;
     memory.released_at_input_grad_bytes = 0;  // the schedule's memory model counts it off what was rebuilt
@@ -109,10 +110,12 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
                                      const LayerMemory& memory) const {
   const std::int64_t first = places_.first_element[layer];
   const std::int64_t token = pass.microbatch * tokens_;
-  const bool is_replaced = pass.weights != nullptr, is_packed = is_replaced && options_.half;
-  const std::byte* weights = is_replaced ? pass.weights : stored_weights_;
-  const float* vectors = is_replaced ? reinterpret_cast<const float*>(pass.weights) : master_;
-  if (is_packed) vectors = reinterpret_cast<const float*>(pass.weights + aligned_bytes(elements() * element_bytes_));
+  const bool is_elsewhere = pass.weights != nullptr;  // replaced, or gathered
+  const bool is_packed = options_.half && (is_elsewhere || shares_.zero() > 0);
+  const std::byte* weights = is_elsewhere ? pass.weights : stored_weights_;
+  const float* vectors = is_packed ? vector_block_ : master_;
+  if (is_elsewhere)
+    vectors = reinterpret_cast<const float*>(is_packed ? weights + aligned_bytes(stored_bytes()) : weights);
   return {.kernels = kernels,
           .early = memory.early,
           .late = memory.late,
@@ -122,7 +125,7 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
           .vectors = is_packed ? vectors : vectors + first,
           .packed = is_packed ? &vectors_ : nullptr,
           .first_element = first,
-          .gradients = gradients_ + first,
+          .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
           .constants = device_constants_ == nullptr ? nullptr : device_constants_ + layers_[layer].constants,
           .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
@@ -190,16 +193,19 @@ void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) con
   }
 }
 
-void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass) const {
-  for (std::size_t i = layers_.size(); i-- > 0;)
+void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets) const {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
     layers_[i].layer->weight_grad(call_of(kernels, pass, i, memory_of(pass, i)));
+    complete_layer(buckets, i);
+  }
 }
 
-void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes) const {
+void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes,
+                           CallRecorder* buckets) const {
   if (!recomputes || options_.rebuild.at_once) {
     if (recomputes) recompute(kernels, pass);
     input_grad(kernels, pass);
-    return weight_grad(kernels, pass);
+    return weight_grad(kernels, pass, buckets);
   }
   // All groups have one place, in which the one before is computed again over the gradient that it waits for.
   const bool share_a_place = options_.rebuild.keeps_inputs();
@@ -224,6 +230,7 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
         gradient = between;
       layers_[i].layer->input_grad(call(i), gradient);
       layers_[i].layer->weight_grad(call(i));
+      complete_layer(buckets, i);
     }
   }
 }

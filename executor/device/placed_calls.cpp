@@ -1,6 +1,8 @@
 #include "executor/device/placed_calls.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "executor/device_plan/replaced_weights.h"
@@ -52,6 +54,37 @@ class BufferIndex {
   std::vector<Places> of_;  // [action id]
 };
 
+/// Buffers of whole weights and gradients, by call and stage.
+class StageBuffers {
+ public:
+  StageBuffers(const DeviceProgram& program, const Schedule& lowered, const ActionIds& ids) {
+    for (const DeviceBuffer& buffer : program.buffers) {
+      if (buffer.use != BufferUse::kGathered && buffer.use != BufferUse::kGradients) continue;
+      const ActionPlace maker = place_of(ids, buffer.maker);
+      const Action& action =
+          lowered.ranks[static_cast<std::size_t>(maker.rank)][static_cast<std::size_t>(maker.position)];
+      for (const std::int32_t call : buffer.calls) of_[{buffer.use, call, action.stage}] = &buffer;
+    }
+  }
+
+  void place(PlacedAction& placed, std::int32_t call) const {
+    if (const DeviceBuffer* gathered = find(BufferUse::kGathered, call, placed.action.stage))
+      placed.gathered = {gathered->rank, gathered->offset};
+    const DeviceBuffer* gradients = find(BufferUse::kGradients, call, placed.action.stage);
+    if (gradients == nullptr) return;
+    placed.gradients = {gradients->rank, gradients->offset};
+    placed.opens_gradients = gradients->calls.front() == call;
+  }
+
+ private:
+  const DeviceBuffer* find(BufferUse use, std::int32_t call, int stage) const {
+    const auto found = of_.find({use, call, stage});
+    return found == of_.end() ? nullptr : found->second;
+  }
+
+  std::map<std::tuple<BufferUse, std::int32_t, int>, const DeviceBuffer*> of_;
+};
+
 /// The action whose rebuilt buffers a micro-batch's backward would use.
 std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
   for (const Op op : {Op::kRecompute, Op::kInputGrad, Op::kBackward}) {
@@ -77,6 +110,8 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
   const StageNeighbors neighbors = stage_neighbors(lowered);
   const std::vector<std::int32_t> replacers = weight_replacers(lowered);
   const BufferIndex buffers(program, static_cast<std::size_t>(ids.first_id.back()));
+
+  const StageBuffers stage_buffers(program, lowered, ids);
 
   const auto placed = [&](std::int32_t id, const Action& action) {
     const BufferIndex::Places& own = buffers.of(id);
@@ -117,6 +152,7 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
     for (std::int32_t i = 0;; ++i) {
       const Action& action = list[static_cast<std::size_t>(at.position + i)];
       actions.push_back(placed(call.action + i, action));
+      stage_buffers.place(actions.back(), static_cast<std::int32_t>(calls.size()) - 1);
       if (!action.overlaps_next) break;
     }
   }

@@ -24,9 +24,12 @@ struct PlacedAction {
   int step = 0;                            ///< OPTIMIZER_STEP: how many of its stage stand before it
   ArenaPlace weights;    ///< OPTIMIZER_STEP: where those go that it replaces, if somebody needs them still; F, R, B,
                          ///< I, W: those of their version, if it is not the newest
-  ArenaPlace workspace;  ///< likewise
-  ArenaPlace incoming;   ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
-  ArenaPlace outgoing;   ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
+  ArenaPlace gathered;   ///< F, R, B, I, W, UNSHARD: whole weights that are sharded
+  ArenaPlace gradients;  ///< B, I, W, REDUCE_GRAD: likewise gradients
+  bool opens_gradients = false;  ///< the first to use them
+  ArenaPlace workspace;          ///< F, R, B, I, W
+  ArenaPlace incoming;           ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
+  ArenaPlace outgoing;           ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
 };
 
 /// [call] its actions in the order of the list: two in an overlapped pair, otherwise one. `lowered` is the schedule

@@ -1,20 +1,26 @@
 #include "executor/device/run_device.h"
 
 #include <algorithm>
-#include <numeric>
+#include <optional>
+#include <set>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "executor/data/token_batch.h"
 #include "executor/device/device_stage.h"
+#include "executor/device/device_world.h"
 #include "executor/device/placed_calls.h"
+#include "executor/device/recorded_program.h"
 #include "executor/device_plan/device_calls.h"
+#include "executor/device_plan/device_groups.h"
 #include "executor/device_plan/plan_device.h"
 #include "executor/training/step_scale.h"
 #include "executor/training/training_plan.h"
 #include "executor/transport/transport.h"
 #include "schedules/action_table.h"
+#include "schedules/error.h"
 
 namespace plumb {
 namespace {
@@ -36,11 +42,13 @@ bool has_tied_head(const RunSpec& spec) {
 
 class DeviceRun {
  public:
-  DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options)
+  DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options, std::optional<int> own_rank)
       : spec_(spec),
         options_(options),
         machine_(machine),
         training_(plan_training(spec)),
+        world_(training_, own_rank),
+        groups_(training_),
         work_{.microbatch = spec.microbatch, .sequence = spec.sequence},
         schedule_(training_.replay.schedule),
         is_tied_(has_tied_head(spec)),
@@ -49,51 +57,108 @@ class DeviceRun {
         loss_scale_{.scale = spec.half == HalfFormat::kFp16 ? kFirstFp16LossScale : 1},
         last_gradients_(last_gradient_actions(schedule_)) {
     make_stages();
-    program_ = plan_device(schedule_, costs(), waits_for_all_);
+    std::vector<std::int64_t> whole_gradients;
+    for (const DeviceStage& stage : lane_stages(0)) whole_gradients.push_back(stage.whole_gradient_bytes());
+    program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, whole_gradients);
     calls_ = placed_calls(program_, schedule_);
-    for (const std::vector<PlacedAction>& call : calls_) names_.push_back(to_text(call.front().action));
     require_memory();
-    for (DeviceStage& stage : stages_) stage.settle(machine_, options.capture_gradients);
+    for_each_stage([&](int, DeviceStage& stage) { stage.settle(machine_, options.capture_gradients); });
     allocate_common();
-    for (const std::int64_t bytes : program_.arena_bytes) arenas_.push_back(machine_.allocate(bytes));
-    machine_.prepare(static_cast<int>(schedule_.ranks.size()), program_.calls.size());
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
+        arenas_.push_back(is_here(rank, lane) ? machine_.allocate(program_.arena_bytes[rank]) : nullptr);
+    record();
+    machine_.prepare(world_.is_one_rank() ? 1 : world_.ranks(), recorded_->world().calls.size());
+    if (own_rank)
+      machine_.join({.communicators = groups_.take(), .rank = *own_rank, .ranks = world_.ranks()});
+  }
+
+  DeviceRankResult run_rank(int rank) {
+    DeviceRankResult result;
+    std::vector<RankOutcome> ranks = train(result.gradients);
+    result.outcome = std::move(ranks[static_cast<std::size_t>(rank)]);
+    if (options_.capture_weights) result.weights = weights();
+    return result;
   }
 
   RunResult run() {
-    std::vector<RankOutcome> ranks(schedule_.ranks.size());
     std::vector<ModelValues> gradients;
-    for (int step = 0; step < spec_.steps; ++step) {
-      upload_batch(step);
-      for (DeviceStage& stage : stages_) stage.begin_step(machine_, static_cast<float>(loss_scale_.scale));
-      enqueue();
-      note(ranks, machine_.finish());
-      end_step(ranks);
-      for (int k = 0; options_.capture_gradients && k < batches(); ++k)
-        gradients.push_back(values_of([&](const DeviceStage& stage) { return stage.gradient_values(machine_, k); }));
-    }
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      RankOutcome& rank = ranks[static_cast<std::size_t>(schedule_.stages[stage].rank)];
-      const StageMemory held = stages_[stage].memory();
-      rank.parameter_bytes = rank.parameter_bytes + ParameterBytes{.weights = held.parameter_bytes,
-                                                                   .gradients = held.gradient_bytes,
-                                                                   .optimizer = held.optimizer_bytes};
-    }
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) ranks[rank].peak_memory_bytes = taken_bytes(rank);
-    RunResult result = run_result(spec_, training_, std::move(ranks));
+    RunResult result = run_result(spec_, training_, train(gradients));
     result.gradients = std::move(gradients);
-    if (options_.capture_weights)
-      result.weights = values_of([&](const DeviceStage& stage) { return stage.weight_values(machine_); });
+    if (options_.capture_weights) result.weights = weights();
     return result;
   }
 
  private:
+  /// [world rank] those that are here.
+  std::vector<RankOutcome> train(std::vector<ModelValues>& gradients) {
+    std::vector<RankOutcome> ranks(static_cast<std::size_t>(world_.ranks()));
+    for (int step = 0; step < spec_.steps; ++step) {
+      upload_batch(step);
+      for_each_stage(
+          [&](int, DeviceStage& stage) { stage.begin_step(machine_, static_cast<float>(loss_scale_.scale)); });
+      if (!machine_.keeps_replay()) recorded_->enqueue(machine_, spec_.half ? 2 : 4);
+      note(ranks, machine_.finish());
+      end_step(ranks);
+      for (int k = 0; options_.capture_gradients && k < batches(); ++k) {
+        gradients.push_back(room_for_values(spec_, training_.first_layer));
+        for_each_stage([&](int, DeviceStage& stage) { stage.copy_gradients(machine_, gradients.back(), k); });
+      }
+    }
+    for_each_stage([&](int rank, const DeviceStage& stage) {
+      const StageMemory held = stage.memory();
+      ParameterBytes& bytes = ranks[static_cast<std::size_t>(rank)].parameter_bytes;
+      bytes = bytes + ParameterBytes{.weights = held.parameter_bytes,
+                                     .gradients = held.gradient_bytes,
+                                     .optimizer = held.optimizer_bytes};
+    });
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
+        outcome(ranks, rank, lane).peak_memory_bytes = taken_bytes(rank);
+    return ranks;
+  }
+
+  ModelValues weights() {
+    ModelValues weights = room_for_values(spec_, training_.first_layer);
+    for_each_stage([&](int, const DeviceStage& stage) { stage.copy_weights(machine_, weights); });
+    return weights;
+  }
+
+  // Who is where.
+
+  bool is_here(std::size_t pipeline, int lane) const {
+    return world_.is_here(world_.rank_of(static_cast<int>(pipeline), lane));
+  }
+  RankOutcome& outcome(std::vector<RankOutcome>& ranks, std::size_t pipeline, int lane) const {
+    return ranks[static_cast<std::size_t>(world_.rank_of(static_cast<int>(pipeline), lane))];
+  }
+  std::span<DeviceStage> lane_stages(int lane) {
+    const std::size_t each = schedule_.stages.size();
+    return std::span(stages_).subspan(static_cast<std::size_t>(lane) * each, each);
+  }
+  std::span<const DeviceStage> lane_stages(int lane) const {
+    const std::size_t each = schedule_.stages.size();
+    return std::span(stages_).subspan(static_cast<std::size_t>(lane) * each, each);
+  }
+  /// Those that are here, with their world rank.
+  template <class Visit>
+  void for_each_stage(Visit visit) {
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
+        const int rank = world_.rank_of(schedule_.stages[stage].rank, lane);
+        if (world_.is_here(rank)) visit(rank, lane_stages(lane)[stage]);
+      }
+  }
+
   void make_stages() {
     std::vector<float> gradient_scales;  // [micro-batch]
     for (const int batch : training_.batches.batch_of)
       gradient_scales.push_back(static_cast<float>(
           1.0 / static_cast<double>(batch_tokens(spec_, training_, static_cast<std::size_t>(batch)))));
-    for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage)
-      stages_.emplace_back(DeviceStageOptions{.layers = spec_.stage_layers[stage],
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage) {
+        const int rank = world_.rank_of(schedule_.stages[stage].rank, lane);
+        stages_.emplace_back(DeviceStageOptions{.layers = spec_.stage_layers[stage],
                                               .first_layer = training_.first_layer[stage],
                                               .is_tied = is_tied_,
                                               .work = work_,
@@ -105,7 +170,13 @@ class DeviceRun {
                                               .steps = batches(),
                                               .rebuild = stage_rebuild(spec_, stage),
                                               .agrees = agrees_,
-                                              .clip_norm = static_cast<float>(spec_.clip_norm)});
+                                              .clip_norm = static_cast<float>(spec_.clip_norm),
+                                              .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
+                                                         .zero = spec_.zero,
+                                                         .shard_by = spec_.shard_by,
+                                                         .is_half = spec_.half.has_value(),
+                                                         .bucket_layers = training_.bucket_layers[stage]}});
+      }
   }
 
   CostTable costs() const {
@@ -115,12 +186,13 @@ class DeviceRun {
       chunk.input_grad.push_back(flops_of(layers, work_, Pass::kInputGrad));
       chunk.weight_grad.push_back(flops_of(layers, work_, Pass::kWeightGrad));
     }
-    CostTable costs = chunk_cost_table(static_cast<int>(stages_.size()), chunk);
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      costs.stages[stage].memory = stages_[stage].memory();
-      costs.stages[stage].memory.parameter_bytes = stages_[stage].version_bytes();
-      costs.stages[stage].activation_message_bytes = stages_[stage].output_bytes();
-      costs.stages[stage].gradient_message_bytes = stages_[stage].input_bytes();
+    const std::span<const DeviceStage> stages = lane_stages(0);
+    CostTable costs = chunk_cost_table(static_cast<int>(stages.size()), chunk);
+    for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+      costs.stages[stage].memory = stages[stage].memory();
+      costs.stages[stage].memory.parameter_bytes = stages[stage].version_bytes();
+      costs.stages[stage].activation_message_bytes = stages[stage].output_bytes();
+      costs.stages[stage].gradient_message_bytes = stages[stage].input_bytes();
     }
     return costs;
   }
@@ -128,16 +200,17 @@ class DeviceRun {
   /// All that a rank was given, which stays the same: its stages and its arena.
   std::int64_t taken_bytes(std::size_t rank) const {
     std::int64_t bytes = program_.arena_bytes[rank] + (rank == 0 ? common_bytes() : 0);
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage)
-      if (static_cast<std::size_t>(schedule_.stages[stage].rank) == rank) bytes += stages_[stage].held_bytes();
+    for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage)
+      if (static_cast<std::size_t>(schedule_.stages[stage].rank) == rank) bytes += lane_stages(0)[stage].held_bytes();
     return bytes;
   }
 
-  void require_memory() const {
-    std::int64_t held = common_bytes();
-    for (const DeviceStage& stage : stages_) held += stage.held_bytes();
-    const std::int64_t arenas =
-        std::accumulate(program_.arena_bytes.begin(), program_.arena_bytes.end(), std::int64_t{0});
+  void require_memory() {
+    std::int64_t held = common_bytes(), arenas = 0;
+    for_each_stage([&](int, const DeviceStage& stage) { held += stage.held_bytes(); });
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
+        if (is_here(rank, lane)) arenas += program_.arena_bytes[rank];
     const std::int64_t there = machine_.free_bytes();
     if (held + arenas <= there) return;
     constexpr double kMiB = 1 << 20;
@@ -150,70 +223,154 @@ class DeviceRun {
   }
 
   void upload_batch(int step) {
+    for (int lane = 0; lane < world_.lanes(); ++lane) upload_batch(step, lane);
+  }
+
+  void upload_batch(int step, int lane) {
     const std::size_t each = static_cast<std::size_t>(tokens_of(work_));
     std::vector<std::int32_t> inputs(each * static_cast<std::size_t>(schedule_.microbatches)), targets(inputs.size());
+    const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
     for (int i = 0; i < schedule_.microbatches; ++i) {
       const BatchPlace place{.seed = spec_.seed,
                              .step = step,
-                             .first_sample = i * spec_.microbatch,
+                             .first_sample = world_.lane(lane).data * of_replica + i * spec_.microbatch,
                              .count = spec_.microbatch,
                              .sequence = spec_.sequence};
       const std::size_t first = each * static_cast<std::size_t>(i);
       fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
       fill_targets(std::span(targets).subspan(first, each), spec_.text, place);
     }
-    for (const DeviceStage& stage : stages_) {
-      if (stage.reads_tokens()) stage.upload_tokens(machine_, inputs);
-      if (stage.reads_targets()) stage.upload_targets(machine_, targets);
+    for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
+      const DeviceStage& own = lane_stages(lane)[stage];
+      if (!is_here(static_cast<std::size_t>(schedule_.stages[stage].rank), lane)) continue;
+      if (own.reads_tokens()) own.upload_tokens(machine_, inputs);
+      if (own.reads_targets()) own.upload_targets(machine_, targets);
     }
   }
 
-  void enqueue() {
-    if (machine_.keeps_replay()) return;
+  /// Addresses stay the same: each call is recorded once.
+  void record() {
+    recorded_.emplace(program_.calls.size(), world_.is_one_rank());
+    for (const DeviceCall& call : program_.calls)
+      for (const DeviceWait& wait : call.waits)
+        if (wait.bucket != DeviceWait::kEnd) hosts_of_buckets_.insert(wait.call);
+    std::vector<std::string> names;
     for (std::size_t i = 0; i < program_.calls.size(); ++i) {
       const DeviceCall& call = program_.calls[i];
-      machine_.begin_call(i, call.rank, call.stream, names_[i].c_str());
-      for (const DeviceWait& wait : call.waits) machine_.wait_for(static_cast<std::size_t>(wait.call));
-      for (const PlacedAction& placed : calls_[i]) perform(placed);
-      if (waits_for_all_ && completes_gradients(call, calls_[i].size())) complete_gradients(call.rank);
-      machine_.end_call();
+      names.push_back(to_text(calls_[i].front().action));
+      const bool is_message = world_.is_one_rank() && is_send(calls_[i].front().action.op);
+      for (int lane = 0; lane < world_.lanes(); ++lane) {
+        if (is_message) {
+          record_message(i, lane);
+        } else if (is_here(static_cast<std::size_t>(call.rank), lane)) {
+          record_call(i, lane);
+        }
+      }
+    }
+    recorded_->settle(program_, world_.ranks(), std::move(names));
+  }
+
+  void record_call(std::size_t index, int lane) {
+    const DeviceCall& call = program_.calls[index];
+    CallRecorder recorder;
+    for (std::size_t k = 0; k < calls_[index].size(); ++k)
+      perform(recorder, calls_[index][k], index, call.action + static_cast<std::int32_t>(k), lane);
+    if (waits_for_all_ && completes_gradients(call, calls_[index].size())) complete_gradients(recorder, call.rank);
+    recorded_->add(index, {.rank = world_.rank_of(call.rank, lane), .lane = lane, .stream = call.stream, .pieces = {}},
+                   recorder.take());
+  }
+
+  /// A message between machines: the end of it that is here, if one is.
+  void record_message(std::size_t index, int lane) {
+    const PlacedAction& send = calls_[index].front();
+    const bool forward = send.action.op == Op::kSendActivation;
+    const int source = world_.rank_of(program_.calls[index].rank, lane);
+    const int destination = world_.rank_of(send.outgoing.rank, lane);
+    const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(send.action.stage)];
+    DeviceExchange exchange{.communicator = groups_.channel(
+                                forward ? MessageKind::kActivation : MessageKind::kGradient, source, destination),
+                            .elements = ((forward ? stage.output_bytes() : stage.input_bytes()) + 3) / 4};
+    const auto add = [&](int rank, DeviceStream stream) {
+      CallRecorder recorder;
+      recorder.exchange(exchange);
+      recorded_->add(index, {.rank = rank, .lane = lane, .stream = stream, .pieces = {}}, recorder.take());
+    };
+    if (world_.is_here(source)) {
+      exchange.kind = NcclKind::kSend;
+      exchange.peer = 1;
+      exchange.values = address(send.incoming, lane);
+      add(source, program_.calls[index].stream);
+    }
+    if (world_.is_here(destination)) {
+      exchange.kind = NcclKind::kReceive;
+      exchange.member = 1;
+      exchange.peer = 0;
+      exchange.values = address(send.outgoing, lane);
+      add(destination, forward ? DeviceStream::kReceiveActivation : DeviceStream::kReceiveGradient);
     }
   }
 
-  void perform(const PlacedAction& placed) {
+  void perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id, int lane) {
     const Action& action = placed.action;
-    DeviceStage& stage = stages_[static_cast<std::size_t>(action.stage)];
-    DeviceKernels& kernels = machine_.kernels();
+    const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];
+    std::byte* weights = address(placed.gathered.rank >= 0 ? placed.gathered : placed.weights, lane);
     const DevicePass pass{.microbatch = action.microbatch,
-                          .early = address(placed.early),
-                          .late = address(placed.late),
-                          .rebuilt_early = address(placed.rebuilt_early),
-                          .rebuilt_late = address(placed.rebuilt_late),
-                          .workspace = address(placed.workspace),
-                          .incoming = address(placed.incoming),
-                          .outgoing = address(placed.outgoing),
-                          .weights = address(placed.weights)};
+                          .early = address(placed.early, lane),
+                          .late = address(placed.late, lane),
+                          .rebuilt_early = address(placed.rebuilt_early, lane),
+                          .rebuilt_late = address(placed.rebuilt_late, lane),
+                          .workspace = address(placed.workspace, lane),
+                          .incoming = address(placed.incoming, lane),
+                          .outgoing = address(placed.outgoing, lane),
+                          .weights = weights,
+                          .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane))};
+    CallRecorder* buckets = hosts_of_buckets_.contains(static_cast<std::int32_t>(call)) ? &kernels : nullptr;
+    if (placed.opens_gradients) stage.open_gradients(kernels, pass);
     switch (action.op) {
       case Op::kForward:
         return stage.forward(kernels, pass);
       case Op::kRecompute:
         return stage.recompute(kernels, pass);
       case Op::kBackward:
-        return stage.backward(kernels, pass, placed.recomputes);
+        return stage.backward(kernels, pass, placed.recomputes, buckets);
       case Op::kInputGrad:
         if (placed.recomputes) stage.recompute(kernels, pass);
         return stage.input_grad(kernels, pass);
       case Op::kWeightGrad:
-        return stage.weight_grad(kernels, pass);
+        return stage.weight_grad(kernels, pass, buckets);
       case Op::kSendActivation:
         return kernels.copy(pass.outgoing, pass.incoming, stage.output_bytes());
       case Op::kSendGradient:
         return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
+      case Op::kReduceGrad:
+        if (is_reduced_here(id)) stage.reduce(kernels, pass, static_cast<std::size_t>(action.part));
+        return;
+      case Op::kUnshard:
+        return stage.gather(kernels, weights);
       case Op::kOptimizerStep:
-        return stage.optimizer_step(kernels, placed.step, address(placed.weights), partials_, partial_count(), tied_);
+        return stage.optimizer_step(kernels, placed.step, weights, partials_, partial_count(), tied_);
       default:
-        return;  // REDUCE_GRAD of one copy, UNSHARD and RESHARD without ZeRO: nothing to do
+        return;  // RESHARD: its place in the arena is free
     }
+  }
+
+  /// Whether a REDUCE_GRAD sums a bucket: where several stand before one step, the last of them does.
+  bool is_reduced_here(std::int32_t id) const {
+    const ActionPlace at = place_of(ids_, id);
+    const auto position = static_cast<std::size_t>(at.position);
+    const auto& placed = training_.replay.reductions[static_cast<std::size_t>(at.rank)];
+    for (std::size_t anchor = 0; anchor < placed.size(); ++anchor) {
+      const auto stands = [&](const std::vector<std::size_t>& list) {
+        return std::ranges::find(list, position) != list.end();
+      };
+      if (!stands(placed[anchor].inside) && !stands(placed[anchor].behind)) continue;
+      if (anchor > position)
+        throw SpecError(fmt::format("a device does not sum gradients later than REDUCE_GRAD stands ({} of rank {}): "
+                                    "put it behind the last gradient, or use --backend cpu",
+                                    to_text(schedule_.ranks[static_cast<std::size_t>(at.rank)][position]), at.rank));
+      return true;
+    }
+    return false;
   }
 
   bool completes_gradients(const DeviceCall& call, std::size_t actions) const {
@@ -221,12 +378,13 @@ class DeviceRun {
     return call.action <= last && last < call.action + static_cast<std::int32_t>(actions);
   }
 
-  void complete_gradients(int rank) {
+  /// Of one lane, which has all ranks.
+  void complete_gradients(CallRecorder& kernels, int rank) {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
       if (schedule_.stages[stage].rank != rank) continue;
-      stages_[stage].hand_out_tied(machine_.kernels(), tied_);
+      stages_[stage].hand_out_tied(kernels, tied_);
       if (agrees_)
-        stages_[stage].measure_gradients(machine_.kernels(),
+        stages_[stage].measure_gradients(kernels,
                                          partials_ + static_cast<std::int64_t>(stage) * DeviceStage::kPartials);
     }
   }
@@ -255,7 +413,7 @@ class DeviceRun {
   /// What the step did, the same on every stage.
   void end_step(std::vector<RankOutcome>& ranks) {
     StepNumbers numbers;
-    for (DeviceStage& stage : stages_) numbers = stage.end_step(machine_);
+    for_each_stage([&](int, DeviceStage& stage) { numbers = stage.end_step(machine_); });
     if (!agrees_) return;
     if (numbers.skips != 0)
       for (RankOutcome& rank : ranks) ++rank.skipped_steps;
@@ -263,76 +421,81 @@ class DeviceRun {
       loss_scale_ = next_loss_scale(loss_scale_, {.square_sum = numbers.square_sum, .overflows = numbers.skips != 0});
   }
 
-  std::byte* address(ArenaPlace place) const {
-    return place.rank < 0 ? nullptr : arenas_[static_cast<std::size_t>(place.rank)] + place.offset;
+  std::byte* address(ArenaPlace place, int lane) const {
+    if (place.rank < 0) return nullptr;
+    std::byte* arena = arenas_[static_cast<std::size_t>(lane) * schedule_.ranks.size() +
+                               static_cast<std::size_t>(place.rank)];
+    return arena == nullptr ? nullptr : arena + place.offset;
   }
 
   /// The ranks' timelines of a replay, in the order of their lists, and the losses.
-  void note(std::vector<RankOutcome>& ranks, const std::vector<CallTimes>& times) {
-    const ActionIds ids = action_ids(schedule_);
-    std::vector<CallTimes> of_action(static_cast<std::size_t>(ids.first_id.back()));
-    for (std::size_t i = 0; i < times.size(); ++i)
-      for (std::size_t k = 0; k < calls_[i].size(); ++k)
-        of_action[static_cast<std::size_t>(program_.calls[i].action) + k] = times[i];
-    copy_times_to_receives(of_action, ids);
-    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-      RankTimeline timeline{.memory = {{.bytes = taken_bytes(rank)}}};
-      SimTime last{0};
-      for (std::size_t position = 0; position < schedule_.ranks[rank].size(); ++position) {
-        const Action& action = schedule_.ranks[rank][position];
-        const CallTimes& own = of_action[static_cast<std::size_t>(ids.first_id[rank]) + position];
-        timeline.spans.push_back(
-            {.start = own.start, .end = own.end, .action = action, .stream = stream_of(action.op)});
-        last = std::max(last, own.end);
+  void note(std::vector<RankOutcome>& ranks, const std::vector<CallTimes>& of_world_calls) {
+    const std::vector<std::vector<CallTimes>> times = recorded_->times(of_world_calls);
+    for (int lane = 0; lane < world_.lanes(); ++lane) {
+      const std::vector<CallTimes> of_action = times_of_actions(times, lane);
+      for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+        if (!is_here(rank, lane)) continue;
+        RankTimeline timeline{.memory = {{.bytes = taken_bytes(rank)}}};
+        SimTime last{0};
+        for (std::size_t position = 0; position < schedule_.ranks[rank].size(); ++position) {
+          const Action& action = schedule_.ranks[rank][position];
+          const CallTimes& own = of_action[static_cast<std::size_t>(ids_.first_id[rank]) + position];
+          timeline.spans.push_back(
+              {.start = own.start, .end = own.end, .action = action, .stream = stream_of(action.op)});
+          last = std::max(last, own.end);
+        }
+        RankOutcome& of = outcome(ranks, rank, lane);
+        of.timelines.push_back(std::move(timeline));
+        of.ends.push_back(last);
+        of.losses.emplace_back();
+        of.balance_losses.emplace_back();
+        of.loss_scales.push_back(loss_scale_.scale);
       }
-      ranks[rank].timelines.push_back(std::move(timeline));
-      ranks[rank].ends.push_back(last);
-      ranks[rank].losses.emplace_back();
-      ranks[rank].balance_losses.emplace_back();
-      ranks[rank].loss_scales.push_back(loss_scale_.scale);
+      note_losses(ranks, lane);
     }
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      if (!stages_[stage].reads_targets()) continue;
-      const std::vector<double> sums = stages_[stage].losses(machine_);
+  }
+
+  void note_losses(std::vector<RankOutcome>& ranks, int lane) {
+    if (world_.lane(lane).tensor != 0) return;  // its tensor ranks have the same
+    for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
+      const auto rank = static_cast<std::size_t>(schedule_.stages[stage].rank);
+      const DeviceStage& own = lane_stages(lane)[stage];
+      if (!own.reads_targets() || !is_here(rank, lane)) continue;
+      const std::vector<double> sums = own.losses(machine_);
       for (std::size_t i = 0; i < sums.size(); ++i) {
         if (training_.versions.version[stage][i] < 0) continue;
-        ranks[static_cast<std::size_t>(schedule_.stages[stage].rank)].losses.back().push_back(
-            {.microbatch = static_cast<int>(i), .sum = sums[i]});
+        outcome(ranks, rank, lane).losses.back().push_back({.microbatch = static_cast<int>(i), .sum = sums[i]});
       }
     }
   }
 
-  void copy_times_to_receives(std::vector<CallTimes>& of_action, const ActionIds& ids) const {
+  /// A RECV has the times of its message's copy.
+  std::vector<CallTimes> times_of_actions(const std::vector<std::vector<CallTimes>>& times, int lane) const {
+    std::vector<CallTimes> of_action(static_cast<std::size_t>(ids_.first_id.back()));
     const ActionTable table(schedule_);
     const StageNeighbors neighbors = stage_neighbors(schedule_);
-    for (std::size_t id = 0; id < of_action.size(); ++id) {
-      const ActionPlace at = place_of(ids, static_cast<std::int32_t>(id));
-      const Action& action = schedule_.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.position)];
-      if (!is_recv(action.op)) continue;
-      const bool forward = action.op == Op::kRecvActivation;
-      const int from = (forward ? neighbors.predecessor : neighbors.successor)[static_cast<std::size_t>(action.stage)];
-      const std::int32_t send =
-          table.find(forward ? Op::kSendActivation : Op::kSendGradient, from, action.microbatch, action.part);
-      if (send >= 0) of_action[id] = of_action[static_cast<std::size_t>(send)];
-    }
-  }
-
-  template <class Read>
-  ModelValues values_of(Read read) const {
-    ModelValues values;
-    for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-      ModelValues own = read(stages_[stage]);
-      const auto first = static_cast<std::size_t>(training_.first_layer[stage]);
-      values.resize(std::max(values.size(), first + own.size()));
-      std::ranges::move(own, values.begin() + static_cast<std::ptrdiff_t>(first));
-    }
-    return values;
+    for (std::size_t call = 0; call < times.size(); ++call)
+      for (std::size_t track = 0; track < times[call].size(); ++track) {
+        if (recorded_->world().tracks[call][track].lane != lane) continue;
+        for (std::size_t k = 0; k < calls_[call].size(); ++k)
+          of_action[static_cast<std::size_t>(program_.calls[call].action) + k] = times[call][track];
+        const Action& send = calls_[call].front().action;
+        if (!is_send(send.op)) continue;
+        const bool forward = send.op == Op::kSendActivation;
+        const int to = (forward ? neighbors.successor : neighbors.predecessor)[static_cast<std::size_t>(send.stage)];
+        const std::int32_t receive =
+            table.find(forward ? Op::kRecvActivation : Op::kRecvGradient, to, send.microbatch, send.part);
+        if (receive >= 0) of_action[static_cast<std::size_t>(receive)] = times[call][track];
+      }
+    return of_action;
   }
 
   const RunSpec& spec_;
   const DeviceRunOptions options_;
   DeviceMachine& machine_;
   const TrainingPlan training_;
+  const DeviceWorld world_;
+  DeviceGroupTable groups_;
   const LayerWork work_;
   const Schedule& schedule_;
   const bool is_tied_;
@@ -340,11 +503,13 @@ class DeviceRun {
   const bool waits_for_all_;  // on those, or on the other end's of a table
   LossScale loss_scale_;
   const std::vector<std::int32_t> last_gradients_;  // [rank] action
-  std::vector<DeviceStage> stages_;
+  const ActionIds ids_ = action_ids(schedule_);
+  std::vector<DeviceStage> stages_;  // [lane, stage]
   DeviceProgram program_;
   std::vector<std::vector<PlacedAction>> calls_;
-  std::vector<std::string> names_;  // [call]
-  std::vector<std::byte*> arenas_;  // [rank]
+  std::set<std::int32_t> hosts_of_buckets_;  // calls inside which a reduction starts
+  std::optional<RecordedProgram> recorded_;
+  std::vector<std::byte*> arenas_;  // [lane, rank]; null for those that are not here
   float* partials_ = nullptr;       // [stage, kPartials]
   DeviceTiedTable tied_;
 };
@@ -353,7 +518,13 @@ class DeviceRun {
 
 RunResult run_device(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options) {
   require_device_runnable(spec);
-  return DeviceRun(spec, machine, options).run();
+  return DeviceRun(spec, machine, options, std::nullopt).run();
+}
+
+DeviceRankResult run_device_rank(const RunSpec& spec, int world_rank, DeviceMachine& machine,
+                                 const DeviceRunOptions& options) {
+  require_device_runnable(spec);
+  return DeviceRun(spec, machine, options, world_rank).run_rank(world_rank);
 }
 
 }  // namespace plumb

@@ -20,6 +20,7 @@
 #include "kernels/simt/bias.h"
 #include "kernels/simt/cross_entropy.h"
 #include "kernels/simt/embedding.h"
+#include "kernels/simt/fill.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
@@ -34,6 +35,12 @@ class SimtKernels final : public DeviceKernels {
   explicit SimtKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
+  void fill_zero(float* to, std::int64_t elements) override {
+    launcher_.launch_elements(simt::FillZero{to, elements}, elements);
+  }
+  void widen(float* to, const void* from, std::int64_t elements) override {
+    launcher_.launch_elements(simt::Widen<S>{to, stored(from), elements}, elements);
+  }
 
   void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override {
     launcher_.forward(stored(y), stored(x), stored(weight), size);

@@ -12,15 +12,18 @@ namespace {
 /// Walks every rank's list and opens, uses and leaves buffers.
 class BufferWalk {
  public:
-  BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls)
+  BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls,
+             std::span<const std::int64_t> whole_gradient_bytes)
       : schedule_(schedule),
         costs_(costs),
         calls_(calls),
+        whole_gradient_bytes_(whole_gradient_bytes),
         table_(schedule),
         neighbors_(stage_neighbors(schedule)),
         slots_(schedule.stages.size() * static_cast<std::size_t>(schedule.microbatches) *
                static_cast<std::size_t>(table_.parts())),
         gathered_(schedule.stages.size(), kNone),
+        gradients_(schedule.stages.size(), kNone),
         replacers_(weight_replacers(schedule)),
         replaced_(replacers_.size(), kNone) {}
 
@@ -55,6 +58,7 @@ class BufferWalk {
     const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
     if (is_compute(action.op) && action.op != Op::kOptimizerStep)
       use(gathered_[static_cast<std::size_t>(action.stage)], call);
+    if (!whole_gradient_bytes_.empty()) add_gradients(action, call);
     use_replaced_weights(memory, call);
     switch (action.op) {
       case Op::kForward:
@@ -107,6 +111,19 @@ class BufferWalk {
       default:
         return;
     }
+  }
+
+  /// Gradients that are sharded: B, I and W add to all of them, REDUCE_GRAD has done with them.
+  void add_gradients(const Action& action, std::int32_t call) {
+    std::size_t& gradients = gradients_[static_cast<std::size_t>(action.stage)];
+    const std::int64_t bytes = whole_gradient_bytes_[static_cast<std::size_t>(action.stage)];
+    if (gives_input_gradient(action.op) || gives_weight_gradient(action.op)) {
+      if (gradients == kNone) gradients = open(rank_, BufferUse::kGradients, bytes, {});
+      return use(gradients, call);
+    }
+    if (action.op != Op::kReduceGrad) return;
+    use(gradients, call);
+    gradients = kNone;
   }
 
   /// Activations come to be: by the forward, or from where they were.
@@ -206,10 +223,12 @@ class BufferWalk {
   const Schedule& schedule_;
   const CostTable& costs_;
   const DeviceCalls& calls_;
+  std::span<const std::int64_t> whole_gradient_bytes_;
   ActionTable table_;
   StageNeighbors neighbors_;
   std::vector<Slot> slots_;              // [stage, micro-batch, slice]
   std::vector<std::size_t> gathered_;    // [stage] the whole weights that stand now
+  std::vector<std::size_t> gradients_;   // [stage] the whole gradients, likewise
   std::vector<std::int32_t> replacers_;  // [action id]
   std::vector<std::size_t> replaced_;    // [action id] what an OPTIMIZER_STEP leaves of the weights that it replaces
   std::vector<DeviceBuffer> buffers_;
@@ -219,8 +238,9 @@ class BufferWalk {
 
 }  // namespace
 
-std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls) {
-  return BufferWalk(lowered, costs, calls).walk();
+std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
+                                         std::span<const std::int64_t> whole_gradient_bytes) {
+  return BufferWalk(lowered, costs, calls, whole_gradient_bytes).walk();
 }
 
 }  // namespace plumb

@@ -2,6 +2,8 @@
 // Which temporary tensors a schedule's calls need on each rank, and from which call to which (schedules/cost_table.h
 // says how many bytes; DESIGN.md section 3, rule 5 how long).
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "executor/device_plan/device_calls.h"
@@ -11,6 +13,7 @@ namespace plumb {
 
 /// Without offsets, and none of no bytes. Weights, gradients and optimizer state stay for the whole run: they are none
 /// of these.
-std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls);
+std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
+                                         std::span<const std::int64_t> whole_gradient_bytes = {});
 
 }  // namespace plumb

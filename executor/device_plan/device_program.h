@@ -18,8 +18,11 @@ enum class DeviceStream : std::uint8_t {
   kSendGradient,    ///< SEND_B
   kReduce,          ///< REDUCE_GRAD, UNSHARD
   kCopy,            ///< OFFLOAD, RELOAD, EVICT, LOAD
+  // Of a rank on a device of its own (world_calls.h): otherwise a message is the sender's call.
+  kReceiveActivation,  ///< RECV_F
+  kReceiveGradient,    ///< RECV_B
 };
-inline constexpr int kDeviceStreamCount = 5;
+inline constexpr int kDeviceStreamCount = 7;
 
 struct DeviceWait {
   static constexpr int kEnd = -1;
@@ -46,6 +49,7 @@ enum class BufferUse : std::uint8_t {
   kMessage,      ///< a message at its receiver: from the copy's start to the end of the consumer
   kHandOver,     ///< a stage's output or input gradient, from its making until it has left or is consumed
   kGathered,     ///< whole weights, UNSHARD to RESHARD
+  kGradients,    ///< gradients of all elements where they are sharded, from the first to REDUCE_GRAD
   kGuest,        ///< activations of the partner rank (EVICT to LOAD)
   kWeights,      ///< a version of the weights that an OPTIMIZER_STEP has replaced, to its last user
 };

@@ -70,8 +70,8 @@ class Occupants {
   std::map<std::int64_t, std::size_t> from_{{0, kNobody}};  // up to the next key
 };
 
-/// Adds to each call's waits what the arena asks for, and drops all that others imply.
-void settle_waits(DeviceProgram& program, std::size_t ranks) {
+/// Adds to each call's waits what the arena asks for, and drops all that others imply (unless they are to be kept).
+void settle_waits(DeviceProgram& program, std::size_t ranks, DeviceWaits kept) {
   std::vector<std::vector<std::size_t>> written_by(program.calls.size());  // [call] the buffers that it is first to use
   for (std::size_t i = 0; i < program.buffers.size(); ++i)
     written_by[static_cast<std::size_t>(program.buffers[i].calls.front())].push_back(i);
@@ -94,7 +94,7 @@ void settle_waits(DeviceProgram& program, std::size_t ranks) {
     clocks.begin(call.rank, call.stream);
     for (const DeviceWait& wait : wanted) {
       const bool doubled = !call.waits.empty() && call.waits.back() == wait;
-      if (doubled || clocks.precedes_newest(wait.call)) continue;
+      if (doubled || (kept == DeviceWaits::kNeeded && clocks.precedes_newest(wait.call))) continue;
       call.waits.push_back(wait);
       clocks.wait(wait);
     }
@@ -112,12 +112,13 @@ std::int64_t event_count(const DeviceProgram& program) {
   return std::unique(events.begin(), events.end()) - events.begin();
 }
 
-DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees) {
+DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees, DeviceWaits waits,
+                          std::span<const std::int64_t> whole_gradient_bytes) {
   DeviceCalls calls = device_calls(lowered, costs, agrees);
-  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls)};
+  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, whole_gradient_bytes)};
   place_buffers(program, calls, lowered.ranks.size());
   program.calls = std::move(calls.calls);
-  settle_waits(program, lowered.ranks.size());
+  settle_waits(program, lowered.ranks.size(), waits);
   return program;
 }
 

@@ -2,6 +2,9 @@
 // Plans a device's replay of a schedule: its calls, and an arena a rank in which every temporary tensor has its place.
 // A place is used again only behind an event that says that nobody needs what was there.
 
+#include <cstdint>
+#include <span>
+
 #include "executor/device_plan/device_program.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
@@ -14,7 +17,11 @@ inline constexpr std::int64_t kArenaAlignment = 512;
 /// `lowered` breaks no rule of schedules/validate.h; `costs` gives the bytes of its stages, and durations by which
 /// lifetimes are guessed: other durations than these cost time, not correctness. The same inputs give the same program.
 ///
-/// `agrees`: as device_calls().
-DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees = false);
+/// `agrees`: as device_calls(). `waits`: those that others imply are left out, or all are there (world_calls.h).
+/// whole_gradient_bytes: [stage] of gradients that are sharded, before their reduction; none: no stage has such.
+enum class DeviceWaits : std::uint8_t { kNeeded, kAll };
+DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees = false,
+                          DeviceWaits waits = DeviceWaits::kNeeded,
+                          std::span<const std::int64_t> whole_gradient_bytes = {});
 
 }  // namespace plumb

@@ -279,9 +279,16 @@ TEST_CASE("what a device does not run is refused by name") {
   CHECK_NOTHROW(require_device_runnable(good));
   refused(spec_of(mixtral_model(), order), "experts");
   refused(spec_of(cnn_model(), order), "image models");
-  refused(spec_of(llama_model(), order, 2), "replicas");
+  CHECK_NOTHROW(require_device_runnable(spec_of(llama_model(), order, 2)));
+  refused(spec_of(gpt_model(), order, 2), "tied tables over replicas");
   refused(spec_of(llama_model(), make_schedule("chimera", {.ranks = 2, .microbatches = 4})), "copies of a stage");
-  RunSpec bad = good;
+  RunSpec bad = spec_of(llama_model(), order, 2);
+  bad.clip_norm = 1;
+  refused(bad, "clipping or a loss scale over replicas");
+  bad = good;
+  bad.grid.tensor = 2;
+  refused(bad, "tensor, context or expert groups");
+  bad = good;
   bad.optimizer = Sgd{};
   refused(bad, "optimizers");
 }

@@ -1,0 +1,58 @@
+#pragma once
+// What the copies of a stage have of its parameters on devices, and what they exchange: gradients are summed bucket by
+// bucket, or each copy gets the sum of its share (ZeRO; Rajbhandari et al. 2020), and weights become whole from the
+// shares. Which exchanges these are, and of which sizes, is also in executor/nccl/stage_exchanges.h; a test holds the two
+// against each other.
+
+#include <cstdint>
+#include <vector>
+
+#include "executor/cpu/parameter_places.h"
+#include "executor/device_plan/device_exchange.h"
+#include "executor/nccl/rank_calls.h"
+#include "executor/run_spec.h"
+
+namespace plumb {
+
+struct DeviceShareOptions {
+  NcclSeat copies;  ///< alone: nothing is exchanged, and nothing sharded
+  int zero = 0;
+  ShardBy shard_by = ShardBy::kElement;
+  bool is_half = false;            ///< weights are stored in 16 bits
+  std::vector<int> bucket_layers;  ///< [bucket] layers, from the last on; empty: all in one
+};
+
+class DeviceShares {
+ public:
+  DeviceShares() = default;
+  DeviceShares(const ParameterPlaces& places, const DeviceShareOptions& options);
+
+  /// 0 where there is one copy.
+  int zero() const { return zero_; }
+  /// Whether this copy speaks for its elements: others have them too where nothing is sharded.
+  bool speaks() const { return zero_ > 0 || options_.copies.member == 0; }
+  /// Elements of the stage's block whose optimizer state is here: all, unless sharded.
+  ElementRange own() const { return own_; }
+
+  /// Of the block's gradients: a bucket of them, or with ZeRO 2 and 3 all.
+  std::vector<DeviceExchange> reduction(std::size_t bucket, float* gradients) const;
+
+  /// Of the block's weights as they are stored.
+  std::vector<DeviceExchange> gather(std::byte* weights) const;
+
+  /// The first layer of each bucket: its gradients are complete behind that layer's.
+  const std::vector<std::size_t>& first_layers() const { return first_layers_; }
+
+ private:
+  std::vector<DeviceExchange> shares(NcclKind whole, NcclKind by_owner, const std::vector<std::int64_t>& bounds,
+                                     float* values) const;
+
+  DeviceShareOptions options_;
+  int zero_ = 0;
+  ElementRange own_;
+  std::vector<std::int64_t> bounds_, word_bounds_;  // [copies + 1]
+  std::vector<ElementRange> buckets_;
+  std::vector<std::size_t> first_layers_;  // [bucket]
+};
+
+}  // namespace plumb

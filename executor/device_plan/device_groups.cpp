@@ -1,0 +1,31 @@
+#include "executor/device_plan/device_groups.h"
+
+#include <algorithm>
+#include <string>
+
+#include "executor/replay_groups.h"
+
+namespace plumb {
+
+DeviceGroupTable::DeviceGroupTable(const TrainingPlan& plan) {
+  const RankGrid& grid = plan.replay.grid;
+  for (int rank = 0; rank < world_size(grid); ++rank) {
+    const auto seat = [&](const std::string& name, const std::vector<int>& ranks) -> NcclSeat {
+      if (ranks.size() <= 1) return {};
+      const auto member = std::ranges::find(ranks, rank) - ranks.begin();
+      return {communicators_.number_of(name, ranks), static_cast<std::int32_t>(member),
+              static_cast<std::int32_t>(ranks.size())};
+    };
+    tensor_.push_back(seat("tensor group", group_ranks(grid, Group::kTensor, rank)));
+    std::vector<NcclSeat>& of_stages = copies_.emplace_back();
+    for (const CommunicatorGroup& group : replay_group_ranks(plan.replay, coordinates_of(grid, rank)).copies)
+      of_stages.push_back(seat(group.name, group.ranks));
+  }
+}
+
+std::int32_t DeviceGroupTable::channel(MessageKind kind, int source, int destination) {
+  return communicators_.number_of(kind == MessageKind::kActivation ? "activations" : "gradients",
+                                  {source, destination});
+}
+
+}  // namespace plumb

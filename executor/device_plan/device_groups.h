@@ -1,0 +1,36 @@
+#pragma once
+// The groups of ranks that a device's calls meet in, and the channels of messages, numbered alike on every rank; named
+// as executor/nccl names them.
+
+#include <vector>
+
+#include "executor/device_plan/device_exchange.h"
+#include "executor/nccl/rank_calls.h"
+#include "executor/training/training_plan.h"
+#include "executor/transport/transport.h"
+
+namespace plumb {
+
+class DeviceGroupTable {
+ public:
+  explicit DeviceGroupTable(const TrainingPlan& plan);
+
+  /// `number` is NcclCall::kNone where the rank is alone.
+  const NcclSeat& tensor(int rank) const { return tensor_[static_cast<std::size_t>(rank)]; }
+  const NcclSeat& copies(int rank, int stage) const {
+    return copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
+  }
+
+  /// The communicator of messages from one rank to another, of which they are members 0 and 1. Registered on the first
+  /// call: all ranks ask in one order.
+  std::int32_t channel(MessageKind kind, int source, int destination);
+
+  std::vector<NcclCommunicator> take() { return communicators_.take(); }
+
+ private:
+  NcclCommunicators communicators_;
+  std::vector<NcclSeat> tensor_;               // [rank]
+  std::vector<std::vector<NcclSeat>> copies_;  // [rank][stage]
+};
+
+}  // namespace plumb

@@ -1,0 +1,216 @@
+#include "executor/device_plan/world_calls.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/device_plan/call_clocks.h"
+
+namespace plumb {
+namespace {
+
+using Calls = std::vector<std::int32_t>;
+
+void add_all(Calls& to, const Calls& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+/// Tracks that do one piece together: alone, or the members of an exchange.
+std::vector<std::vector<std::size_t>> parties(const std::vector<CallTrack>& tracks, std::size_t piece) {
+  std::vector<std::vector<std::size_t>> parties;
+  std::map<std::int32_t, std::size_t> of_communicator;
+  for (std::size_t track = 0; track < tracks.size(); ++track) {
+    const std::int32_t communicator = tracks[track].pieces[piece].communicator;
+    if (communicator < 0) {
+      parties.push_back({track});
+      continue;
+    }
+    const auto [it, is_new] = of_communicator.try_emplace(communicator, parties.size());
+    if (is_new) parties.emplace_back();
+    parties[it->second].push_back(track);
+  }
+  return parties;
+}
+
+class Expansion {
+ public:
+  Expansion(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks)
+      : pipeline_(pipeline),
+        world_{.tracks = std::move(tracks), .calls = {}, .ranks = ranks},
+        clocks_(ranks),
+        tails_(static_cast<std::size_t>(ranks) * kDeviceStreamCount),
+        ends_(pipeline.calls.size()),
+        bucket_ends_(pipeline.calls.size()) {}
+
+  WorldProgram expand() {
+    for (std::size_t call = 0; call < pipeline_.calls.size(); ++call) {
+      const std::vector<CallTrack>& tracks = world_.tracks[call];
+      ends_[call].resize(tracks.size());
+      bucket_ends_[call].resize(tracks.size());
+      if (tracks.empty()) continue;
+      for (std::size_t piece = 0; piece < tracks.front().pieces.size(); ++piece)
+        for (const std::vector<std::size_t>& party : parties(tracks, piece)) add(call, piece, party);
+    }
+    return std::move(world_);
+  }
+
+ private:
+  Calls& tail_of(const CallTrack& track) {
+    return tails_[static_cast<std::size_t>(track.rank) * kDeviceStreamCount + static_cast<std::size_t>(track.stream)];
+  }
+
+  /// The calls that a track's part of a call waits for, besides its stream's.
+  Calls waits_of(std::size_t call, const CallTrack& track) const {
+    Calls waits;
+    for (const DeviceWait& wait : pipeline_.calls[call].waits) {
+      const auto at = static_cast<std::size_t>(wait.call);
+      const std::vector<CallTrack>& others = world_.tracks[at];
+      for (std::size_t other = 0; other < others.size(); ++other) {
+        if (others[other].lane != track.lane) continue;
+        const auto moment = bucket_ends_[at][other].find(wait.bucket);
+        add_all(waits, moment == bucket_ends_[at][other].end() ? ends_[at][other] : moment->second);
+      }
+    }
+    return waits;
+  }
+
+  void add(std::size_t call, std::size_t piece, const std::vector<std::size_t>& party) {
+    const std::vector<CallTrack>& tracks = world_.tracks[call];
+    Calls wanted, made;
+    for (const std::size_t member : party) {
+      assert(tracks[member].pieces.size() == tracks.front().pieces.size() && "ranks of a group do the same");
+      if (piece == 0) add_all(wanted, waits_of(call, tracks[member]));
+      add_all(wanted, tail_of(tracks[member]));
+    }
+    std::ranges::sort(wanted, std::greater<>{});
+    for (const std::size_t member : party) {
+      made.push_back(static_cast<std::int32_t>(world_.calls.size()));
+      world_.calls.push_back({.call = static_cast<std::int32_t>(call),
+                              .track = static_cast<std::int32_t>(member),
+                              .piece = static_cast<std::int32_t>(piece),
+                              .waits = {}});
+      clocks_.begin(tracks[member].rank, tracks[member].stream);
+      for (const std::int32_t wait : wanted) {
+        if (clocks_.precedes_newest(wait)) continue;
+        world_.calls.back().waits.push_back(wait);
+        clocks_.wait({.call = wait});
+      }
+    }
+    for (const std::size_t member : party) {
+      tail_of(tracks[member]) = made;
+      ends_[call][member] = made;
+      if (const int bucket = tracks[member].pieces[piece].bucket; bucket >= 0)
+        bucket_ends_[call][member][bucket] = made;
+    }
+  }
+
+  const DeviceProgram& pipeline_;
+  WorldProgram world_;
+  CallClocks clocks_;
+  std::vector<Calls> tails_;                                    // [rank, stream] its last piece, of all members
+  std::vector<std::vector<Calls>> ends_;                        // [call][track]
+  std::vector<std::vector<std::map<int, Calls>>> bucket_ends_;  // [call][track][bucket]
+};
+
+class Checker {
+ public:
+  Checker(const WorldProgram& world, const DeviceProgram& pipeline)
+      : world_(world), pipeline_(pipeline), clocks_(world.ranks), at_(pipeline.calls.size()) {}
+
+  std::vector<std::string> check() {
+    for (std::size_t i = 0; i < world_.calls.size(); ++i) {
+      const WorldCall& call = world_.calls[i];
+      const CallTrack& track = track_of(call);
+      clocks_.begin(track.rank, track.stream);
+      for (const std::int32_t wait : call.waits) {
+        if (wait < 0 || static_cast<std::size_t>(wait) >= i)
+          return {fmt::format("world call {} waits for call {}, which is not enqueued before it", i, wait)};
+        clocks_.wait({.call = wait});
+      }
+      auto& tracks = at_[static_cast<std::size_t>(call.call)];
+      tracks.resize(world_.tracks[static_cast<std::size_t>(call.call)].size());
+      tracks[static_cast<std::size_t>(call.track)].push_back(static_cast<std::int32_t>(i));
+    }
+    for (std::size_t call = 0; call < at_.size(); ++call) {
+      check_pieces(call);
+      check_waits(call);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  const CallTrack& track_of(const WorldCall& call) const {
+    return world_.tracks[static_cast<std::size_t>(call.call)][static_cast<std::size_t>(call.track)];
+  }
+
+  void expect(std::int32_t former, std::int32_t latter) {
+    if (clocks_.precedes(former, latter)) return;
+    const auto text = [&](std::int32_t of) {
+      const WorldCall& call = world_.calls[static_cast<std::size_t>(of)];
+      return fmt::format("piece {} of call {} on rank {}", call.piece, call.call, track_of(call).rank);
+    };
+    found_.push_back(fmt::format("{} does not stand behind {}", text(latter), text(former)));
+  }
+
+  void check_pieces(std::size_t call) {
+    const std::vector<CallTrack>& tracks = world_.tracks[call];
+    for (std::size_t track = 0; track < tracks.size(); ++track) {
+      if (at_[call][track].size() != tracks[track].pieces.size())
+        found_.push_back(fmt::format("call {} is not all there on rank {}", call, tracks[track].rank));
+      for (std::size_t piece = 0; piece + 1 < at_[call][track].size(); ++piece)
+        for (const std::size_t peer : peers(tracks, track, piece))
+          expect(at_[call][peer][piece], at_[call][track][piece + 1]);
+      for (std::size_t piece = 1; piece < at_[call][track].size(); ++piece)
+        for (const std::size_t peer : peers(tracks, track, piece))
+          expect(at_[call][peer][piece - 1], at_[call][track][piece]);
+    }
+  }
+
+  static std::vector<std::size_t> peers(const std::vector<CallTrack>& tracks, std::size_t track, std::size_t piece) {
+    for (const std::vector<std::size_t>& party : parties(tracks, piece))
+      if (std::ranges::find(party, track) != party.end()) return party;
+    return {};
+  }
+
+  void check_waits(std::size_t call) {
+    const std::vector<CallTrack>& tracks = world_.tracks[call];
+    for (std::size_t track = 0; track < tracks.size(); ++track)
+      for (const std::size_t peer : peers(tracks, track, 0))
+        for (const DeviceWait& wait : pipeline_.calls[call].waits)
+          expect_wait(wait, tracks[peer].lane, at_[call][track].front());
+  }
+
+  void expect_wait(const DeviceWait& wait, int lane, std::int32_t latter) {
+    const auto of = static_cast<std::size_t>(wait.call);
+    const std::vector<CallTrack>& others = world_.tracks[of];
+    for (std::size_t other = 0; other < others.size(); ++other) {
+      if (others[other].lane != lane) continue;
+      std::size_t piece = others[other].pieces.size() - 1;
+      for (std::size_t i = 0; i < others[other].pieces.size(); ++i)
+        if (wait.bucket != DeviceWait::kEnd && others[other].pieces[i].bucket == wait.bucket) piece = i;
+      for (const std::size_t peer : peers(others, other, piece)) expect(at_[of][peer][piece], latter);
+    }
+  }
+
+  const WorldProgram& world_;
+  const DeviceProgram& pipeline_;
+  CallClocks clocks_;
+  std::vector<std::vector<std::vector<std::int32_t>>> at_;  // [call][track][piece] its world call
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<CallTrack>> tracks, int ranks) {
+  return Expansion(pipeline, std::move(tracks), ranks).expand();
+}
+
+std::vector<std::string> check_world_calls(const WorldProgram& world, const DeviceProgram& pipeline) {
+  return Checker(world, pipeline).check();
+}
+
+}  // namespace plumb

@@ -1,0 +1,33 @@
+#pragma once
+// Zeros, and 16-bit numbers in fp32, on a GPU.
+
+#include "kernels/simt/number.h"
+#include "kernels/simt/thread.h"
+
+namespace plumb::simt {
+
+/// to: [elements] becomes 0.
+struct FillZero {
+  float* to;
+  std::int64_t elements;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, elements, [&](std::int64_t i) { to[i] = 0.0F; });
+  }
+};
+
+/// to = from. Both [elements].
+template <class S>
+struct Widen {
+  float* to;
+  const S* from;
+  std::int64_t elements;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, elements, [&](std::int64_t i) { to[i] = widened(from[i]); });
+  }
+};
+
+}  // namespace plumb::simt

@@ -1,0 +1,76 @@
+// Replicas on a device: gradients summed over them, ZeRO's shares, beside the cpu backend.
+
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "executor/device/run_device.h"
+#include "executor/run.h"
+#include "tests/executor/device/host_machine.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+std::vector<Layer> untied_gpt_model() {
+  std::vector<Layer> model = gpt_model();
+  std::get<HeadLayer>(model.back()).tied = false;
+  return model;
+}
+
+RunSpec replicated(const std::vector<Layer>& model, const std::string& name, int ranks, int replicas, int zero = 0) {
+  const Schedule order = make_schedule(name, {.ranks = ranks, .microbatches = 4});
+  RunSpec spec =
+      spec_of_lowered(model, lower(order, {.data = {.enabled = replicas > 1, .zero = zero}}), replicas);
+  spec.zero = zero;
+  spec.steps = 2;
+  return spec;
+}
+
+RunResult on_host(const RunSpec& spec, std::optional<unsigned> seed = {}) {
+  HostMachine machine(spec.half, seed);
+  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
+}
+
+void check_beside_cpu(const RunSpec& spec) {
+  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
+  REQUIRE(device.losses.size() == cpu.losses.size());
+  for (std::size_t i = 0; i < cpu.losses.size(); ++i)
+    CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-6));
+  CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
+  CHECK(worst_difference(device.gradients[1], cpu.gradients[1]) < 1e-2);  // AdamW beside gradients next to 0
+  CHECK(device.parameter_bytes == cpu.parameter_bytes);
+  const RunResult other = on_host(spec, 3);
+  CHECK(other.losses == device.losses);
+  CHECK(other.weights == device.weights);
+}
+
+}  // namespace
+
+TEST_CASE("replicas on a device train as the CPU's, in every order that streams and events allow") {
+  for (const auto& [name, ranks, replicas] :
+       std::vector<std::tuple<std::string, int, int>>{{"1f1b", 1, 2}, {"1f1b", 2, 2}, {"gpipe", 2, 3}, {"zb-h1", 2, 4},
+                                                      {"interleaved", 2, 2}, {"zb-v", 2, 2}}) {
+    CAPTURE(name);
+    CAPTURE(replicas);
+    check_beside_cpu(replicated(llama_model(), name, ranks, replicas));
+  }
+  check_beside_cpu(replicated(untied_gpt_model(), "1f1b", 2, 2));
+}
+
+TEST_CASE("a device shards optimizer state, gradients and weights over replicas as the CPU does") {
+  for (const int zero : {1, 2, 3})
+    for (const auto& [name, ranks, replicas] :
+         std::vector<std::tuple<std::string, int, int>>{{"1f1b", 2, 2}, {"zb-h1", 2, 3}, {"interleaved", 2, 2}}) {
+      CAPTURE(name);
+      CAPTURE(zero);
+      RunSpec spec = replicated(untied_gpt_model(), name, ranks, replicas, zero);
+      check_beside_cpu(spec);
+      spec.shard_by = ShardBy::kLayer;
+      check_beside_cpu(spec);
+    }
+}
