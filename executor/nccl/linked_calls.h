@@ -3,6 +3,7 @@
 // streams, and the watch over a replay. Its owner enqueues, and asks it to wait for the end.
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -26,7 +27,7 @@ class LinkedCalls {
 
   // A replay, as DeviceMachine's. What fails throws RunError with rank, call, peer, communicator and the last call that
   // the rank has completed, after all communicators have been aborted; RunAborted if another rank has failed first.
-  void begin_call(int stream, const char* name) { watch_.begin(stream, name); }
+  void begin_call(int stream, const char* name);
   void wait_for(std::size_t earlier) { watch_.wait_for(earlier); }
   /// Returns when it is launched, so that what is recorded next stands behind it.
   void exchange(const DeviceExchange& exchange, NcclPort::Stream stream);
@@ -35,6 +36,9 @@ class LinkedCalls {
 
   /// Ends what is under way on the device: before who owns the streams waits for them.
   void abort() { communicators_.clear(); }
+
+  /// [replay] CLOCK_MONOTONIC when its first call was enqueued.
+  const std::vector<std::int64_t>& starts_ns() const { return starts_ns_; }
 
   /// After the last replay, on all ranks: flushes the communicators, which otherwise are aborted.
   void leave();
@@ -49,6 +53,7 @@ class LinkedCalls {
   DeviceGroups groups_;
   JoinedCommunicators communicators_;
   CallWatch watch_;
+  std::vector<std::int64_t> starts_ns_;
 };
 
 }  // namespace plumb

@@ -21,12 +21,12 @@ struct LinkedRank {
   std::string device;  ///< that no other rank has (rank_board.h)
   std::function<std::unique_ptr<DeviceMachine>(LinkedCalls& links)> make_machine;
   DeviceRunOptions options;
-  std::function<void(DeviceRankResult& result)> see;  ///< for tests: what this rank has; may be empty
 };
 
 /// Called by all ranks with the same spec; rank 0 gets the result, the others nothing. Throws SpecError, the same on
-/// all ranks, if there are not as many ranks as the spec needs, they were given different plans, or two are on one
-/// device; RunError on the rank that finds a fault first, RunAborted on the others, when all communicators are aborted.
+/// all ranks, if there are not as many ranks as the spec needs, they were given different plans, two are on one device,
+/// or the stages would have to agree on something (clipping, fp16, a tied table); RunError on the rank that finds a
+/// fault first, RunAborted on the others, when all communicators are aborted.
 std::optional<RunResult> run_linked_rank(const RunSpec& spec, const LinkedRank& rank);
 
 }  // namespace plumb

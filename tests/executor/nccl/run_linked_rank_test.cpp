@@ -27,13 +27,6 @@ namespace {
 
 constexpr Seconds kPatience{20};
 
-/// GPT-2's block with every bias; the head has a table of its own.
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
-
 struct Trained {
   std::optional<RunResult> result;
   std::string fault;
@@ -101,18 +94,29 @@ TEST_CASE("pipelines whose ranks have a machine each train bitwise as on one mac
   }
 }
 
-TEST_CASE("in 16 bits too") {
-  for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
-    RunSpec spec = spec_of(untied_gpt_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
-    spec.steps = 3;
-    spec.half = half;
-    HostMachine alone(half);
-    const RunResult expected = run_device(spec, alone);
-    CHECK(of_all(on_threads(spec, 2)).losses == expected.losses);
+TEST_CASE("in bf16 too") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+  spec.steps = 3;
+  spec.half = HalfFormat::kBf16;
+  HostMachine alone(spec.half);
+  const RunResult expected = run_device(spec, alone), ours = of_all(on_threads(spec, 2));
+  CHECK(ours.losses == expected.losses);
+  CHECK(ours.timelines.size() == 3);
+}
+
+TEST_CASE("what all stages have to agree on is refused where they have a machine each") {
+  for (const int what : {0, 1, 2}) {
+    RunSpec spec =
+        spec_of(what == 2 ? gpt_model() : llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+    if (what == 0) spec.clip_norm = 1;
+    if (what == 1) spec.half = HalfFormat::kFp16;
+    for (const Trained& one : on_threads(spec, 2))
+      CHECK(has(one.fault, "is not there yet for stages with a GPU each: take --gpus one, or use --backend cpu"));
   }
 }
 
 TEST_CASE("replicas with a machine each follow the CPU's losses") {
+  int compared = 0;
   for (const int zero : {0, 1, 2, 3}) {
     INFO(zero);
     const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
@@ -130,7 +134,9 @@ TEST_CASE("replicas with a machine each follow the CPU's losses") {
     REQUIRE(ours.losses.size() == expected.losses.size());
     for (std::size_t i = 0; i < expected.losses.size(); ++i)
       CHECK(ours.losses[i] == doctest::Approx(expected.losses[i]).epsilon(1e-5));
+    ++compared;
   }
+  CHECK(compared == 4);
 }
 
 TEST_CASE("an error of NCCL in training is said by one rank, with action, call, peer and communicator") {
