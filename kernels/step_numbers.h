@@ -2,6 +2,8 @@
 // Numbers of one optimizer step, in a device's memory: a replay's kernels read them there, so that every replay is the
 // same calls.
 
+#include <cstdint>
+
 namespace plumb {
 
 struct StepNumbers {
@@ -11,6 +13,7 @@ struct StepNumbers {
   float gradient_factor = 1;    ///< what gradients are multiplied by before the update: undoes that, and clips
   float skips = 0;              ///< not 0: gradients overflow, and weights and moments stay as they are
   float square_sum = 0;         ///< of all gradients, loss scale included
+  std::uint64_t replay = 0;     ///< which replay of the run this is: dropout draws its masks from it
 };
 
 }  // namespace plumb

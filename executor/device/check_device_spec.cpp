@@ -32,7 +32,8 @@ void require_device_runnable(const RunSpec& spec) {
          "set tp, cp and ep to 1, or use --backend cpu");
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
   refuse(grid.data > 1 && (spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
-         "clipping or a loss scale over replicas", "set dp to 1 or train in bf16 without clipping, or use --backend cpu");
+         "clipping or a loss scale over replicas",
+         "set dp to 1 or train in bf16 without clipping, or use --backend cpu");
   refuse(grid.data > 1 && has_tied_table(spec), "tied tables over replicas", "untie the head, or use --backend cpu");
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
@@ -49,8 +50,7 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "image models, experts, dropout, latent attention, parallel residuals and heads of more than 256 channels",
-             kCpu);
+             "image models, experts, latent attention, parallel residuals and heads of more than 256 channels", kCpu);
     }
 }
 

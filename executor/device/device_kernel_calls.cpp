@@ -28,10 +28,10 @@ void enqueue_attention(DeviceKernels& kernels, const KernelCall& call, DeviceOpe
   const std::int64_t width = query + 2 * size.kv_heads * size.head_size;
   if (call.kind == KernelKind::kAttentionForward)
     return kernels.attention_forward(with.stored(tokens * query), with.floats(tokens * size.heads),
-                                     with.stored(tokens * width), size);
+                                     with.stored(tokens * width), size, nullptr);
   kernels.attention_backward(with.stored(tokens * width), with.floats(tokens * size.heads), with.stored(tokens * query),
                              with.stored(tokens * width), with.stored(tokens * query), with.floats(tokens * size.heads),
-                             size);
+                             size, nullptr);
 }
 
 void enqueue_norm(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {

@@ -9,9 +9,9 @@
 namespace plumb {
 
 bool has_device_kernels(const Layer& layer) {
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding->dropout == 0;
+  if (std::holds_alternative<EmbeddingLayer>(layer)) return true;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return has_kernels(layer) && block->experts == 0 && block->dropout == 0 && !block->parallel_residual &&
+    return has_kernels(layer) && block->experts == 0 && !block->parallel_residual &&
            block->head_size <= simt::kLargestHead;
   return std::holds_alternative<HeadLayer>(layer);
 }

@@ -55,6 +55,11 @@ struct DeviceLayerCall {
   float* losses = nullptr;   ///< [T] of a layer that ends the model
   float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
+  // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
+  std::uint64_t seed = 1;
+  int layer_number = 0;
+  std::int64_t first_sample = 0;
+  const StepNumbers* numbers = nullptr;  ///< one
 
   /// A gain or bias by its element of the layer's parameters; null for none (-1).
   const float* vector(std::int64_t element) const {
@@ -91,7 +96,7 @@ class DeviceLayer {
   virtual void weight_grad(const DeviceLayerCall& call) const = 0;
 };
 
-/// Whether a device runs the layer: text in and out, dense blocks without dropout and without a parallel residual,
+/// Whether a device runs the layer: text in and out, dense blocks without a parallel residual,
 /// heads of at most 256 channels.
 bool has_device_kernels(const Layer& layer);
 
@@ -137,6 +142,20 @@ inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
 }
 inline float* floats_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   return reinterpret_cast<float*>(address_of(call, tensor));
+}
+
+/// Of the layer's dropout number `place` (executor/cpu/layer.h, dropout_site).
+inline DropoutKey dropout_key(const DeviceLayerCall& call, std::uint64_t place) {
+  return {.seed = call.seed, .layer = static_cast<std::uint64_t>(call.layer_number), .place = place};
+}
+
+/// y = residual + dropout of x, rows of `columns` channels; a null residual counts as zeros.
+inline void drop_rows(const DeviceLayerCall& call, std::uint64_t place, void* y, const void* x, const void* residual,
+                      const LayerWork& work, std::int64_t columns, double probability) {
+  call.kernels.dropout(
+      y, x, residual, dropout_key(call, place),
+      {.first_sample = call.first_sample, .count = work.microbatch, .tokens = work.sequence, .columns = columns},
+      probability, call.numbers);
 }
 
 }  // namespace plumb

@@ -1,8 +1,8 @@
 #pragma once
 // What the copies of a stage have of its parameters on devices, and what they exchange: gradients are summed bucket by
 // bucket, or each copy gets the sum of its share (ZeRO; Rajbhandari et al. 2020), and weights become whole from the
-// shares. Which exchanges these are, and of which sizes, is also in executor/nccl/stage_exchanges.h; a test holds the two
-// against each other.
+// shares. Which exchanges these are, and of which sizes, is also in executor/nccl/stage_exchanges.h; a test holds the
+// two against each other.
 
 #include <cstdint>
 #include <vector>

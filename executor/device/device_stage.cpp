@@ -216,7 +216,7 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
   if (end < elements()) kernels.fill_zero(gradients_ + end, elements() - end);
 }
 
-void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
+void DeviceStage::begin_step(DeviceMachine& machine, int replay, float loss_scale) {
   std::vector<StepNumbers> numbers;
   for (int step = 1; step <= options_.steps; ++step) {
     const auto correction = [&](float beta) {
@@ -224,7 +224,8 @@ void DeviceStage::begin_step(DeviceMachine& machine, float loss_scale) {
     };
     numbers.push_back({.first_correction = correction(options_.optimizer.beta1),
                        .second_correction = correction(options_.optimizer.beta2),
-                       .loss_scale = loss_scale});
+                       .loss_scale = loss_scale,
+                       .replay = static_cast<std::uint64_t>(replay)});
   }
   last_numbers_ = numbers.back();
   upload_all<StepNumbers>(machine, numbers_, numbers);

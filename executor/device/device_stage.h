@@ -23,10 +23,11 @@ namespace plumb {
 struct DeviceStageOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
-  int first_layer = 0;   ///< its number in the model
-  bool is_tied = false;  ///< the model's head and embedding share a table
-  LayerWork work;        ///< of a micro-batch
+  int first_layer = 0;        ///< its number in the model
+  bool is_tied = false;       ///< the model's head and embedding share a table
+  LayerWork work;             ///< of a micro-batch
   int microbatches = 0;
+  std::int64_t first_sample = 0;   ///< of the replica, in the batch
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   AdamW optimizer;
   std::uint64_t seed = 1;
@@ -116,7 +117,7 @@ class DeviceStage {
   static constexpr std::int64_t kPartials = 3 * kGradientPieces;
 
   /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
-  void begin_step(DeviceMachine& machine, float loss_scale);
+  void begin_step(DeviceMachine& machine, int replay, float loss_scale);
   StepNumbers end_step(DeviceMachine& machine);
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.

@@ -131,7 +131,11 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
           .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
           .losses = losses_ == nullptr ? nullptr : losses_ + token,
           .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr};
+          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
+          .seed = options_.seed,
+          .layer_number = options_.first_layer + static_cast<int>(layer),
+          .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
+          .numbers = numbers_};
 }
 
 /// `input` is copied to where the first layer takes it; the last one writes `output`.

@@ -1,6 +1,6 @@
 #pragma once
-// Which ranks of the world a run has on its machine: all of them, or one. Ranks that differ in their pipeline coordinate
-// alone are a lane; every lane does the pipeline's program, and messages stay in it.
+// Which ranks of the world a run has on its machine: all of them, or one. Ranks that differ in their pipeline
+// coordinate alone are a lane; every lane does the pipeline's program, and messages stay in it.
 
 #include <optional>
 #include <vector>

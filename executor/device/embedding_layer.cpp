@@ -25,13 +25,16 @@ class DeviceEmbedding : public DeviceLayer {
     call.kernels.embedding_forward(output, call.tokens, call.weights + tokens_at_ * element_bytes_,
                                    positions_at_ < 0 ? nullptr : call.weights + positions_at_ * element_bytes_, layer_,
                                    work_);
+    if (layer_.dropout > 0) drop_rows(call, 0, output, output, nullptr, work_, layer_.hidden, layer_.dropout);
   }
 
   void input_grad(const DeviceLayerCall&, void*) const override {}
 
   void weight_grad(const DeviceLayerCall& call) const override {
-    call.kernels.embedding_backward(call.gradients + tokens_at_, at_offset(call.gradients, positions_at_),
-                                    address_of(call, output_gradient_), call.tokens, layer_, work_);
+    std::byte* gradient = address_of(call, output_gradient_);
+    if (layer_.dropout > 0) drop_rows(call, 0, gradient, gradient, nullptr, work_, layer_.hidden, layer_.dropout);
+    call.kernels.embedding_backward(call.gradients + tokens_at_, at_offset(call.gradients, positions_at_), gradient,
+                                    call.tokens, layer_, work_);
   }
 
  private:

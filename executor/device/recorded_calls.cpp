@@ -77,14 +77,21 @@ void CallRecorder::rotary(void* x, const float* table, const RotarySize& size, R
   add([=](DeviceKernels& kernels) { kernels.rotary(x, table, size, direction); });
 }
 
-void CallRecorder::attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size) {
-  add([=](DeviceKernels& kernels) { kernels.attention_forward(output, log_sum_exp, qkv, size); });
+void CallRecorder::dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+                           double probability, const StepNumbers* numbers) {
+  add([=](DeviceKernels& kernels) { kernels.dropout(y, x, residual, key, rows, probability, numbers); });
+}
+
+void CallRecorder::attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                                     const StepNumbers* numbers) {
+  add([=](DeviceKernels& kernels) { kernels.attention_forward(output, log_sum_exp, qkv, size, numbers); });
 }
 
 void CallRecorder::attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv,
-                                      const void* output, const float* log_sum_exp, const AttentionSize& size) {
+                                      const void* output, const float* log_sum_exp, const AttentionSize& size,
+                                      const StepNumbers* numbers) {
   add([=](DeviceKernels& kernels) {
-    kernels.attention_backward(dqkv, products, doutput, qkv, output, log_sum_exp, size);
+    kernels.attention_backward(dqkv, products, doutput, qkv, output, log_sum_exp, size, numbers);
   });
 }
 

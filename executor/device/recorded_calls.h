@@ -47,9 +47,12 @@ class CallRecorder final : public DeviceKernels {
   void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
                     std::int64_t columns) override;
   void rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) override;
-  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size) override;
+  void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+               double probability, const StepNumbers* numbers) override;
+  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                         const StepNumbers* numbers) override;
   void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
-                          const float* log_sum_exp, const AttentionSize& size) override;
+                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override;
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
                          const EmbeddingLayer& layer, const LayerWork& work) override;
   void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,

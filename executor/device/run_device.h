@@ -15,7 +15,7 @@ struct DeviceRunOptions {
 };
 
 /// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
-/// dense language models without dropout, whole sequences, schedules without copies of stages and moves,
+/// dense language models, whole sequences, schedules without copies of stages and moves,
 /// recomputation of all of a stage's micro-batches or of none, AdamW, no checkpoint.
 void require_device_runnable(const RunSpec& spec);
 

@@ -62,7 +62,9 @@ class Share {
         kernels_.add_gradients(floats(0, first), floats(0, first), floats(from, first), count);
     }
   }
-  float* floats(std::size_t member, std::int64_t element) const { return reinterpret_cast<float*>(at(member, element)); }
+  float* floats(std::size_t member, std::int64_t element) const {
+    return reinterpret_cast<float*>(at(member, element));
+  }
 
   void copy(std::size_t to, std::size_t from, std::int64_t first, std::int64_t count) {
     if (to != from && count > 0) kernels_.copy(at(to, first), at(from, first), count * bytes_);

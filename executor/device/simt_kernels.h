@@ -19,6 +19,7 @@
 #include "kernels/simt/attention.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/cross_entropy.h"
+#include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
 #include "kernels/simt/fill.h"
 #include "kernels/simt/norm.h"
@@ -119,17 +120,25 @@ class SimtKernels final : public DeviceKernels {
                               size.tokens * size.heads * size.rotary_size / 2);
   }
 
-  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size) override {
+  void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+               double probability, const StepNumbers* numbers) override {
+    launcher_.launch_elements(
+        simt::Dropout<S>{stored(y), stored(x), stored(residual), key, rows, static_cast<float>(probability), numbers},
+        rows.count * rows.tokens * rows.columns);
+  }
+
+  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                         const StepNumbers* numbers) override {
     if (on_tensor_cores(size, [&]<int kChannels>() {
           using Body = simt::WarpAttentionForward<S, kChannels>;
           launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(qkv), size});
         }))
       return;
-    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size},
+    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size, numbers},
                      size.batch * size.heads * size.sequence, kAttentionLanes);
   }
   void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
-                          const float* log_sum_exp, const AttentionSize& size) override {
+                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override {
     if (on_tensor_cores(size, [&]<int kChannels>() {
           using Queries = simt::WarpAttentionQueryGradient<S, kChannels>;
           using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels>;
@@ -140,11 +149,11 @@ class SimtKernels final : public DeviceKernels {
         }))
       return;
     launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
-                                                     stored(output), log_sum_exp, size},
+                                                     stored(output), log_sum_exp, size, numbers},
                      size.batch * size.heads * size.sequence, kAttentionLanes);
-    launcher_.launch(
-        simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv), log_sum_exp, size},
-        size.batch * size.kv_heads * size.sequence, kAttentionLanes);
+    launcher_.launch(simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
+                                                        log_sum_exp, size, numbers},
+                     size.batch * size.kv_heads * size.sequence, kAttentionLanes);
   }
 
   void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "executor/cpu/block_attention.h"
 #include "executor/device/device_layer.h"
 #include "executor/device/device_norm.h"
 
@@ -15,6 +16,7 @@ class DeviceTransformer : public DeviceLayer {
  public:
   DeviceTransformer(const TransformerLayer& layer, const LayerWork& work, std::int64_t element_bytes)
       : layer_(layer),
+        work_(work),
         rows_(tokens_of(work)),
         query_(layer.heads * layer.head_size),
         qkv_width_((layer.heads + 2 * layer.kv_heads) * layer.head_size),
@@ -52,6 +54,8 @@ class DeviceTransformer : public DeviceLayer {
 
     branch_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, row * layer.hidden);
     norm_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
+    if (layer.dropout > 0)
+      dropped_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
     // The MLP's part of the backward is over when attention's begins.
     std::int64_t of_mlp = bytes_.backward_workspace, of_attention = bytes_.backward_workspace;
     activated_gradient_ = place_tensor(DevicePlace::kWorkspace, of_mlp, row * layer.ffn);
@@ -99,6 +103,25 @@ class DeviceTransformer : public DeviceLayer {
   void add_bias(const DeviceLayerCall& call, void* y, std::int64_t bias, std::int64_t columns) const {
     if (bias >= 0) call.kernels.bias_forward(y, call.vector(bias), rows_, columns);
   }
+  /// attention_, with the mask of this micro-batch's probabilities.
+  AttentionSize attention_of(const DeviceLayerCall& call) const {
+    AttentionSize size = attention_;
+    size.dropout = {
+        .probability = layer_.dropout, .key = dropout_key(call, kProbabilities), .first_sample = call.first_sample};
+    return size;
+  }
+  /// to = residual + a branch's dropout of its result.
+  void drop_branch(const DeviceLayerCall& call, BlockDropout branch, void* to, DeviceTensor residual) const {
+    drop_rows(call, branch, to, address_of(call, branch_), address_of(call, residual), work_, layer_.hidden,
+              layer_.dropout);
+  }
+  /// The gradient of a branch before its dropout.
+  DeviceTensor branch_gradient(const DeviceLayerCall& call, BlockDropout branch, DeviceTensor gradient) const {
+    if (layer_.dropout == 0) return gradient;
+    drop_rows(call, branch, address_of(call, dropped_), address_of(call, gradient), nullptr, work_, layer_.hidden,
+              layer_.dropout);
+    return dropped_;
+  }
   void linear_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy, DeviceTensor x,
                        std::int64_t out, std::int64_t in) const {
     call.kernels.linear_weight_grad(call.gradients + at, address_of(call, dy), address_of(call, x), {out, in, rows_});
@@ -106,6 +129,7 @@ class DeviceTransformer : public DeviceLayer {
   }
 
   TransformerLayer layer_;
+  LayerWork work_;
   std::int64_t rows_;  // T
   std::int64_t query_, qkv_width_, up_width_;
   std::int64_t element_bytes_;
@@ -126,6 +150,7 @@ class DeviceTransformer : public DeviceLayer {
   DeviceTensor output_gradient_;     // [T, h]
   DeviceTensor branch_;              // [T, h]
   DeviceTensor norm_gradient_;       // [T, h]
+  DeviceTensor dropped_;             // [T, h], of a branch, where there is dropout
   DeviceTensor activated_gradient_;  // [T, f]
   DeviceTensor attention_gradient_;  // [T, q]
   DeviceTensor qkv_gradient_;        // [T, w]
@@ -142,16 +167,28 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   kernels.linear_forward(at(qkv_), at(norm1_output_), weight(call, at_.qkv), {rows_, qkv_width_, h});
   add_bias(call, at(qkv_), at_.qkv_bias, qkv_width_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kForward);
-  kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_);
+  kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_of(call),
+                            call.numbers);
   kernels.linear_forward(at(branch_), at(attention_output_), weight(call, at_.output), {rows_, h, query_});
   add_bias(call, at(branch_), at_.output_bias, h);
-  kernels.norm_forward(at(norm2_output_), at(residual_), at(branch_), at(input_), norm_in(call, norm2_), {rows_, h},
-                       epsilon);
+  if (layer_.dropout > 0) {
+    drop_branch(call, kAttentionBranch, at(residual_), input_);
+    kernels.norm_forward(at(norm2_output_), nullptr, at(residual_), nullptr, norm_in(call, norm2_), {rows_, h},
+                         epsilon);
+  } else {
+    kernels.norm_forward(at(norm2_output_), at(residual_), at(branch_), at(input_), norm_in(call, norm2_), {rows_, h},
+                         epsilon);
+  }
   kernels.linear_forward(at(up_), at(norm2_output_), weight(call, at_.up), {rows_, up_width_, h});
   add_bias(call, at(up_), at_.up_bias, up_width_);
   kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
   kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
-  kernels.residual_add(output, at(residual_), at(branch_), call.vector(at_.down_bias), rows_, h);
+  if (layer_.dropout > 0) {
+    add_bias(call, at(branch_), at_.down_bias, h);
+    drop_branch(call, kFeedForwardBranch, output, residual_);
+  } else {
+    kernels.residual_add(output, at(residual_), at(branch_), call.vector(at_.down_bias), rows_, h);
+  }
 }
 
 void DeviceTransformer::rebuild_cheap(const DeviceLayerCall& call) const {
@@ -172,15 +209,16 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
                           at(past), at(x), norm_in(call, norm), {rows_, h});
   };
 
-  kernels.linear_input_grad(at(activated_gradient_), at(output_gradient_), weight(call, at_.down),
-                            {rows_, layer_.ffn, h});
+  kernels.linear_input_grad(at(activated_gradient_), at(branch_gradient(call, kFeedForwardBranch, output_gradient_)),
+                            weight(call, at_.down), {rows_, layer_.ffn, h});
   kernels.activation_backward(layer_, at(up_), at(activated_gradient_), rows_);
   kernels.linear_input_grad(at(norm_gradient_), at(up_), weight(call, at_.up), {rows_, h, up_width_});
   norm_backward(norm2_, at(residual_), output_gradient_, residual_);
 
-  kernels.linear_input_grad(at(attention_gradient_), at(residual_), weight(call, at_.output), {rows_, query_, h});
+  kernels.linear_input_grad(at(attention_gradient_), at(branch_gradient(call, kAttentionBranch, residual_)),
+                            weight(call, at_.output), {rows_, query_, h});
   kernels.attention_backward(at(qkv_gradient_), floats_of(call, products_), at(attention_gradient_), at(qkv_),
-                             at(attention_output_), floats_of(call, log_sum_exp_), attention_);
+                             at(attention_output_), floats_of(call, log_sum_exp_), attention_of(call), call.numbers);
   kernels.copy(at(qkv_), at(qkv_gradient_), rows_ * qkv_width_ * element_bytes_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kBackward);
   kernels.linear_input_grad(at(norm_gradient_), at(qkv_), weight(call, at_.qkv), {rows_, h, qkv_width_});
@@ -189,9 +227,11 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
 
 void DeviceTransformer::weight_grad(const DeviceLayerCall& call) const {
   const std::int64_t h = layer_.hidden;
-  linear_gradient(call, at_.down, at_.down_bias, output_gradient_, activated_, h, layer_.ffn);
+  linear_gradient(call, at_.down, at_.down_bias, branch_gradient(call, kFeedForwardBranch, output_gradient_),
+                  activated_, h, layer_.ffn);
   linear_gradient(call, at_.up, at_.up_bias, up_, norm2_output_, up_width_, h);
-  linear_gradient(call, at_.output, at_.output_bias, residual_, attention_output_, h, query_);
+  linear_gradient(call, at_.output, at_.output_bias, branch_gradient(call, kAttentionBranch, residual_),
+                  attention_output_, h, query_);
   linear_gradient(call, at_.qkv, at_.qkv_bias, qkv_, norm1_output_, qkv_width_, h);
 }
 

@@ -8,6 +8,7 @@
 // All products are in fp32 on the vector units: right for every size up to kLargestHead, and slow.
 
 #include "kernels/cpu/attention.h"
+#include "kernels/simt/dropout.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
@@ -99,10 +100,12 @@ struct AttentionForward {
   float* log_sum_exp;
   const S* qkv;
   AttentionSize size;
+  const StepNumbers* numbers = nullptr;  ///< of dropout; null: its key's step counts
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const AttentionRows rows{size};
+    const ProbabilityMask mask(size.dropout, numbers);
     for_each_attention_row(thread, size, size.heads, [&](std::int64_t batch, std::int64_t head, std::int64_t query) {
       const std::int64_t first_row = batch * size.sequence;
       const std::int64_t kv = rows.kv_head(head);
@@ -119,7 +122,8 @@ struct AttentionForward {
         const float weight = key <= query ? expf(score - most) : 0.0F;
         total = total * shrink + combine_over_block(thread, weight, Add{});
         largest = most;
-        add_weighted_rows(thread, sums, shrink, weight, smaller(query + 1 - tile, thread.lanes()), size.head_size,
+        const float kept = key <= query ? weight * mask.factor(batch, head, query, key) : 0.0F;
+        add_weighted_rows(thread, sums, shrink, kept, smaller(query + 1 - tile, thread.lanes()), size.head_size,
                           [&](std::int64_t i) { return qkv + rows.value(first_row + tile + i, kv); });
       }
       store_channels(thread, output + rows.output(first_row + query, head), sums, 1 / total, size.head_size);
@@ -139,10 +143,12 @@ struct AttentionQueryGradient {
   const S* output;
   const float* log_sum_exp;
   AttentionSize size;
+  const StepNumbers* numbers = nullptr;  ///< likewise
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const AttentionRows rows{size};
+    const ProbabilityMask mask(size.dropout, numbers);
     for_each_attention_row(thread, size, size.heads, [&](std::int64_t batch, std::int64_t head, std::int64_t query) {
       const std::int64_t first_row = batch * size.sequence;
       const std::int64_t kv = rows.kv_head(head);
@@ -161,7 +167,8 @@ struct AttentionQueryGradient {
           const std::int64_t row = first_row + key;
           const float score = rows.scale() * dot(q, qkv + rows.key(row, kv), size.head_size);
           const float probability = expf(score - log_sum_exp[statistic]);
-          of_score = probability * (dot(gradient, qkv + rows.value(row, kv), size.head_size) - product);
+          const float of_probability = dot(gradient, qkv + rows.value(row, kv), size.head_size);
+          of_score = probability * (mask.factor(batch, head, query, key) * of_probability - product);
         }
         add_weighted_rows(thread, sums, 1, of_score, smaller(query + 1 - tile, thread.lanes()), size.head_size,
                           [&](std::int64_t i) { return qkv + rows.key(first_row + tile + i, kv); });
@@ -181,10 +188,12 @@ struct AttentionKeyValueGradient {
   const S* qkv;
   const float* log_sum_exp;
   AttentionSize size;
+  const StepNumbers* numbers = nullptr;  ///< likewise
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const AttentionRows rows{size};
+    const ProbabilityMask mask(size.dropout, numbers);
     const std::int64_t group = size.heads / size.kv_heads;
     for_each_attention_row(thread, size, size.kv_heads, [&](std::int64_t batch, std::int64_t kv, std::int64_t key) {
       const std::int64_t first_row = batch * size.sequence;
@@ -203,7 +212,10 @@ struct AttentionKeyValueGradient {
             const std::int64_t statistic = rows.statistic(batch, head, query);
             const float score = rows.scale() * dot(qkv + rows.query(row, head), k, size.head_size);
             probability = expf(score - log_sum_exp[statistic]);
-            of_score = probability * (dot(doutput + rows.output(row, head), v, size.head_size) - products[statistic]);
+            const float factor = mask.factor(batch, head, query, key);
+            const float of_probability = dot(doutput + rows.output(row, head), v, size.head_size);
+            of_score = probability * (factor * of_probability - products[statistic]);
+            probability *= factor;
           }
           const std::int64_t count = smaller(end - tile, thread.lanes());
           add_weighted_rows(thread, to_value, 1, probability, count, size.head_size,

@@ -1,9 +1,11 @@
 #pragma once
-// Dropout on a GPU, with the mask that the CPU draws (kernels/cpu/dropout.h), and the residual addition behind it.
+// Dropout on a GPU, with the mask that the CPU draws (kernels/cpu/dropout.h), and the residual addition behind it. The
+// step of a key is read on the device where `numbers` are there, so that every replay is the same calls.
 
 #include "kernels/cpu/dropout.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/step_numbers.h"
 
 namespace plumb::simt {
 
@@ -17,13 +19,15 @@ struct Dropout {
   DropoutKey key;
   DropoutRows rows;
   float probability;
+  const StepNumbers* numbers = nullptr;  ///< one; null: key.step counts
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
     const float scale = 1.0F / (1.0F - probability);
+    const std::uint64_t step = numbers == nullptr ? key.step : numbers->replay;
     for_each_element(thread, rows.count * rows.tokens * rows.columns, [&](std::int64_t i) {
       const std::int64_t row = i / rows.columns;
-      const auto bits = dropout_bits(static_cast<std::uint64_t>(rows.first_sample + row / rows.tokens),
+      const auto bits = dropout_bits(step, static_cast<std::uint64_t>(rows.first_sample + row / rows.tokens),
                                      static_cast<std::uint64_t>(rows.first_token + row % rows.tokens),
                                      static_cast<std::uint64_t>(rows.first_column + i % rows.columns));
       const float kept = drops(bits, probability) ? 0.0F : widened(x[i]) * scale;
@@ -32,9 +36,35 @@ struct Dropout {
   }
 
  private:
-  PLUMB_SIMT std::uint64_t dropout_bits(std::uint64_t sample, std::uint64_t token, std::uint64_t column) const {
-    return counter_random({kDropoutStream, key.seed, key.step, key.layer, key.place, sample, token, column});
+  PLUMB_SIMT std::uint64_t dropout_bits(std::uint64_t step, std::uint64_t sample, std::uint64_t token,
+                                        std::uint64_t column) const {
+    return counter_random({kDropoutStream, key.seed, step, key.layer, key.place, sample, token, column});
   }
+};
+
+/// What the probabilities of attention are multiplied by: 0 where one is dropped, 1 / (1 - probability) elsewhere.
+class ProbabilityMask {
+ public:
+  PLUMB_SIMT ProbabilityMask(const AttentionDropout& dropout, const StepNumbers* numbers)
+      : dropout_(dropout),
+        limit_(static_cast<float>(dropout.probability)),
+        scale_(1.0F / (1.0F - limit_)),
+        step_(numbers == nullptr ? dropout.key.step : numbers->replay) {}
+
+  PLUMB_SIMT float factor(std::int64_t sequence, std::int64_t head, std::int64_t query, std::int64_t key) const {
+    if (!(limit_ > 0)) return 1.0F;
+    const std::uint64_t bits =
+        counter_random({kDropoutStream, dropout_.key.seed, step_, dropout_.key.layer, dropout_.key.place,
+                        static_cast<std::uint64_t>(dropout_.first_sample + sequence),
+                        static_cast<std::uint64_t>(dropout_.first_head + head), static_cast<std::uint64_t>(query),
+                        static_cast<std::uint64_t>(key)});
+    return drops(bits, limit_) ? 0.0F : scale_;
+  }
+
+ private:
+  AttentionDropout dropout_;
+  float limit_, scale_;
+  std::uint64_t step_;
 };
 
 }  // namespace plumb::simt

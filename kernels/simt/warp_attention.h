@@ -14,9 +14,9 @@ namespace plumb::simt {
 inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr float kLn2 = 0.6931471805599453F;
 
-/// Whether the bodies for tensor cores take heads of that size, in tiles of 64 or 128 channels.
+/// Whether the bodies for tensor cores take it: heads in tiles of 64 or 128 channels, no dropout of probabilities.
 PLUMB_SIMT bool fits_tensor_cores(const AttentionSize& size) {
-  return size.head_size <= 128 && size.head_size % 8 == 0;
+  return size.head_size <= 128 && size.head_size % 8 == 0 && !(size.dropout.probability > 0);
 }
 
 PLUMB_SIMT std::int64_t tiles_of(std::int64_t rows, std::int64_t tile) {

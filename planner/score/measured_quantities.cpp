@@ -118,6 +118,7 @@ MeasuredQuantities measured_quantities(const json& row) {
     const auto rate = number(measured, "tflops_per_gpu");
     if (rate) result.flops_per_device_second = *rate * 1e12;
     if (utilization && peak) result.flops_per_device_second = *utilization / 100 * *peak * 1e12;
+    if (utilization && !result.flops_per_device_second) result.utilization = *utilization / 100;
   }
   const auto memory_of = row.find("memory_of");
   result.memory_of_device = memory_of != row.end() && *memory_of == "device";

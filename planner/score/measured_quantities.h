@@ -17,7 +17,8 @@ struct MeasuredQuantities {
   std::optional<Seconds> layer_forward;           ///< of one transformer layer and micro-batch
   std::optional<Seconds> layer_backward;          ///< the same, with what it recomputes
   std::optional<double> flops_per_device_second;  ///< where it is known what the source counts
-  FlopsCount flops_count = FlopsCount::kModel;    ///< what it counts
+  std::optional<double> utilization;              ///< the same as a share of the device's data sheet
+  FlopsCount flops_count = FlopsCount::kModel;    ///< what both count
   std::optional<double> peak_memory_bytes;        ///< of the rank that needs most
   std::optional<double> least_memory_bytes;       ///< of the rank whose peak is the lowest
   std::vector<double> memory_by_rank_bytes;       ///< [rank of the world]; empty: not printed
@@ -31,9 +32,9 @@ struct MeasuredQuantities {
 /// the row's batch, sequence and devices. Throughput that is printed in FLOP/s only says nothing without the source's
 /// way of counting: such a row needs its derived time, or a mapping that says that they are the model's ("flops_count":
 /// "model"), without attention's causal half ("causal"), or with
-/// what layers recompute ("executed"); a utilization needs the rate besides that it is
-/// a share of ("mfu_peak_tflops": 312). Memory keys end in their unit: gb (1e9 bytes), gib, mb (2^20 bytes, as
-/// PyTorch's reports have it), mib, bytes. A mapping may say that a source's gb are others ("memory_gb_bytes":
+/// what layers recompute ("executed"); a utilization is a share of the data sheet's rate in the training's precision,
+/// unless another is said ("mfu_peak_tflops": 312). Memory keys end in their unit: gb (1e9 bytes), gib, mb (2^20 bytes,
+/// as PyTorch's reports have it), mib, bytes. A mapping may say that a source's gb are others ("memory_gb_bytes":
 /// 1073741824), and that its memory is the whole device's ("memory_of": "device"), or that of the rank that logs, the
 /// last of the pipeline ("memory_of": "last rank").
 MeasuredQuantities measured_quantities(const nlohmann::json& row);

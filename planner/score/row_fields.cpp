@@ -140,9 +140,11 @@ int zero_stage_in(const json& row) {
   const std::string zero = lower(text_at(row, "zero"));
   if (has(zero, "distributed optimizer")) return 1;
   if (has(zero, "fsdp")) return has(zero, "not resharded") ? 2 : 3;
+  if (const auto digit = zero.find_first_of("0123"); digit != std::string::npos) return zero[digit] - '0';
   const std::string sharding = lower(text_at(row, "sharding"));
-  if (has(sharding, "full_shard") || has(sharding, "fsdp")) return 3;
-  if (integer_at(row, "fsdp").value_or(0) > 0) return 3;
+  if (has(sharding, "full_shard") || has(sharding, "hybrid_shard") || has(sharding, "fsdp")) return 3;
+  if (has(sharding, "shard_grad_op")) return 2;
+  if (integer_at(row, "fsdp").value_or(0) > 0 || value_at(row, "fsdp") == json(true)) return 3;
   return value_at(row, "dist_optimizer") == json(true) ? 1 : 0;
 }
 
@@ -157,11 +159,19 @@ std::string device_preset_in(std::string_view hardware) {
   return {};
 }
 
+std::optional<double> memory_gb_in(std::string_view hardware) {
+  static const std::regex kMemory(R"((?:^|[^\d.])(\d{1,3}) ?Gi?B(?!/s|ps|\w))");
+  const std::string text(hardware);
+  std::smatch found;
+  if (!std::regex_search(text, found, kMemory)) return std::nullopt;
+  return std::stod(found[1]);
+}
+
 std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices) {
   constexpr double kGigabit = 1e9 / 8;
   const std::string text(hardware);
   std::smatch found;
-  static const std::regex kCount(R"((\d+)\s*x\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)", std::regex::icase);
+  static const std::regex kCount(R"((\d+)\s*[x*]\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)", std::regex::icase);
   if (std::regex_search(text, found, kCount)) {
     const int nics = std::stoi(found[1]);
     return PrintedNetwork{.nics = nics, .node_bytes_per_second = nics * std::stod(found[2]) * kGigabit};

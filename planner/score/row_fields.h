@@ -37,6 +37,10 @@ int zero_stage_in(const nlohmann::json& row);
 /// The cluster preset of the device that a free text names: "a100", "h100", "h200", "b200"; empty: none of them.
 std::string device_preset_in(std::string_view hardware);
 
+/// Gigabytes of a device's memory in a free text: "A100-80GB", "RTX 4090 48 GB"; of several the first. Nothing where it
+/// names none: 400 GB/s are a rate, 80 Gb another.
+std::optional<double> memory_gb_in(std::string_view hardware);
+
 /// What a free text says of a node's NICs: "8x200Gb HDR" (so many of that rate), "400 Gb/s per GPU", "800 Gb/s per
 /// node".
 struct PrintedNetwork {

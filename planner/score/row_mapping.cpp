@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -63,13 +64,43 @@ json overridden(const ScoreLibrary& library, json spec, std::string_view part) {
   return spec;
 }
 
+int devices_in_node(const json& cluster) {
+  for (const char* path : {"node.devices", "node.devices.value"}) {
+    if (const auto devices = integer_at(cluster, path)) return static_cast<int>(*devices);
+  }
+  return 1;
+}
+
+/// A host's devices as printed. Where the preset's node is a domain of several hosts (72 devices of NVL72), a host's
+/// say nothing of it: a run takes as many of each domain as fill them alike, 64 of 256.
+void take_printed_node(json& cluster, const Reader& reader) {
+  constexpr int kLargestHost = 16;
+  const int whole = devices_in_node(cluster);
+  if (whole <= kLargestHost) {
+    if (const auto printed = reader.count("gpus_per_node")) set_at(cluster, "node.devices", *printed);
+    return;
+  }
+  const auto devices = reader.count("gpus");
+  if (!devices || *devices <= whole) return;
+  int share = whole;
+  while (*devices % share != 0) --share;
+  set_at(cluster, "node.devices", share);
+}
+
+/// The memory that the text names for a device ("RTX 4090 48GB") in the place of the preset's, where they differ.
+void take_printed_memory(json& cluster, const std::string& hardware) {
+  const auto printed = memory_gb_in(hardware);
+  if (!printed) return;
+  const json& preset = value_at(cluster, "device.memory_gib");
+  const json& known = preset.is_object() ? value_at(preset, "value") : preset;
+  constexpr double kGibibyteInGb = 1.073741824, kAlike = 0.12;
+  if (!known.is_number() || std::abs(*printed / known.get<double>() - 1) <= kAlike) return;
+  set_at(cluster, "device.memory_gib", *printed / kGibibyteInGb);
+}
+
 /// The NICs that the text names in the place of the preset's, whose efficiency and latency stay.
 void take_printed_network(json& cluster, const std::string& hardware) {
-  const auto devices = integer_at(cluster, "node.devices");
-  const json& printed_devices = value_at(cluster, "node.devices.value");
-  const int per_node = static_cast<int>(devices                       ? *devices
-                                        : printed_devices.is_number() ? printed_devices.get<int>()
-                                                                      : 1);
+  const int per_node = devices_in_node(cluster);
   const auto network = network_in(hardware, per_node);
   if (!network || value_at(cluster, "network").is_null()) return;
   constexpr double kGiga = 1e9;
@@ -77,12 +108,27 @@ void take_printed_network(json& cluster, const std::string& hardware) {
   if (network->nics > 0 && !value_at(cluster, "nccl").is_null()) set_at(cluster, "nccl.nics", network->nics);
 }
 
+/// Of the row's own mapping; by the general rules where that names none for such hardware; null: there is no mapping.
+const ClusterRule* cluster_rule_of(Reader& reader, const std::string& hardware) {
+  if (!reader.mapping) return nullptr;
+  if (const ClusterRule* rule = cluster_rule_for(*reader.mapping, hardware)) return rule;
+  for (const SourceMapping& general : reader.library.mappings) {
+    if (!general.cites.empty()) continue;
+    const ClusterRule* rule = cluster_rule_for(general, hardware);
+    if (!rule) continue;
+    reader.assumptions.push_back(
+        fmt::format("the mapping names no cluster for \"{}\": by the general rules {}", hardware, rule->cluster));
+    return rule;
+  }
+  throw Unmapped{
+      fmt::format("no cluster for the hardware \"{}\": name a preset in a mapping of your own (--mapping)", hardware)};
+}
+
 ClusterSpec cluster_of(Reader& reader) {
   const std::string hardware = reader.text("hardware");
   if (hardware.empty()) throw Unmapped{"the row does not name its hardware"};
-  const ClusterRule* rule = reader.mapping ? cluster_rule_for(*reader.mapping, hardware) : nullptr;
+  const ClusterRule* rule = cluster_rule_of(reader, hardware);
   std::string preset = rule ? rule->cluster : "";
-  if (reader.mapping && !rule) throw Unmapped{fmt::format("no cluster for the hardware \"{}\"", hardware)};
   if (!rule) {
     preset = device_preset_in(hardware);
     if (preset.empty()) throw Unmapped{fmt::format("unknown hardware \"{}\"", hardware)};
@@ -92,7 +138,8 @@ ClusterSpec cluster_of(Reader& reader) {
   if (rule) {
     for (const auto& [path, value] : rule->set) set_at(cluster, path, value);
   }
-  if (const auto per_node = reader.count("gpus_per_node")) set_at(cluster, "node.devices", *per_node);
+  take_printed_node(cluster, reader);
+  take_printed_memory(cluster, hardware);
   if (rule && rule->network_as_printed) take_printed_network(cluster, hardware);
   cluster.erase("devices");
   const auto gpus = reader.count("gpus");

@@ -8,6 +8,7 @@
 
 #include "planner/cost/model_flops.h"
 #include "planner/score/row_fields.h"
+#include "planner/score/row_spelling.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -37,10 +38,16 @@ struct Competition {
 
 /// The step's time that the model's FLOPs and a rate in FLOP/s stand for.
 void add_step_time(MeasuredQuantities& measured, const RowQuestion& question) {
-  if (measured.step_time || !measured.flops_per_device_second) return;
+  if (measured.step_time) return;
+  std::optional<double> rate = measured.flops_per_device_second;
+  const auto& peaks = question.cluster.device.peak_flops_per_second;
+  if (const auto peak = peaks.find(question.training.precision); !rate && measured.utilization && peak != peaks.end()) {
+    rate = *measured.utilization * peak->second;
+  }
+  if (!rate) return;
   const double flops =
       counted_flops_per_step(question.model, question.training, question.layout.recompute, measured.flops_count);
-  measured.step_time = Seconds{flops / (*measured.flops_per_device_second * question.cluster.devices)};
+  measured.step_time = Seconds{flops / (*rate * question.cluster.devices)};
 }
 
 /// A file may have rows of several sources: each brings what is known of it.
@@ -163,7 +170,7 @@ std::string row_id(const PublishedRows& published, std::size_t index) {
 ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published) {
   ReadyRows ready;
   for (std::size_t i = 0; i < published.rows.size(); ++i) {
-    const json& printed = published.rows[i];
+    const json printed = in_schema(published.rows[i]);
     const SourceMapping* mapping = mapping_for(library.mappings, printed);
     ReadyRow row{.id = row_id(published, i),
                  .mapping = mapping,
@@ -172,7 +179,8 @@ ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published
     row.measured = measured_quantities(row.read.row);
     const MeasuredQuantities& measured = row.measured;
     const bool compared = measured.step_time || measured.peak_memory_bytes || measured.layer_forward ||
-                          measured.layer_backward || measured.out_of_memory || measured.flops_per_device_second;
+                          measured.layer_backward || measured.out_of_memory || measured.flops_per_device_second ||
+                          measured.utilization;
     if (!row_meets(library.only, row.read.row)) {
       ready.skipped.push_back({.id = row.id, .reason = "not among the rows that were asked for"});
     } else if (!row.read.skip.empty()) {

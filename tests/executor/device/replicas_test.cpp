@@ -24,8 +24,7 @@ std::vector<Layer> untied_gpt_model() {
 
 RunSpec replicated(const std::vector<Layer>& model, const std::string& name, int ranks, int replicas, int zero = 0) {
   const Schedule order = make_schedule(name, {.ranks = ranks, .microbatches = 4});
-  RunSpec spec =
-      spec_of_lowered(model, lower(order, {.data = {.enabled = replicas > 1, .zero = zero}}), replicas);
+  RunSpec spec = spec_of_lowered(model, lower(order, {.data = {.enabled = replicas > 1, .zero = zero}}), replicas);
   spec.zero = zero;
   spec.steps = 2;
   return spec;
@@ -52,9 +51,8 @@ void check_beside_cpu(const RunSpec& spec) {
 }  // namespace
 
 TEST_CASE("replicas on a device train as the CPU's, in every order that streams and events allow") {
-  for (const auto& [name, ranks, replicas] :
-       std::vector<std::tuple<std::string, int, int>>{{"1f1b", 1, 2}, {"1f1b", 2, 2}, {"gpipe", 2, 3}, {"zb-h1", 2, 4},
-                                                      {"interleaved", 2, 2}, {"zb-v", 2, 2}}) {
+  for (const auto& [name, ranks, replicas] : std::vector<std::tuple<std::string, int, int>>{
+           {"1f1b", 1, 2}, {"1f1b", 2, 2}, {"gpipe", 2, 3}, {"zb-h1", 2, 4}, {"interleaved", 2, 2}, {"zb-v", 2, 2}}) {
     CAPTURE(name);
     CAPTURE(replicas);
     check_beside_cpu(replicated(llama_model(), name, ranks, replicas));

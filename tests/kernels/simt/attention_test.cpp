@@ -45,3 +45,14 @@ TEST_CASE_TEMPLATE("GPU attention equals the CPU's, forward and backward", S, fl
   check_attention<S>({.batch = 1, .sequence = 37, .heads = 4, .kv_heads = 2, .head_size = 70, .window = 9});
   check_attention<S>({.batch = 3, .sequence = 1, .heads = 1, .kv_heads = 1, .head_size = 256});
 }
+
+TEST_CASE_TEMPLATE("GPU attention drops the probabilities that the CPU's drops, forward and backward", S, float, Bf16) {
+  check_attention<S>(
+      {.batch = 2,
+       .sequence = 43,
+       .heads = 4,
+       .kv_heads = 2,
+       .head_size = 12,
+       .window = 30,
+       .dropout = {.probability = 0.3, .key = {.seed = 5, .step = 2, .layer = 3}, .first_sample = 7, .first_head = 1}});
+}

@@ -93,4 +93,20 @@ TEST_CASE("a gated model is taken for a Llama, another for a GPT, unless the row
   CHECK(gpt["tied_embeddings"] == false);
 }
 
+TEST_CASE("memory and NICs in a hardware's text") {
+  CHECK(memory_gb_in("A100-80GB SXM (Selene, 8x200Gb HDR IB)") == 80);
+  CHECK(memory_gb_in("nvidia_a100-sxm4-80gb") == std::nullopt);
+  CHECK(memory_gb_in("RTX 4090 48 GB, 1x25Gb") == 48);
+  CHECK(memory_gb_in("DGX H100, 900 GB/s NVLink") == std::nullopt);
+  CHECK(network_in("A100, 4 * 100Gb RoCE", 8)->nics == 4);
+}
+
+TEST_CASE("sharding in the words of frameworks") {
+  CHECK(zero_stage_in({{"zero", "ZeRO-3"}}) == 3);
+  CHECK(zero_stage_in({{"zero", "stage 1"}}) == 1);
+  CHECK(zero_stage_in({{"sharding", "HYBRID_SHARD"}}) == 3);
+  CHECK(zero_stage_in({{"sharding", "SHARD_GRAD_OP"}}) == 2);
+  CHECK(zero_stage_in({{"fsdp", true}}) == 3);
+}
+
 }  // namespace plumb

@@ -55,7 +55,8 @@ TEST_CASE("what a prediction cannot do without is a reason") {
   CHECK(mapped_with("mbs", nullptr).reason == "the micro-batch is not printed");
   CHECK(mapped_with("gpus", nullptr).reason == "the number of GPUs is not printed");
   CHECK(mapped_with("gbs", nullptr).reason == "the global batch is not printed");
-  CHECK(mapped_with("hardware", "abacus").reason == "no cluster for the hardware \"abacus\"");
+  CHECK(mapped_with("hardware", "abacus").reason ==
+        "no cluster for the hardware \"abacus\": name a preset in a mapping of your own (--mapping)");
   CHECK(mapped_with("hardware", nullptr).reason == "the row does not name its hardware");
   CHECK(mapped_with("precision", "NVFP4").reason == "precision \"NVFP4\" cannot be predicted");
   CHECK(mapped_with("precision", "fp8").reason == "round device has no rate in fp8");
@@ -225,6 +226,42 @@ TEST_CASE("the general mapping says what it takes a row to be, and takes the net
   CHECK(mapped.questions.front().cluster.network->bytes_per_second == doctest::Approx(25e9 / 4));  // 4 devices a node
   REQUIRE(mapped.assumptions.size() == 1);
   CHECK(mapped.assumptions.front().find("the framework is plain and the cluster") != std::string::npos);
+}
+
+TEST_CASE("hardware that a mapping does not name is read by the general one") {
+  ScoreLibrary library = small_library();
+  library.mappings.push_back(parse_source_mapping(
+      R"({"name": "general", "cites": [], "clusters": [{"hardware": "abacus", "cluster": "round"}]})", "general.json"));
+  json row = small_row();
+  row["hardware"] = "abacus";
+  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  REQUIRE(mapped.questions.size() == 1);
+  CHECK(mapped.assumptions.front() == "the mapping names no cluster for \"abacus\": by the general rules round");
+}
+
+TEST_CASE("a domain of many hosts is not cut by what is printed of a host, and is filled alike") {
+  ScoreLibrary library = small_library();
+  set_at(library.clusters["round"], "node.devices", 72);
+  const auto per_node = [&](int devices) {
+    json row = small_row();
+    row["gpus"] = devices;
+    row["gpus_per_node"] = 4;
+    row["dp"] = devices / 4;
+    row["gbs"] = 2 * devices;
+    const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+    REQUIRE_MESSAGE(mapped.questions.size() == 1, mapped.reason);
+    return mapped.questions.front().cluster.devices_per_node;
+  };
+  CHECK(per_node(256) == 64);
+  CHECK(per_node(144) == 72);
+}
+
+TEST_CASE("memory that the hardware's text names is the device's, where it is another than the preset's") {
+  const auto bytes = [](const char* hardware) {
+    return mapped_with("hardware", hardware).questions.front().cluster.device.memory_bytes;
+  };
+  CHECK(bytes("round machine 7 GB") == 7'000'000'000);
+  CHECK(bytes("round machine, 400 GB/s") == bytes("round machine"));
 }
 
 }  // namespace plumb

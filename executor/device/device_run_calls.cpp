@@ -1,0 +1,151 @@
+// How a run records its calls: each action of a rank as kernels over places in its arena.
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "executor/device/device_run.h"
+#include "schedules/error.h"
+
+namespace plumb {
+
+void DeviceRun::record() {
+  recorded_.emplace(program_.calls.size(), world_.is_one_rank());
+  for (const DeviceCall& call : program_.calls)
+    for (const DeviceWait& wait : call.waits)
+      if (wait.bucket != DeviceWait::kEnd) hosts_of_buckets_.insert(wait.call);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < program_.calls.size(); ++i) {
+    const DeviceCall& call = program_.calls[i];
+    names.push_back(to_text(calls_[i].front().action));
+    const bool is_message = world_.is_one_rank() && is_send(calls_[i].front().action.op);
+    for (int lane = 0; lane < world_.lanes(); ++lane) {
+      if (is_message) {
+        record_message(i, lane);
+      } else if (is_here(static_cast<std::size_t>(call.rank), lane)) {
+        record_call(i, lane);
+      }
+    }
+  }
+  recorded_->settle(program_, world_.ranks(), std::move(names));
+}
+
+void DeviceRun::record_call(std::size_t index, int lane) {
+  const DeviceCall& call = program_.calls[index];
+  CallRecorder recorder;
+  for (std::size_t k = 0; k < calls_[index].size(); ++k)
+    perform(recorder, calls_[index][k], index, call.action + static_cast<std::int32_t>(k), lane);
+  if (waits_for_all_ && completes_gradients(call, calls_[index].size())) complete_gradients(recorder, call.rank);
+  recorded_->add(index, {.rank = world_.rank_of(call.rank, lane), .lane = lane, .stream = call.stream, .pieces = {}},
+                 recorder.take());
+}
+
+void DeviceRun::record_message(std::size_t index, int lane) {
+  const PlacedAction& send = calls_[index].front();
+  const bool forward = send.action.op == Op::kSendActivation;
+  const int source = world_.rank_of(program_.calls[index].rank, lane);
+  const int destination = world_.rank_of(send.outgoing.rank, lane);
+  const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(send.action.stage)];
+  DeviceExchange exchange{
+      .communicator = groups_.channel(forward ? MessageKind::kActivation : MessageKind::kGradient, source, destination),
+      .elements = ((forward ? stage.output_bytes() : stage.input_bytes()) + 3) / 4};
+  const auto add = [&](int rank, DeviceStream stream) {
+    CallRecorder recorder;
+    recorder.exchange(exchange);
+    recorded_->add(index, {.rank = rank, .lane = lane, .stream = stream, .pieces = {}}, recorder.take());
+  };
+  if (world_.is_here(source)) {
+    exchange.kind = NcclKind::kSend;
+    exchange.peer = 1;
+    exchange.values = address(send.incoming, lane);
+    add(source, program_.calls[index].stream);
+  }
+  if (world_.is_here(destination)) {
+    exchange.kind = NcclKind::kReceive;
+    exchange.member = 1;
+    exchange.peer = 0;
+    exchange.values = address(send.outgoing, lane);
+    add(destination, forward ? DeviceStream::kReceiveActivation : DeviceStream::kReceiveGradient);
+  }
+}
+
+void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id,
+                        int lane) {
+  const Action& action = placed.action;
+  const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];
+  std::byte* weights = address(placed.gathered.rank >= 0 ? placed.gathered : placed.weights, lane);
+  const DevicePass pass{.microbatch = action.microbatch,
+                        .early = address(placed.early, lane),
+                        .late = address(placed.late, lane),
+                        .rebuilt_early = address(placed.rebuilt_early, lane),
+                        .rebuilt_late = address(placed.rebuilt_late, lane),
+                        .workspace = address(placed.workspace, lane),
+                        .incoming = address(placed.incoming, lane),
+                        .outgoing = address(placed.outgoing, lane),
+                        .weights = weights,
+                        .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane))};
+  CallRecorder* buckets = hosts_of_buckets_.contains(static_cast<std::int32_t>(call)) ? &kernels : nullptr;
+  if (placed.opens_gradients) stage.open_gradients(kernels, pass);
+  switch (action.op) {
+    case Op::kForward:
+      return stage.forward(kernels, pass);
+    case Op::kRecompute:
+      return stage.recompute(kernels, pass);
+    case Op::kBackward:
+      return stage.backward(kernels, pass, placed.recomputes, buckets);
+    case Op::kInputGrad:
+      if (placed.recomputes) stage.recompute(kernels, pass);
+      return stage.input_grad(kernels, pass);
+    case Op::kWeightGrad:
+      return stage.weight_grad(kernels, pass, buckets);
+    case Op::kSendActivation:
+      return kernels.copy(pass.outgoing, pass.incoming, stage.output_bytes());
+    case Op::kSendGradient:
+      return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
+    case Op::kReduceGrad:
+      if (is_reduced_here(id)) stage.reduce(kernels, pass, static_cast<std::size_t>(action.part));
+      return;
+    case Op::kUnshard:
+      return stage.gather(kernels, weights);
+    case Op::kOptimizerStep:
+      return stage.optimizer_step(kernels, placed.step, weights, partials_, partial_count(), tied_);
+    default:
+      return;  // RESHARD: its place in the arena is free
+  }
+}
+
+bool DeviceRun::is_reduced_here(std::int32_t id) const {
+  const ActionPlace at = place_of(ids_, id);
+  const auto position = static_cast<std::size_t>(at.position);
+  const auto& placed = training_.replay.reductions[static_cast<std::size_t>(at.rank)];
+  for (std::size_t anchor = 0; anchor < placed.size(); ++anchor) {
+    const auto stands = [&](const std::vector<std::size_t>& list) {
+      return std::ranges::find(list, position) != list.end();
+    };
+    if (!stands(placed[anchor].inside) && !stands(placed[anchor].behind)) continue;
+    if (anchor > position)
+      throw SpecError(
+          fmt::format("a device does not sum gradients later than REDUCE_GRAD stands ({} of rank {}): "
+                      "put it behind the last gradient, or use --backend cpu",
+                      to_text(schedule_.ranks[static_cast<std::size_t>(at.rank)][position]), at.rank));
+    return true;
+  }
+  return false;
+}
+
+bool DeviceRun::completes_gradients(const DeviceCall& call, std::size_t actions) const {
+  const std::int32_t last = last_gradients_[static_cast<std::size_t>(call.rank)];
+  return call.action <= last && last < call.action + static_cast<std::int32_t>(actions);
+}
+
+void DeviceRun::complete_gradients(CallRecorder& kernels, int rank) {
+  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
+    if (schedule_.stages[stage].rank != rank) continue;
+    stages_[stage].hand_out_tied(kernels, tied_);
+    if (agrees_)
+      stages_[stage].measure_gradients(kernels, partials_ + static_cast<std::int64_t>(stage) * DeviceStage::kPartials);
+  }
+}
+
+}  // namespace plumb

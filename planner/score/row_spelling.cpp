@@ -1,0 +1,270 @@
+#include "planner/score/row_spelling.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "planner/score/row_fields.h"
+#include "planner/score/source_mapping.h"
+
+namespace plumb {
+namespace {
+
+using nlohmann::json;
+
+/// Another spelling in lower case letters and digits only, and the schema's name.
+using Spelling = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array<Spelling, 51> kRow = {{{"numgpus", "gpus"},
+                                            {"ngpus", "gpus"},
+                                            {"numdevices", "gpus"},
+                                            {"worldsize", "gpus"},
+                                            {"devicespernode", "gpus_per_node"},
+                                            {"nprocpernode", "gpus_per_node"},
+                                            {"numnodes", "nodes"},
+                                            {"nnodes", "nodes"},
+                                            {"tensorparallel", "tp"},
+                                            {"tensorparallelsize", "tp"},
+                                            {"tensormodelparallelsize", "tp"},
+                                            {"tpsize", "tp"},
+                                            {"pipelineparallel", "pp"},
+                                            {"pipelineparallelsize", "pp"},
+                                            {"pipelinemodelparallelsize", "pp"},
+                                            {"ppsize", "pp"},
+                                            {"dataparallel", "dp"},
+                                            {"dataparallelsize", "dp"},
+                                            {"dpsize", "dp"},
+                                            {"contextparallel", "cp"},
+                                            {"contextparallelsize", "cp"},
+                                            {"cpsize", "cp"},
+                                            {"expertparallel", "ep"},
+                                            {"expertparallelsize", "ep"},
+                                            {"expertmodelparallelsize", "ep"},
+                                            {"epsize", "ep"},
+                                            {"vp", "vpp"},
+                                            {"vppsize", "vpp"},
+                                            {"virtualpipelineparallelsize", "vpp"},
+                                            {"virtualpipelinemodelparallelsize", "vpp"},
+                                            {"microbatchsize", "mbs"},
+                                            {"microbatch", "mbs"},
+                                            {"devicebatchsize", "mbs"},
+                                            {"localbatchsize", "mbs"},
+                                            {"globalbatchsize", "gbs"},
+                                            {"globalbatch", "gbs"},
+                                            {"gradaccum", "ga"},
+                                            {"gradientaccumulation", "ga"},
+                                            {"gradientaccumulationsteps", "ga"},
+                                            {"nummicrobatches", "n_microbatches"},
+                                            {"tokensperstep", "gbs_tokens"},
+                                            {"globalbatchtokens", "gbs_tokens"},
+                                            {"dtype", "precision"},
+                                            {"zerostage", "zero"},
+                                            {"shardingstrategy", "sharding"},
+                                            {"activationcheckpointing", "recompute"},
+                                            {"activationrecomputation", "recompute"},
+                                            {"useflashattn", "flash_attention"},
+                                            {"usedistributedoptimizer", "dist_optimizer"},
+                                            {"gpu", "hardware"},
+                                            {"accelerator", "hardware"}}};
+
+constexpr std::array<Spelling, 27> kModel = {{{"numlayers", "layers"},
+                                              {"nlayers", "layers"},
+                                              {"numhiddenlayers", "layers"},
+                                              {"hiddensize", "hidden"},
+                                              {"dmodel", "hidden"},
+                                              {"numheads", "heads"},
+                                              {"nheads", "heads"},
+                                              {"numattentionheads", "heads"},
+                                              {"numkeyvalueheads", "kv_heads"},
+                                              {"numkvheads", "kv_heads"},
+                                              {"nkvheads", "kv_heads"},
+                                              {"numquerygroups", "kv_heads"},
+                                              {"ffnhiddensize", "ffn"},
+                                              {"intermediatesize", "ffn"},
+                                              {"vocabsize", "vocab"},
+                                              {"sequence", "seq"},
+                                              {"seqlen", "seq"},
+                                              {"seqlength", "seq"},
+                                              {"sequencelength", "seq"},
+                                              {"maxseqlen", "seq"},
+                                              {"swiglu", "gated_mlp"},
+                                              {"tiewordembeddings", "tied_embeddings"},
+                                              {"numexperts", "experts"},
+                                              {"numlocalexperts", "experts"},
+                                              {"numexpertspertok", "topk"},
+                                              {"moeroutertopk", "topk"},
+                                              {"moeintermediatesize", "moe_ffn"}}};
+
+constexpr std::array<Spelling, 31> kMeasured = {{{"steptime", "step_time_s"},
+                                                 {"iterationtime", "step_time_s"},
+                                                 {"iterationtimes", "step_time_s"},
+                                                 {"itertimes", "step_time_s"},
+                                                 {"timeperstep", "step_time_s"},
+                                                 {"timepersteps", "step_time_s"},
+                                                 {"secondsperstep", "step_time_s"},
+                                                 {"secondsperiteration", "step_time_s"},
+                                                 {"iterationtimems", "step_time_ms"},
+                                                 {"elapsedtimeperiterationms", "step_time_ms"},
+                                                 {"tokenspersec", "tokens_per_s"},
+                                                 {"tokenspersecond", "tokens_per_s"},
+                                                 {"tokenss", "tokens_per_s"},
+                                                 {"tokenspersecpergpu", "tokens_per_s_per_gpu"},
+                                                 {"tokenspersecondpergpu", "tokens_per_s_per_gpu"},
+                                                 {"tokenspergpupersecond", "tokens_per_s_per_gpu"},
+                                                 {"tokenssgpu", "tokens_per_s_per_gpu"},
+                                                 {"tokenssecgpu", "tokens_per_s_per_gpu"},
+                                                 {"tgs", "tokens_per_s_per_gpu"},
+                                                 {"samplespersec", "samples_per_s"},
+                                                 {"samplespersecond", "samples_per_s"},
+                                                 {"sequencespers", "samples_per_s"},
+                                                 {"sequencespersecond", "samples_per_s"},
+                                                 {"tflopsgpu", "tflops_per_gpu"},
+                                                 {"tflopspersecpergpu", "tflops_per_gpu"},
+                                                 {"modeltflopspergpu", "tflops_per_gpu"},
+                                                 {"petaflops", "pflops"},
+                                                 {"mfupercent", "mfu_pct"},
+                                                 {"peakmemorygb", "peak_mem_gb"},
+                                                 {"peakmemorygib", "peak_mem_gib"},
+                                                 {"maxmemoryallocatedgb", "peak_mem_gb"}}};
+
+/// What the schema has as numbers.
+constexpr std::array<std::string_view, 16> kCounts = {
+    "gpus", "gpus_per_node", "nodes", "tp",  "pp", "dp",         "cp",   "ep",
+    "etp",  "vpp",           "mbs",   "gbs", "ga", "gbs_tokens", "zero", "n_microbatches"};
+
+std::string plain(std::string_view name) {
+  std::string result;
+  for (const char c : name) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+  }
+  return result;
+}
+
+/// "1,024" -> 1024, "3.5" -> 3.5; nothing for what is no number as a whole.
+std::optional<json> number_in(std::string text) {
+  std::erase(text, ',');
+  const auto first = text.find_first_not_of(' ');
+  if (first == std::string::npos) return std::nullopt;
+  text = text.substr(first, text.find_last_not_of(' ') - first + 1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if (text.find_first_of(".eEn") == std::string::npos && value > -1e15 && value < 1e15) {
+    return json(static_cast<std::int64_t>(value));
+  }
+  return json(value);
+}
+
+void read_number(json& value) {
+  if (!value.is_string()) return;
+  if (const auto number = number_in(value.get<std::string>())) value = *number;
+}
+
+template <std::size_t N>
+void rename(json& object, const std::array<Spelling, N>& spellings) {
+  json found = json::object();
+  for (const auto& [key, value] : object.items()) {
+    if (value.is_null()) continue;
+    const auto known = std::ranges::find(spellings, plain(key), &Spelling::first);
+    if (known == spellings.end() || !value_at(object, known->second).is_null()) continue;
+    if (!found.contains(known->second)) found[std::string(known->second)] = value;
+  }
+  object.update(found);
+}
+
+json& part(json& row, const char* key) {
+  json& inner = row[key];
+  if (!inner.is_object()) inner = json::object();
+  return inner;
+}
+
+void fill(json& object, const char* key, std::optional<double> value) {
+  if (!value || !(*value > 0) || !value_at(object, key).is_null()) return;
+  constexpr double kLargest = 9e15;
+  const bool whole = *value == static_cast<double>(static_cast<std::int64_t>(std::min(*value, kLargest)));
+  object[key] = whole ? json(static_cast<std::int64_t>(*value)) : json(*value);
+}
+
+std::optional<double> positive(const json& object, std::string_view path) {
+  const json& value = value_at(object, path);
+  if (!value.is_number() || !(value.get<double>() > 0)) return std::nullopt;
+  return value.get<double>();
+}
+
+/// The product, or the quotient by `divisor`, where all are there.
+std::optional<double> product(std::optional<double> a, std::optional<double> b, std::optional<double> divisor = 1) {
+  if (!a || !b || !divisor) return std::nullopt;
+  return *a * *b / *divisor;
+}
+
+void count_devices(json& row) {
+  fill(row, "gpus", product(positive(row, "nodes"), positive(row, "gpus_per_node")));
+  if (const auto per_node = product(positive(row, "gpus"), 1, positive(row, "nodes"));
+      per_node && *per_node == static_cast<double>(static_cast<std::int64_t>(std::min(*per_node, 1e6)))) {
+    fill(row, "gpus_per_node", per_node);
+  }
+}
+
+/// Sequences of one step.
+void count_batch(json& row) {
+  fill(row, "gbs", product(positive(row, "gbs_tokens"), 1, positive(row, "model.seq")));
+  const auto accumulated = positive(row, "n_microbatches") ? positive(row, "n_microbatches") : positive(row, "ga");
+  const double ranks =
+      positive(row, "tp").value_or(1) * positive(row, "pp").value_or(1) * positive(row, "cp").value_or(1);
+  const auto replicas = positive(row, "dp") ? positive(row, "dp") : product(positive(row, "gpus"), 1, ranks);
+  fill(row, "gbs", product(product(positive(row, "mbs"), accumulated), replicas));
+}
+
+void take_rates(json& row) {
+  if (!value_at(row, "measured").is_object()) return;
+  json& measured = row["measured"];
+  constexpr double kDay = 86400;
+  fill(measured, "tokens_per_s", product(positive(measured, "tokens"), 1 / kDay, positive(measured, "days")));
+  fill(measured, "tflops_per_gpu", product(positive(measured, "pflops"), 1e3, positive(row, "gpus")));
+  if (const auto ratio = positive(measured, "mfu")) fill(measured, "mfu_pct", *ratio <= 1 ? 100 * *ratio : *ratio);
+}
+
+}  // namespace
+
+json in_schema(const json& printed) {
+  json row = printed;
+  rename(row, kRow);
+  for (const std::string_view key : kCounts) {
+    if (const auto found = row.find(key); found != row.end()) read_number(*found);
+  }
+  if (const json& recompute = value_at(row, "recompute"); recompute.is_boolean()) {
+    row["recompute"] = recompute.get<bool>() ? "full" : "none";
+  }
+  if (const std::string name = text_at(row, "model"); !name.empty()) row["model"] = json{{"name", name}};
+  if (const json& model = value_at(row, "model"); model.is_object()) {
+    rename(row["model"], kModel);
+    for (auto& [key, value] : row["model"].items()) {
+      if (key != "name" && key != "dims_key") read_number(value);
+    }
+  }
+  for (const char* key : {"seq", "sequence_length", "seq_length", "seq_len"}) {
+    json sequence = value_at(row, key);
+    if (sequence.is_null() || !value_at(row, "model.seq").is_null()) continue;
+    read_number(sequence);
+    part(row, "model")["seq"] = sequence;
+  }
+  if (value_at(row, "measured").is_object()) {
+    rename(row["measured"], kMeasured);
+    for (auto& [key, value] : row["measured"].items()) read_number(value);
+  }
+  count_devices(row);
+  count_batch(row);
+  take_rates(row);
+  return row;
+}
+
+}  // namespace plumb
