@@ -38,8 +38,6 @@ const CudaLibrary& open_cuda() {
 }
 
 const CudaLibrary& require_cuda(const RunArguments& arguments) {
-  if (!arguments.checkpoint.empty())
-    throw InputError("the cuda backend writes no checkpoints yet: leave --checkpoint-dir away, or use --backend cpu");
   if (arguments.rank >= 0 && arguments.board.empty())
     throw InputError("--rank says which of several processes this is: name the folder where they meet with --board");
   if (is_one_cuda_rank(arguments) && (arguments.sms != "even" || arguments.cuda_graph || arguments.gpus == "one"))
@@ -148,13 +146,16 @@ bool takes_each(const CudaLibrary& library, int world, const RunArguments& argum
 }  // namespace
 
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
-                                     Seconds expected) {
+                                     Seconds expected, const DeviceRunOptions& options) {
   const CudaSharing how = cuda_sharing(arguments.sms, arguments.cuda_graph);
   const int world = world_size(rank_grid_of(spec));
   const bool is_one = is_one_cuda_rank(arguments);
   std::optional<RunResult> result;
   std::string sharing = fmt::format("{} GPUs with NCCL", world);
   if (is_one || takes_each(library, world, arguments)) {
+    if (options.checkpoint_every > 0)
+      throw InputError(
+          "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");
     const NcclLibrary& nccl = open_nccl_library(own_folder(), PLUMB_VERSION);
     result = with_progress("running", expected, [&]() -> std::optional<RunResult> {
       return is_one ? run_rank(library, nccl, spec, arguments) : run_on_each(nccl, spec);
@@ -162,7 +163,7 @@ std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& 
     if (!result) return {};
   } else {
     const std::string wrong =
-        with_progress("running", expected, [&] { return library.run(spec, how, result.emplace(), sharing); });
+        with_progress("running", expected, [&] { return library.run(spec, how, options, result.emplace(), sharing); });
     if (!wrong.empty()) throw RunError(wrong);
   }
   for (Timeline& timeline : result->timelines) timeline.title += " on " + sharing;

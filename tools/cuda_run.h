@@ -14,8 +14,8 @@ namespace plumb {
 /// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
 const CudaLibrary& open_cuda();
 
-/// The library, once it is sure that there is a GPU and that nothing is asked for that the cuda backend does not do.
-/// Throws InputError or RunError with what is missing and the remedy.
+/// The library, once it is sure that there is a GPU and that what is asked for fits the number of processes. Throws
+/// InputError or RunError with what is missing and the remedy.
 const CudaLibrary& require_cuda(const RunArguments& arguments);
 
 /// "NVIDIA H100 80GB HBM3, sm_90, 132 SMs, 79.2 GiB, CUDA 13.0".
@@ -28,7 +28,7 @@ CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
 /// processes but the first. The timelines' titles say how the ranks shared the GPU. Throws RunError with what went
 /// wrong, and RunAborted where another rank says it.
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
-                                     Seconds expected);
+                                     Seconds expected, const DeviceRunOptions& options = {});
 
 /// Whether this process has one rank of several.
 bool is_one_cuda_rank(const RunArguments& arguments);

@@ -45,10 +45,11 @@ std::string devices(std::vector<CudaDevice>& found) {
   });
 }
 
-std::string run(const RunSpec& spec, const CudaSharing& how, RunResult& result, std::string& sharing) {
+std::string run(const RunSpec& spec, const CudaSharing& how, const DeviceRunOptions& options, RunResult& result,
+                std::string& sharing) {
   return text_of_failure([&] {
     cuda::CudaMachine machine(0, spec.half, how);
-    result = run_device(spec, machine);
+    result = run_device(spec, machine, options);
     sharing = machine.sharing() + (how.graph ? ", launched as a graph" : "");
   });
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "executor/device/device_layer.h"
+#include "executor/device/device_update.h"
 #include "executor/device/run_device.h"
 #include "executor/device/stage_rebuild.h"
 #include "schedules/error.h"
@@ -39,9 +40,8 @@ void require_device_runnable(const RunSpec& spec) {
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
            "list an R for each of them or for none, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
-  refuse(!std::holds_alternative<AdamW>(spec.optimizer) || spec.offload_optimizer,
-         "optimizers other than AdamW with its state on the device", "use adamw, or --backend cpu");
-  refuse(spec.resume != nullptr, "a resumed training", kCpu);
+  refuse(!has_device_update(spec.optimizer), "8-bit AdamW and Adafactor", "use adamw, sgd or lion, or --backend cpu");
+  refuse(spec.offload_optimizer, "an optimizer whose state is in the host's memory", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions) {
       refuse(action.part != 0, "slices of sequences", kCpu);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/device/measure_device.h"
+#include "executor/device/run_device.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
@@ -34,7 +35,8 @@ struct CudaLibrary {
   const char* version;  ///< of Plumb
   std::string (*devices)(std::vector<CudaDevice>& found);
   /// run_device().
-  std::string (*run)(const RunSpec& spec, const CudaSharing& how, RunResult& result, std::string& sharing);
+  std::string (*run)(const RunSpec& spec, const CudaSharing& how, const DeviceRunOptions& options, RunResult& result,
+                     std::string& sharing);
   /// measure_device().
   std::string (*measure)(const DeviceMeasureOptions& options, const CudaSharing& how, DeviceMeasurement& result,
                          std::string& sharing);

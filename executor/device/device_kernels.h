@@ -26,13 +26,13 @@ struct DeviceNorm {
   float* rstd = nullptr;
 };
 
-/// One AdamW update: parameters, moments, gradients [elements].
+/// One optimizer's update: parameters, moments, gradients [elements].
 struct DeviceUpdate {
   void* weights = nullptr;  ///< stored; may be master itself in fp32
   float* master = nullptr;
   float* gradients = nullptr;
-  float* first_moment = nullptr;
-  float* second_moment = nullptr;
+  float* first_moment = nullptr;   ///< of SGD and Lion the momentum
+  float* second_moment = nullptr;  ///< AdamW's
   std::int64_t elements = 0;
   const StepNumbers* numbers = nullptr;
 };
@@ -106,6 +106,8 @@ class DeviceKernels {
 
   /// Zeroes the gradients.
   virtual void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) = 0;
+  virtual void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) = 0;
+  virtual void lion_update(const DeviceUpdate& update, const Lion& optimizer) = 0;
 };
 
 }  // namespace plumb

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "executor/cpu/initial_weights.h"
+#include "executor/device/device_update.h"
 #include "kernels/cpu/half.h"
 
 namespace plumb {
@@ -98,7 +99,7 @@ bool DeviceStage::reads_targets() const {
 }
 
 void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
-  const std::vector<float> weights = initial_weights();
+  const std::vector<float> weights = first_weights();
   const ElementRange own = shares_.own();
   const auto own_weights =
       std::span(weights).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
@@ -123,7 +124,8 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   }
   gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
   first_moment_ = allocate_elements<float>(machine, own.count);
-  second_moment_ = allocate_elements<float>(machine, own.count);
+  if (moments_of(options_.optimizer) > 1) second_moment_ = allocate_elements<float>(machine, own.count);
+  restore_moments(machine);
   if (!constants_.empty()) {
     device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
     upload_all<float>(machine, device_constants_, constants_);
@@ -197,17 +199,15 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
     kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});
   std::byte* stored = shares_.zero() < 3 ? stored_weights_ + own.first * element_bytes_ : stored_weights_;
   for (const UpdateRange& range : update_ranges_) {
-    AdamW optimizer = options_.optimizer;
-    if (!range.decays) optimizer.weight_decay = 0;
     const std::int64_t at = range.first - own.first;
-    kernels.adamw_update({.weights = stored + at * element_bytes_,
-                          .master = own_master() + at,
-                          .gradients = own_gradients() + at,
-                          .first_moment = first_moment_ + at,
-                          .second_moment = second_moment_ + at,
-                          .elements = range.count,
-                          .numbers = numbers},
-                         optimizer);
+    enqueue_update(kernels, options_.optimizer, range.decays,
+                   {.weights = stored + at * element_bytes_,
+                    .master = own_master() + at,
+                    .gradients = own_gradients() + at,
+                    .first_moment = first_moment_ + at,
+                    .second_moment = second_moment_ == nullptr ? nullptr : second_moment_ + at,
+                    .elements = range.count,
+                    .numbers = numbers});
   }
   if (shares_.zero() != 1) return;
   // What the reduction left of others' shares.
@@ -219,13 +219,9 @@ void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* re
 void DeviceStage::begin_step(DeviceMachine& machine, int replay, float loss_scale) {
   std::vector<StepNumbers> numbers;
   for (int step = 1; step <= options_.steps; ++step) {
-    const auto correction = [&](float beta) {
-      return static_cast<float>(1 - std::pow(double{beta}, static_cast<double>(updates_ + step)));
-    };
-    numbers.push_back({.first_correction = correction(options_.optimizer.beta1),
-                       .second_correction = correction(options_.optimizer.beta2),
-                       .loss_scale = loss_scale,
-                       .replay = static_cast<std::uint64_t>(replay)});
+    StepNumbers& own = numbers.emplace_back(update_numbers(options_.optimizer, updates_ + step));
+    own.loss_scale = loss_scale;
+    own.replay = static_cast<std::uint64_t>(replay);
   }
   last_numbers_ = numbers.back();
   upload_all<StepNumbers>(machine, numbers_, numbers);

@@ -29,7 +29,7 @@ struct DeviceStageOptions {
   int microbatches = 0;
   std::int64_t first_sample = 0;   ///< of the replica, in the batch
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
-  AdamW optimizer;
+  OptimizerSettings optimizer;
   std::uint64_t seed = 1;
   std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
   int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
@@ -37,6 +37,7 @@ struct DeviceStageOptions {
   bool agrees = false;  ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;  ///< 0: not clipped
   DeviceShareOptions shares;
+  const TrainingState* resume = nullptr;  ///< where it goes on; null: at the beginning. Outlives the stage.
 };
 
 /// Gradients of a table that embedding and head share, as each end has them when they are complete. Null: no such
@@ -79,8 +80,8 @@ class DeviceStage {
   /// Of everything that stays for the whole run.
   std::int64_t held_bytes() const;
 
-  /// Allocates, and uploads the initial weights. Where gradients are captured, the optimizer's step copies what it
-  /// consumes.
+  /// Allocates, and uploads the first weights: the initial ones, or those with which a training goes on. Where
+  /// gradients are captured, the optimizer's step copies what it consumes.
   void settle(DeviceMachine& machine, bool capture_gradients = false);
 
   /// The tokens and targets of all micro-batches [microbatches * T], before a replay; only where a layer reads them.
@@ -128,6 +129,9 @@ class DeviceStage {
   void copy_weights(DeviceMachine& machine, ModelValues& model) const;
   void copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const;
 
+  /// Writes the elements for which this rank speaks, their moments and the number of updates into a checkpoint.
+  void save(DeviceMachine& machine, TrainingState& state) const;
+
  private:
   struct PlacedLayer {
     std::unique_ptr<DeviceLayer> layer;
@@ -165,6 +169,12 @@ class DeviceStage {
   std::int64_t elements() const { return places_.first_element.back(); }
   void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
   std::vector<float> initial_weights() const;
+  std::vector<float> first_weights() const;
+  void restore_moments(DeviceMachine& machine);
+  template <class Visit>
+  void for_each_own_run(Visit visit) const;
+  template <class Values>
+  std::vector<float> block_of(Values values) const;
   std::int64_t stored_bytes() const;
   /// Within blocks that hold own elements alone, or all.
   float* own_master() const;
@@ -183,7 +193,7 @@ class DeviceStage {
   std::int64_t kept_bytes_ = 0;       // of all groups' inputs
   std::int64_t forgotten_bytes_ = 0;  // what of a layer F does not keep, at most
   std::int64_t largest_output_ = 0;   // of a layer
-  /// Neighbours in the stage's blocks that AdamW treats alike: weight decay spares vectors.
+  /// Neighbours in the stage's blocks that the optimizer treats alike: weight decay spares vectors.
   struct UpdateRange {
     std::int64_t first = 0, count = 0;
     bool decays = false;
@@ -202,7 +212,7 @@ class DeviceStage {
   float* master_ = nullptr;              // likewise; in 16 bits [own]
   float* gradients_ = nullptr;           // [elements], or where they are sharded [own]
   float* first_moment_ = nullptr;        // [own]
-  float* second_moment_ = nullptr;       // [own]
+  float* second_moment_ = nullptr;       // [own], of AdamW
   float* vector_block_ = nullptr;        // [vectors] in 16 bits where the master copy is sharded
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]

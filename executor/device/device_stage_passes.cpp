@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "executor/device/device_stage.h"
+#include "executor/device/device_update.h"
 
 namespace plumb {
 
@@ -58,7 +59,7 @@ StageMemory DeviceStage::memory() const {
   const std::int64_t own = shares_.own().count, single = sizeof(float);
   StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
                      .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
-                     .optimizer_bytes = (options_.half ? 3 : 2) * own * single,
+                     .optimizer_bytes = (moments_of(options_.optimizer) + (options_.half ? 1 : 0)) * own * single,
                      .forward_bytes = bytes_.early + bytes_.late,
                      .released_at_input_grad_bytes = bytes_.early,
                      .forward_workspace_bytes = bytes_.forward_workspace,

@@ -125,6 +125,14 @@ void CallRecorder::add_gradients(float* sum, const float* x, const float* y, std
   add([=](DeviceKernels& kernels) { kernels.add_gradients(sum, x, y, elements); });
 }
 
+void CallRecorder::sgd_update(const DeviceUpdate& update, const Sgd& optimizer) {
+  add([=](DeviceKernels& kernels) { kernels.sgd_update(update, optimizer); });
+}
+
+void CallRecorder::lion_update(const DeviceUpdate& update, const Lion& optimizer) {
+  add([=](DeviceKernels& kernels) { kernels.lion_update(update, optimizer); });
+}
+
 void CallRecorder::adamw_update(const DeviceUpdate& update, const AdamW& optimizer) {
   add([=](DeviceKernels& kernels) { kernels.adamw_update(update, optimizer); });
 }

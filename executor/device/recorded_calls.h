@@ -64,6 +64,8 @@ class CallRecorder final : public DeviceKernels {
                    std::int64_t more_count, float clip_norm) override;
   void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override;
   void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override;
+  void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override;
+  void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
 
  private:
   template <class Work>

@@ -8,7 +8,9 @@
 #include "executor/data/token_batch.h"
 #include "executor/device/device_run.h"
 #include "executor/device_plan/device_calls.h"
+#include "executor/training/training_state.h"
 #include "executor/transport/transport.h"
+#include "schedules/error.h"
 
 namespace plumb {
 namespace {
@@ -28,6 +30,11 @@ bool has_tied_head(const RunSpec& spec) {
   return false;
 }
 
+LossScale first_loss_scale(const RunSpec& spec) {
+  if (spec.resume != nullptr) return spec.resume->loss_scale;
+  return {.scale = spec.half == HalfFormat::kFp16 ? kFirstFp16LossScale : 1};
+}
+
 }  // namespace
 
 DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRunOptions& options,
@@ -43,7 +50,7 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
       is_tied_(has_tied_head(spec)),
       agrees_(spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
       waits_for_all_(agrees_ || is_tied_),
-      loss_scale_{.scale = spec.half == HalfFormat::kFp16 ? kFirstFp16LossScale : 1},
+      loss_scale_(first_loss_scale(spec)),
       last_gradients_(last_gradient_actions(schedule_)) {
   make_stages();
   std::vector<std::int64_t> whole_gradients;
@@ -79,7 +86,7 @@ RunResult DeviceRun::run() {
 
 std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
   std::vector<RankOutcome> ranks(static_cast<std::size_t>(world_.ranks()));
-  for (int step = 0; step < spec_.steps; ++step) {
+  for (int step = training_.first_step; step < spec_.steps; ++step) {
     upload_batch(step);
     for_each_stage(
         [&](int, DeviceStage& stage) { stage.begin_step(machine_, step, static_cast<float>(loss_scale_.scale)); });
@@ -90,6 +97,7 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
       gradients.push_back(room_for_values(spec_, training_.first_layer));
       for_each_stage([&](int, DeviceStage& stage) { stage.copy_gradients(machine_, gradients.back(), k); });
     }
+    if (is_checkpoint(step)) save(step + 1);
   }
   for_each_stage([&](int rank, const DeviceStage& stage) {
     const StageMemory held = stage.memory();
@@ -102,6 +110,19 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       outcome(ranks, rank, lane).peak_memory_bytes = taken_bytes(rank);
   return ranks;
+}
+
+bool DeviceRun::is_checkpoint(int step) const {
+  const int every = options_.checkpoint_every;
+  return every > 0 && ((step + 1) % every == 0 || step + 1 == spec_.steps);
+}
+
+void DeviceRun::save(int steps) {
+  TrainingState state = room_for_state(spec_);
+  state.steps = steps;
+  state.loss_scale = loss_scale_;
+  for_each_stage([&](int, const DeviceStage& stage) { stage.save(machine_, state); });
+  options_.checkpoint(state);
 }
 
 ModelValues DeviceRun::weights() {
@@ -126,7 +147,7 @@ void DeviceRun::make_stages() {
                              .microbatches = schedule_.microbatches,
                              .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
                              .half = spec_.half,
-                             .optimizer = std::get<AdamW>(spec_.optimizer),
+                             .optimizer = spec_.optimizer,
                              .seed = spec_.seed,
                              .gradient_scales = gradient_scales,
                              .steps = batches(),
@@ -137,7 +158,8 @@ void DeviceRun::make_stages() {
                                         .zero = spec_.zero,
                                         .shard_by = spec_.shard_by,
                                         .is_half = spec_.half.has_value(),
-                                        .bucket_layers = training_.bucket_layers[stage]}});
+                                        .bucket_layers = training_.bucket_layers[stage]},
+                             .resume = spec_.resume.get()});
     }
 }
 
@@ -236,6 +258,10 @@ RunResult run_device(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
 DeviceRankResult run_device_rank(const RunSpec& spec, int world_rank, DeviceMachine& machine,
                                  const DeviceRunOptions& options) {
   require_device_runnable(spec);
+  if (options.checkpoint_every > 0)
+    throw SpecError(
+        "ranks on devices of their own write no checkpoints yet: leave --checkpoint-dir away, or use "
+        "--backend cpu");
   return DeviceRun(spec, machine, options, world_rank).run_rank(world_rank);
 }
 

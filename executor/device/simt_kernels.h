@@ -22,9 +22,11 @@
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
 #include "kernels/simt/fill.h"
+#include "kernels/simt/lion.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
+#include "kernels/simt/sgd.h"
 #include "kernels/simt/warp_attention.h"
 #include "kernels/simt/warp_attention_backward.h"
 
@@ -200,6 +202,12 @@ class SimtKernels final : public DeviceKernels {
                                                           .numbers = update.numbers},
                               update.elements);
   }
+  void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override {
+    launch_momentum_update<simt::SgdUpdate<S, float>>(update, optimizer);
+  }
+  void lion_update(const DeviceUpdate& update, const Lion& optimizer) override {
+    launch_momentum_update<simt::LionUpdate<S, float>>(update, optimizer);
+  }
 
  private:
   static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
@@ -219,6 +227,18 @@ class SimtKernels final : public DeviceKernels {
     } else {
       return false;
     }
+  }
+
+  template <class Body, class Optimizer>
+  void launch_momentum_update(const DeviceUpdate& update, const Optimizer& optimizer) {
+    launcher_.launch_elements(Body{.weights = stored(update.weights),
+                                   .master = update.master,
+                                   .gradients = update.gradients,
+                                   .momentum = update.first_moment,
+                                   .elements = update.elements,
+                                   .optimizer = optimizer,
+                                   .numbers = update.numbers},
+                              update.elements);
   }
 
   static S* stored(void* tensor) { return static_cast<S*>(tensor); }

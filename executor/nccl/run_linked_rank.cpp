@@ -35,6 +35,8 @@ bool has_tied_table(const RunSpec& spec) {
 
 /// What all stages have to agree on is in one GPU's memory, and goes through no NCCL yet.
 void require_apart(const RunSpec& spec) {
+  if (spec.resume != nullptr)
+    throw SpecError("a training over several GPUs is not resumed yet: take --gpus one, or use --backend cpu");
   if (spec.schedule.ranks.size() == 1) return;
   const char* what = nullptr;
   if (spec.clip_norm > 0) what = "clipping by the norm of all stages";

@@ -9,11 +9,13 @@
 #include "kernels/simt/cross_entropy.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
+#include "kernels/simt/lion.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/patches.h"
 #include "kernels/simt/pooling.h"
 #include "kernels/simt/rotary.h"
 #include "kernels/simt/router.h"
+#include "kernels/simt/sgd.h"
 
 namespace plumb::cuda {
 
@@ -34,6 +36,8 @@ namespace plumb::cuda {
   PLUMB_INSTANTIATE(simt::Dropout<S>);                \
   PLUMB_INSTANTIATE(simt::AdamWUpdate<S, float>);     \
   PLUMB_INSTANTIATE(simt::AdamW8BitUpdate<S, float>); \
+  PLUMB_INSTANTIATE(simt::SgdUpdate<S, float>);       \
+  PLUMB_INSTANTIATE(simt::LionUpdate<S, float>);      \
   PLUMB_INSTANTIATE(simt::BiasForward<S>);            \
   PLUMB_INSTANTIATE(simt::BiasBackward<S>);           \
   PLUMB_INSTANTIATE(simt::PoolingForward<S>);         \

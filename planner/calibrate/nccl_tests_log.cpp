@@ -1,6 +1,7 @@
 #include "planner/calibrate/nccl_tests_log.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -50,28 +51,57 @@ std::optional<std::string_view> program_in(std::string_view text) {
   return found;
 }
 
+/// What the header says of the rows.
+struct Columns {
+  bool in_place = true;  ///< times in place stand behind those out of place
+  bool errors = false;   ///< before 2.13: the largest difference in the place of the number of wrong values
+};
+
+Columns columns_of(std::string_view text) {
+  Columns columns{.in_place = text.find("out-of-place") == std::string_view::npos};
+  for (const std::string_view line : lines_of(text)) {
+    const std::vector<std::string_view> words = words_of(line);
+    const auto says = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
+    columns.in_place = columns.in_place || says("in-place");
+    columns.errors = columns.errors || (says("busbw") && says("error"));
+  }
+  return columns;
+}
+
+void check_values(std::string_view word, const Columns& columns, const std::string& file, std::size_t number) {
+  const auto wrong = whole_number<double>(word);
+  if (!wrong) return;  // N/A: not checked
+  if (columns.errors) {
+    constexpr double kLargest = 0.1;
+    if (*wrong > kLargest) fail(file, number, fmt::format("values are off by {}: run the test again", word));
+  } else if (*wrong != std::floor(*wrong) || word.find('.') != std::string_view::npos) {
+    fail(file, number, fmt::format("{} is no number of wrong values: the log was cut, copy it whole", word));
+  } else if (*wrong > 0) {
+    fail(file, number, fmt::format("{} values are wrong: run the test again", word));
+  }
+}
+
 /// A row's size and both times; nothing where the line is none.
-std::optional<TimedSize> row_of(std::string_view line, const std::string& file, std::size_t number) {
-  constexpr std::size_t kLeastColumns = 11;  // size, count, type, and time, algbw, busbw, wrong twice
+std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, const std::string& file,
+                                std::size_t number) {
+  constexpr std::size_t kOfOne = 4;  // time, algbw, busbw, wrong
+  const std::size_t timed = columns.in_place ? 2 * kOfOne : kOfOne;
+  const std::size_t least = 3 + timed;  // size, count, type
   const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 2) return std::nullopt;
   const auto bytes = whole_number<std::int64_t>(words[0]);
   if (!bytes || !whole_number<std::int64_t>(words[1])) return std::nullopt;
-  if (words.size() < kLeastColumns) {
+  if (words.size() < least) {
     fail(file, number,
-         fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(),
-                     kLeastColumns));
+         fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(), least));
   }
-  const std::size_t first = words.size() - 8;
-  for (const std::size_t wrong : {first + 3, first + 7}) {
-    const auto count = whole_number<double>(words[wrong]);
-    if (count && *count > 0) fail(file, number, fmt::format("{} values are wrong: run the test again", words[wrong]));
-  }
+  const std::size_t first = words.size() - timed, second = words.size() - kOfOne;
+  for (const std::size_t group : {first, second}) check_values(words[group + 3], columns, file, number);
   const auto out_of_place = whole_number<double>(words[first]);
-  const auto in_place = whole_number<double>(words[first + 4]);
+  const auto in_place = whole_number<double>(words[second]);
   if (!out_of_place || !in_place) {
     fail(file, number,
-         fmt::format("\"{}\" and \"{}\" are no times: copy the log as it was printed", words[first], words[first + 4]));
+         fmt::format("\"{}\" and \"{}\" are no times: copy the log as it was printed", words[first], words[second]));
   }
   if (*bytes > 0 && !(*out_of_place > 0 && *in_place > 0)) {
     fail(file, number, fmt::format("{} bytes take {} and {} us: measure them again", *bytes, *out_of_place, *in_place));
@@ -146,6 +176,7 @@ NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file
          "neither the log nor its name says which test it is: name the file after it, as in all_reduce_perf.log");
   }
   NcclTestsLog log{.file = file, .kind = programs().at(*program)};
+  const Columns columns = columns_of(text);
   Hosts hosts;
   std::vector<TimedSize> rows;
   bool whole = false;
@@ -155,7 +186,7 @@ NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file
     if (line.find("NCCL INFO") != std::string_view::npos) continue;
     if (line.find("Avg bus bandwidth") != std::string_view::npos) whole = true;
     hosts.read(line);
-    if (const auto row = row_of(line, file, number)) rows.push_back(*row);
+    if (const auto row = row_of(line, columns, file, number)) rows.push_back(*row);
   }
   if (!whole) {
     fail(file, lines.empty() ? 0 : lines.size() - 1,

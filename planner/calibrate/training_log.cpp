@@ -13,6 +13,7 @@ namespace plumb {
 namespace {
 
 constexpr std::string_view kMegatronStep = "elapsed time per iteration (ms):";
+constexpr std::string_view kNemoStep = "train_step_timing in s";  // followed by = or :
 
 [[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message) {
   throw SpecError(fmt::format("{}:{}: {}", file, line + 1, message));
@@ -55,13 +56,14 @@ MedianEstimate step_seconds(const TrainingLog& log, std::int64_t tokens, int dev
 }
 
 bool is_training_log(std::string_view text) {
-  return contains(text, kMegatronStep) || (contains(text, "step:") && contains(text, "tps:"));
+  return contains(text, kMegatronStep) || contains(text, kNemoStep) ||
+         (contains(text, "step:") && contains(text, "tps:"));
 }
 
 TrainingLog parse_training_log(std::string_view text, const std::string& file) {
   constexpr double kMega = 1024.0 * 1024, kGiga = 1024.0 * 1024 * 1024;
   TrainingLog log{.file = file};
-  if (!contains(text, kMegatronStep)) log.stack = TrainingLog::Stack::kTorchtitan;
+  if (!contains(text, kMegatronStep) && !contains(text, kNemoStep)) log.stack = TrainingLog::Stack::kTorchtitan;
   std::vector<double>& values = log.stack == TrainingLog::Stack::kMegatron ? log.step_seconds : log.tokens_per_second;
   double reserved = 0;
   const std::vector<std::string_view> lines = lines_of(text);
@@ -70,6 +72,11 @@ TrainingLog parse_training_log(std::string_view text, const std::string& file) {
     if (log.stack == TrainingLog::Stack::kMegatron) {
       if (contains(line, "iteration") && contains(line, "consumed samples:"))
         values.push_back(value_of(line, kMegatronStep, file, number) / 1e3);
+      if (const std::size_t at = line.find(kNemoStep); at != std::string_view::npos) {
+        const std::string key =
+            std::string(kNemoStep) + (line.substr(at + kNemoStep.size()).starts_with('=') ? "=" : ":");
+        values.push_back(value_of(line, key, file, number));
+      }
       if (const auto megabytes = number_behind(line, "max reserved:"))
         reserved = std::max(reserved, *megabytes * kMega);
     } else if (contains(line, "step:") && contains(line, "loss:")) {
@@ -77,7 +84,7 @@ TrainingLog parse_training_log(std::string_view text, const std::string& file) {
       if (const auto gibibytes = number_behind(line, "memory:")) reserved = std::max(reserved, *gibibytes * kGiga);
     }
   }
-  if (values.empty()) fail(file, 0, "the log has no step: give one of Megatron-LM or torchtitan with some");
+  if (values.empty()) fail(file, 0, "the log has no step: give one of Megatron-LM, NeMo or torchtitan with some");
   if (values.size() > 1) values.erase(values.begin());
   if (reserved > 0) log.reserved_bytes = static_cast<std::int64_t>(reserved);
   return log;

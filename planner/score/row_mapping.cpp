@@ -71,8 +71,7 @@ int devices_in_node(const json& cluster) {
   return 1;
 }
 
-/// A host's devices as printed. Where the preset's node is a domain of several hosts (72 devices of NVL72), a host's
-/// say nothing of it: a run takes as many of each domain as fill them alike, 64 of 256.
+/// A host's devices as printed. A domain of several hosts (NVL72) is taken for as many as fill each alike, 64 of 256.
 void take_printed_node(json& cluster, const Reader& reader) {
   constexpr int kLargestHost = 16;
   const int whole = devices_in_node(cluster);
@@ -157,12 +156,42 @@ ClusterSpec cluster_of(Reader& reader) {
   }
 }
 
+/// What a row's own words make: where they are none, the row is at fault.
+template <class Make>
+auto of_row(const Make& make) {
+  try {
+    return make();
+  } catch (const SpecError& error) {
+    throw Unmapped{error.what()};
+  }
+}
+
+/// Whether a rule of the mapping fills such a field: then the mapping is at fault, not the row.
+bool fills(const SourceMapping* mapping, const std::string& prefix, const json* value = nullptr) {
+  const auto says = [&](const std::pair<std::string, json>& field) {
+    return field.first.starts_with(prefix) && (!value || field.second == *value);
+  };
+  return mapping && std::ranges::any_of(mapping->rules, [&](const MappingRule& rule) {
+           return std::ranges::any_of(rule.fill, says) || std::ranges::any_of(rule.correct, says);
+         });
+}
+
 std::optional<StackSpec> stack_of(Reader& reader) {
   const std::string name = reader.text("stack");
   if (name.empty()) throw Unmapped{"the framework is not known: no mapping names a stack for this source"};
-  json stack = preset_of(reader.library.stacks, name, "stack");
-  for (const auto& [figure, value] : value_at(reader.row, "stack_with").items()) stack[figure] = value;
-  return stack_from_json(overridden(reader.library, std::move(stack), "stack"), "stack " + name);
+  const json named = name;
+  if (!reader.library.stacks.contains(name) && !fills(reader.mapping, "stack", &named)) {
+    throw Unmapped{fmt::format("there is no stack \"{}\": plumb stacks lists those there are", name)};
+  }
+  const json stack = preset_of(reader.library.stacks, name, "stack");
+  StackSpec spec = stack_from_json(overridden(reader.library, stack, "stack"), "stack " + name);
+  const json& with = value_at(reader.row, "stack_with");
+  if (with.is_null()) return spec;
+  if (!with.is_object()) throw Unmapped{"stack_with is no object: write {\"FIGURE\": VALUE}"};
+  json own = stack;
+  own.update(with);
+  const auto make = [&] { return stack_from_json(overridden(reader.library, own, "stack"), "stack " + name); };
+  return fills(reader.mapping, "stack_with") ? make() : of_row(make);
 }
 
 TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& layout) {
@@ -183,17 +212,16 @@ TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& l
   if (!known) reader.assumptions.push_back("the precision is bf16");
   training.precision = known.value_or(Precision::kBf16);
   if (const std::string gradient = reader.text("gradient_precision"); !gradient.empty()) {
-    training.gradient_precision = precision_from_name(gradient, "gradient_precision");
+    training.gradient_precision = of_row([&] { return precision_from_name(gradient, "gradient_precision"); });
   }
   if (const std::string optimizer = reader.text("optimizer"); !optimizer.empty()) {
-    training.optimizer = optimizer_from_name(optimizer, "optimizer");
+    training.optimizer = of_row([&] { return optimizer_from_name(optimizer, "optimizer"); });
   }
   training.stack = stack_of(reader);
   return training;
 }
 
-/// Layers that a pipeline would have with as many on its first and last stage as on the others, where the row says that
-/// these have one less.
+/// Layers with as many on the first and last stage as on the others, where the row says that these have one less.
 std::optional<std::int64_t> rounded_layers(const Reader& reader) {
   const auto layers = reader.integer("model.layers");
   if (!layers || reader.text("first_last_stage").find("one layer fewer") == std::string::npos) return std::nullopt;
@@ -350,7 +378,10 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
     Reader reader{.library = library, .row = candidate, .mapping = mapping};
     try {
       RowQuestion question = question_of(reader);
-      if (candidates.size() > 1 && !chunks_are_alike(question)) continue;
+      if (candidates.size() > 1 && !chunks_are_alike(question)) {
+        if (mapped.reason.empty()) mapped.reason = "no chunks that the row leaves open divide the layers alike";
+        continue;
+      }
       mapped.questions.push_back(std::move(question));
     } catch (const Unmapped& unmapped) {
       if (mapped.reason.empty()) mapped.reason = unmapped.reason;

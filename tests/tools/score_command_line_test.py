@@ -78,7 +78,7 @@ class Scores(CommandLineTest):
         self.assertEqual(source["rows"] - source["scored"], 5, source["skipped"])
         for skipped in source["skipped"]:  # batches that do not divide, more stages than layers
             self.assertRegex(skipped["reason"], "does not divide|stages of 126 layers")
-        self.assertLess(source["step_time"]["median_pct"], 12)  # 14.0 of the 98 rows that could be read at first
+        self.assertLess(source["step_time"]["median_pct"], 11)  # 9.5 of the 98 rows that could be read at first, 8.9 of 166
 
     def test_rows_in_other_words_are_understood(self):
         row = {"source": {"repo": "somebody/else"}, "gpu": "H100 80GB", "num_nodes": "2", "devices_per_node": 8,

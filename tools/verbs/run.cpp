@@ -158,8 +158,10 @@ int run_verb(const RunArguments& arguments) {
   }
 
   options.interrupted = interrupted_trace(arguments.trace);
-  const std::optional<RunResult> of_all_ranks = gpu != nullptr ? run_on_cuda(*gpu, spec, arguments, training.expected)
-                                                               : run_on_cpu(spec, options, training.expected);
+  const std::optional<RunResult> of_all_ranks =
+      gpu != nullptr ? run_on_cuda(*gpu, spec, arguments, training.expected,
+                                   {.checkpoint_every = options.checkpoint_every, .checkpoint = options.checkpoint})
+                     : run_on_cpu(spec, options, training.expected);
   if (!of_all_ranks) return kDone;  // the first process reports
   const RunResult& result = *of_all_ranks;
   std::optional<RunResult> baseline;

@@ -289,6 +289,6 @@ TEST_CASE("what a device does not run is refused by name") {
   bad.grid.tensor = 2;
   refused(bad, "tensor, context or expert groups");
   bad = good;
-  bad.optimizer = Sgd{};
-  refused(bad, "optimizers");
+  bad.optimizer = AdamW8Bit{};
+  refused(bad, "8-bit AdamW");
 }

@@ -97,4 +97,23 @@ TEST_CASE("a log that cannot be used is refused with line and remedy") {
                            "no row");
 }
 
+TEST_CASE("logs of other versions: the largest difference, times out of place only, a line cut in the middle") {
+  const std::string head = "# all_reduce_perf\n#  Rank  0 Pid 1 on h device 0\n#  Rank  1 Pid 2 on h device 1\n";
+  const std::string tail = "# Avg bus bandwidth : 9\n";
+  const auto parsed = [&](const std::string& body) { return parse_nccl_tests_log(head + body + tail, "a.log"); };
+  const std::string old =
+      "# out-of-place in-place\n# size count type redop time algbw busbw error time algbw busbw error\n";
+  CHECK(parsed(old + " 1024 256 float sum 20.0 1 1 1e-06 21.0 1 1 0e+00\n").sizes.front().in_place.count() ==
+        doctest::Approx(21e-6));
+  check_refused<SpecError>([&] { parsed(old + " 1024 256 float sum 20.0 1 1 3e+01 21.0 1 1 0e+00\n"); }, "3e+01",
+                           "again");
+  const std::string one = "# out-of-place\n# size count type redop root time algbw busbw #wrong\n";
+  const NcclTestsLog single = parsed(one + " 1024 256 float sum -1 20.0 1 1 N/A\n 1024 256 float sum -1 22.0 1 1 0\n");
+  CHECK(single.sizes.front().out_of_place.count() == doctest::Approx(21e-6));
+  CHECK(single.sizes.front().in_place.count() == doctest::Approx(21e-6));
+  const std::string both = "# out-of-place in-place\n# size count type redop root time algbw busbw #wrong\n";
+  check_refused<SpecError>([&] { parsed(both + " 1024 256 float sum -1 20.0 58.4 102.2 0 21.0 59.0 103.3\n"); }, "cut",
+                           "");
+}
+
 }  // namespace plumb

@@ -74,4 +74,13 @@ TEST_CASE("a training log is known by its lines, and refused with line and remed
                            "no step");
 }
 
+TEST_CASE("steps of NeMo's two forms of log") {
+  const TrainingLog log = parse_training_log(
+      "Epoch 0: : 100%| 50/50 [16:26<00:00, global_step=49.00, train_step_timing in s=12.80]\n"
+      "Training epoch 0, iteration 45/99 | global_step: 45 | train_step_timing in s: 3.071 | consumed_samples: 5888\n"
+      "Training epoch 0, iteration 46/99 | global_step: 46 | train_step_timing in s: 3.069 | consumed_samples: 6016\n",
+      "nemo.log");
+  CHECK(log.step_seconds == std::vector<double>{3.071, 3.069});
+}
+
 }  // namespace plumb

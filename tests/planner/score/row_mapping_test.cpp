@@ -124,7 +124,12 @@ TEST_CASE("a row's own flags change its stack, and a figure that no stack has is
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.questions.front().training.stack->attention == AttentionKernel::kUnfused);
   CHECK(mapped.questions.front().training.stack->logit_bytes == 6);
-  check_refused<SpecError>([] { mapped_with("stack_with", {{"logit_byte", 6}}); }, "logit_bytes", "stack");
+  CHECK(mapped_with("stack_with", {{"logit_byte", 6}}).reason.find("logit_bytes") != std::string::npos);
+
+  ScoreLibrary library = small_library();
+  library.mappings.front().rules.front().fill.emplace_back("stack_with.logit_byte", 6);
+  const json row = read_by(library.mappings.front(), small_row()).row;
+  check_refused<SpecError>([&] { map_row(library, row, &library.mappings.front()); }, "logit_bytes", "stack");
 }
 
 TEST_CASE("chunks make 1F1B interleaved, and one layer fewer at both ends is a split") {
@@ -262,6 +267,21 @@ TEST_CASE("memory that the hardware's text names is the device's, where it is an
   };
   CHECK(bytes("round machine 7 GB") == 7'000'000'000);
   CHECK(bytes("round machine, 400 GB/s") == bytes("round machine"));
+}
+
+TEST_CASE("what a row itself says of stack, optimizer and chunks is the row's fault") {
+  CHECK(mapped_with("stack", "plane").reason == "there is no stack \"plane\": plumb stacks lists those there are");
+  CHECK(mapped_with("stack_with", json::array({1})).reason == "stack_with is no object: write {\"FIGURE\": VALUE}");
+  CHECK(mapped_with("optimizer", "adams").reason.find("adamw") != std::string::npos);
+  CHECK(mapped_with("gradient_precision", "NaN").reason.find("no precision") != std::string::npos);
+
+  json row = small_row();
+  row["vpp"] = nullptr;
+  row["schedule"] = "interleaved 1F1B";
+  row["search"] = {{"vpp", {3, 5}}};
+  const ScoreLibrary library = small_library();
+  CHECK(map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front()).reason ==
+        "no chunks that the row leaves open divide the layers alike");
 }
 
 }  // namespace plumb

@@ -1,0 +1,109 @@
+// Checkpoints of a device: a training that was stopped goes on with the same bits, and moves between backends.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device/run_device.h"
+#include "executor/run.h"
+#include "executor/training/training_state.h"
+#include "tests/executor/device/host_machine.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+constexpr int kSteps = 5, kStop = 2;
+
+std::vector<Layer> untied_gpt_model() {
+  std::vector<Layer> model = gpt_model();
+  std::get<HeadLayer>(model.back()).tied = false;
+  return model;
+}
+
+/// A spec whose runs stay together although they round otherwise.
+/// `zero`: of two replicas; negative: there is one.
+RunSpec smooth_spec(int zero = -1) {
+  const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+  const int data = zero < 0 ? 1 : 2;
+  RunSpec spec = spec_of_lowered(with_dropout(untied_gpt_model(), 0.1),
+                                 lower(order, {.data = {.enabled = data > 1, .zero = std::max(0, zero)}}), data);
+  spec.zero = std::max(0, zero);
+  spec.steps = kSteps;
+  spec.optimizer = AdamW{.learning_rate = 1e-2F, .epsilon = 1e-2F};
+  return spec;
+}
+
+/// The state behind kStop steps, as it is read from a file.
+std::shared_ptr<const TrainingState> stopped(RunSpec spec, bool on_device) {
+  spec.steps = kStop;
+  spec.resume = nullptr;
+  std::string bytes;
+  const auto keep = [&](const TrainingState& state) { bytes = to_bytes(state); };
+  if (on_device) {
+    HostMachine machine(spec.half);
+    run_device(spec, machine, {.checkpoint_every = 5, .checkpoint = keep});
+  } else {
+    run(spec, {.checkpoint_every = 5, .checkpoint = keep});
+  }
+  return std::make_shared<const TrainingState>(training_state_from_bytes(bytes, "the checkpoint"));
+}
+
+RunResult on_host(const RunSpec& spec) {
+  HostMachine machine(spec.half);
+  return run_device(spec, machine, {.capture_weights = true});
+}
+
+}  // namespace
+
+TEST_CASE("a device goes on from its own checkpoint with the bits of a run that never stopped") {
+  std::vector<RunSpec> specs(4, smooth_spec());
+  specs[1].half = HalfFormat::kBf16;
+  specs[2].half = HalfFormat::kFp16;
+  specs[3].optimizer = Sgd{.learning_rate = 0.1F};
+  for (RunSpec& spec : specs) {
+    INFO("optimizer " << spec.optimizer.index() << ", in half " << spec.half.has_value());
+    const RunResult whole = on_host(spec);
+    spec.resume = stopped(spec, true);
+    const RunResult rest = on_host(spec);
+    CHECK(rest.weights == whole.weights);
+    CHECK(rest.first_step == kStop);
+    REQUIRE(rest.losses.size() == kSteps - kStop);
+    for (std::size_t i = 0; i < rest.losses.size(); ++i) CHECK(rest.losses[i] == whole.losses[i + kStop]);
+    CHECK(rest.loss_scales.back() == whole.loss_scales.back());
+  }
+}
+
+TEST_CASE("replicas that drop, and that shard their state, go on from a checkpoint, on a device as on the CPU") {
+  for (const int zero : {0, 1, 2, 3}) {
+    INFO("ZeRO " << zero);
+    RunSpec spec = smooth_spec(zero);
+    const RunResult cpu = run(spec, {.capture_weights = true}), whole = on_host(spec);
+    CHECK(worst_difference(whole.weights, cpu.weights) < 1e-4);
+    spec.resume = stopped(spec, true);
+    CHECK(on_host(spec).weights == whole.weights);
+    CHECK(worst_difference(run(spec, {.capture_weights = true}).weights, cpu.weights) < 1e-4);
+  }
+}
+
+TEST_CASE("a training goes from the CPU to a device, and back") {
+  RunSpec spec = smooth_spec();
+  const RunResult whole = run(spec, {.capture_weights = true});
+  spec.resume = stopped(spec, false);
+  CHECK(worst_difference(on_host(spec).weights, whole.weights) < 1e-4);
+  spec.resume = stopped(spec, true);
+  CHECK(worst_difference(run(spec, {.capture_weights = true}).weights, whole.weights) < 1e-4);
+}
+
+TEST_CASE("checkpoints come as often as they are asked for, the last behind the last step") {
+  std::vector<std::int64_t> steps;
+  HostMachine machine;
+  run_device(smooth_spec(), machine,
+             {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& state) { steps.push_back(state.steps); }});
+  CHECK(steps == std::vector<std::int64_t>{2, 4, 5});
+}
