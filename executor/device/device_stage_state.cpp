@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "executor/device/device_stage.h"
-#include "executor/device/device_update.h"
 #include "executor/training/training_state.h"
 
 namespace plumb {
@@ -47,8 +46,9 @@ std::vector<float> DeviceStage::first_weights() const {
 void DeviceStage::restore_moments(DeviceMachine& machine) {
   if (options_.resume == nullptr) return;
   const ElementRange own = shares_.own();
-  float* const moments[] = {first_moment_, second_moment_};
-  for (std::size_t field = 0; field < static_cast<std::size_t>(moments_of(options_.optimizer)); ++field) {
+  std::vector<float*> moments = {first_moment_};
+  if (second_moment_ != nullptr) moments.push_back(second_moment_);
+  for (std::size_t field = 0; field < moments.size(); ++field) {
     const std::vector<float> block = block_of([&](std::size_t layer, std::size_t parameter) {
       return reinterpret_cast<const float*>(options_.resume->parameters[layer][parameter].fields[field].bytes.data());
     });
@@ -67,7 +67,7 @@ void DeviceStage::save(DeviceMachine& machine, TrainingState& state) const {
     return values;
   };
   std::vector<std::vector<float>> moments = {downloaded(first_moment_)};
-  if (moments_of(options_.optimizer) > 1) moments.push_back(downloaded(second_moment_));
+  if (second_moment_ != nullptr) moments.push_back(downloaded(second_moment_));
   const std::vector<float> weights = downloaded(own_master());
   for_each_own_run([&](std::size_t layer, std::size_t index, std::int64_t own, std::int64_t whole, std::int64_t count) {
     SavedParameter& parameter = state.parameters[layer][index];
