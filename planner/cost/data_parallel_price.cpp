@@ -61,7 +61,8 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
   const TrainingSpec& training = pricing.training();
   const std::optional<StackSpec>& stack = training.stack;
   const std::int64_t gradient = gradient_bytes(training);
-  const std::int64_t weight = bytes_per_element(training.precision);
+  const bool narrow = stack && stack->fp8_weight_gathers && training.precision == Precision::kFp8;
+  const std::int64_t weight = narrow ? 1 : bytes_per_element(training.precision);
   const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
   Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
   Seconds gather = layout.zero == 0 ? Seconds{0} : replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);

@@ -207,8 +207,8 @@ bool launched(const StackSpec& stack, bool routed) {
   return stack.graphs == GraphScope::kNone || (stack.graphs == GraphScope::kOutsideExperts && routed);
 }
 
-PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const PassOps& pass,
-                     const StackSpec& stack) {
+PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const PassOps& pass, const StackSpec& stack,
+                     int tensor_ranks) {
   PassPrice price{.host_sharpness = stack.host_sharpness};
   Seconds attention{0};
   for (const DeviceKernel& kernel : pass.kernels) {
@@ -218,9 +218,8 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
     if (kernel.kind != DeviceKernel::Kind::kTraffic && kernel.kind != DeviceKernel::Kind::kGemm) attention += time;
   }
   for (const Exchange& exchange : pass.exchanges) {
-    const bool tensor = exchange.group == Group::kTensor;
     const bool expert = exchange.group == Group::kExpert;
-    groups.add(price, exchange, shown_share(stack, exchange.group), tensor ? stack.tensor_collective : Seconds{0},
+    groups.add(price, exchange, shown_share(stack, exchange.group), fixed_time(stack, exchange, tensor_ranks),
                expert ? stack.dispatch_share : 1);
     if (launched(stack, expert)) price.host += exchange.count * stack.kernel_launch;
   }
@@ -294,7 +293,7 @@ Seconds device_time(const PassPrice& price) {
 LayerPrice framework_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
                            const LayerWork& work, const StackSpec& stack) {
   const LayerOps ops = ops_of(kernels, layer, work, stack);
-  const auto price = [&](const PassOps& pass) { return pass_price(kernels, groups, pass, stack); };
+  const auto price = [&](const PassOps& of) { return pass_price(kernels, groups, of, stack, work.tensor_parallel); };
   LayerPrice result{.forward = price(ops.forward),
                     .input_grad = price(ops.input_grad),
                     .weight_grad = price(ops.weight_grad),

@@ -192,6 +192,8 @@ class StagePricer {
   StagePrices all(const StageOrder& order) {
     std::vector<const StagePlace*> kinds;
     result_.kind_of_stage.reserve(schedule_.stages.size());
+    constexpr std::size_t kUsualKinds = 8;  // ends, and stages on ranks whose groups are placed differently
+    result_.kinds.stages.reserve(std::min(kUsualKinds, schedule_.stages.size()));
     for (const StagePlace& stage : schedule_.stages) {
       const auto twin =
           std::ranges::find_if(kinds, [&](const StagePlace* other) { return alike(stage, *other); }) - kinds.begin();

@@ -30,7 +30,7 @@ std::vector<double> errors_of(const SourceScore& score, const std::vector<Quanti
   return errors;
 }
 
-/// Rows of one model on as many devices with the same batch: their layouts compete.
+/// Rows of one model on as many devices of one kind with the same batch: their layouts compete.
 struct Competition {
   std::vector<double> predicted;
   std::vector<double> measured;
@@ -255,8 +255,9 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
     add_uncorrected(library, row, quantities);
     if (row.measured.step_time && chosen.prediction.step_seconds) {
       const RowQuestion& question = mapped.questions[chosen.index];
-      Competition& competition = competitions[fmt::format("{}|{}|{}", to_json(question.model).dump(),
-                                                          question.cluster.devices, question.training.global_batch)];
+      Competition& competition =
+          competitions[fmt::format("{}|{}|{}|{}", to_json(question.model).dump(), question.cluster.device.name,
+                                   question.cluster.devices, question.training.global_batch)];
       competition.predicted.push_back(*chosen.prediction.step_seconds);
       competition.measured.push_back(row.measured.step_time->count());
     }

@@ -1,6 +1,7 @@
 #include "planner/score/source_mapping.h"
 
 #include <algorithm>
+#include <cmath>
 #include <regex>
 
 #include <fmt/format.h>
@@ -61,9 +62,39 @@ std::vector<std::pair<std::string, std::string>> copies(StrictObject& object) {
   return result;
 }
 
+std::vector<std::pair<std::string, std::vector<DerivedTerm>>> derivations(StrictObject& object) {
+  constexpr const char* kForm = "write a list of factors and fields: {\"FIELD\": [[4, \"OTHER\"]]}";
+  std::vector<std::pair<std::string, std::vector<DerivedTerm>>> result;
+  for (const auto& [field, terms] : fields(object, "derive")) {
+    if (!terms.is_array() || terms.empty()) object.fail("derive", kForm);
+    std::vector<DerivedTerm> sum;
+    for (const json& term : terms) {
+      if (!term.is_array() || term.size() != 2 || !term[0].is_number() || !term[1].is_string())
+        object.fail("derive", kForm);
+      sum.emplace_back(term[0].get<double>(), term[1].get<std::string>());
+    }
+    result.emplace_back(field, std::move(sum));
+  }
+  return result;
+}
+
+/// The sum; null if a field is not printed as a number. Whole where it is.
+json derived(const std::vector<DerivedTerm>& terms, const json& row) {
+  double sum = 0;
+  for (const auto& [factor, field] : terms) {
+    const json& value = value_at(row, field);
+    if (!value.is_number()) return nullptr;
+    sum += factor * value.get<double>();
+  }
+  constexpr double kExact = 9e15;
+  if (std::abs(sum) < kExact && sum == std::floor(sum)) return static_cast<std::int64_t>(sum);
+  return sum;
+}
+
 MappingRule rule_from(StrictObject& object) {
   MappingRule rule{.where = fields(object, "where"),
                    .copy = copies(object),
+                   .derive = derivations(object),
                    .fill = fields(object, "fill"),
                    .correct = fields(object, "correct"),
                    .skip = object.text_or("skip", ""),
@@ -170,6 +201,10 @@ ReadRow read_by(const SourceMapping& mapping, const json& row, bool corrected) {
     for (const auto& [field, from] : rule.copy) {
       const json value = value_at(read.row, from);
       if (value_at(read.row, field).is_null() && !value.is_null()) set_at(read.row, field, value);
+    }
+    for (const auto& [field, terms] : rule.derive) {
+      const json sum = derived(terms, read.row);
+      if (value_at(read.row, field).is_null() && !sum.is_null()) set_at(read.row, field, sum);
     }
     for (const auto& [field, value] : rule.fill) {
       if (value_at(read.row, field).is_null()) set_at(read.row, field, value);

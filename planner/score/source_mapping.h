@@ -13,8 +13,10 @@
 //
 // Rules are applied in their order. `where` names fields of the row by dotted path: a text is a regular expression
 // (ECMAScript) searched in the field's text, anything else must be equal (null: not printed); all must hold. `fill`
-// sets what the row does not print, `correct` what it prints otherwise, `skip` says why such a row cannot be predicted.
-// A mapping that cites nothing (`"cites": []`) is the general one: it reads the rows of sources that no other names.
+// sets what the row does not print, `copy` takes it from another field, `derive` makes it the sum of other fields, each
+// times a factor, if all of them are printed ({"model.ffn": [[4, "model.hidden"]]}); `correct` what it prints
+// otherwise, `skip` says why such a row cannot be predicted. A mapping that cites nothing (`"cites": []`) is the
+// general one: it reads the rows of sources that no other names.
 
 #include <string>
 #include <string_view>
@@ -28,9 +30,13 @@ namespace plumb {
 /// Fields by dotted path and what each must hold: a text is a regular expression, anything else must be equal.
 using RowConditions = std::vector<std::pair<std::string, nlohmann::json>>;
 
+/// A factor and the path of the field that it multiplies.
+using DerivedTerm = std::pair<double, std::string>;
+
 struct MappingRule {
   RowConditions where;
   std::vector<std::pair<std::string, std::string>> copy;
+  std::vector<std::pair<std::string, std::vector<DerivedTerm>>> derive;
   std::vector<std::pair<std::string, nlohmann::json>> fill;
   std::vector<std::pair<std::string, nlohmann::json>> correct;
   std::string skip;

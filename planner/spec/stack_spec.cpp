@@ -13,7 +13,7 @@ namespace plumb {
 namespace {
 
 const std::vector<std::string> kAttentionNames = {"unfused", "triton", "flash2", "flash3", "cudnn"};
-const std::vector<std::string> kSelectiveNames = {"attention", "alternate-products"};
+const std::vector<std::string> kSelectiveNames = {"attention", "alternate-products", "norms-and-activations"};
 const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"};
 
 const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
@@ -35,9 +35,11 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
-  visit.share("fp8_gemm_share", stack.fp8_gemm_share);
+  visit.number("fp8_gemm_share", stack.fp8_gemm_share);
   visit.flag("fp8_gathers", stack.fp8_gathers);
+  visit.flag("fp8_weight_gathers", stack.fp8_weight_gathers);
   visit.number("fp8_cast_bytes", stack.fp8_cast_bytes);
+  visit.flag("fp8_saved", stack.fp8_saved);
   visit.flag("expert_kernels", stack.expert_kernels);
   visit.flag("weighted_activations", stack.weighted_activations);
   visit.share("expert_gemm_share", stack.expert_gemm_share);
@@ -53,6 +55,9 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.share("gather_hidden", stack.gather_hidden);
   visit.flag("scattered_messages", stack.scattered_messages);
   visit.microseconds("tensor_collective_us", stack.tensor_collective);
+  visit.microseconds("tensor_step_us", stack.tensor_step);
+  visit.flag("regathered_inputs", stack.regathered_inputs);
+  visit.flag("copied_collectives", stack.copied_collectives);
   visit.count("gradient_bytes", stack.gradient_bytes);
   visit.microseconds("kernel_launch_us", stack.kernel_launch);
   visit.number("host_sharpness", stack.host_sharpness);
@@ -71,8 +76,11 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("weight_gradients", stack.weight_gradients);
   visit.flag("kept_weight_gradients", stack.kept_weight_gradients);
   visit.flag("kept_outputs", stack.kept_outputs);
+  visit.flag("kept_logits", stack.kept_logits);
   visit.flag("score_buffer", stack.score_buffer);
   visit.flag("cached_moments", stack.cached_moments);
+  visit.flag("copied_context", stack.copied_context);
+  visit.share("offloaded_share", stack.offloaded_share);
 }
 
 struct Reader {

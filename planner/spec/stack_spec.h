@@ -25,8 +25,9 @@ enum class ContextKind : std::uint8_t { kRing, kAllGather, kUlysses };
 
 /// What selective recomputation rebuilds: the core of attention (Korthikanti et al. 2022), or all but the results of
 /// every second product, of attention's core and of the tensor group's reductions (torchtitan's per-operation
-/// checkpoints).
-enum class SelectiveKind : std::uint8_t { kAttentionCore, kAlternateProducts };
+/// checkpoints), or the results of norms and of routed experts' activations (Megatron-Core's --recompute-modules
+/// layernorm moe_act).
+enum class SelectiveKind : std::uint8_t { kAttentionCore, kAlternateProducts, kNormsAndActivations };
 
 /// How often a token travels to its experts: once for each of them (an all-to-all of NCCL's), or once for each rank
 /// that holds some of them, and once for each node of the network behind which those ranks sit (DeepEP, HybridEP).
@@ -56,7 +57,9 @@ struct StackSpec {
   double memory_traffic = 1;  ///< bytes of memory-bound kernels over those that must cross memory
   double fp8_gemm_share = 1;  ///< of the device's rate in fp8, what products reach under the stack's way of scaling
   bool fp8_gathers = false;   ///< under fp8 the tensor group gathers one byte an element
-  double fp8_cast_bytes = 0;  ///< under fp8, moved for each element that is quantized in a kernel of its own
+  bool fp8_weight_gathers = false;  ///< under fp8 replicas gather weights in one byte an element
+  double fp8_cast_bytes = 0;        ///< under fp8, moved for each element that is quantized in a kernel of its own
+  bool fp8_saved = false;           ///< under fp8 products keep their inputs in one byte an element
 
   // Routed experts.
   bool expert_kernels = false;        ///< grouped products are a kernel for each expert
@@ -78,6 +81,9 @@ struct StackSpec {
   double gather_hidden = 0;             ///< share of the first forward beside which parameters may be gathered (ZeRO 1)
   bool scattered_messages = true;       ///< between stages each tensor rank sends 1/t of the activation
   Seconds tensor_collective{0};         ///< fixed device time of a collective of the tensor group besides the model's
+  Seconds tensor_step{0};               ///< besides, of each step of its ring: n - 1, of an all-reduce twice as many
+  bool regathered_inputs = true;        ///< sequence parallelism keeps a product's input divided, and gathers it again
+  bool copied_collectives = false;      ///< what sequence parallelism gathers or scatters is laid out anew by a copy
   std::int64_t gradient_bytes = 0;      ///< an element that is reduced; 0: as the gradient buffer
 
   // Host.
@@ -103,8 +109,11 @@ struct StackSpec {
   bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
   bool kept_weight_gradients = false;  ///< a tensor of each shape of a product's weights stays from step to step
   bool kept_outputs = false;           ///< a stage's output stays until its gradient comes
+  bool kept_logits = false;            ///< a pipeline's last stage keeps the logits of all micro-batches for the step
   bool score_buffer = false;           ///< unfused attention: a buffer for one layer's scores stays for all of them
   bool cached_moments = false;         ///< what the allocator reserves counts: a layer's blocks do not serve the loss
+  bool copied_context = false;  ///< attention's result is kept a second time, in the order of the next product's rows
+  double offloaded_share = 0;   ///< of what layers keep, that waits in host memory and travels beside compute
 
   std::map<std::string, std::string> sources;  ///< [key]
 
@@ -118,11 +127,12 @@ inline constexpr int kAttentionKernelCount = 5;
 /// The vocabulary's rows with which that stack trains.
 std::int64_t padded_vocab(const StackSpec& stack, std::int64_t vocab, int tensor_parallel);
 
-/// JSON form: `attention`, `context`, `selective` ("attention", "alternate-products"), `dispatch` ("per-expert",
-/// "per-rank") and `graphs` ("none", "outside-experts", "iteration") by their names, every member by its name here,
-/// times in microseconds ("kernel_launch_us", "tensor_collective_us", "action_overhead_us"), and "sources": {KEY: where
-/// its figure stands}. What is left out has the default above. Reading throws SpecError with the place: an unknown key,
-/// a wrong type, a share outside 0 to 1, an imbalance below 1, a negative figure.
+/// JSON form: `attention`, `context`, `selective` ("attention", "alternate-products", "norms-and-activations"),
+/// `dispatch` ("per-expert", "per-rank") and `graphs` ("none", "outside-experts", "iteration") by their names, every
+/// member by its name here, times in microseconds ("kernel_launch_us", "tensor_collective_us", "tensor_step_us",
+/// "action_overhead_us"), and "sources": {KEY: where its figure stands}. What is left out has the default above.
+/// Reading throws SpecError with the place: an unknown key, a wrong type, a share outside 0 to 1, an imbalance below 1,
+/// a negative figure.
 StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);

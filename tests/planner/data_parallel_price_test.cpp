@@ -15,10 +15,11 @@ const Replicated kStage{.parameters = kParameters,
 constexpr Seconds kPass{1};  // longer than any of the collectives
 
 /// Replicas of kStage on the eight devices of a node.
-DataParallelPrice price_of(int zero, bool with_stack) {
+DataParallelPrice price_of(int zero, bool with_stack, bool narrow = false) {
   TrainingSpec training{.global_batch = 8, .sequence = 512};
-  if (with_stack) training.stack = StackSpec{.name = "any"};
-  Pricing pricing(small_gpt(), preset_cluster("a100:8"), training);
+  if (with_stack) training.stack = StackSpec{.name = "any", .fp8_weight_gathers = narrow};
+  if (narrow) training.precision = Precision::kFp8;
+  Pricing pricing(small_gpt(), preset_cluster(narrow ? "h100:8" : "a100:8"), training);
   return data_parallel_price(pricing, {.data = 8, .zero = zero}, kStage, kPass, kPass, {});
 }
 
@@ -33,6 +34,11 @@ TEST_CASE("what a stack's ZeRO 3 hides costs the compute beside it the units tha
   CHECK(price.forward_slowed / gather == doctest::Approx(kHeld));
   CHECK(price.backward_slowed / (gather + reduce) == doctest::Approx(kHeld));
   CHECK(price.unshard.front().front().seconds / gather == doctest::Approx(.1));  // the first layer's
+}
+
+TEST_CASE("weights that replicas gather in fp8 are half of the bytes") {
+  const auto bytes = [](bool narrow) { return price_of(1, true, narrow).unshard.front().front().bytes; };
+  CHECK(2 * bytes(true) == bytes(false));
 }
 
 TEST_CASE("what is not hidden slows nothing down") {

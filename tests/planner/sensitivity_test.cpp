@@ -234,6 +234,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
       {"data_hidden", {.moves = Moves::kDown, .value = 1}},
       {"gather_hidden", {.moves = Moves::kDown, .value = 1, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
       {"tensor_collective_us", {.value = 500}},
+      {"tensor_step_us", {.value = 500}},
       {"gradient_bytes", {.moves = Moves::kDown, .value = 2}},
       {"kernel_launch_us", {.value = 10000}},
       {"host_sharpness", {.value = 4}},
@@ -259,6 +260,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
             }}},
       {"step_bytes", {.watch = Watch::kMemory, .value = 6}},
       {"workspace_mib", {.watch = Watch::kMemory, .value = 64}},
+      {"offloaded_share", {.watch = Watch::kMemory, .moves = Moves::kDown, .value = 0.9}},
   };
   for (const auto& [key, row] : rows) {
     CAPTURE(key);

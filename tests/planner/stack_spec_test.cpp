@@ -26,7 +26,9 @@ std::string text_of(const std::filesystem::path& path) {
 
 TEST_CASE("a stack survives its JSON form") {
   StackSpec stack{.name = "mine", .attention = AttentionKernel::kCudnn, .fused_norm = false, .tensor_hidden = 0.5};
-  stack.selective = SelectiveKind::kAlternateProducts;
+  stack.selective = SelectiveKind::kNormsAndActivations;
+  stack.fp8_saved = true;
+  stack.offloaded_share = 0.25;
   stack.sharded_masters = true;
   stack.async_tensor_gradients = true;
   stack.step_traffic = 32;
@@ -54,6 +56,7 @@ TEST_CASE("a bad stack is refused with place and remedy") {
   refused(R"({"name": "x", "attention": "flash9"})", "flash2");
   refused(R"({"name": "x", "selective": "some"})", "alternate-products");
   refused(R"({"name": "x", "data_hidden": 2})", "from 0 to 1");
+  refused(R"({"name": "x", "offloaded_share": 1.5})", "from 0 to 1");
   refused(R"({"name": "x", "kernel_launch_us": -1})", "kernel_launch_us");
   refused(R"({"name": "x", "fused_nrom": true})", "fused_norm");
   refused(R"({"name": "x", "dispatch": "deepep"})", "per-rank");

@@ -78,8 +78,9 @@ std::string table_of_orders(const std::vector<SourceScore>& scores) {
         {score.file, fmt::format("{:.2f}", *score.rank_correlation), fmt::format("{:.1f}", *score.top1_regret_pct)});
   }
   if (rows.empty()) return "";
-  return "\n## Order of layouts\n\nRows of one model on as many devices with the same batch: Spearman's rank "
-         "correlation of prediction and measurement, and how much slower the layout predicted best is than the one "
+  return "\n## Order of layouts\n\nRows of one model on as many devices of one kind with the same batch: Spearman's "
+         "rank correlation of prediction and measurement, and how much slower the layout predicted best is than the "
+         "one "
          "measured best, %.\n\n" +
          head_of({"file", "rank correlation", "regret"}) + rows;
 }

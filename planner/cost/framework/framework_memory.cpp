@@ -19,29 +19,67 @@ struct Activations {
   double rebuilt = 0;
 };
 
-/// What experts keep of the copies of tokens that reach them.
-double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
-                    const RankSizes& sizes, double element) {
-  const double gates = layer.mlp == MlpKind::kSwiglu ? 2 : 1;
-  const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
-  const double copies =
-      tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack);
-  const double channels = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
-  const auto h = static_cast<double>(layer.hidden);
-  // Copies as sorted by expert (sending and sorting keep none), both gates, their product, and the results that the
-  // combination weighs.
-  const double weighed = stack.weighted_activations ? 0 : h;
-  const double routed = copies * (h + (gates + 1) * channels + weighed);
-  const double shared = sizes.tokens * (gates + 1) * static_cast<double>(layer.shared_ffn) / work.tensor_parallel;
-  constexpr double kSingle = 4;
-  return (routed + shared) * element + tokens * static_cast<double>(layer.experts) * kSingle;
+/// What a tensor takes for each element: as computed with, and as a product keeps its input.
+struct SavedBytes {
+  double element = 0;
+  double input = 0;
+};
+
+double gates(const TransformerLayer& layer) {
+  return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
 }
 
-double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, double element) {
+/// Bytes that a block of products keeps of each row of `channels` behind its activation: the activation's input, the
+/// gate's own result where the two factors are kernels of their own, and the next product's input.
+double block_bytes(const TransformerLayer& layer, const StackSpec& stack, double channels, SavedBytes bytes) {
+  const double gate = stack.fused_activation || gates(layer) == 1 ? 0 : 1;
+  return channels * ((gates(layer) + gate) * bytes.element + bytes.input);
+}
+
+/// Copies of tokens that the rank's experts compute.
+double expert_rows(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                   const RankSizes& sizes) {
+  const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
+  return tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack);
+}
+
+double expert_channels(const TransformerLayer& layer, const LayerWork& work) {
+  return static_cast<double>(layer.expert_ffn) / work.experts.tensor;
+}
+
+/// What experts keep of the copies of tokens that reach them.
+double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                    const RankSizes& sizes, SavedBytes bytes) {
+  const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
+  const double channels = expert_channels(layer, work);
+  const auto h = static_cast<double>(layer.hidden);
+  // Copies as sorted by expert (sending and sorting keep none), what the block keeps, and what is weighed: the
+  // combination's operands, or the activation's result where a kernel of its own multiplies it.
+  const double product = stack.fused_activation ? 0 : channels;
+  const double weighed = (stack.weighted_activations ? product : h) * bytes.element;
+  const double routed =
+      expert_rows(layer, work, stack, sizes) * (h * bytes.input + block_bytes(layer, stack, channels, bytes) + weighed);
+  const double shared =
+      sizes.tokens * block_bytes(layer, stack, static_cast<double>(layer.shared_ffn), bytes) / work.tensor_parallel;
+  constexpr double kSingle = 4;
+  return routed + shared + tokens * static_cast<double>(layer.experts) * kSingle;
+}
+
+double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, SavedBytes bytes) {
   if (layer.kv_rank == 0) return 0;
   // Compressed queries, keys and values before and behind their norms.
-  const auto ranks = static_cast<double>(2 * layer.query_rank + 2 * layer.kv_rank + layer.rotary_size);
-  return sizes.tokens * ranks * element;
+  const auto ranks = static_cast<double>(layer.query_rank + layer.kv_rank);
+  return sizes.tokens *
+         (ranks * (bytes.element + bytes.input) + static_cast<double>(layer.rotary_size) * bytes.element);
+}
+
+/// Results of both norms and of routed experts' activations.
+double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                                   const RankSizes& sizes, SavedBytes bytes) {
+  double activations = 0;
+  if (layer.experts > 0)
+    activations = expert_rows(layer, work, stack, sizes) * expert_channels(layer, work) * bytes.input;
+  return 2 * sizes.residual * bytes.input + activations;
 }
 
 /// What torchtitan's per-operation checkpoints keep of a layer: its input, every second product (queries, values, gate,
@@ -57,9 +95,17 @@ double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& 
          sizes.heads * sizes.tokens * kSingle;
 }
 
+/// What attention keeps beside its inputs, and the result that the next product takes.
+double context_bytes(const StackSpec& stack, const RankSizes& sizes, SavedBytes bytes) {
+  const bool fused = stack.attention != AttentionKernel::kUnfused;
+  const bool copied = stack.copied_context || bytes.input != bytes.element;
+  return sizes.value * sizes.tokens * (fused && copied ? bytes.element + bytes.input : bytes.input);
+}
+
 Activations transformer_activations(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
-                                    Recompute recompute, double element) {
+                                    Recompute recompute, SavedBytes bytes) {
   const RankSizes sizes = rank_sizes(layer, work);
+  const double element = bytes.element;
   const double residual = sizes.residual * element;
   double core = 0;
   if (stack.attention == AttentionKernel::kUnfused) {
@@ -71,15 +117,20 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
     if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
   }
   const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
-  const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, element)
-                                       : sizes.tokens * (sizes.up + sizes.ffn) * element;
-  const double rest = 4 * residual + masks + (sizes.qkv + sizes.value) * sizes.tokens * element + mlp +
-                      latent_bytes(layer, sizes, element);
+  const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, bytes)
+                                       : sizes.tokens * block_bytes(layer, stack, sizes.ffn, bytes);
+  const double norms = 2 * sizes.residual * (element + bytes.input);  // inputs and results
+  const double rest = norms + masks + sizes.qkv * sizes.tokens * element + context_bytes(stack, sizes, bytes) + mlp +
+                      latent_bytes(layer, sizes, bytes);
   switch (recompute) {
     case Recompute::kNone:
       return {.kept = rest + core};
     case Recompute::kSelective: {
       if (stack.selective == SelectiveKind::kAttentionCore) return {.kept = rest, .rebuilt = core};
+      if (stack.selective == SelectiveKind::kNormsAndActivations) {
+        const double rebuilt = norms_and_activations_bytes(layer, work, stack, sizes, bytes);
+        return {.kept = rest + core - rebuilt, .rebuilt = rebuilt};
+      }
       const double kept = std::min(rest + core, alternate_products_bytes(layer, work, sizes, element));
       return {.kept = kept, .rebuilt = rest + core - kept};
     }
@@ -120,6 +171,7 @@ struct MemoryContext {
   const Layout& layout;
   LayerWork work;
   double element = 0;
+  double saved_input = 0;  ///< bytes an element that products keep
 
   /// Elements of a residual stream of that width.
   double stream(std::int64_t hidden) const {
@@ -150,6 +202,7 @@ FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& c
   return {.place = FrameworkFootprint::Place::kLast,
           .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
           .shared_parameters = layer.tied ? rows * layer.hidden : 0,
+          .output = context.stack.kept_logits && context.layout.pipeline > 1 ? logits * context.element : 0,
           .at_loss = context.stack.logit_bytes * logits + 2 * residual * context.element,
           .head_backward = head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream,
                                                residual, context.element)};
@@ -165,19 +218,23 @@ double released_bytes(const TransformerLayer& layer, const MemoryContext& contex
 
 FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const MemoryContext& context) {
   const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
-  const Activations held =
-      transformer_activations(layer, context.work, context.stack, context.layout.recompute, context.element);
+  Activations held = transformer_activations(layer, context.work, context.stack, context.layout.recompute,
+                                             {context.element, context.saved_input});
   const double products = layer_backward_bytes(layer, context.work, context.stack, context.element);
   const auto with_attention = [&](bool split) {
     return std::max(products, attention_backward_bytes(layer, context.work, context.stack, split, context.element));
   };
   const double scores = score_elements(layer, context.work, context.stack) * context.element;
+  const double released = released_bytes(layer, context, held);
+  const double away = context.stack.offloaded_share * held.kept;  // comes back for the layer's backward
+  held.kept -= away;
+  held.rebuilt += away;
   return {
       .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
       .expert_parameters = experts,
       .kept = held.kept,
       .rebuilt = held.rebuilt,
-      .released = released_bytes(layer, context, held),
+      .released = released * (1 - context.stack.offloaded_share),
       .backward = with_attention(false),
       .split_backward = with_attention(true),
       .score_buffer = context.stack.score_buffer ? scores : 0,
@@ -214,8 +271,9 @@ void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table
 
 FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& training, const StackSpec& stack,
                                        const Layout& layout) {
-  const MemoryContext context{stack, layout, work_of(training, layout),
-                              static_cast<double>(bytes_per_element(training.precision))};
+  const auto element = static_cast<double>(bytes_per_element(training.precision));
+  const bool narrow = training.precision == Precision::kFp8 && stack.fp8_saved;
+  const MemoryContext context{stack, layout, work_of(training, layout), element, narrow ? 1 : element};
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_footprint(*embedding, context);
   if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_footprint(*head, context);
   return transformer_footprint(std::get<TransformerLayer>(layer), context);
@@ -263,7 +321,8 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   memory.gradient_bytes = state(2, gradient) + whole(distinct_elements(std::move(sum.weights)) * element_bytes);
   memory.optimizer_bytes =
       state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
-  memory.forward_bytes = whole(sum.kept + sum.output);
+  const bool has_head = kinds[layers.back()].place == FrameworkFootprint::Place::kLast;
+  memory.forward_bytes = whole(sum.kept + (has_head ? 0 : sum.output));
   memory.released_at_input_grad_bytes = whole(sum.released);
   memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
   memory.forward_workspace_bytes = whole(sum.at_loss);
@@ -277,7 +336,10 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   memory.backward_workspace_bytes =
       std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
   constexpr double kMebibyte = 1024.0 * 1024.0;
-  const std::int64_t throughout = whole(stack.workspace_mib * kMebibyte + sum.score_buffer);
+  // The model's outputs wait for the end of the step, of all micro-batches.
+  const bool waits = has_head && sum.output > 0;
+  const double logits = waits ? static_cast<double>(microbatches_of(training, layout)) * sum.output : 0;
+  const std::int64_t throughout = whole(stack.workspace_mib * kMebibyte + sum.score_buffer + logits);
   memory.forward_workspace_bytes += throughout;
   memory.backward_workspace_bytes += throughout;
   if (gathers) {

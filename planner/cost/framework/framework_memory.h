@@ -7,8 +7,13 @@
 //   with dropout its mask and its result, 3 a T s / t; input of the projection; input of the activation; input of the
 //   down projection; with dropout a mask of 1 byte for each branch, 2 T h
 // Mixtures of experts keep the copies of tokens that their experts compute, up to the down projection's input, and what
-// the combination weighs. Recomputation leaves: full, a layer's input; selective, all but the probabilities, or
-// (StackSpec::selective) a layer's input, every second product, attention's result and the tensor group's sums.
+// is weighed: what the combination takes, or (StackSpec::weighted_activations) the activation's result where a kernel
+// of its own multiplies it (fused_activation false); a gate's own result stays there too. Under fp8 products may keep
+// their inputs in one byte an element (fp8_saved): both norms' results, the projection's input besides attention's own
+// result, the copies and the down projection's input. Recomputation leaves: full, a layer's input; selective, all but
+// the probabilities, or (StackSpec::selective) a layer's input, every second product, attention's result and the tensor
+// group's sums, or all but the results of norms and routed experts' activations. A share of what is left may wait in
+// host memory (offloaded_share), and is back for the layer's own backward.
 // Model state: weights, gradients, optimizer (spec/training_spec.h), routed experts over their own replicas.
 // Where the backward is split a layer's tensors stay until W, but for what W does not need (backward_moments.h). A
 // backward's workspace is the largest of its moments: at the loss the stack's `logit_bytes` for each logit, then the
@@ -16,7 +21,8 @@
 // backward holds for a while (backward_moments.h), at last the gradient of the embedding's table, when nothing else of
 // its micro-batch is left. ZeRO 3 gathers two neighbouring layers, or both tables and two layers
 // (StackSpec::tables_stay_gathered); beside the gathered weights stand shards of them, or the optimizer's master
-// weights alone (StackSpec::sharded_masters).
+// weights alone (StackSpec::sharded_masters). A pipeline's last stage may hold the logits of all micro-batches
+// (StackSpec::kept_logits).
 
 #include <cstdint>
 #include <span>

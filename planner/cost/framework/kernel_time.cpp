@@ -63,4 +63,10 @@ Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, c
   return prices.device.kernel_fixed + Seconds{kernel.bytes * stack.memory_traffic / memory_rate(prices.device)};
 }
 
+Seconds fixed_time(const StackSpec& stack, const Exchange& exchange, int ranks) {
+  if (exchange.group != Group::kTensor) return Seconds{0};
+  const int steps = (exchange.kind == CollectiveKind::kAllReduce ? 2 : 1) * (ranks - 1);
+  return stack.tensor_collective + steps * stack.tensor_step;
+}
+
 }  // namespace plumb

@@ -18,4 +18,8 @@ namespace plumb {
 
 Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel);
 
+/// What a collective of the tensor group's `ranks` lasts besides its bytes: a fixed time, and one of each step of its
+/// ring. Nothing of other groups.
+Seconds fixed_time(const StackSpec& stack, const Exchange& exchange, int ranks);
+
 }  // namespace plumb

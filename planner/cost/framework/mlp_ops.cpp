@@ -167,6 +167,14 @@ void mlp_rebuild(const LayerContext& c, const PassBuilder& pass) {
   if (c.layer.shared_ffn > 0) block_rebuild(c, pass, shared_block(c));
 }
 
+void expert_activation(const LayerContext& c, const PassBuilder& pass) {
+  if (c.layer.experts == 0) return;
+  const Block block = expert_block(c);
+  const std::size_t first = pass.kernel_count();
+  pass.traffic("activation", (gates(c) + 1) * block.rows * block.ffn * block.count * c.bytes.activation);
+  pass.mark_routed(first);
+}
+
 void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
   if (c.layer.experts == 0) {
     block_input_grad(c, pass, dense_block(c));

@@ -12,6 +12,8 @@ void mlp_forward(const LayerContext& context, const PassBuilder& pass, bool with
 /// What torchtitan's per-operation checkpoints rebuild: the second of a gated block's two up projections, and the
 /// activation; experts' routing and permutation too.
 void mlp_rebuild(const LayerContext& context, const PassBuilder& pass);
+/// The activation of routed experts alone.
+void expert_activation(const LayerContext& context, const PassBuilder& pass);
 void mlp_input_grad(const LayerContext& context, const PassBuilder& pass);
 void mlp_weight_grad(const LayerContext& context, const PassBuilder& pass);
 

@@ -48,16 +48,26 @@ void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
   pass.traffic("residual", 3 * residual_bytes(c));
 }
 
-/// Column- and row-parallel products: `branches` begin, and `ends` of them are summed.
+/// Column- and row-parallel products: `branches` begin, and `ends` of them are summed. NCCL gathers and scatters along
+/// the first dimension; where the sequence is another, the whole stream is read and written once more.
 void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branches, int ends) {
   if (c.work.tensor_parallel == 1) return;
   const double e = stream_bytes(c);
   if (c.work.sequence_parallel) {
+    const bool copied = c.stack.copied_collectives;
     pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), branches);
+    if (copied) pass.traffic("gathered rows copied", 2 * branches * gathered_bytes(c), branches);
     if (ends > 0) pass.exchange(Group::kTensor, CollectiveKind::kReduceScatter, e, ends);
+    if (copied && ends > 0) pass.traffic("rows to scatter copied", 2 * ends * e, ends);
   } else if (ends > 0) {
     pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, e, ends);
   }
+}
+
+/// Under fp8 what the tensor group gathers in 16 bit is quantized whole by every rank; otherwise a norm has done it.
+void cast_gathered(const LayerContext& c, const PassBuilder& pass) {
+  const bool gathered = c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.bytes.gathered > 1;
+  if (gathered) pass.cast(c.sizes.stream);
 }
 
 /// Attention, and the MLP unless experts that are not divided exchange their tokens themselves.
@@ -69,12 +79,14 @@ int tensor_branches(const LayerContext& c) {
 void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
   const auto h = static_cast<double>(c.layer.hidden);
   norm_forward(c, pass);
+  cast_gathered(c, pass);
   attention_inputs_forward(c, pass);
   attention_core_forward(c, pass);
   pass.cast(c.sizes.tokens * c.sizes.value);
   pass.gemm("projection", c.sizes.tokens, h, c.sizes.value);
   branch_end_forward(c, pass);
   norm_forward(c, pass);
+  if (c.layer.experts == 0) cast_gathered(c, pass);
   mlp_forward(c, pass, early_stop);
   if (!early_stop) branch_end_forward(c, pass);
   const bool unfinished = early_stop && c.layer.experts == 0;
@@ -85,12 +97,21 @@ void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
 /// attention's core and of the tensor group's reductions, up to the last tensor that the backward needs.
 void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) {
   norm_forward(c, pass);
+  cast_gathered(c, pass);
   attention_inputs_rebuild(c, pass);
+  pass.cast(c.sizes.tokens * c.sizes.value);
   pass.gemm("projection", c.sizes.tokens, static_cast<double>(c.layer.hidden), c.sizes.value);
   branch_end_forward(c, pass);
   norm_forward(c, pass);
+  if (c.layer.experts == 0) cast_gathered(c, pass);
   mlp_rebuild(c, pass);
   exchange_tensor(c, pass, tensor_branches(c), 0);
+}
+
+void rebuild_norms_and_activations(const LayerContext& c, const PassBuilder& pass) {
+  norm_forward(c, pass);
+  norm_forward(c, pass);
+  expert_activation(c, pass);
 }
 
 void input_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -112,7 +133,7 @@ void weight_grad(const LayerContext& c, const PassBuilder& pass) {
   mlp_weight_grad(c, pass);
   pass.weight_gradient("projection", h, c.sizes.value, c.sizes.tokens, c.stack.fused_accumulation);
   attention_inputs_weight_grad(c, pass);
-  if (c.work.tensor_parallel > 1 && c.work.sequence_parallel) {
+  if (c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.stack.regathered_inputs) {
     pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), tensor_branches(c));
   }
 }
@@ -128,6 +149,8 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
   weight_grad(context, {ops.weight_grad, bytes});
   if (stack.selective == SelectiveKind::kAlternateProducts) {
     rebuild_alternate_products(context, {ops.rebuild_selective, bytes});
+  } else if (stack.selective == SelectiveKind::kNormsAndActivations) {
+    rebuild_norms_and_activations(context, {ops.rebuild_selective, bytes});
   } else {
     attention_core_forward(context, {ops.rebuild_selective, bytes});
   }

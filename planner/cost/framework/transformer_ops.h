@@ -13,10 +13,12 @@
 //   tensor    Shoeybi et al. 2019: all-reduces of E, two forward and two backward; with sequence parallelism
 //   (Korthikanti et
 //             al. 2022) an all-gather and a reduce-scatter for each, and two more all-gathers before the weight
-//             gradients
+//             gradients (StackSpec::regathered_inputs); each with a copy where the sequence is not the first dimension
+//             (copied_collectives); under fp8 inputs gathered in 16 bit are quantized whole by every rank
 //   context   a ring or an all-gather of keys and values, or four all-to-alls (Ulysses)
 //   selective recomputation: attention's core, or every second product and all that is bound by memory, of which the
-//             reduced results of the tensor group are kept (torchtitan models/llama/parallelize_llama.py, 2024)
+//             reduced results of the tensor group are kept (torchtitan models/llama/parallelize_llama.py, 2024), or
+//             both norms and routed experts' activations (Megatron-Core's output-discarding checkpoints)
 //   experts   router, permutation, all-to-all of k T h elements, grouped products by rows an expert, and back
 // Where the fused softmax does not take the shape (StackSpec::fused_softmax_rows), scale, mask and softmax are kernels
 // of their own: 6 A more each way.

@@ -112,7 +112,8 @@ std::int64_t check_against_cpu(const RunSpec& spec) {
   const Lists recorded = recorded_lists(recorded_step(spec, plan));
   CHECK(planned.size() == recorded.size());
   for (const auto& [name, members] : recorded) {
-    CAPTURE(name.first);
+    const std::string& communicator = name.first;
+    CAPTURE(communicator);
     const auto found = planned.find(name);
     if (found == planned.end()) {
       FAIL_CHECK("not planned");

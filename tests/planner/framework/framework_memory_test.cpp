@@ -122,6 +122,66 @@ TEST_CASE("per-operation checkpoints keep a layer's input, every second product 
   CHECK(everything(Recompute::kSelective) == everything(Recompute::kNone));
 }
 
+TEST_CASE("a weighted activation that is not fused is kept beside its product with the router's weights") {
+  // NVIDIA/Megatron-LM megatron/core/transformer/moe/experts.py, TEGroupedMLP.forward without bias_activation_fusion.
+  TransformerLayer layer = kGpt;
+  layer.experts = 8;
+  layer.experts_per_token = 2;
+  layer.expert_ffn = 512;
+  StackSpec stack{.name = "core", .weighted_activations = true};
+  const auto kept = [&] {
+    return framework_memory({Layer(layer)}, kTraining, stack, {.microbatch = 4}, {}).forward_bytes;
+  };
+  const std::int64_t copies = 2 * 4 * 2048;
+  const std::int64_t fused = kept();
+  stack.fused_activation = false;
+  CHECK(kept() - fused == copies * 512 * 2);
+  stack.weighted_activations = false;  // the combination keeps what it weighs, the activation nothing more
+  CHECK(kept() - fused == copies * 1024 * 2);
+  layer.mlp = MlpKind::kSwiglu;  // the gate's own result besides, where it is a kernel apart
+  const std::int64_t apart = kept();
+  stack.fused_activation = true;
+  CHECK(apart - kept() == copies * 512 * 2);
+}
+
+TEST_CASE("under fp8 products keep one byte of each element of their inputs") {
+  // NVIDIA/TransformerEngine pytorch/module/linear.py, layernorm_linear.py: the quantized input is saved.
+  TrainingSpec training = kTraining;
+  training.precision = Precision::kFp8;
+  StackSpec stack{.name = "narrow"};
+  const auto kept = [&] {
+    return framework_memory({Layer(kLlama)}, training, stack, {.microbatch = 4}, {}).forward_bytes;
+  };
+  const std::int64_t wide = kept();
+  stack.fp8_saved = true;
+  // Both norms' results and the down projection's input are halved; attention keeps its own result besides.
+  CHECK(wide - kept() == 4 * 2048 * (2 * 1024 + 3072 - 1024));
+  training.precision = Precision::kBf16;
+  CHECK(kept() == wide);
+}
+
+TEST_CASE("norms and experts' activations are rebuilt, a copied context and what waits in host memory is counted") {
+  TransformerLayer layer = kGpt;
+  layer.experts = 8;
+  layer.experts_per_token = 2;
+  layer.expert_ffn = 512;
+  StackSpec stack{.name = "core", .selective = SelectiveKind::kNormsAndActivations};
+  const auto memory = [&](Recompute recompute) {
+    return framework_memory(std::vector<Layer>(2, Layer(layer)), kTraining, stack,
+                            {.microbatch = 4, .recompute = recompute}, {});
+  };
+  const std::int64_t all = memory(Recompute::kNone).forward_bytes;
+  const std::int64_t rebuilt = 4 * 2048 * (2 * 1024 + 2 * 512) * 2;  // of a layer
+  CHECK(all - memory(Recompute::kSelective).forward_bytes == 2 * rebuilt);
+  CHECK(memory(Recompute::kSelective).recompute_bytes == rebuilt);
+  stack.copied_context = true;
+  CHECK(memory(Recompute::kNone).forward_bytes - all == 2 * 4 * 2048 * 1024 * 2);
+  stack.copied_context = false;
+  stack.offloaded_share = 0.25;
+  CHECK(memory(Recompute::kNone).forward_bytes == all - all / 4);
+  CHECK(memory(Recompute::kNone).recompute_bytes == all / 8);  // one layer's comes back
+}
+
 TEST_CASE("sharded masters are the only weights between gathers, and tables stay gathered where the stack says so") {
   const std::vector<Layer> layers{EmbeddingLayer{.vocab = 1000, .hidden = 1024}, Layer(kLlama), Layer(kLlama),
                                   HeadLayer{.vocab = 1000, .hidden = 1024}};
@@ -187,6 +247,24 @@ TEST_CASE(
   // Queries with keys and values, projection, gate with up, down.
   CHECK(memory().gradient_bytes - without.gradient_bytes == 2 * 1024 * (1536 + 1024 + 2 * 3072 + 3072));
   CHECK(memory().forward_bytes - without.forward_bytes == 2 * 4 * 2048 * 1024);
+}
+
+TEST_CASE("a pipeline's last stage keeps the logits of all micro-batches where the stack does") {
+  // torch/distributed/pipelining/stage.py: output_chunks holds every micro-batch's output until the step ends.
+  const std::vector<Layer> layers{Layer(kLlama), HeadLayer{.vocab = 1000, .hidden = 1024}};
+  TrainingSpec training = kTraining;
+  training.global_batch = 12;
+  StackSpec stack{.name = "fused"};
+  const auto memory = [&](int pipeline) {
+    return framework_memory(layers, training, stack, {.pipeline = pipeline, .microbatch = 4}, {});
+  };
+  const StageMemory without = memory(2), alone = memory(1);
+  stack.kept_logits = true;
+  const std::int64_t logits = std::int64_t{3} * 4 * 2048 * 1000 * 2;
+  CHECK(memory(2).forward_workspace_bytes - without.forward_workspace_bytes == logits);
+  CHECK(memory(2).backward_workspace_bytes - without.backward_workspace_bytes == logits);
+  CHECK(memory(2).forward_bytes == without.forward_bytes);
+  CHECK(memory(1).backward_workspace_bytes == alone.backward_workspace_bytes);
 }
 
 TEST_CASE("the head holds what the stack says for each logit") {

@@ -105,4 +105,16 @@ TEST_CASE("a grouped product runs at its share of a product's rate, in any preci
   CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(2 * whole));
 }
 
+TEST_CASE("a ring of n ranks makes n - 1 steps, and 2 (n - 1) where it sums and hands the sum out") {
+  const StackSpec stack{.name = "any", .tensor_collective = Seconds{200e-6}, .tensor_step = Seconds{10e-6}};
+  const auto fixed = [&](CollectiveKind kind, int ranks, Group group = Group::kTensor) {
+    return fixed_time(stack, {.group = group, .kind = kind}, ranks).count();
+  };
+  using enum CollectiveKind;
+  CHECK(fixed(kAllGather, 8) == doctest::Approx(270e-6));
+  CHECK(fixed(kReduceScatter, 2) == doctest::Approx(210e-6));
+  CHECK(fixed(kAllReduce, 8) == doctest::Approx(340e-6));
+  CHECK(fixed(kAllToAll, 8, Group::kExpert) == 0);
+}
+
 }  // namespace plumb

@@ -75,6 +75,19 @@ TEST_CASE("per-operation checkpoints rebuild every second product and gather the
   CHECK(exchanged(rebuilt(kLlama, work), Group::kTensor, CollectiveKind::kReduceScatter) == 0);
 }
 
+TEST_CASE("norms and experts' activations are rebuilt without a product") {
+  const StackSpec stack{.name = "core", .selective = SelectiveKind::kNormsAndActivations};
+  TransformerLayer layer = kLlama;
+  layer.experts = 8;
+  layer.experts_per_token = 2;
+  layer.expert_ffn = 512;
+  const PassOps rebuilt = transformer_ops(layer, kWork, stack, kBytes).rebuild_selective;
+  CHECK(flops(rebuilt) == 0);
+  double bytes = 0;
+  for (const DeviceKernel& kernel : rebuilt.kernels) bytes += kernel.bytes;
+  CHECK(bytes == doctest::Approx(kTokens * 2 * (2 * 2 * 1024 + 2 * 3 * 512)));  // twice in and out; two gates, result
+}
+
 TEST_CASE("repeated keys and values are exchanged for every query head") {
   StackSpec stack{.name = "titan", .context = ContextKind::kAllGather};
   LayerWork work = kWork;
@@ -191,6 +204,51 @@ TEST_CASE("what is quantized before it is gathered is half as much, and what is 
     CHECK(exchanged(*pass, Group::kTensor, CollectiveKind::kReduceScatter) == 2 * e);
   }
   CHECK(exchanged(ops.weight_grad, Group::kTensor, CollectiveKind::kAllGather) == e);
+}
+
+TEST_CASE("inputs that stay gathered are not gathered for their weight gradients") {
+  LayerWork work = kWork;
+  work.tensor_parallel = 2;
+  work.sequence_parallel = true;
+  StackSpec stack = unfused();
+  const double again =
+      exchanged(transformer_ops(kGpt, work, stack, kBytes).weight_grad, Group::kTensor, CollectiveKind::kAllGather);
+  CHECK(again == 2 * kTokens * 1024 * 2);
+  stack.regathered_inputs = false;
+  CHECK(transformer_ops(kGpt, work, stack, kBytes).weight_grad.exchanges.empty());
+}
+
+TEST_CASE("sequences gathered along another dimension than the first are read and written once more") {
+  LayerWork work = kWork;
+  work.tensor_parallel = 2;
+  work.sequence_parallel = true;
+  StackSpec stack = unfused();
+  const LayerOps without = transformer_ops(kGpt, work, stack, kBytes);
+  stack.copied_collectives = true;
+  const LayerOps with = transformer_ops(kGpt, work, stack, kBytes);
+  const double stream = kTokens * 1024 * 2;
+  // torch.distributed._functional_collectives: two gathers and two scatters each way, each a torch.cat
+  CHECK(traffic(with.forward) - traffic(without.forward) == doctest::Approx(4 * 2 * stream));
+  CHECK(traffic(with.input_grad) - traffic(without.input_grad) == doctest::Approx(4 * 2 * stream));
+  work.sequence_parallel = false;
+  CHECK(traffic(transformer_ops(kGpt, work, stack, kBytes).forward) ==
+        doctest::Approx(traffic(transformer_ops(kGpt, work, unfused(), kBytes).forward)));
+}
+
+TEST_CASE("what is gathered in 16 bit is quantized whole by every rank, what was quantized before is not") {
+  LayerWork work = kWork;
+  work.tensor_parallel = 4;
+  work.sequence_parallel = true;
+  const auto quantized = [&](double gathered) {
+    double bytes = 0;
+    const ElementBytes element{.activation = 2, .gathered = gathered, .gradient = 4, .cast = 10};
+    for (const DeviceKernel& kernel : transformer_ops(kGpt, work, unfused(), element).forward.kernels) {
+      if (kernel.name == "cast") bytes += kernel.bytes;
+    }
+    return bytes;
+  };
+  CHECK(quantized(1) == doctest::Approx(10 * kTokens * (1024 + 4096) / 4));  // projection, down
+  CHECK(quantized(2) - quantized(1) == doctest::Approx(10 * 2 * kTokens * 1024));
 }
 
 TEST_CASE("a kernel for each expert is as many launches, and a ring of attention as many as it has blocks and sums") {

@@ -61,6 +61,18 @@ TEST_CASE("a correction is told with its evidence and with the error without it"
   CHECK(score.step_time_uncorrected->worst_pct == 0);
 }
 
+TEST_CASE("layouts on devices of different kinds do not compete") {
+  ScoreLibrary library = small_library();
+  std::vector<json> rows = predicted_rows(library, {1, 2, 4}, 1);
+  CHECK(score_rows(library, {.file = "f", .rows = rows}).rank_correlation);
+  library.mappings.front().clusters.insert(library.mappings.front().clusters.begin(),
+                                           {.hardware = "other", .cluster = "other"});
+  library.clusters["other"] = library.clusters["round"];
+  library.clusters["other"]["device"]["name"] = "other";
+  rows.back()["hardware"] = "other machine";
+  CHECK(!score_rows(library, {.file = "f", .rows = rows}).rank_correlation);
+}
+
 TEST_CASE("a run that did not fit is refused, one made too large is, and a running one is not") {
   const ScoreLibrary library = small_library();
   std::vector<json> rows = predicted_rows(library, {1}, 1);

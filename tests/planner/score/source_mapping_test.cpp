@@ -16,6 +16,8 @@ constexpr const char* kMapping = R"({
   "rules": [{"fill": {"model.vocab": 100}, "because": "not printed"},
             {"where": {"recompute": "^full", "gpus": 8}, "correct": {"recompute": "selective"}, "because": "seen"},
             {"copy": {"model.ffn": "arguments.ffn"}},
+            {"derive": {"model.expert_ffn": [[4, "model.hidden"]],
+                        "model.head_size": [[1, "arguments.plain"], [1, "arguments.turned"]]}},
             {"where": {"kind": "analytic"}, "skip": "computed, not measured"}]})";
 
 json row(const char* text) {
@@ -46,6 +48,16 @@ TEST_CASE("copy takes another field of the row") {
   CHECK(value_at(read_by(mapping, row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);
   CHECK(value_at(read_by(mapping, row(R"({"model": {"ffn": 32}, "arguments": {"ffn": 64}})")).row, "model.ffn") == 32);
   CHECK(value_at(read_by(mapping, row("{}")).row, "model.ffn").is_null());
+}
+
+TEST_CASE("derive is the sum of other fields if all are printed") {
+  const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
+  const json sizes = read_by(mapping, row(R"({"model": {"hidden": 512}, "arguments": {"plain": 128}})")).row;
+  CHECK(value_at(sizes, "model.expert_ffn") == 2048);
+  CHECK(value_at(sizes, "model.head_size").is_null());
+  CHECK(value_at(read_by(mapping, row(R"({"arguments": {"plain": 128, "turned": 64}})")).row, "model.head_size") ==
+        192);
+  CHECK(value_at(read_by(mapping, row(R"({"model": {"hidden": 512, "expert_ffn": 7}})")).row, "model.expert_ffn") == 7);
 }
 
 TEST_CASE("a rule can say why rows are left out") {
@@ -103,6 +115,8 @@ TEST_CASE("a mapping's faults are named with their place") {
   refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"correct": {"tp": 2}}]})", "because", "evidence");
   refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"fil": {"tp": 2}}]})", "fil", "fill");
   refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"copy": {"tp": 2}}]})", "copy", "name the field");
+  refused(R"({"name": "m", "cites": ["a"], "clusters": [], "rules": [{"derive": {"tp": [["pp", 2]]}}]})", "derive",
+          "factors");
 }
 
 TEST_CASE("rows are chosen by a field and an expression") {
