@@ -269,6 +269,15 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--sms", arguments->sms,
                      "backend cuda: how ranks share the SMs: even, all (each on all of them), or a share each (3,1)");
     verb->add_flag("--cuda-graph", arguments->cuda_graph, "backend cuda: capture a step, and launch it as a whole");
+    verb->add_option(
+            "--gpus", arguments->gpus,
+            "backend cuda: one for all ranks, or each rank one of its own (NCCL); each, where there are enough")
+        ->check(CLI::IsMember({"one", "each"}));
+    verb->add_option(
+        "--board", arguments->board,
+        "backend cuda: a folder that all ranks see, each a process with its --rank, where they meet without MPI");
+    verb->add_option("--rank", arguments->rank, "with --board: which rank this process is")
+        ->check(CLI::NonNegativeNumber);
     verb->add_option("--costs", arguments->costs, "backend timed: what one chunk costs, with --schedule");
     verb->add_option("--slow", arguments->slow,
                      "backend timed: a slow rank, as in rank=3:0.8 (a share of normal speed)")

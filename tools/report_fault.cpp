@@ -15,7 +15,8 @@ namespace plumb {
 
 int report_fault(const InputError& error) {
   constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
-  const bool speaks = launched_rank() == 0 || dynamic_cast<const RunError*>(&error) != nullptr;
+  const bool is_known = dynamic_cast<const RunAborted*>(&error) != nullptr;  // by who says it
+  const bool speaks = !is_known && (launched_rank() == 0 || dynamic_cast<const RunError*>(&error) != nullptr);
   if (speaks) print_note(fmt::format("plumb: {}", error.what()));
   if (has_joined_mpi()) {
     if (!speaks) std::this_thread::sleep_for(kForTheFirstToSpeak);

@@ -8,6 +8,7 @@
 
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_kernels.h"
+#include "schedules/error.h"
 
 namespace plumb::cuda {
 namespace {
@@ -25,14 +26,17 @@ SimTime between(cudaEvent_t from, cudaEvent_t to) {
 
 }  // namespace
 
-CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how)
-    : device_(device), half_(half), how_(std::move(how)) {
+CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how, LinkedCalls* links)
+    : device_(device), half_(half), how_(std::move(how)), links_(links) {
+  if (links != nullptr && how_.graph)
+    throw SpecError("a step over several GPUs is not launched as a graph: leave --cuda-graph away");
   check(cudaSetDevice(device), "the GPU");
   check(cudaFree(nullptr), "the GPU");  // its context lives from here on
   check(cudaDeviceGetAttribute(&all_multiprocessors_, cudaDevAttrMultiProcessorCount, device), "the GPU");
 }
 
 CudaMachine::~CudaMachine() {
+  if (links_ != nullptr) links_->abort();
   cudaDeviceSynchronize();
   if (launched_ != nullptr) cudaGraphExecDestroy(launched_);
   for (const CallEvents& events : events_)
@@ -123,12 +127,14 @@ void CudaMachine::begin_call(std::size_t index, int rank, DeviceStream stream, c
   call_ = index;
   calls_ = index + 1;
   lane_ = static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
+  if (links_ != nullptr) links_->begin_call(static_cast<int>(lane_), name);
   has_started_ = false;
   Lane& lane = lanes_[lane_];
   if (captures_ && !std::exchange(lane.in_capture, true)) check(cudaStreamWaitEvent(lane.stream, forks_), "a capture");
 }
 
 void CudaMachine::wait_for(std::size_t earlier) {
+  if (links_ != nullptr) links_->wait_for(earlier);
   check(cudaStreamWaitEvent(lanes_[lane_].stream, captures_ ? events_[earlier].done : events_[earlier].end),
         "a wait for an event");
 }
@@ -157,6 +163,17 @@ void CudaMachine::end_call() {
   nvtxRangePop();
 }
 
+void CudaMachine::join(const DeviceGroups& groups) {
+  if (links_ == nullptr) return DeviceMachine::join(groups);
+  links_->join(groups);
+}
+
+void CudaMachine::exchange(const DeviceExchange& exchange) {
+  if (links_ == nullptr) return DeviceMachine::exchange(exchange);
+  start_call();
+  links_->exchange(exchange, lanes_[lane_].stream);
+}
+
 void CudaMachine::begin_capture() {
   captures_ = true;
   check(cudaStreamBeginCapture(origin_, cudaStreamCaptureModeThreadLocal), "a capture");
@@ -180,6 +197,12 @@ void CudaMachine::end_capture() {
 std::vector<CallTimes> CudaMachine::finish() {
   if (captures_) end_capture();
   if (launched_ != nullptr) check(cudaGraphLaunch(launched_, origin_), "the graph of a step");
+  if (links_ != nullptr)
+    links_->finish([&](std::size_t call) {
+      const cudaError_t state = cudaEventQuery(events_[call].end);
+      if (state != cudaErrorNotReady) check(state, "a kernel of the replay");
+      return state == cudaSuccess;
+    });
   check(cudaDeviceSynchronize(), "a kernel of the replay");
   ++replays_;
   std::vector<CallTimes> times;

@@ -15,13 +15,15 @@
 #include "executor/cuda/matrix_products.h"
 #include "executor/device/cuda_library.h"
 #include "executor/device/device_machine.h"
+#include "executor/nccl/linked_calls.h"
 
 namespace plumb::cuda {
 
 class CudaMachine : public DeviceMachine {
  public:
-  /// Tensors are stored in `half`, or in fp32. Throws RunError if the device does not answer.
-  CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how = {});
+  /// Tensors are stored in `half`, or in fp32. `links`: of a machine that is one rank of several; they outlive it.
+  /// Throws RunError if the device does not answer, SpecError if such a rank is to be a graph.
+  CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how = {}, LinkedCalls* links = nullptr);
   ~CudaMachine() override;
   CudaMachine(const CudaMachine&) = delete;
   CudaMachine& operator=(const CudaMachine&) = delete;
@@ -40,6 +42,8 @@ class CudaMachine : public DeviceMachine {
   void wait_for(std::size_t earlier) override;
   DeviceKernels& kernels() override;
   void end_call() override;
+  void join(const DeviceGroups& groups) override;
+  void exchange(const DeviceExchange& exchange) override;
   std::vector<CallTimes> finish() override;
 
  private:
@@ -62,6 +66,7 @@ class CudaMachine : public DeviceMachine {
   const int device_;
   const std::optional<HalfFormat> half_;
   const CudaSharing how_;
+  LinkedCalls* const links_;
   int all_multiprocessors_ = 0;
   std::unique_ptr<GreenContexts> contexts_;                // null: streams on all SMs
   std::vector<std::unique_ptr<MatrixProducts>> products_;  // [rank]

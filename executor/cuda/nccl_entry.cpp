@@ -1,10 +1,20 @@
 // What libplumb_cuda.so has of NCCL (executor/nccl/nccl_library.h).
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
+#include <fstream>
+#include <memory>
 
+#include <fmt/format.h>
+
+#include "executor/cuda/check_cuda.h"
+#include "executor/cuda/cuda_machine.h"
+#include "executor/cuda/cuda_nccl_port.h"
 #include "executor/cuda/nccl_devices.h"
 #include "executor/nccl/nccl_library.h"
+#include "executor/nccl/run_linked_rank.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 namespace {
@@ -22,7 +32,44 @@ std::string measure(const NcclMeasureOptions& options, std::vector<NcclSample>& 
   }
 }
 
-constexpr NcclLibrary kLibrary{.version = PLUMB_VERSION, .measure = measure};
+/// As NCCL tells GPUs apart: by NCCL_HOSTID, or the running system, and the bus.
+std::string device_text(int device) {
+  char bus[32] = {};
+  cuda::check(cudaDeviceGetPCIBusId(bus, sizeof bus, device), "the GPU");
+  const char* given = std::getenv("NCCL_HOSTID");
+  std::string host = given == nullptr ? "" : given;
+  if (host.empty()) {
+    std::ifstream boot("/proc/sys/kernel/random/boot_id");
+    std::getline(boot, host);
+  }
+  return fmt::format("{} of host {}", bus, host);
+}
+
+std::string run_rank(const RunSpec& spec, RankBoard& board, int device, std::optional<RunResult>& result,
+                     bool& was_told, bool& is_spec) {
+  try {
+    cuda::check(cudaSetDevice(device), "the GPU");
+    cuda::CudaNcclPort port;
+    LinkedRank rank{.board = &board, .port = &port, .device = device_text(device)};
+    rank.make_machine = [&](LinkedCalls& links) {
+      return std::make_unique<cuda::CudaMachine>(device, spec.half, CudaSharing{.parts = false}, &links);
+    };
+    result = run_linked_rank(spec, rank);
+    return {};
+  } catch (const RunAborted& error) {
+    was_told = true;
+    return error.what();
+  } catch (const RunError& error) {
+    return error.what();
+  } catch (const InputError& error) {
+    is_spec = true;
+    return error.what();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+constexpr NcclLibrary kLibrary{.version = PLUMB_VERSION, .measure = measure, .run_rank = run_rank};
 
 }  // namespace
 }  // namespace plumb

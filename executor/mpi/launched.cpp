@@ -33,4 +33,8 @@ int launched_rank() {
   return launched_ranks() == 0 ? 0 : number_in({"OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"});
 }
 
+int launched_local_rank() {
+  return launched_ranks() == 0 ? 0 : number_in({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
+}
+
 }  // namespace plumb

@@ -10,4 +10,7 @@ int launched_ranks();
 /// Which of them this is; 0 where none started it.
 int launched_rank();
 
+/// Which of those on its machine this is, by which it takes its GPU; 0 where none started it.
+int launched_local_rank();
+
 }  // namespace plumb

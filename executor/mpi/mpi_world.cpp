@@ -174,6 +174,21 @@ std::vector<std::string> MpiWorld::gather(const std::string& bytes) {
   return all;
 }
 
+std::vector<std::string> MpiWorld::exchange(const std::string& bytes) {
+  std::vector<std::string> all = gather(bytes);
+  std::vector<std::uint64_t> sizes(static_cast<std::size_t>(size_));
+  for (std::size_t rank = 0; rank < all.size(); ++rank) sizes[rank] = all[rank].size();
+  tell_all(sizes.data(), size_, MPI_UINT64_T, patience_);
+  all.resize(sizes.size());
+  for (std::size_t rank = 0; rank < sizes.size(); ++rank) {
+    all[rank].resize(sizes[rank]);
+    for (std::uint64_t told = 0; told < sizes[rank]; told += kLongestMessage)
+      tell_all(all[rank].data() + told, static_cast<int>(std::min(kLongestMessage, sizes[rank] - told)), MPI_BYTE,
+               patience_);
+  }
+  return all;
+}
+
 std::int64_t MpiWorld::common_moment_ns() {
   const std::vector<std::string> clocks = gather(clock_id());
   std::vector<int> is_remote(static_cast<std::size_t>(size_), 0);

@@ -32,6 +32,12 @@ class MpiWorld {
   /// [rank] each one's bytes, on rank 0; empty elsewhere. Called by all, as what follows.
   std::vector<std::string> gather(const std::string& bytes);
 
+  /// [rank] each one's bytes, on all ranks.
+  std::vector<std::string> exchange(const std::string& bytes);
+
+  /// How long one waits here for the others from now on.
+  void wait_at_most(Seconds patience) { patience_ = patience; }
+
   /// This machine's CLOCK_MONOTONIC at one moment that all ranks have in common. On the machine of rank 0 it is exact;
   /// elsewhere the offset of the clocks is taken from the quickest of 200 round trips, and right to half of its time. A
   /// container with a time namespace has a clock of its own too.

@@ -4,6 +4,7 @@
 
 #include "executor/mpi/joined.h"
 #include "executor/mpi/measure_mpi.h"
+#include "executor/mpi/mpi_board.h"
 #include "executor/mpi/run_mpi.h"
 #include "executor/mpi/run_timed_mpi.h"
 #include "schedules/error.h"
@@ -28,6 +29,10 @@ std::optional<RunResult> run_mpi(const RunSpec&, const RunOptions&) {
 }
 
 std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasureOptions&) {
+  refuse();
+}
+
+std::unique_ptr<RankBoard> mpi_board(Seconds) {
   refuse();
 }
 

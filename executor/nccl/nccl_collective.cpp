@@ -44,9 +44,9 @@ void gather_or_scatter(NcclPort& port, const NcclCommunicator& group, int rank, 
 
 }  // namespace
 
-NcclCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
-                                     const std::vector<NcclId>& ids, const NcclPatience& patience) {
-  NcclCommunicators joined;
+JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
+                                       const std::vector<NcclId>& ids, const NcclPatience& patience) {
+  JoinedCommunicators joined;
   for (std::size_t number = 0; number < communicators.size(); ++number) {
     const NcclCommunicator& communicator = communicators[number];
     const auto member = std::ranges::find(communicator.ranks, rank) - communicator.ranks.begin();

@@ -22,12 +22,12 @@ struct NcclPlaces {
 };
 
 /// By their number in NcclOrder::communicators.
-using NcclCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
+using JoinedCommunicators = std::map<std::int32_t, std::unique_ptr<NcclCommunicatorHandle>>;
 
 /// Those that `rank` is a member of, in ascending order on every rank: who waits for a member waits for one that is at
 /// a communicator before. ids: [communicator]. Throws RunError with rank and communicator.
-NcclCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
-                                     const std::vector<NcclId>& ids, const NcclPatience& patience);
+JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCommunicator>& communicators, int rank,
+                                       const std::vector<NcclId>& ids, const NcclPatience& patience);
 
 /// Any but compute. NCCL's own all_gather and reduce_scatter want equal blocks; others are broadcasts, or reduces, in a
 /// group.

@@ -2,10 +2,14 @@
 // What libplumb_cuda.so has of NCCL, beside what cuda_library.h says; NCCL itself is opened when it is first used. No
 // exception crosses: a function that can fail returns what was wrong.
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "executor/nccl/measure_nccl.h"
+#include "executor/nccl/rank_board.h"
+#include "executor/run_result.h"
+#include "executor/run_spec.h"
 
 namespace plumb {
 
@@ -14,6 +18,10 @@ struct NcclLibrary {
   /// All GPUs of this process, or the first `options.ranks`, with a thread each.
   std::string (*measure)(const NcclMeasureOptions& options, std::vector<NcclSample>& samples,
                          std::string& nccl_version);
+  /// run_linked_rank() of the board's rank on that GPU of this process. `result` is rank 0's; `was_told`: another rank
+  /// has failed, and says so itself. Refuses what run_linked_rank() refuses with `is_spec`: the same on all ranks.
+  std::string (*run_rank)(const RunSpec& spec, RankBoard& board, int device, std::optional<RunResult>& result,
+                          bool& was_told, bool& is_spec);
 };
 
 inline constexpr const char* kNcclLibraryEntry = "plumb_nccl_library";

@@ -52,9 +52,7 @@ std::uint64_t fingerprint(const NcclOrder& order) {
   return print.value();
 }
 
-std::string to_text(const NcclOrder& order, int rank, const NcclCall& call) {
-  if (call.kind == NcclKind::kCompute) return "compute";
-  const NcclCommunicator& communicator = order.communicators[static_cast<std::size_t>(call.communicator)];
+std::string to_text(const NcclCommunicator& communicator, int rank, const NcclCall& call) {
   const bool has_peer = call.peer >= 0 && static_cast<std::size_t>(call.peer) < communicator.ranks.size();
   const int peer = has_peer ? communicator.ranks[static_cast<std::size_t>(call.peer)] : rank;
   std::string text = fmt::format("{} of {} bytes", nccl_kind_name(call.kind), call.bytes);
@@ -64,6 +62,11 @@ std::string to_text(const NcclOrder& order, int rank, const NcclCall& call) {
     return fmt::format("{} ({}, ranks {})", text, communicator.name, fmt::join(communicator.ranks, ", "));
   return fmt::format("{} ({}, {} ranks from {} on)", text, communicator.name, communicator.ranks.size(),
                      communicator.ranks.front());
+}
+
+std::string to_text(const NcclOrder& order, int rank, const NcclCall& call) {
+  if (call.kind == NcclKind::kCompute) return "compute";
+  return to_text(order.communicators[static_cast<std::size_t>(call.communicator)], rank, call);
 }
 
 }  // namespace plumb

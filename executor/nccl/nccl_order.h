@@ -74,7 +74,8 @@ std::int64_t nccl_call_count(const NcclOrder& order);
 /// Of everything that the ranks must agree on: compared before communicators are made.
 std::uint64_t fingerprint(const NcclOrder& order);
 
-/// "send of 4096 bytes to rank 1 (activations 0 > 1)".
+/// "send of 4096 bytes to rank 1 (activations, ranks 0, 1)".
+std::string to_text(const NcclCommunicator& communicator, int rank, const NcclCall& call);
 std::string to_text(const NcclOrder& order, int rank, const NcclCall& call);
 
 }  // namespace plumb

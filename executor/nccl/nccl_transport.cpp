@@ -1,7 +1,7 @@
 #include "executor/nccl/nccl_transport.h"
 
-#include <algorithm>
 #include <chrono>
+#include <optional>
 #include <thread>
 
 #include <fmt/format.h>
@@ -18,10 +18,8 @@ NcclTransport::NcclTransport(NcclPort& port, const NcclOrder& order, int rank, c
       list_(order.ranks[static_cast<std::size_t>(rank)]),
       patience_(patience),
       communicators_(join_communicators(port, order.communicators, rank, ids, patience)) {
-  for (std::size_t index = 0; index < list_.calls.size(); ++index) {
-    const NcclCall& call = list_.calls[index];
+  for (const NcclCall& call : list_.calls) {
     if (!streams_.contains(call.stream)) streams_[call.stream] = port_.make_stream();
-    on_stream_[call.stream].push_back(index);
     events_.push_back(port_.make_event());
   }
 }
@@ -33,9 +31,7 @@ NcclTransport::~NcclTransport() {
 }
 
 void NcclTransport::run(const EnqueueCompute& compute, const PlaceOf& place_of) {
-  ended_.clear();
-  is_over_.assign(list_.calls.size(), false);
-  last_.reset();
+  watch_.clear();
   enqueued_ = 0;
   try {
     for (; enqueued_ < list_.calls.size(); ++enqueued_) enqueue(enqueued_, compute, place_of);
@@ -48,10 +44,9 @@ void NcclTransport::run(const EnqueueCompute& compute, const PlaceOf& place_of) 
       advance();
     } catch (const RunError&) {  // of what was behind the first
     }
-    const std::optional<std::size_t> at = enqueued_ < list_.calls.size() ? std::optional(enqueued_) : stuck();
-    const std::string text =
-        fmt::format("rank {}{}: {}; {}", rank_, at ? ", " + text_of(*at) : "", error.what(),
-                    last_ ? "the last that it has completed is " + text_of(*last_) : "it has completed nothing yet");
+    const std::string text = fmt::format(
+        "rank {}, {}", rank_,
+        watch_.text_of_fault(enqueued_ < list_.calls.size() ? std::optional(enqueued_) : watch_.stuck(), error.what()));
     abort();
     throw RunError(text);
   }
@@ -62,14 +57,13 @@ void NcclTransport::finish() {
   communicators_.clear();
 }
 
-std::string NcclTransport::text_of(std::size_t index) const {
-  const NcclCall& call = list_.calls[index];
-  const std::string text = fmt::format("action {}: {}", call.action, to_text(order_, rank_, call));
-  return call.kind == NcclKind::kCompute ? text : fmt::format("{}, communicator {}", text, call.communicator);
-}
-
 void NcclTransport::enqueue(std::size_t index, const EnqueueCompute& compute, const PlaceOf& place_of) {
   const NcclCall& call = list_.calls[index];
+  watch_.begin(call.stream, fmt::format("action {}", call.action));
+  for (std::int32_t i = 0; i < call.waits; ++i)
+    watch_.wait_for(static_cast<std::size_t>(list_.waits[static_cast<std::size_t>(call.first_wait + i)]));
+  if (call.kind != NcclKind::kCompute)
+    watch_.exchanges(fmt::format("{}, communicator {}", to_text(order_, rank_, call), call.communicator));
   const bool in_group = call.group != NcclCall::kNone;
   const bool begins = in_group && (index == 0 || list_.calls[index - 1].group != call.group);
   const bool ends = in_group && (index + 1 == list_.calls.size() || list_.calls[index + 1].group != call.group);
@@ -101,45 +95,15 @@ void NcclTransport::enqueue(std::size_t index, const EnqueueCompute& compute, co
   }
 }
 
-/// Notes the calls that are over. Whether there are new ones.
 bool NcclTransport::advance() {
-  bool moved = false;
-  for (const auto& [stream, calls] : on_stream_) {
-    std::size_t& ended = ended_[stream];
-    while (ended < calls.size() && calls[ended] < enqueued_ && port_.has_ended(events_[calls[ended]])) {
-      is_over_[calls[ended]] = true;
-      last_ = std::max(last_.value_or(0), calls[ended]);
-      ++ended;
-      moved = true;
-    }
-  }
-  return moved;
-}
-
-/// The first call of NCCL that is under way: all before it on its stream and all that it waits for is over. Where there
-/// is none, the first of any kind.
-std::optional<std::size_t> NcclTransport::stuck() const {
-  std::optional<std::size_t> compute, call_of_nccl;
-  for (const auto& [stream, calls] : on_stream_) {
-    const auto found = ended_.find(stream);
-    const std::size_t ended = found == ended_.end() ? 0 : found->second;
-    if (ended == calls.size()) continue;
-    const NcclCall& call = list_.calls[calls[ended]];
-    bool waits = false;
-    for (std::int32_t i = 0; i < call.waits; ++i)
-      waits |= !is_over_[static_cast<std::size_t>(list_.waits[static_cast<std::size_t>(call.first_wait + i)])];
-    if (waits) continue;
-    std::optional<std::size_t>& first = call.kind == NcclKind::kCompute ? compute : call_of_nccl;
-    first = std::min(first.value_or(calls[ended]), calls[ended]);
-  }
-  return call_of_nccl ? call_of_nccl : compute;
+  return watch_.advance([&](std::size_t call) { return call < enqueued_ && port_.has_ended(events_[call]); });
 }
 
 void NcclTransport::wait_for_end() {
   auto end = std::chrono::steady_clock::now() + patience_.timeout;
   while (true) {
     if (advance()) end = std::chrono::steady_clock::now() + patience_.timeout;
-    if (std::ranges::all_of(is_over_, [](bool over) { return over; })) return;
+    if (watch_.is_over()) return;
     for (const auto& [number, communicator] : communicators_) communicator->poll("its calls run");
     if (patience_.stop_if_told) patience_.stop_if_told();
     if (std::chrono::steady_clock::now() > end)

@@ -10,10 +10,9 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <optional>
-#include <string>
 #include <vector>
 
+#include "executor/nccl/call_watch.h"
 #include "executor/nccl/nccl_collective.h"
 #include "executor/nccl/nccl_communicator.h"
 #include "executor/nccl/nccl_order.h"
@@ -44,8 +43,6 @@ class NcclTransport {
   void enqueue(std::size_t index, const EnqueueCompute& compute, const PlaceOf& place_of);
   void wait_for_end();
   bool advance();
-  std::optional<std::size_t> stuck() const;
-  std::string text_of(std::size_t index) const;
   void abort() { communicators_.clear(); }
   NcclPort::Stream stream_of(const NcclCall& call) { return streams_.at(call.stream); }
 
@@ -54,16 +51,11 @@ class NcclTransport {
   const int rank_;
   const NcclRank& list_;
   const NcclPatience patience_;
-  NcclCommunicators communicators_;
+  JoinedCommunicators communicators_;
   std::map<std::int32_t, NcclPort::Stream> streams_;
-  std::map<std::int32_t, std::vector<std::size_t>> on_stream_;  // the list's calls, in order
-  std::vector<NcclPort::Event> events_;                         // [call] recorded behind it
-
-  // Of the replay under way.
-  std::map<std::int32_t, std::size_t> ended_;  // [stream] how many of its calls are over
-  std::vector<bool> is_over_;                  // [call]
-  std::optional<std::size_t> last_;            // completed
-  std::size_t enqueued_ = 0;
+  std::vector<NcclPort::Event> events_;  // [call] recorded behind it
+  CallWatch watch_;
+  std::size_t enqueued_ = 0;  // of the replay under way
 };
 
 }  // namespace plumb

@@ -45,9 +45,16 @@ StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector
 }
 
 void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead) {
-  const auto put = [&](Op op, PassPrice pass) {
-    if (action_overhead.count() > 0 && total(pass).count() > 0) pass.compute += action_overhead;
-    costs.segments[static_cast<std::size_t>(op)] = whole(segments_for(pass));
+  const auto put = [&](Op op, const PassPrice& pass) {
+    std::vector<Segment> segments;
+    if (action_overhead.count() > 0 && total(pass).count() > 0) {
+      PassPrice longer = pass;
+      longer.compute += action_overhead;
+      segments = segments_for(longer);
+    } else {
+      segments = segments_for(pass);
+    }
+    costs.segments[static_cast<std::size_t>(op)] = whole(std::move(segments));
   };
   put(Op::kForward, passes.forward);
   put(Op::kRecompute, passes.rebuild);

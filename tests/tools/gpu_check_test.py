@@ -27,6 +27,21 @@ case "$*" in *--json*) echo '{"error_pct": 1.5}' ;; *) echo plumb 0 ;; esac
 """
 
 
+# A tool that trains: plans are their layouts.
+NCCL_TOOL = """#!/bin/sh
+case "$*" in
+  *--layout*) while [ $# -gt 0 ]; do [ "$1" = --layout ] && layout="$2"; [ "$1" = -o ] && echo "$layout" > "$2"; shift; done; exit 0 ;;
+  *cuda*) case "$(cat "$2")" in
+    *tp=2*) echo "plumb: tensor groups: set tp to 1, or use --backend cpu" >&2; exit 1 ;;
+    *dp=2*) echo '{"losses": [2.5, 2.25]}'; exit 0 ;;
+    esac
+    case "$*" in *--rank*) [ "$NCCL_HOSTID" = "rank${*##*--rank }" ] || exit 1 ;; esac
+    case "$*" in *"--rank 1"*) exit 0 ;; esac ;;
+esac
+echo '{"losses": [2.5, 2.0]}'
+"""
+
+
 class GpuCheck(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -73,6 +88,34 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(steps["validate zb-v, 2 stages"]["why"], "rank 1, action 3: made up")
         self.assertEqual(steps["validate pipedream, 2 stages"]["status"], "passed")  # behind the ones that failed
         self.assertTrue((self.root / "out" / "1f1b-2.trace.json").exists())
+
+    def test_several_gpus_are_checked_together(self):
+        self.program("nvidia-smi", SMI + SMI.splitlines()[1].replace("0,", "1,", 1) + "\n")
+        tool = self.program("plumb", TOOL)
+        self.check("--tool", tool, "--only", "2 GPUs")
+        self.assertEqual([step["name"] for step in self.report()["steps"]],
+                         ["NCCL layouts of 2 GPUs", "plan 1f1b, 2 GPUs", "validate 1f1b, 2 GPUs", "plan zb-h1, 2 GPUs", "validate zb-h1, 2 GPUs"])
+
+    def nccl_check(self, tool, *arguments):
+        answer = subprocess.run([sys.executable, SCRIPT.parent / "nccl_check", tool, "-o", self.root / "nccl", *arguments],
+                                capture_output=True, text=True, timeout=100)
+        return answer.returncode, {row["layout"]: row for row in json.loads(answer.stdout)}
+
+    def test_ranks_on_one_gpu_are_held_against_the_cpu(self):
+        """A tool whose ranks need a host id each and answer on rank 0; wrong for replicas."""
+        tool = self.program("plumb", NCCL_TOOL)
+        code, rows = self.nccl_check(tool, "--one-gpu")
+        self.assertEqual(code, 1)
+        self.assertEqual([row["status"] for row in rows.values()], ["passed", "failed"])
+        self.assertIn("of the cpu [2.5, 2.0]", list(rows.values())[1]["why"])
+
+    def test_layouts_that_the_backend_refuses_are_no_faults(self):
+        tool = self.program("plumb", NCCL_TOOL)
+        code, rows = self.nccl_check(tool, "--gpus", "2")
+        self.assertEqual(code, 1)
+        self.assertEqual(rows["dp=1,tp=2,pp=1,mbs=1,schedule=1f1b"]["status"], "refused")
+        self.assertEqual(rows["dp=1,tp=1,pp=2,mbs=1,schedule=zb-v"]["status"], "passed")
+        self.assertEqual(rows["dp=2,tp=1,pp=1,mbs=1,zero=1,schedule=1f1b"]["status"], "failed")
 
     def test_what_time_is_left_for(self):
         self.program("nvidia-smi", SMI)

@@ -11,8 +11,8 @@
 namespace plumb {
 namespace {
 
-constexpr std::array<const char*, kDeviceStreamCount> kStreamNames{"compute", "send_activation", "send_gradient",
-                                                                   "reduce", "copy"};
+constexpr std::array<const char*, kDeviceStreamCount> kStreamNames{
+    "compute", "send_activation", "send_gradient", "reduce", "copy", "receive_activation", "receive_gradient"};
 
 struct RankCounts {
   std::int64_t buffers = 0;

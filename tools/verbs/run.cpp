@@ -139,7 +139,7 @@ int run_verb(const RunArguments& arguments) {
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);
   const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
-  const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda() : nullptr;
+  const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
   spec.watchdog = Seconds{arguments.watchdog_s};
@@ -159,7 +159,7 @@ int run_verb(const RunArguments& arguments) {
 
   options.interrupted = interrupted_trace(arguments.trace);
   const std::optional<RunResult> of_all_ranks =
-      gpu != nullptr ? run_on_cuda(*gpu, spec, cuda_sharing(arguments.sms, arguments.cuda_graph), training.expected,
+      gpu != nullptr ? run_on_cuda(*gpu, spec, arguments, training.expected,
                                    {.checkpoint_every = options.checkpoint_every, .checkpoint = options.checkpoint})
                      : run_on_cpu(spec, options, training.expected);
   if (!of_all_ranks) return kDone;  // the first process reports

@@ -111,8 +111,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
     throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
-  const CudaLibrary* gpu = on_gpu ? &require_cuda() : nullptr;
-  const CudaSharing sharing = cuda_sharing(arguments.sms, arguments.cuda_graph);
+  const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
   Plan plan = plan_input(arguments.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
   const Predicted predicted = prediction_of(plan, arguments);
@@ -146,7 +145,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   const OtherProgramsClock others;
   for (int i = 0; i < arguments.repeat; ++i) {
     std::optional<RunResult> result =
-        on_gpu ? run_on_cuda(*gpu, spec, sharing, expected)
+        on_gpu ? run_on_cuda(*gpu, spec, arguments, expected)
                : run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
     if (!result) continue;
     if (on_gpu && i == 0) replayed.title += "; " + result->timelines.back().title;

@@ -170,6 +170,9 @@ struct RunArguments {
   std::string backend = "cpu";
   std::string sms = "even";  ///< backend cuda: how ranks share the GPU's SMs: even, all, or a share each (3,1)
   bool cuda_graph = false;   ///< backend cuda: a step is captured, and launched as a whole
+  std::string gpus;          ///< backend cuda: "one" for all ranks, "each" one of its own; empty: as many as there are
+  std::string board;         ///< backend cuda: folder where ranks that are processes meet, instead of by MPI
+  int rank = -1;             ///< backend cuda, with `board`: which this process is
   int steps = 0;             ///< 0: the verb's own number
   std::string text;          ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;

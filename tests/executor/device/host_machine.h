@@ -196,6 +196,10 @@ class HostMachine : public DeviceMachine {
   std::int64_t allocated() const { return allocated_; }
   int allocations() const { return allocations_; }
 
+ protected:
+  /// What has been enqueued since the last time.
+  HostQueue take_queue() { return std::exchange(queue_, {}); }
+
  private:
   static constexpr std::size_t kAlignment = 512;
 

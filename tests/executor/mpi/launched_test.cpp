@@ -7,8 +7,9 @@
 namespace plumb {
 namespace {
 
-constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS",
-                                      "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"};
+constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE",       "PMI_SIZE",        "SLURM_STEP_NUM_TASKS",
+                                      "OMPI_COMM_WORLD_RANK",       "PMI_RANK",        "SLURM_PROCID",
+                                      "OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"};
 
 /// None of the variables, during a test.
 struct CleanEnvironment {
@@ -34,7 +35,9 @@ TEST_CASE("mpirun and srun say who started") {
   setenv("SLURM_STEP_NUM_TASKS", "16", 1);
   setenv("SLURM_PROCID", "5", 1);
   CHECK(launched_ranks() == 16);
+  setenv("SLURM_LOCALID", "1", 1);
   CHECK(launched_rank() == 5);
+  CHECK(launched_local_rank() == 1);
   setenv("OMPI_COMM_WORLD_SIZE", "4", 1);
   setenv("OMPI_COMM_WORLD_RANK", "2", 1);
   CHECK(launched_ranks() == 4);

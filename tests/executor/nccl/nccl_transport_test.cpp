@@ -200,12 +200,17 @@ void check_clean(const std::vector<Outcome>& outcomes) {
   }
 }
 
+struct Fault {
+  int rank = -1;
+  std::string text;
+};
+
 /// The one rank that says something, and what.
-std::pair<int, std::string> only_fault(const std::vector<Outcome>& outcomes) {
-  std::pair<int, std::string> found{-1, ""};
+Fault only_fault(const std::vector<Outcome>& outcomes) {
+  Fault found;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     if (outcomes[rank].fault.empty()) continue;
-    CHECK(found.first == -1);
+    CHECK(found.rank == -1);
     found = {static_cast<int>(rank), outcomes[rank].fault};
   }
   return found;
@@ -248,43 +253,43 @@ TEST_CASE("another plan on one rank is told before a communicator is made") {
 
 TEST_CASE("a rank whose kernels never end is named by those who wait for it, with call, peer and communicator") {
   const NcclOrder order = order_of_run("1f1b", {.pipeline = 2});
-  const auto [rank, text] = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .hangs = 0}));
-  INFO(text);
-  CHECK((rank == 0 || rank == 1));
-  if (rank == 1) CHECK(has(text, "rank 1, action 0: receive of"));
-  if (rank == 1) CHECK(has(text, "from rank 0 (activations, ranks 0, 1), communicator"));
-  if (rank == 0) CHECK(has(text, "rank 0, action 0: compute"));
-  CHECK(has(text, "for 0.4 s nothing has come of it; it has completed nothing yet"));
+  const Fault fault = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .hangs = 0}));
+  INFO(fault.text);
+  CHECK((fault.rank == 0 || fault.rank == 1));
+  if (fault.rank == 1) CHECK(has(fault.text, "rank 1, action 0: receive of"));
+  if (fault.rank == 1) CHECK(has(fault.text, "from rank 0 (activations, ranks 0, 1), communicator"));
+  if (fault.rank == 0) CHECK(has(fault.text, "rank 0, action 0: for"));
+  CHECK(has(fault.text, "for 0.4 s nothing has come of it; it has completed nothing yet"));
 }
 
 TEST_CASE("a call that stalls is named on the rank where it stalls or by its peer, and all are aborted") {
   const NcclOrder order = order_of_run("1f1b", {.pipeline = 2});
-  const auto [rank, text] = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .faults = {{0, {.stalls_at = 3}}}}));
-  INFO(text);
-  CHECK(rank >= 0);
-  CHECK(has(text, "for 0.4 s nothing has come of it; the last that it has completed is action"));
-  CHECK(has(text, rank == 0 ? " rank 1 (" : " rank 0 ("));
+  const Fault fault = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .faults = {{0, {.stalls_at = 3}}}}));
+  INFO(fault.text);
+  CHECK(fault.rank >= 0);
+  CHECK(has(fault.text, "for 0.4 s nothing has come of it; the last that it has completed is action"));
+  CHECK(has(fault.text, fault.rank == 0 ? " rank 1 (" : " rank 0 ("));
 }
 
 TEST_CASE("an error of NCCL ends all ranks, and the rank that sees it says what was under way") {
   const NcclOrder order = order_of_run("gpipe", {.pipeline = 3});
   const std::vector<Outcome> outcomes = on_threads(order, {.faults = {{1, {.fails_at = 5}}}});
-  const auto [rank, text] = only_fault(outcomes);
-  INFO(text);
-  CHECK(rank == 1);
-  CHECK(has(text, "rank 1, action "));
-  CHECK(has(text, "remote process exited or there was a network error"));
+  const Fault fault = only_fault(outcomes);
+  INFO(fault.text);
+  CHECK(fault.rank == 1);
+  CHECK(has(fault.text, "rank 1, action "));
+  CHECK(has(fault.text, "remote process exited or there was a network error"));
   CHECK(outcomes[0].was_told);
   CHECK(outcomes[2].was_told);
 }
 
 TEST_CASE("a rank that leaves before its first call is missed by its peers") {
   const NcclOrder order = order_of_run("1f1b", {.pipeline = 3});
-  const auto [rank, text] = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .gone = 1}));
-  INFO(text);
-  CHECK((rank == 0 || rank == 2));
-  CHECK(has(text, " rank 1 ("));
-  CHECK(has(text, "for 0.4 s nothing has come of it"));
+  const Fault fault = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .gone = 1}));
+  INFO(fault.text);
+  CHECK((fault.rank == 0 || fault.rank == 2));
+  CHECK(has(fault.text, " rank 1 ("));
+  CHECK(has(fault.text, "for 0.4 s nothing has come of it"));
 }
 
 TEST_CASE("processes meet in a folder, where an earlier run has left its files, and train; a killed one is missed") {

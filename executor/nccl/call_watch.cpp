@@ -1,0 +1,61 @@
+#include "executor/nccl/call_watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace plumb {
+
+void CallWatch::clear() {
+  calls_.clear();
+  streams_.clear();
+  over_ = 0;
+  last_.reset();
+}
+
+void CallWatch::begin(int stream, std::string text) {
+  streams_[stream].calls.push_back(calls_.size());
+  calls_.push_back({.text = std::move(text), .waits = {}});
+}
+
+void CallWatch::exchanges(std::string text) {
+  Call& call = calls_.back();
+  call.text += ": " + text;
+  call.exchanges = true;
+}
+
+bool CallWatch::advance(const std::function<bool(std::size_t call)>& has_ended) {
+  bool moved = false;
+  for (auto& [number, stream] : streams_) {
+    while (stream.over < stream.calls.size() && has_ended(stream.calls[stream.over])) {
+      const std::size_t call = stream.calls[stream.over++];
+      calls_[call].is_over = true;
+      last_ = std::max(last_.value_or(0), call);
+      ++over_;
+      moved = true;
+    }
+  }
+  return moved;
+}
+
+std::optional<std::size_t> CallWatch::stuck() const {
+  std::optional<std::size_t> any, exchange;
+  for (const auto& [number, stream] : streams_) {
+    if (stream.over == stream.calls.size()) continue;
+    const std::size_t next = stream.calls[stream.over];
+    if (!std::ranges::all_of(calls_[next].waits, [&](std::size_t earlier) { return calls_[earlier].is_over; }))
+      continue;
+    std::optional<std::size_t>& first = calls_[next].exchanges ? exchange : any;
+    first = std::min(first.value_or(next), next);
+  }
+  return exchange ? exchange : any;
+}
+
+std::string CallWatch::text_of_fault(std::optional<std::size_t> call, const std::string& reason) const {
+  return fmt::format(
+      "{}{}; {}", call ? calls_[*call].text + ": " : "", reason,
+      last_ ? "the last that it has completed is " + calls_[*last_].text : "it has completed nothing yet");
+}
+
+}  // namespace plumb

@@ -1,0 +1,53 @@
+#pragma once
+// What of the calls that a rank has enqueued is over, and what is under way: so that a rank that waits in vain can say
+// for what.
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumb {
+
+class CallWatch {
+ public:
+  /// Calls of a replay come in the order in which they are enqueued, numbered from 0 on.
+  void clear();
+  void begin(int stream, std::string text);
+  /// The call that has begun stands behind an earlier one.
+  void wait_for(std::size_t earlier) { calls_.back().waits.push_back(earlier); }
+  /// It waits for other ranks.
+  void exchanges(std::string text);
+  std::size_t size() const { return calls_.size(); }
+
+  /// Notes what is over. Whether there is more than before.
+  bool advance(const std::function<bool(std::size_t call)>& has_ended);
+  bool is_over() const { return over_ == calls_.size(); }
+
+  /// The first call under way that waits for other ranks: all before it on its stream and all that it stands behind is
+  /// over. Where there is none, the first of any kind.
+  std::optional<std::size_t> stuck() const;
+
+  /// "<call>: <reason>; the last that it has completed is <call>".
+  std::string text_of_fault(std::optional<std::size_t> call, const std::string& reason) const;
+
+ private:
+  struct Call {
+    std::string text;
+    std::vector<std::size_t> waits;
+    bool exchanges = false, is_over = false;
+  };
+  struct Stream {
+    std::vector<std::size_t> calls;
+    std::size_t over = 0;
+  };
+
+  std::vector<Call> calls_;
+  std::map<int, Stream> streams_;
+  std::size_t over_ = 0;
+  std::optional<std::size_t> last_;
+};
+
+}  // namespace plumb

@@ -1,0 +1,87 @@
+#include "executor/nccl/linked_calls.h"
+
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "executor/transport/transport.h"
+
+namespace plumb {
+
+LinkedCalls::LinkedCalls(NcclPort& port, RankBoard& board, NcclElement stored, Seconds timeout)
+    : port_(port),
+      board_(board),
+      stored_(stored),
+      patience_({.timeout = timeout, .stop_if_told = [&board] { stop_if_told(board); }}) {}
+
+void LinkedCalls::join(const DeviceGroups& groups) {
+  groups_ = groups;
+  const std::vector<NcclId> ids = hand_out_ids(board_, groups_.communicators, port_);
+  communicators_ = join_communicators(port_, groups_.communicators, groups_.rank, ids, patience_);
+}
+
+void LinkedCalls::begin_call(int stream, const char* name) {
+  if (watch_.size() == 0)
+    starts_ns_.push_back(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
+            .count());
+  watch_.begin(stream, name);
+}
+
+void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stream) {
+  const NcclCommunicator& group = groups_.communicators[static_cast<std::size_t>(exchange.communicator)];
+  const NcclElement element = exchange.is_stored ? stored_ : NcclElement::kFp32;
+  const NcclCall call{.kind = exchange.kind,
+                      .communicator = exchange.communicator,
+                      .peer = exchange.peer,
+                      .bytes = exchange.elements * bytes_of(element)};
+  watch_.exchanges(fmt::format("{}, communicator {}", to_text(group, groups_.rank, call), exchange.communicator));
+  const NcclCommunicatorHandle& communicator = *communicators_.at(exchange.communicator);
+  try {
+    make_nccl_call(port_, group, groups_.rank, call,
+                   {.from = exchange.values, .to = exchange.values, .bounds = exchange.bounds, .element = element},
+                   communicator.get(), stream);
+    communicator.settle("it is launched");
+  } catch (const RunAborted&) {
+    communicators_.clear();
+    throw;
+  } catch (const RunError& error) {
+    fail(true, error.what());
+  }
+}
+
+void LinkedCalls::finish(const std::function<bool(std::size_t call)>& has_ended) {
+  auto end = std::chrono::steady_clock::now() + patience_.timeout;
+  try {
+    while (true) {
+      if (watch_.advance(has_ended)) end = std::chrono::steady_clock::now() + patience_.timeout;
+      if (watch_.is_over()) break;
+      for (const auto& [number, communicator] : communicators_) communicator->poll("its calls run");
+      patience_.stop_if_told();
+      if (std::chrono::steady_clock::now() > end)
+        throw RunError(fmt::format("for {:g} s nothing has come of it", patience_.timeout.count()));
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+  } catch (const RunAborted&) {
+    communicators_.clear();
+    throw;
+  } catch (const RunError& error) {
+    fail(false, error.what());
+  }
+  watch_.clear();
+}
+
+void LinkedCalls::leave() {
+  for (const auto& [number, communicator] : communicators_) communicator->finish();
+  communicators_.clear();
+}
+
+void LinkedCalls::fail(bool launching, const std::string& reason) {
+  const std::optional<std::size_t> at = launching ? std::optional(watch_.size() - 1) : watch_.stuck();
+  communicators_.clear();
+  throw RunError(fmt::format("rank {}, {}", groups_.rank, watch_.text_of_fault(at, reason)));
+}
+
+}  // namespace plumb

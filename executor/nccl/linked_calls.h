@@ -1,0 +1,59 @@
+#pragma once
+// What a DeviceMachine that is one rank of several needs besides its kernels: communicators, the calls of NCCL on its
+// streams, and the watch over a replay. Its owner enqueues, and asks it to wait for the end.
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "executor/device_plan/device_exchange.h"
+#include "executor/nccl/call_watch.h"
+#include "executor/nccl/nccl_collective.h"
+#include "executor/nccl/nccl_port.h"
+#include "executor/nccl/rank_board.h"
+
+namespace plumb {
+
+class LinkedCalls {
+ public:
+  /// Port and board outlive it. stored: how activations are stored.
+  LinkedCalls(NcclPort& port, RankBoard& board, NcclElement stored, Seconds timeout);
+
+  /// DeviceMachine::join(). Throws RunError with the communicator that did not come about.
+  void join(const DeviceGroups& groups);
+
+  // A replay, as DeviceMachine's. What fails throws RunError with rank, call, peer, communicator and the last call that
+  // the rank has completed, after all communicators have been aborted; RunAborted if another rank has failed first.
+  void begin_call(int stream, const char* name);
+  void wait_for(std::size_t earlier) { watch_.wait_for(earlier); }
+  /// Returns when it is launched, so that what is recorded next stands behind it.
+  void exchange(const DeviceExchange& exchange, NcclPort::Stream stream);
+  /// Returns when all calls have ended by `has_ended`, and forgets them.
+  void finish(const std::function<bool(std::size_t call)>& has_ended);
+
+  /// Ends what is under way on the device: before who owns the streams waits for them.
+  void abort() { communicators_.clear(); }
+
+  /// [replay] CLOCK_MONOTONIC when its first call was enqueued.
+  const std::vector<std::int64_t>& starts_ns() const { return starts_ns_; }
+
+  /// After the last replay, on all ranks: flushes the communicators, which otherwise are aborted.
+  void leave();
+
+ private:
+  [[noreturn]] void fail(bool launching, const std::string& reason);
+
+  NcclPort& port_;
+  RankBoard& board_;
+  const NcclElement stored_;
+  const NcclPatience patience_;
+  DeviceGroups groups_;
+  JoinedCommunicators communicators_;
+  CallWatch watch_;
+  std::vector<std::int64_t> starts_ns_;
+};
+
+}  // namespace plumb

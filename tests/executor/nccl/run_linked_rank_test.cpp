@@ -1,0 +1,213 @@
+// Training with a machine for each rank, between which NCCL on the host moves the bytes.
+
+#include "executor/nccl/run_linked_rank.h"
+
+#include <doctest/doctest.h>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+
+#include "executor/nccl/folder_board.h"
+#include "executor/nccl/thread_board.h"
+#include "executor/run.h"
+#include "executor/transport/transport.h"
+#include "schedules/error.h"
+#include "tests/executor/nccl/linked_host_machine.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+constexpr Seconds kPatience{20};
+
+struct Trained {
+  std::optional<RunResult> result;
+  std::string fault;
+  bool was_told = false;
+  int exchanges = 0, left_open = 0;
+};
+
+Trained train(const RunSpec& spec, RankBoard& board, HostNcclFault fault = {}, const std::string& device = "") {
+  Trained trained;
+  HostNccl port(fault);
+  LinkedRank rank{.board = &board, .port = &port, .device = device.empty() ? std::to_string(board.rank()) : device};
+  rank.make_machine = [&](LinkedCalls& links) { return std::make_unique<LinkedHostMachine>(port, links, spec.half); };
+  try {
+    trained.result = run_linked_rank(spec, rank);
+  } catch (const RunAborted&) {
+    trained.was_told = true;
+  } catch (const InputError& error) {
+    trained.fault = error.what();
+  }
+  trained.exchanges = port.calls();
+  trained.left_open = port.open_communicators();
+  return trained;
+}
+
+std::vector<Trained> on_threads(const RunSpec& spec, int ranks, int faulty = -1, HostNcclFault fault = {},
+                                const std::string& device = "") {
+  ThreadMeeting meeting(ranks, kPatience);
+  std::vector<Trained> all(static_cast<std::size_t>(ranks));
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto board = meeting.board(rank);
+      all[static_cast<std::size_t>(rank)] = train(spec, *board, rank == faulty ? fault : HostNcclFault{}, device);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const Trained& one : all) CHECK(one.left_open == 0);
+  return all;
+}
+
+RunResult of_all(const std::vector<Trained>& ranks) {
+  for (const Trained& one : ranks) {
+    CHECK(one.fault.empty());
+    CHECK(one.exchanges > 0);
+  }
+  REQUIRE(ranks.front().result.has_value());
+  return *ranks.front().result;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("pipelines whose ranks have a machine each train bitwise as on one machine") {
+  for (const char* name : {"1f1b", "zb-h1", "interleaved", "zb-v", "gpipe"}) {
+    INFO(name);
+    ScheduleParameters parameters{.ranks = 3, .microbatches = 6};
+    if (std::string_view(name) == "interleaved") parameters.chunks = 2;
+    RunSpec spec = spec_of(llama_model(), make_schedule(name, parameters));
+    spec.steps = 2;
+    HostMachine alone;
+    const RunResult expected = run_device(spec, alone);
+    CHECK(of_all(on_threads(spec, 3)).losses == expected.losses);
+  }
+}
+
+TEST_CASE("in bf16 too") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+  spec.steps = 3;
+  spec.half = HalfFormat::kBf16;
+  HostMachine alone(spec.half);
+  const RunResult expected = run_device(spec, alone), ours = of_all(on_threads(spec, 2));
+  CHECK(ours.losses == expected.losses);
+  CHECK(ours.timelines.size() == 3);
+}
+
+TEST_CASE("what all stages have to agree on is refused where they have a machine each") {
+  for (const int what : {0, 1, 2}) {
+    RunSpec spec =
+        spec_of(what == 2 ? gpt_model() : llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+    if (what == 0) spec.clip_norm = 1;
+    if (what == 1) spec.half = HalfFormat::kFp16;
+    for (const Trained& one : on_threads(spec, 2))
+      CHECK(has(one.fault, "is not there yet for stages with a GPU each: take --gpus one, or use --backend cpu"));
+  }
+}
+
+TEST_CASE("replicas with a machine each follow the CPU's losses") {
+  int compared = 0;
+  for (const int zero : {0, 1, 2, 3}) {
+    INFO(zero);
+    const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+    RunSpec spec = spec_of(llama_model(), order);
+    spec.grid.data = 2;
+    spec.zero = zero;
+    spec.schedule = lower(order, {.data = {.enabled = true, .zero = zero}});
+    spec.steps = 3;
+    try {
+      require_device_runnable(spec);
+    } catch (const SpecError&) {
+      continue;
+    }
+    const RunResult expected = run(spec), ours = of_all(on_threads(spec, 4));
+    REQUIRE(ours.losses.size() == expected.losses.size());
+    for (std::size_t i = 0; i < expected.losses.size(); ++i)
+      CHECK(ours.losses[i] == doctest::Approx(expected.losses[i]).epsilon(1e-5));
+    ++compared;
+  }
+  CHECK(compared == 4);
+}
+
+TEST_CASE("an error of NCCL in training is said by one rank, with action, call, peer and communicator") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 3, .microbatches = 4}));
+  spec.steps = 2;
+  const std::vector<Trained> ranks = on_threads(spec, 3, 1, {.fails_at = 5});
+  int said = 0;
+  for (const Trained& one : ranks) {
+    if (one.fault.empty()) {
+      CHECK(one.was_told);
+      continue;
+    }
+    ++said;
+    INFO(one.fault);
+    CHECK(has(one.fault, "rank 1, "));
+    CHECK(has(one.fault, "communicator "));
+    CHECK(has(one.fault, "remote process exited or there was a network error"));
+    CHECK(has(one.fault, "completed"));
+  }
+  CHECK(said == 1);
+}
+
+TEST_CASE("a call that never begins ends the training of all ranks") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("gpipe", {.ranks = 2, .microbatches = 4}));
+  spec.steps = 2;
+  spec.watchdog = Seconds{0.5};
+  int said = 0;
+  for (const Trained& one : on_threads(spec, 2, 0, {.stalls_at = 6})) {
+    said += one.fault.empty() ? 0 : 1;
+    INFO(one.fault);
+    if (!one.fault.empty()) CHECK(has(one.fault, "for 0.5 s nothing has come of it"));
+  }
+  CHECK(said == 1);
+}
+
+TEST_CASE("two ranks on one GPU are told so before NCCL is") {
+  const RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+  for (const Trained& one : on_threads(spec, 2, -1, {}, "0000:01:00.0")) {
+    CHECK(has(one.fault, "ranks 0 and 1 are on one GPU, 0000:01:00.0"));
+    CHECK(one.exchanges == 0);
+  }
+}
+
+TEST_CASE("ranks that are processes and meet in a folder train as on one machine, and tell another plan") {
+  RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+  spec.steps = 2;
+  HostMachine alone;
+  const RunResult expected = run_device(spec, alone);
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("plumb-linked-" + std::to_string(getpid()));
+  for (const bool differs : {false, true}) {
+    INFO(differs);
+    const pid_t child = fork();
+    const int own = child == 0 ? 1 : 0;
+    Trained trained;
+    try {
+      RunSpec given = spec;
+      if (differs && own == 1) given.seed = 99;
+      FolderBoard board(folder, own, 2, kPatience);
+      trained = train(given, board);
+    } catch (const std::exception& error) {
+      trained.fault = error.what();
+    }
+    if (own == 1)
+      std::_Exit(has(trained.fault, "rank 1 has another than rank 0") ? 3 : (trained.fault.empty() ? 0 : 1));
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(WEXITSTATUS(status) == (differs ? 3 : 0));
+    CHECK(has(trained.fault, "rank 1 has another than rank 0") == differs);
+    if (!differs) REQUIRE(trained.result.has_value());
+    if (!differs) CHECK(trained.result->losses == expected.losses);
+  }
+  std::filesystem::remove_all(folder);
+}
