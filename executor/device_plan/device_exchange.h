@@ -1,6 +1,6 @@
 #pragma once
 // What a call of a rank exchanges with other ranks, and with whom: one collective of a group, or one end of a message.
-// The ranks are those of the world (executor/rank_grid.h). Groups, kinds, bytes and order are those of
+// The ranks are those of the world (executor/division/rank_grid.h). Groups, kinds, bytes and order are those of
 // executor/nccl/nccl_order.h, call by call for each communicator; a test holds the two against each other.
 
 #include <cstddef>
@@ -21,15 +21,15 @@ struct DeviceGroups {
 /// A rank's part. It is in place: of all_gather a rank brings its block of `values`, and of reduce_scatter its block is
 /// what counts afterwards, the others being undefined.
 struct DeviceExchange {
-  NcclKind kind = NcclKind::kAllReduce;  ///< never kCompute
-  std::int32_t communicator = 0;         ///< of DeviceGroups::communicators
-  std::int32_t member = 0;               ///< this rank's number in it
-  std::int32_t peer = NcclCall::kNone;   ///< a member: the other end, or the root
-  bool is_stored = false;                ///< elements are as activations are stored; otherwise fp32
-  std::byte* values = nullptr;           ///< on the device; of a send it is only read
-  std::int64_t elements = 0;             ///< of the whole buffer
-  std::vector<std::int64_t> bounds;      ///< [members + 1] of the blocks in elements; empty: equal ones
-                                         ///< (executor/collective.h, block_begin)
+  NcclKind kind = NcclKind::kAllReduce;   ///< never kCompute
+  std::int32_t communicator = 0;          ///< of DeviceGroups::communicators
+  std::int32_t member = 0;                ///< this rank's number in it
+  std::int32_t peer = NcclCall::kNone;    ///< a member: the other end, or the root
+  bool is_stored = false;                 ///< elements are as activations are stored; otherwise fp32
+  std::byte* values = nullptr;            ///< on the device; of a send it is only read
+  std::int64_t elements = 0;              ///< of the whole buffer
+  std::vector<std::int64_t> bounds = {};  ///< [members + 1] of the blocks in elements; empty: equal ones
+                                          ///< (executor/transport/collective.h, block_begin)
 };
 
 }  // namespace plumb
