@@ -54,7 +54,7 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(spec.offload_optimizer, "an optimizer whose state is in the host's memory", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions) {
-      refuse(action.part != 0, "slices of sequences", kCpu);
+      refuse(action.part != 0 && action.op != Op::kReduceGrad, "slices of sequences", kCpu);  // of these it is a bucket
       refuse(action.op >= Op::kOffload, "OFFLOAD, RELOAD, EVICT and LOAD", kCpu);
     }
   for (const std::vector<Layer>& layers : spec.stage_layers)

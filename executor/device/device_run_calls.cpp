@@ -124,7 +124,8 @@ bool DeviceRun::is_reduced_here(std::int32_t id) const {
     const auto stands = [&](const std::vector<std::size_t>& list) {
       return std::ranges::find(list, position) != list.end();
     };
-    if (!stands(placed[anchor].inside) && !stands(placed[anchor].behind)) continue;
+    if (stands(placed[anchor].inside)) return true;  // its call waits for the bucket, wherever that is in the list
+    if (!stands(placed[anchor].behind)) continue;
     if (anchor > position)
       throw SpecError(
           fmt::format("a device does not sum gradients later than REDUCE_GRAD stands ({} of rank {}): "

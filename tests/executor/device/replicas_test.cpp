@@ -1,5 +1,6 @@
 // Replicas on a device: gradients summed over them, ZeRO's shares, beside the cpu backend.
 
+#include <algorithm>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -58,6 +59,32 @@ TEST_CASE("replicas on a device train as the CPU's, in every order that streams 
     check_beside_cpu(replicated(llama_model(), name, ranks, replicas));
   }
   check_beside_cpu(replicated(untied_gpt_model(), "1f1b", 2, 2));
+}
+
+TEST_CASE("a bucket's reduction starts inside the last backward on a device, with the CPU's gradients") {
+  for (const char* name : {"1f1b", "zb-h1"})
+    for (const int zero : {0, 1}) {
+      CAPTURE(name);
+      CAPTURE(zero);
+      RunSpec spec = replicated(untied_gpt_model(), name, 2, 2);
+      spec.schedule = lower(make_schedule(name, {.ranks = 2, .microbatches = 4}),
+                            {.data = {.enabled = true, .zero = zero, .buckets = {3, 2}}});
+      spec.zero = zero;
+      check_beside_cpu(spec);
+      bool has_overlapped = false;
+      for (unsigned seed = 1; seed <= 10; ++seed) {
+        const RunResult result = on_host(spec, seed);
+        for (const RankTimeline& rank : result.timelines.front().ranks) {
+          SimTime first_reduction = SimTime::max(), last_backward{0};
+          for (const Span& span : rank.spans) {
+            if (span.action.op == Op::kReduceGrad) first_reduction = std::min(first_reduction, span.start);
+            if (gives_weight_gradient(span.action.op)) last_backward = std::max(last_backward, span.end);
+          }
+          has_overlapped |= first_reduction < last_backward;
+        }
+      }
+      CHECK(has_overlapped);
+    }
 }
 
 TEST_CASE("a device shards optimizer state, gradients and weights over replicas as the CPU does") {
