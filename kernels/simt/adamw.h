@@ -5,13 +5,12 @@
 #include "kernels/optimizer.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/simt/update.h"
 #include "kernels/step_numbers.h"
 
 namespace plumb::simt {
 
-/// Updates the master weights and moments, writes the weights that compute, zeroes the gradients, which the step's
-/// factor multiplies first; in a step that is skipped zeroes the gradients alone. weights may be master itself. All:
-/// [elements]; G is how gradients are stored.
+/// Of one step (kernels/simt/update.h). All: [elements]; G is how gradients are stored.
 template <class S, class G>
 struct AdamWUpdate {
   S* weights;
@@ -25,19 +24,13 @@ struct AdamWUpdate {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    const StepNumbers of_step = *numbers;
-    for_each_element(thread, elements, [&](std::int64_t i) {
-      if (of_step.skips != 0) return store(gradients[i], 0.0F);
-      const float gradient = of_step.gradient_factor * widened(gradients[i]);
+    update_elements(thread, *this, [&](std::int64_t i, float gradient, const StepNumbers& of_step) {
       const float m = optimizer.beta1 * first_moment[i] + (1.0F - optimizer.beta1) * gradient;
       const float v = optimizer.beta2 * second_moment[i] + (1.0F - optimizer.beta2) * gradient * gradient;
       first_moment[i] = m;
       second_moment[i] = v;
       const float step = m / of_step.first_correction / (sqrtf(v / of_step.second_correction) + optimizer.epsilon);
-      const float updated = master[i] - optimizer.learning_rate * (step + optimizer.weight_decay * master[i]);
-      master[i] = updated;
-      store(weights[i], updated);
-      store(gradients[i], 0.0F);
+      return master[i] - optimizer.learning_rate * (step + optimizer.weight_decay * master[i]);
     });
   }
 };

@@ -2,15 +2,11 @@
 // Lion on a GPU (kernels/cpu/lion.h has the formula), with fp32 master weights.
 
 #include "kernels/optimizer.h"
-#include "kernels/simt/number.h"
-#include "kernels/simt/thread.h"
-#include "kernels/step_numbers.h"
+#include "kernels/simt/update.h"
 
 namespace plumb::simt {
 
-/// Updates the master weights and the momentum, writes the weights that compute, zeroes the gradients, which the step's
-/// factor multiplies first; in a step that is skipped zeroes the gradients alone. weights may be master itself. All:
-/// [elements]; G is how gradients are stored.
+/// Of one step (kernels/simt/update.h). All: [elements]; G is how gradients are stored.
 template <class S, class G>
 struct LionUpdate {
   S* weights;
@@ -23,17 +19,12 @@ struct LionUpdate {
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    const StepNumbers of_step = *numbers;
-    for_each_element(thread, elements, [&](std::int64_t i) {
-      if (of_step.skips != 0) return store(gradients[i], 0.0F);
-      const float gradient = of_step.gradient_factor * widened(gradients[i]), m = momentum[i];
+    update_elements(thread, *this, [&](std::int64_t i, float gradient, const StepNumbers&) {
+      const float m = momentum[i];
       const float blend = optimizer.beta1 * m + (1.0F - optimizer.beta1) * gradient;
       const float sign = static_cast<float>(blend > 0.0F) - static_cast<float>(blend < 0.0F);
-      const float updated = master[i] - optimizer.learning_rate * (sign + optimizer.weight_decay * master[i]);
       momentum[i] = optimizer.beta2 * m + (1.0F - optimizer.beta2) * gradient;
-      master[i] = updated;
-      store(weights[i], updated);
-      store(gradients[i], 0.0F);
+      return master[i] - optimizer.learning_rate * (sign + optimizer.weight_decay * master[i]);
     });
   }
 };
