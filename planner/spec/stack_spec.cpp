@@ -35,7 +35,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.count("vocab_multiple", stack.vocab_multiple);
   visit.flag("early_stop", stack.early_stop);
   visit.number("memory_traffic", stack.memory_traffic);
-  visit.number("fp8_gemm_share", stack.fp8_gemm_share);
+  visit.number("fp8_gemm_factor", stack.fp8_gemm_factor);
   visit.flag("fp8_gathers", stack.fp8_gathers);
   visit.flag("fp8_weight_gathers", stack.fp8_weight_gathers);
   visit.number("fp8_cast_bytes", stack.fp8_cast_bytes);

@@ -53,10 +53,10 @@ struct StackSpec {
   bool fused_accumulation = true;   ///< weight-gradient GEMMs add to the gradient buffer themselves
   std::int64_t vocab_multiple = 1;  ///< the table is padded to a multiple of this times t
   SelectiveKind selective = SelectiveKind::kAttentionCore;
-  bool early_stop = false;    ///< recomputation ends with the last tensor that the backward needs
-  double memory_traffic = 1;  ///< bytes of memory-bound kernels over those that must cross memory
-  double fp8_gemm_share = 1;  ///< of the device's rate in fp8, what products reach under the stack's way of scaling
-  bool fp8_gathers = false;   ///< under fp8 the tensor group gathers one byte an element
+  bool early_stop = false;     ///< recomputation ends with the last tensor that the backward needs
+  double memory_traffic = 1;   ///< bytes of memory-bound kernels over those that must cross memory
+  double fp8_gemm_factor = 1;  ///< times the device's fp8 rate, what products reach as the stack scales; never the peak
+  bool fp8_gathers = false;    ///< under fp8 the tensor group gathers one byte an element
   bool fp8_weight_gathers = false;  ///< under fp8 replicas gather weights in one byte an element
   double fp8_cast_bytes = 0;        ///< under fp8, moved for each element that is quantized in a kernel of its own
   bool fp8_saved = false;           ///< under fp8 products keep their inputs in one byte an element

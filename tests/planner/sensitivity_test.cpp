@@ -251,7 +251,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
             }}},
       {"embedding_gradient_bytes", {.watch = Watch::kMemory, .value = 200}},
       {"step_traffic", {.value = 1000}},
-      {"fp8_gemm_share",
+      {"fp8_gemm_factor",
        {.value = 0.5,
         .before =
             [](json& plan) {

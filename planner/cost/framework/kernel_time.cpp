@@ -20,7 +20,7 @@ double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
 
 Seconds gemm_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
   const double grouped = kernel.routed && !kernel.wide ? stack.expert_gemm_share : 1;
-  const double narrow = prices.peak_flops_per_second * grouped * (prices.quantized ? stack.fp8_gemm_share : 1);
+  const double narrow = prices.peak_flops_per_second * grouped * (prices.quantized ? stack.fp8_gemm_factor : 1);
   const double peak = kernel.batched || kernel.wide ? prices.wide_flops_per_second : narrow;
   const Seconds modelled =
       gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);
