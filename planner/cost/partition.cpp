@@ -13,7 +13,7 @@ namespace plumb {
 namespace {
 
 int part_count(const std::vector<StagePlace>& stages) {
-  int parts = 0;
+  int parts = 1;
   for (const StagePlace& stage : stages) parts = std::max(parts, stage.model_part + 1);
   return parts;
 }
@@ -96,7 +96,7 @@ std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std
 Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
                              const std::vector<StagePlace>& stages) {
   const int parts = part_count(stages);
-  assert(parts >= 1 && transformer_layers >= parts);
+  assert(!stages.empty() && transformer_layers >= parts);
   constexpr double kWorthwhile = 0.99;
   if (transformer_layers % parts == 0) {
     std::vector<int> even(static_cast<std::size_t>(parts), transformer_layers / parts);
