@@ -9,7 +9,7 @@
 
 #include "executor/device/run_device.h"
 #include "executor/run.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -17,19 +17,13 @@ using namespace plumb::test;
 
 namespace {
 
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
-
 /// AdamW whose epsilon is so large that a gradient next to 0 steps next to nowhere: runs that round otherwise stay
 /// together.
 RunSpec smooth_spec(const std::vector<Layer>& model, const std::string& name, ScheduleParameters parameters,
                     int replays = 2) {
   RunSpec spec = spec_of(model, make_schedule(name, parameters));
   spec.steps = replays;
-  spec.optimizer = AdamW{.learning_rate = 1e-2F, .epsilon = 1e-2F};
+  spec.optimizer = smooth_adamw();
   return spec;
 }
 
@@ -39,11 +33,6 @@ std::vector<RunSpec> asynchronous_specs() {
           smooth_spec(untied_gpt_model(), "pipedream", {.ranks = 4, .microbatches = 6}),
           smooth_spec(llama_model(), "pipedream-2bw", {.ranks = 3, .microbatches = 7, .batch = 2}),
           smooth_spec(llama_model(), "pipedream", {.ranks = 1, .microbatches = 3})};
-}
-
-RunResult on_host(const RunSpec& spec) {
-  HostMachine machine(spec.half);
-  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
 }
 
 }  // namespace

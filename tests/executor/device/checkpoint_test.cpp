@@ -10,7 +10,7 @@
 #include "executor/device/run_device.h"
 #include "executor/run.h"
 #include "executor/training/training_state.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -19,12 +19,6 @@ using namespace plumb::test;
 namespace {
 
 constexpr int kSteps = 5, kStop = 2;
-
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
 
 /// A spec whose runs stay together although they round otherwise.
 /// `zero`: of two replicas; negative: there is one.
@@ -35,7 +29,7 @@ RunSpec smooth_spec(int zero = -1) {
                                  lower(order, {.data = {.enabled = data > 1, .zero = std::max(0, zero)}}), data);
   spec.zero = std::max(0, zero);
   spec.steps = kSteps;
-  spec.optimizer = AdamW{.learning_rate = 1e-2F, .epsilon = 1e-2F};
+  spec.optimizer = smooth_adamw();
   return spec;
 }
 
@@ -52,11 +46,6 @@ std::shared_ptr<const TrainingState> stopped(RunSpec spec, bool on_device) {
     run(spec, {.checkpoint_every = 5, .checkpoint = keep});
   }
   return std::make_shared<const TrainingState>(training_state_from_bytes(bytes, "the checkpoint"));
-}
-
-RunResult on_host(const RunSpec& spec) {
-  HostMachine machine(spec.half);
-  return run_device(spec, machine, {.capture_weights = true});
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include "executor/device/run_device.h"
 #include "executor/run.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -14,22 +14,11 @@ using namespace plumb::test;
 
 namespace {
 
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
-
 RunSpec dropping(const std::vector<Layer>& model, const char* name) {
   RunSpec spec = spec_of(with_dropout(model), make_schedule(name, {.ranks = 3, .microbatches = 5}));
   spec.steps = 3;
-  spec.optimizer = AdamW{.learning_rate = 1e-2F, .epsilon = 1e-2F};  // a gradient next to 0 steps next to nowhere
+  spec.optimizer = smooth_adamw();  // a gradient next to 0 steps next to nowhere
   return spec;
-}
-
-RunResult on_host(const RunSpec& spec) {
-  HostMachine machine(spec.half);
-  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 
 #include "executor/device/run_device.h"
 #include "executor/run.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -17,23 +17,12 @@ using namespace plumb::test;
 
 namespace {
 
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
-
 RunSpec replicated(const std::vector<Layer>& model, const std::string& name, int ranks, int replicas, int zero = 0) {
   const Schedule order = make_schedule(name, {.ranks = ranks, .microbatches = 4});
   RunSpec spec = spec_of_lowered(model, lower(order, {.data = {.enabled = replicas > 1, .zero = zero}}), replicas);
   spec.zero = zero;
   spec.steps = 2;
   return spec;
-}
-
-RunResult on_host(const RunSpec& spec, std::optional<unsigned> seed = {}) {
-  HostMachine machine(spec.half, seed);
-  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
 }
 
 void check_beside_cpu(const RunSpec& spec) {

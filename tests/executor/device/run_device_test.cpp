@@ -8,20 +8,13 @@
 
 #include "executor/run.h"
 #include "schedules/error.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
 using namespace plumb::test;
 
 namespace {
-
-/// GPT-2's block with every bias, behind learned positions; the head has a table of its own.
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
 
 /// Whether every stage adds the gradients of its norms (I) and of its other weights (W) by ascending micro-batch.
 bool adds_in_ascending_order(const Schedule& schedule) {
@@ -37,11 +30,6 @@ bool adds_in_ascending_order(const Schedule& schedule) {
       if (!is_ascending(actions, stage, gives_input_gradient) || !is_ascending(actions, stage, gives_weight_gradient))
         return false;
   return true;
-}
-
-RunResult on_host(const RunSpec& spec) {
-  HostMachine machine(spec.half);
-  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
 }
 
 }  // namespace

@@ -7,24 +7,13 @@
 
 #include "executor/device/run_device.h"
 #include "schedules/error.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
 using namespace plumb::test;
 
 namespace {
-
-std::vector<Layer> untied_gpt_model() {
-  std::vector<Layer> model = gpt_model(7);
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
-
-RunResult on_host(const RunSpec& spec, std::optional<unsigned> seed = {}) {
-  HostMachine machine(spec.half, seed);
-  return run_device(spec, machine, {.capture_weights = true});
-}
 
 RunSpec rebuilding(const std::vector<Layer>& model, const char* name, Rebuild what, Checkpoint lists, int chunks = 1) {
   const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 6, .chunks = chunks});
@@ -39,7 +28,7 @@ RunSpec rebuilding(const std::vector<Layer>& model, const char* name, Rebuild wh
 
 TEST_CASE("a device that computes cheap tensors, groups of layers or stages again has the same bits, in less memory") {
   for (const char* name : {"1f1b", "zb-h1", "interleaved"})
-    for (const std::vector<Layer>& model : {llama_model(7), untied_gpt_model()}) {
+    for (const std::vector<Layer>& model : {llama_model(7), untied_gpt_model(7)}) {
       const int chunks = std::string_view(name) == "interleaved" ? 2 : 1;
       const RunResult kept = on_host(rebuilding(model, name, Rebuild::kNothing, Checkpoint::kNever, chunks));
       for (const Rebuild what : {Rebuild::kSelective, Rebuild::kLayers, Rebuild::kStage})

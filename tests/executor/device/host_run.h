@@ -1,0 +1,33 @@
+#pragma once
+// Runs of the device executor on the host's machine, as tests beside the cpu backend start them.
+
+#include <optional>
+#include <vector>
+
+#include "executor/device/run_device.h"
+#include "tests/executor/device/host_machine.h"
+#include "tests/executor/small_model.h"
+
+namespace plumb::test {
+
+/// GPT-2's block with every bias, behind learned positions; the head has a table of its own.
+inline std::vector<Layer> untied_gpt_model(int blocks = 4) {
+  std::vector<Layer> model = gpt_model(blocks);
+  std::get<HeadLayer>(model.back()).tied = false;
+  return model;
+}
+
+/// AdamW whose epsilon is so large that a gradient next to 0 steps next to nowhere: runs that round otherwise stay
+/// together.
+inline AdamW smooth_adamw() {
+  return {.learning_rate = 1e-2F, .epsilon = 1e-2F};
+}
+
+/// In the order of the lists, or with a seed in a random one that streams and events allow. Captures gradients and
+/// weights.
+inline RunResult on_host(const RunSpec& spec, std::optional<unsigned> seed = {}) {
+  HostMachine machine(spec.half, seed);
+  return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
+}
+
+}  // namespace plumb::test
