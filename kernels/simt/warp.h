@@ -35,7 +35,7 @@
 
 #include "kernels/simt/number.h"
 
-#ifdef __CUDACC__
+#ifdef __CUDA_ARCH__  // g++, which reads the host's half of a .cu file, does not know them
 #define PLUMB_UNROLL _Pragma("unroll")
 #define PLUMB_ONE_BY_ONE _Pragma("unroll 1")
 #else
