@@ -49,25 +49,22 @@ int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates) 
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank) {
   const GridCoordinates here = coordinates_of(grid, world_rank);
   std::vector<int> ranks;
-  const auto along = [&](int size, int GridCoordinates::*dimension) {
-    for (int i = 0; i < size; ++i) {
-      GridCoordinates member = here;
-      member.*dimension = i;
-      ranks.push_back(world_rank_of(grid, member));
-    }
+  const auto along = [&](int size, int at, int stride) {
+    ranks.reserve(static_cast<std::size_t>(size));
+    for (int i = 0; i < size; ++i) ranks.push_back(world_rank + (i - at) * stride);
   };
   switch (group) {
     case Group::kTensor:
-      along(grid.tensor, &GridCoordinates::tensor);
+      along(grid.tensor, here.tensor, 1);
       break;
     case Group::kContext:
-      along(grid.context, &GridCoordinates::context);
+      along(grid.context, here.context, grid.tensor);
       break;
     case Group::kData:
-      along(grid.data, &GridCoordinates::data);
+      along(grid.data, here.data, grid.tensor * grid.context);
       break;
     case Group::kPipeline:
-      along(grid.pipeline, &GridCoordinates::pipeline);
+      along(grid.pipeline, here.pipeline, grid.tensor * grid.context * grid.data);
       break;
     case Group::kExpert: {
       const int flat = here.context + grid.context * here.data;

@@ -85,8 +85,9 @@ class Placer {
   void place_collective(Op op, int stage, const Segment& segment) {
     const int rank = schedule_.stages[stage].rank;
     for (int k = 0; k < network_.replicas; ++k) {
-      const std::vector<int> group = group_ranks(grid_, Group::kData, rank * network_.replicas + k);
-      if (group.front() != rank * network_.replicas + k) continue;
+      const int first = rank * network_.replicas + k;
+      if (coordinates_of(grid_, first).data != 0) continue;  // not the first of its group
+      const std::vector<int> group = group_ranks(grid_, Group::kData, first);
       CollectiveFlow flow{.op = op,
                           .stage = stage,
                           .volume_ratio = ring_volume_ratio(segment.collective, static_cast<int>(group.size()))};
