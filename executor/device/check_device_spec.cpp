@@ -16,12 +16,6 @@ void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
 }
 
-bool has_dropout(const Layer& layer) {
-  if (const auto* block = std::get_if<TransformerLayer>(&layer)) return block->dropout > 0;
-  const auto* embedding = std::get_if<EmbeddingLayer>(&layer);
-  return embedding != nullptr && embedding->dropout > 0;
-}
-
 }  // namespace
 
 void require_device_runnable(const RunSpec& spec) {
@@ -29,7 +23,6 @@ void require_device_runnable(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
   refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
          "set cp and ep to 1, or use --backend cpu");
-  refuse(grid.tensor > 1 && spec.sequence_parallel, "sequence parallelism", "leave it out, or use --backend cpu");
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
@@ -44,9 +37,6 @@ void require_device_runnable(const RunSpec& spec) {
     }
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
-      refuse(grid.tensor > 1 && has_dropout(layer), "dropout in a tensor group",
-             "set tp to 1 or dropout to 0, or use --backend cpu");
-      refuse(kv_sharers(layer, grid.tensor) > 1, "kv heads that several tensor ranks have", kCpu);
       refuse(!has_device_kernels(layer),
              "image models, experts, latent attention, parallel residuals and heads of more than 256 channels", kCpu);
     }
