@@ -74,7 +74,8 @@ class Scores(CommandLineTest):
     def test_rows_of_papers_that_no_mapping_names_are_all_read(self):
         rows = pathlib.Path(__file__).parents[2] / "docs" / "unseen.json"
         source = self.json("score", rows)["sources"][0]
-        self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "megatron-bridge", "dgxc"])
+        self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "megatron-bridge", "dgxc",
+                                              "nemo-automodel"])
         self.assertEqual(source["rows"] - source["scored"], 5, source["skipped"])
         for skipped in source["skipped"]:  # batches that do not divide, more stages than layers
             self.assertRegex(skipped["reason"], "does not divide|stages of 126 layers")
