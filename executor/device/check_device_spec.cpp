@@ -16,6 +16,17 @@ void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
 }
 
+bool is_dense(const Layer& layer) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block == nullptr || block->experts == 0;
+}
+
+/// Their counts go through fp32.
+bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block != nullptr && block->experts > 0 && tokens * block->experts_per_token >= std::int64_t{1} << 24;
+}
+
 }  // namespace
 
 void require_device_runnable(const RunSpec& spec) {
@@ -38,7 +49,14 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "image models, experts, latent attention, parallel residuals and heads of more than 256 channels", kCpu);
+             "image models, latent attention, parallel residuals, heads of more than 256 channels and more than 32 "
+             "experts "
+             "a token",
+             kCpu);
+      refuse(grid.tensor > 1 && spec.sequence_parallel && !is_dense(layer), "experts with sequence parallelism",
+             "leave it out, or use --backend cpu");
+      refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
+             "take a smaller micro-batch");
     }
 }
 
