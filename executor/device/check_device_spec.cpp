@@ -22,15 +22,6 @@ bool has_dropout(const Layer& layer) {
   return embedding != nullptr && embedding->dropout > 0;
 }
 
-bool has_tied_table(const RunSpec& spec) {
-  return std::ranges::any_of(spec.stage_layers, [](const std::vector<Layer>& layers) {
-    return std::ranges::any_of(layers, [](const Layer& layer) {
-      const auto* head = std::get_if<HeadLayer>(&layer);
-      return head != nullptr && head->tied;
-    });
-  });
-}
-
 }  // namespace
 
 void require_device_runnable(const RunSpec& spec) {
@@ -39,13 +30,7 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
          "set cp and ep to 1, or use --backend cpu");
   refuse(grid.tensor > 1 && spec.sequence_parallel, "sequence parallelism", "leave it out, or use --backend cpu");
-  const int copies = grid.data * grid.tensor;
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
-  refuse(copies > 1 && (spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
-         "clipping or a loss scale over replicas or tensor ranks",
-         "set dp and tp to 1 or train in bf16 without clipping, or use --backend cpu");
-  refuse(copies > 1 && has_tied_table(spec), "tied tables over replicas or tensor ranks",
-         "untie the head, or use --backend cpu");
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
            "list an R for each of them or for none, or use --backend cpu");

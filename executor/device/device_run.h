@@ -78,22 +78,27 @@ class DeviceRun {
   void perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id, int lane);
   /// Whether a REDUCE_GRAD sums a bucket: where several stand before one step, the last of them does.
   bool is_reduced_here(std::int32_t id) const;
-  bool completes_gradients(const DeviceCall& call, std::size_t actions) const;
-  /// Of one lane, which has all ranks.
-  void complete_gradients(CallRecorder& kernels, int rank);
   /// Optimizer steps of a replay.
   int batches() const { return static_cast<int>(training_.batches.sizes.size()); }
-  std::int64_t partial_count() const { return static_cast<std::int64_t>(stages_.size()) * DeviceStage::kPartials; }
-  std::int64_t tied_elements() const {
-    std::int64_t elements = 0;
-    for (const DeviceStage& stage : stages_) elements = std::max(elements, stage.tied_elements());
-    return elements;
+
+  // What ranks do together before their first OPTIMIZER_STEPs: both ends of a tied table sum its gradient, and where
+  // the step depends on all gradients all ranks measure them. It stands in the first of these calls, of which the
+  // others then have a part, too (joint_step.cpp).
+
+  void require_joint_step() const;
+  std::optional<std::size_t> find_joint_step() const;
+  bool is_tied_end(int stage) const;
+  bool joins(std::size_t pipeline) const;
+  std::int64_t measure_bytes(std::size_t pipeline) const;
+  std::int64_t most_partials(std::size_t stage) const;
+  void allocate_measures();
+  /// By phase: in each, all ranks have as many pieces.
+  std::vector<std::vector<RecordedPiece>> joint_step(std::size_t pipeline, int lane);
+  void record_joint_step(std::size_t index);
+  StepNumbers* measure(std::size_t pipeline, int lane) const {
+    return measures_.empty() ? nullptr : measures_[static_cast<std::size_t>(lane) * schedule_.ranks.size() + pipeline];
   }
-  /// Of what belongs to no rank: partial sums, and a tied table's gradients.
-  std::int64_t common_bytes() const {
-    return ((agrees_ ? partial_count() : 0) + 2 * tied_elements()) * std::int64_t{sizeof(float)};
-  }
-  void allocate_common();
+
   /// What the step did, the same on every stage.
   void end_step(std::vector<RankOutcome>& ranks);
 
@@ -122,16 +127,16 @@ class DeviceRun {
   const bool agrees_;         // what the optimizer does depends on all stages' gradients
   const bool waits_for_all_;  // on those, or on the other end's of a table
   LossScale loss_scale_;
-  const std::vector<std::int32_t> last_gradients_;  // [rank] action
   const ActionIds ids_ = action_ids(schedule_);
   std::vector<DeviceStage> stages_;  // [lane, stage]
   DeviceProgram program_;
   std::vector<std::vector<PlacedAction>> calls_;
   std::set<std::int32_t> hosts_of_buckets_;  // calls inside which a reduction starts
   std::optional<RecordedProgram> recorded_;
-  std::vector<std::byte*> arenas_;  // [lane, rank]; null for those that are not here
-  float* partials_ = nullptr;       // [stage, kPartials]
-  DeviceTiedTable tied_;
+  std::vector<std::byte*> arenas_;         // [lane, rank]; null for those that are not here
+  std::optional<std::size_t> joint_step_;  // the call; none: nothing is done together
+  std::vector<StepNumbers*> measures_;     // [lane, rank] where all agree: what its gradients measure, then all ranks';
+                                           // behind it partial sums
 };
 
 }  // namespace plumb

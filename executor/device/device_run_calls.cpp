@@ -19,6 +19,10 @@ void DeviceRun::record() {
   for (std::size_t i = 0; i < program_.calls.size(); ++i) {
     const DeviceCall& call = program_.calls[i];
     names.push_back(to_text(calls_[i].front().action));
+    if (i == joint_step_) {
+      record_joint_step(i);
+      continue;
+    }
     const bool is_message = world_.is_one_rank() && is_send(calls_[i].front().action.op);
     for (int lane = 0; lane < world_.lanes(); ++lane) {
       if (is_message) {
@@ -36,7 +40,6 @@ void DeviceRun::record_call(std::size_t index, int lane) {
   CallRecorder recorder;
   for (std::size_t k = 0; k < calls_[index].size(); ++k)
     perform(recorder, calls_[index][k], index, call.action + static_cast<std::int32_t>(k), lane);
-  if (waits_for_all_ && completes_gradients(call, calls_[index].size())) complete_gradients(recorder, call.rank);
   recorded_->add(index, {.rank = world_.rank_of(call.rank, lane), .lane = lane, .stream = call.stream, .pieces = {}},
                  recorder.take());
 }
@@ -110,7 +113,9 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
     case Op::kUnshard:
       return stage.gather(kernels, weights);
     case Op::kOptimizerStep:
-      return stage.optimizer_step(kernels, placed.step, weights, partials_, partial_count(), tied_);
+      return stage.optimizer_step(
+          kernels, placed.step, weights,
+          measure(static_cast<std::size_t>(schedule_.stages[static_cast<std::size_t>(action.stage)].rank), lane));
     default:
       return;  // RESHARD: its place in the arena is free
   }
@@ -134,20 +139,6 @@ bool DeviceRun::is_reduced_here(std::int32_t id) const {
     return true;
   }
   return false;
-}
-
-bool DeviceRun::completes_gradients(const DeviceCall& call, std::size_t actions) const {
-  const std::int32_t last = last_gradients_[static_cast<std::size_t>(call.rank)];
-  return call.action <= last && last < call.action + static_cast<std::int32_t>(actions);
-}
-
-void DeviceRun::complete_gradients(CallRecorder& kernels, int rank) {
-  for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-    if (schedule_.stages[stage].rank != rank) continue;
-    stages_[stage].hand_out_tied(kernels, tied_);
-    if (agrees_)
-      stages_[stage].measure_gradients(kernels, partials_ + static_cast<std::int64_t>(stage) * DeviceStage::kPartials);
-  }
 }
 
 }  // namespace plumb

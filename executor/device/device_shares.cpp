@@ -64,6 +64,11 @@ std::vector<DeviceExchange> DeviceShares::reduction(std::size_t bucket, float* g
            .elements = range.count}};
 }
 
+std::vector<DeviceExchange> DeviceShares::gather_gradients(ElementRange range, float* values) const {
+  if (zero_ == 0) return {};
+  return shares(NcclKind::kAllGather, NcclKind::kBroadcast, clipped_bounds(bounds_, range), values);
+}
+
 std::vector<DeviceExchange> DeviceShares::gather(std::byte* weights) const {
   if (options_.copies.members == 1) return {};
   return shares(NcclKind::kAllGather, NcclKind::kBroadcast, word_bounds_, reinterpret_cast<float*>(weights));

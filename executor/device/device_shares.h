@@ -37,6 +37,12 @@ class DeviceShares {
   /// Of the block's gradients: a bucket of them, or with ZeRO 2 and 3 all.
   std::vector<DeviceExchange> reduction(std::size_t bucket, float* gradients) const;
 
+  /// Elements of the block that this copy measures, of which each is some copy's.
+  ElementRange spoken_for() const { return ParameterShares{bounds_, options_.copies.member}.own(); }
+
+  /// Of the gradients of a range of the block, of which each copy has its share. values: [count]
+  std::vector<DeviceExchange> gather_gradients(ElementRange range, float* values) const;
+
   /// Of the block's weights as they are stored.
   std::vector<DeviceExchange> gather(std::byte* weights) const;
 

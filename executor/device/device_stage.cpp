@@ -46,19 +46,9 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       update_ranges_.push_back({.first = first, .decays = decays});
     update_ranges_.back().count = end - update_ranges_.back().first;
   }
-  if (options_.is_tied) find_tied_table();
+  if (options_.is_tied) find_tied_tables();
+  if (options_.agrees) find_measured();
   place_layers();
-}
-
-void DeviceStage::find_tied_table() {
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&options_.layers.front())) {
-    tied_embedding_ = parameter_offset(*embedding, "tokens.weight");
-    tied_elements_ = embedding->vocab * embedding->hidden;
-  }
-  if (const auto* head = std::get_if<HeadLayer>(&options_.layers.back())) {
-    tied_head_ = places_.first_element[options_.layers.size() - 1] + parameter_offset(*head, "projection.weight");
-    tied_elements_ = head->vocab * head->hidden;
-  }
 }
 
 /// Of all weights as they are stored, in whole words.
@@ -86,8 +76,7 @@ std::int64_t DeviceStage::held_bytes() const {
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
          options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
          (options_.half && shares_.zero() > 0 ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
-         kGradientPieces * std::int64_t{sizeof(float)} +
-         streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
+         tied_buffer_bytes() + streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
 
 bool DeviceStage::reads_tokens() const {
@@ -137,7 +126,9 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
   numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
-  tied_partials_ = allocate_elements<float>(machine, kGradientPieces);
+  for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead})
+    if (const std::int64_t count = tied_table(end).count; count > 0 && shares_.zero() >= 2)
+      whole_tied_[static_cast<std::size_t>(end)] = allocate_elements<float>(machine, count);
   if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
 }
 
@@ -156,51 +147,15 @@ void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::in
   upload_all(machine, target_numbers_, targets);
 }
 
-std::int64_t DeviceStage::tied_elements() const {
-  return tied_head_ < 0 ? 0 : tied_elements_;
-}
-
-void DeviceStage::hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const {
-  const std::int64_t bytes = tied.elements * std::int64_t{sizeof(float)};
-  if (tied_embedding_ >= 0) kernels.copy(tied.embedding, gradients_ + tied_embedding_, bytes);
-  if (tied_head_ >= 0) kernels.copy(tied.head, gradients_ + tied_head_, bytes);
-}
-
-void DeviceStage::measure_gradients(DeviceKernels& kernels, float* partials) const {
-  std::int64_t begin = 0;
-  const auto measure_up_to = [&](std::int64_t end) {
-    if (end > begin) kernels.sum_of_squares(partials, gradients_ + begin, nullptr, end - begin, gradient_limit());
-    partials += kGradientPieces;
-  };
-  for (const std::int64_t table : {tied_embedding_, tied_head_}) {
-    if (table < 0) continue;
-    measure_up_to(table);
-    begin = table + tied_elements_;
-  }
-  measure_up_to(elements());
-}
-
-/// Beyond it a gradient counts as overflown.
-float DeviceStage::gradient_limit() const {
-  return options_.half == HalfFormat::kFp16 ? kLargestFp16 : INFINITY;
-}
-
-void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials,
-                                 std::int64_t count, const DeviceTiedTable& tied) const {
+void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced,
+                                 const StepNumbers* whole) const {
   StepNumbers* numbers = numbers_ + step;
   if (replaced != nullptr) {
     const std::int64_t stored = stored_bytes();
     kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
     if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
   }
-  if (options_.agrees) {
-    if (tied.elements > 0)
-      kernels.sum_of_squares(tied_partials_, tied.embedding, tied.head, tied.elements, gradient_limit());
-    kernels.decide_step(numbers, partials, count, tied_partials_, tied.elements > 0 ? kGradientPieces : 0,
-                        options_.clip_norm);
-  }
-  for (const std::int64_t table : {tied_embedding_, tied_head_})
-    if (table >= 0) kernels.add_gradients(gradients_ + table, tied.embedding, tied.head, tied.elements);
+  if (options_.agrees) kernels.decide_step(numbers, &whole->square_sum, 1, nullptr, 0, options_.clip_norm);
   const ElementRange own = shares_.own();
   if (captured_ != nullptr)
     kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});

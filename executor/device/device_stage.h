@@ -1,6 +1,7 @@
 #pragma once
 // A stage of layers on a device: its parameters, gradients and moments, and its passes over memory that the call names.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "executor/device/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
 #include "executor/run_result.h"
+#include "executor/stage.h"
 #include "schedules/cost_table.h"
 
 namespace plumb {
@@ -25,7 +27,7 @@ struct DeviceStageOptions {
   TensorSeat tensor;          ///< whose share of them this is
   NcclSeat tensor_group;      ///< the same as a group
   int first_layer = 0;        ///< its number in the model
-  bool is_tied = false;       ///< the model's head and embedding share a table
+  bool is_tied = false;       ///< the model's head and embedding share a table: this stage may have an end of it
   LayerWork work;             ///< of a micro-batch
   int microbatches = 0;
   std::int64_t first_sample = 0;   ///< of the replica, in the batch
@@ -39,14 +41,6 @@ struct DeviceStageOptions {
   float clip_norm = 0;  ///< 0: not clipped
   DeviceShareOptions shares;
   const TrainingState* resume = nullptr;  ///< where it goes on; null: at the beginning. Outlives the stage.
-};
-
-/// Gradients of a table that embedding and head share, as each end has them when they are complete. Null: no such
-/// table.
-struct DeviceTiedTable {
-  float* embedding = nullptr;  ///< [elements]
-  float* head = nullptr;       ///< likewise
-  std::int64_t elements = 0;
 };
 
 /// What a pass over one micro-batch works on.
@@ -107,18 +101,23 @@ class DeviceStage {
   void reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const;
   /// gathered: [version_bytes()] of weights that are sharded.
   void gather(CallRecorder& recorder, std::byte* gathered) const;
-  /// Once the stage's gradients are complete: hands out that of its end of a tied table, or of both.
-  void hand_out_tied(DeviceKernels& kernels, const DeviceTiedTable& tied) const;
-  /// Then, where the step depends on all stages' gradients: sums of squares of all but tied tables. partials:
-  /// [kPartials], zeros before the first step
+
+  // Before the first step, once gradients are complete (joint_step.cpp).
+
+  /// The gradient of the stage's end of a tied table, where it has it: [count of tied_table()], once it is gathered
+  /// from the stage's copies; finish_tied() takes back the own share of what was made of it.
+  ElementRange tied_table(ModelEnd end) const { return tied_tables_[static_cast<std::size_t>(end)]; }
+  float* tied_gradients(ModelEnd end) const;
+  void gather_tied(CallRecorder& recorder, ModelEnd end) const;
+  void finish_tied(DeviceKernels& kernels, ModelEnd end) const;
+  /// Sums of squares of the gradients that this rank speaks for, so that of all ranks each element counts once.
+  /// partials: [partial_count()]
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
-  /// `partials`, of all stages [count]: likewise. `step`: which one of the replay. `replaced` [version_bytes()] gets
-  /// the weights as they were, where it is not null.
-  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const float* partials, std::int64_t count,
-                      const DeviceTiedTable& tied) const;
-  /// Elements of the table that embedding and head share, if this stage ends the model; 0: they share none.
-  std::int64_t tied_elements() const;
-  static constexpr std::int64_t kPartials = 3 * kGradientPieces;
+  std::int64_t partial_count() const { return std::ssize(measured_) * kGradientPieces; }
+
+  /// `whole`: what all gradients have measured, where the step depends on it. `step`: which one of the replay.
+  /// `replaced` [version_bytes()] gets the weights as they were, where it is not null.
+  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const StepNumbers* whole) const;
 
   /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
   void begin_step(DeviceMachine& machine, int replay, float loss_scale);
@@ -166,8 +165,10 @@ class DeviceStage {
   void complete_layer(CallRecorder* buckets, std::size_t layer) const;
   void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
   std::int64_t rebuild_workspace() const;
-  void find_tied_table();
-  float gradient_limit() const;
+  void find_tied_tables();
+  void find_measured();
+  std::int64_t tied_buffer_bytes() const;
+  ElementRange own_of(ElementRange range) const;
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
                           const LayerMemory& memory) const;
   std::int64_t elements() const { return places_.first_element.back(); }
@@ -204,9 +205,8 @@ class DeviceStage {
   };
 
   std::vector<UpdateRange> update_ranges_;
-  std::int64_t tied_embedding_ = -1;  // first element of the table; -1: none here
-  std::int64_t tied_head_ = -1;
-  std::int64_t tied_elements_ = 0;
+  std::array<ElementRange, 2> tied_tables_;  // [end] of the stage's blocks; count 0: none here
+  std::vector<ElementRange> measured_;       // likewise: gradients that this rank speaks for
   std::vector<float> constants_;
   std::int64_t updates_ = 0;
   StepNumbers last_numbers_;
@@ -224,7 +224,7 @@ class DeviceStage {
   float* losses_ = nullptr;                 // likewise
   float* captured_ = nullptr;               // [steps, own]
   StepNumbers* numbers_ = nullptr;          // [steps]
-  float* tied_partials_ = nullptr;          // [kGradientPieces]
+  std::array<float*, 2> whole_tied_ = {};   // [end] gradients of a table of which gradients_ has a share
 };
 
 }  // namespace plumb

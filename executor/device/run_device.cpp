@@ -7,7 +7,6 @@
 
 #include "executor/data/token_batch.h"
 #include "executor/device/device_run.h"
-#include "executor/device_plan/device_calls.h"
 #include "executor/training/training_state.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
@@ -50,16 +49,17 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
       is_tied_(has_tied_head(spec)),
       agrees_(spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
       waits_for_all_(agrees_ || is_tied_),
-      loss_scale_(first_loss_scale(spec)),
-      last_gradients_(last_gradient_actions(schedule_)) {
+      loss_scale_(first_loss_scale(spec)) {
+  require_joint_step();
   make_stages();
   std::vector<std::int64_t> whole_gradients;
   for (const DeviceStage& stage : lane_stages(0)) whole_gradients.push_back(stage.whole_gradient_bytes());
   program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, whole_gradients);
   calls_ = placed_calls(program_, schedule_);
+  joint_step_ = find_joint_step();
   require_memory();
   for_each_stage([&](int, DeviceStage& stage) { stage.settle(machine_, options.capture_gradients); });
-  allocate_common();
+  allocate_measures();
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       arenas_.push_back(is_here(rank, lane) ? machine_.allocate(program_.arena_bytes[rank]) : nullptr);
@@ -185,18 +185,18 @@ CostTable DeviceRun::costs() const {
 }
 
 std::int64_t DeviceRun::taken_bytes(std::size_t rank) const {
-  std::int64_t bytes = program_.arena_bytes[rank] + (rank == 0 ? common_bytes() : 0);
+  std::int64_t bytes = program_.arena_bytes[rank] + measure_bytes(rank);
   for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage)
     if (static_cast<std::size_t>(schedule_.stages[stage].rank) == rank) bytes += lane_stages(0)[stage].held_bytes();
   return bytes;
 }
 
 void DeviceRun::require_memory() {
-  std::int64_t held = common_bytes(), arenas = 0;
+  std::int64_t held = 0, arenas = 0;
   for_each_stage([&](int, const DeviceStage& stage) { held += stage.held_bytes(); });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
-      if (is_here(rank, lane)) arenas += program_.arena_bytes[rank];
+      if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank);
   const std::int64_t there = machine_.free_bytes();
   if (held + arenas <= there) return;
   constexpr double kMiB = 1 << 20;
@@ -232,15 +232,6 @@ void DeviceRun::upload_batch(int step, int lane) {
     if (own.reads_tokens()) own.upload_tokens(machine_, inputs);
     if (own.reads_targets()) own.upload_targets(machine_, targets);
   }
-}
-
-void DeviceRun::allocate_common() {
-  const auto floats = [&](std::int64_t count) {
-    return reinterpret_cast<float*>(machine_.allocate(count * std::int64_t{sizeof(float)}));
-  };
-  if (agrees_) partials_ = floats(partial_count());
-  const std::int64_t table = tied_elements();
-  if (table > 0) tied_ = {.embedding = floats(table), .head = floats(table), .elements = table};
 }
 
 void DeviceRun::end_step(std::vector<RankOutcome>& ranks) {

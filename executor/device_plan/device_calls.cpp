@@ -187,9 +187,17 @@ class Player {
     }
   }
 
-  /// Each OPTIMIZER_STEP behind the gradients of all ranks.
+  /// Each OPTIMIZER_STEP behind the gradients of all ranks, and their sums over copies.
   void add_agreement() {
-    const std::vector<std::int32_t> last = last_gradient_actions(schedule_);
+    std::vector<std::int32_t> last = last_gradient_actions(schedule_);
+    std::int32_t first_id = 0;
+    for (const std::vector<Action>& actions : schedule_.ranks) {
+      const auto first_step = std::ranges::find(actions, Op::kOptimizerStep, &Action::op);
+      for (auto action = actions.begin(); action != first_step; ++action)
+        if (action->op == Op::kReduceGrad)
+          last.push_back(first_id + static_cast<std::int32_t>(action - actions.begin()));
+      first_id += static_cast<std::int32_t>(actions.size());
+    }
     for (std::size_t id = 0; id < nodes_.size(); ++id) {
       if (nodes_[id].action.op != Op::kOptimizerStep) continue;
       for (const std::int32_t from : last)

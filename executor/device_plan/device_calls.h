@@ -23,7 +23,7 @@ struct DeviceCalls {
 
 /// `lowered` breaks no rule of schedules/validate.h, and `costs` has all of its stages.
 /// `agrees`: what the optimizer does depends on all gradients (clipping, loss scaling), so that each OPTIMIZER_STEP
-/// waits for the last gradients of every rank; then no rank computes behind its first one.
+/// waits for the last gradients of every rank, and their REDUCE_GRADs; then no rank computes behind its first one.
 DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees = false);
 
 /// [rank] id of the compute action behind which its gradients are complete: the last before its first OPTIMIZER_STEP;

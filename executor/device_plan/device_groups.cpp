@@ -18,8 +18,12 @@ DeviceGroupTable::DeviceGroupTable(const TrainingPlan& plan) {
     };
     tensor_.push_back(seat("tensor group", group_ranks(grid, Group::kTensor, rank)));
     std::vector<NcclSeat>& of_stages = copies_.emplace_back();
-    for (const CommunicatorGroup& group : replay_group_ranks(plan.replay, coordinates_of(grid, rank)).copies)
-      of_stages.push_back(seat(group.name, group.ranks));
+    const ReplayGroupRanks groups = replay_group_ranks(plan.replay, coordinates_of(grid, rank));
+    for (const CommunicatorGroup& group : groups.copies) of_stages.push_back(seat(group.name, group.ranks));
+    const CommunicatorGroup everyone = everyone_of(grid);
+    everyone_.push_back(plan.replay.policy.agrees ? seat(everyone.name, everyone.ranks) : NcclSeat{});
+    std::vector<NcclSeat>& of_pairs = tied_.emplace_back();
+    for (const CommunicatorGroup& group : groups.tied) of_pairs.push_back(seat(group.name, group.ranks));
   }
 }
 

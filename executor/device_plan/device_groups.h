@@ -21,6 +21,11 @@ class DeviceGroupTable {
     return copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
   }
 
+  /// Where all ranks agree on something before a step; otherwise alone.
+  const NcclSeat& everyone(int rank) const { return everyone_[static_cast<std::size_t>(rank)]; }
+  /// `pair`: of ReplayPlan::tied.
+  const NcclSeat& tied(int rank, std::size_t pair) const { return tied_[static_cast<std::size_t>(rank)][pair]; }
+
   /// The communicator of messages from one rank to another, of which they are members 0 and 1. Registered on the first
   /// call: all ranks ask in one order.
   std::int32_t channel(MessageKind kind, int source, int destination);
@@ -31,6 +36,8 @@ class DeviceGroupTable {
   NcclCommunicators communicators_;
   std::vector<NcclSeat> tensor_;               // [rank]
   std::vector<std::vector<NcclSeat>> copies_;  // [rank][stage]
+  std::vector<NcclSeat> everyone_;             // [rank]
+  std::vector<std::vector<NcclSeat>> tied_;    // [rank][pair]
 };
 
 }  // namespace plumb

@@ -26,25 +26,9 @@ NcclElement stored_as(std::optional<HalfFormat> half) {
   return *half == HalfFormat::kBf16 ? NcclElement::kBf16 : NcclElement::kFp16;
 }
 
-bool has_tied_table(const RunSpec& spec) {
-  for (const std::vector<Layer>& layers : spec.stage_layers)
-    for (const Layer& layer : layers)
-      if (const auto* head = std::get_if<HeadLayer>(&layer); head != nullptr && head->tied) return true;
-  return false;
-}
-
-/// What all stages have to agree on is in one GPU's memory, and goes through no NCCL yet.
 void require_apart(const RunSpec& spec) {
   if (spec.resume != nullptr)
     throw SpecError("a training over several GPUs is not resumed yet: take --gpus one, or use --backend cpu");
-  if (spec.schedule.ranks.size() == 1) return;
-  const char* what = nullptr;
-  if (spec.clip_norm > 0) what = "clipping by the norm of all stages";
-  if (spec.half == HalfFormat::kFp16) what = "the loss scale of fp16";
-  if (has_tied_table(spec)) what = "a table that embedding and head share";
-  if (what != nullptr)
-    throw SpecError(
-        fmt::format("{} is not there yet for stages with a GPU each: take --gpus one, or use --backend cpu", what));
 }
 
 /// From the beginning of the replay on the rank that was first. Only of ranks with one clock.

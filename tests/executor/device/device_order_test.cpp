@@ -11,7 +11,7 @@
 
 #include "executor/device/run_device.h"
 #include "executor/nccl/nccl_order.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -50,51 +50,56 @@ Lists planned(const NcclOrder& order, std::size_t rank) {
   return lists;
 }
 
+std::vector<Layer> model_of(bool is_tied, bool is_half) {
+  if (is_half) return is_tied ? tied_llama_model() : llama_model();
+  return is_tied ? gpt_model() : untied_gpt_model();
+}
+
 }  // namespace
 
 TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, call by call") {
-  std::vector<Layer> model = gpt_model();
-  std::get<HeadLayer>(model.back()).tied = false;
   std::int64_t calls = 0;
-  for (const auto& [name, replicas, tensor, zero] :
-       std::vector<std::tuple<std::string, int, int, int>>{{"1f1b", 2, 1, 0},
-                                                           {"interleaved", 1, 2, 0},
-                                                           {"zb-h1", 2, 2, 1},
-                                                           {"zb-v", 3, 1, 2},
-                                                           {"gpipe", 2, 1, 3},
-                                                           {"1f1b", 2, 2, 3}})
-    for (const bool is_half : {false, true}) {
-      CAPTURE(name);
-      CAPTURE(zero);
-      RunSpec spec = spec_of_lowered(model,
-                                     lower(make_schedule(name, {.ranks = 2, .microbatches = 4}),
-                                           {.data = {.enabled = replicas > 1, .zero = zero}}),
-                                     replicas);
-      spec.grid.tensor = tensor;
-      spec.zero = zero;
-      spec.steps = 1;
-      if (is_half) spec.half = HalfFormat::kBf16;
-      const NcclOrder order = plan_nccl_order(spec, plan_training(spec));
-      for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
-        NotingMachine machine(spec.half);
-        run_device_rank(spec, static_cast<int>(rank), machine);
-        const Lists expected = planned(order, rank);
-        for (const auto& [of, list] : expected) {
-          const std::string group = of.first;
-          CAPTURE(group);
-          const auto own = machine.lists().find(of);
-          REQUIRE(own != machine.lists().end());
-          CHECK(own->second.size() == list.size());
-          for (std::size_t i = 0; i < list.size() && i < own->second.size(); ++i) {
-            CAPTURE(i);
-            CHECK(nccl_kind_name(std::get<0>(own->second[i])) == nccl_kind_name(std::get<0>(list[i])));
-            CHECK(std::get<1>(own->second[i]) == std::get<1>(list[i]));
-            CHECK(std::get<2>(own->second[i]) == std::get<2>(list[i]));
+  for (const bool is_tied : {false, true})
+    for (const auto& [name, replicas, tensor, zero] :
+         std::vector<std::tuple<std::string, int, int, int>>{{"1f1b", 2, 1, 0},
+                                                             {"interleaved", 1, 2, 0},
+                                                             {"zb-h1", 2, 2, 1},
+                                                             {"zb-v", 3, 1, 2},
+                                                             {"gpipe", 2, 1, 3},
+                                                             {"1f1b", 2, 2, 3}})
+      for (const bool is_half : {false, true}) {
+        CAPTURE(name);
+        CAPTURE(zero);
+        RunSpec spec = spec_of_lowered(model_of(is_tied, is_half),
+                                       lower(make_schedule(name, {.ranks = 2, .microbatches = 4}),
+                                             {.data = {.enabled = replicas > 1, .zero = zero}}),
+                                       replicas);
+        spec.grid.tensor = tensor;
+        spec.zero = zero;
+        spec.steps = 1;
+        if (is_half) spec.half = is_tied ? HalfFormat::kFp16 : HalfFormat::kBf16;
+        if (is_tied && replicas > 1) spec.clip_norm = 1;
+        const NcclOrder order = plan_nccl_order(spec, plan_training(spec));
+        for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
+          NotingMachine machine(spec.half);
+          run_device_rank(spec, static_cast<int>(rank), machine);
+          const Lists expected = planned(order, rank);
+          for (const auto& [of, list] : expected) {
+            const std::string group = of.first;
+            CAPTURE(group);
+            const auto own = machine.lists().find(of);
+            REQUIRE(own != machine.lists().end());
+            CHECK(own->second.size() == list.size());
+            for (std::size_t i = 0; i < list.size() && i < own->second.size(); ++i) {
+              CAPTURE(i);
+              CHECK(nccl_kind_name(std::get<0>(own->second[i])) == nccl_kind_name(std::get<0>(list[i])));
+              CHECK(std::get<1>(own->second[i]) == std::get<1>(list[i]));
+              CHECK(std::get<2>(own->second[i]) == std::get<2>(list[i]));
+            }
           }
+          CHECK(machine.lists().size() == expected.size());
+          for (const auto& [of, list] : expected) calls += std::ssize(list);
         }
-        CHECK(machine.lists().size() == expected.size());
-        for (const auto& [of, list] : expected) calls += std::ssize(list);
       }
-    }
   CHECK(calls > 1000);
 }

@@ -17,6 +17,14 @@ inline std::vector<Layer> untied_gpt_model(int blocks = 4) {
   return model;
 }
 
+/// Llama's blocks, whose small heads are not on tensor cores (which the host plays slowly), between ends that share a
+/// table.
+inline std::vector<Layer> tied_llama_model() {
+  std::vector<Layer> model = llama_model();
+  std::get<HeadLayer>(model.back()).tied = true;
+  return model;
+}
+
 /// AdamW whose epsilon is so large that a gradient next to 0 steps next to nowhere: runs that round otherwise stay
 /// together.
 inline AdamW smooth_adamw() {

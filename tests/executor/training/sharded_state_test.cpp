@@ -7,50 +7,13 @@
 
 #include "executor/cpu/parameter_places.h"
 #include "schedules/error.h"
+#include "tests/executor/sharded_spec.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
 using namespace plumb::test;
 
 namespace {
-
-struct Sharded {
-  int zero = 0;
-  ShardBy by = ShardBy::kElement;
-  Sharding gathering;
-  bool layerwise = false;
-};
-
-RunSpec sharded_spec(const std::vector<Layer>& model, const Schedule& order, int data, const Sharded& sharded) {
-  const LoweringOptions options{.data = {.enabled = data > 1, .zero = sharded.zero, .sharding = sharded.gathering}};
-  RunSpec spec = spec_of_lowered(model, lower(order, options), data);
-  spec.zero = sharded.zero;
-  spec.shard_by = sharded.by;
-  spec.layerwise = sharded.layerwise;
-  return spec;
-}
-
-const std::vector<Sharded> kAllShardings = {{.zero = 1},
-                                            {.zero = 1, .by = ShardBy::kLayer},
-                                            {.zero = 2},
-                                            {.zero = 2, .by = ShardBy::kLayer},
-                                            {.zero = 3},
-                                            {.zero = 3, .by = ShardBy::kLayer},
-                                            {.zero = 3, .gathering = {.gathered_stages = 1}},
-                                            {.zero = 3, .gathering = {.gathered_stages = 1, .prefetch = true}},
-                                            {.zero = 2, .layerwise = true},
-                                            {.zero = 3, .layerwise = true},
-                                            {.zero = 3, .by = ShardBy::kLayer, .layerwise = true}};
-
-std::vector<double> losses_after(RunSpec spec, int steps) {
-  spec.steps = steps;
-  return run(spec).losses;
-}
-
-void check_losses(const std::vector<double>& losses, const std::vector<double>& expected) {
-  REQUIRE(losses.size() == expected.size());
-  for (std::size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(1e-4));
-}
 
 /// The spans of an operation on one rank.
 std::vector<Span> spans_of(const RankTimeline& rank, Op op) {
@@ -355,73 +318,6 @@ TEST_CASE("layer by layer, two layers' weights and one layer's gradients stand w
   CHECK(saved >= (2 * kBlocks - 3 - 1) * block);
   CHECK(saved <= (2 * kBlocks + 2) * block);
   CHECK(peak(true, true) < peak(true, false));
-}
-
-TEST_CASE("16-bit weights train under every sharding like those of one rank, and take half the bytes") {
-  for (const HalfFormat format : {HalfFormat::kBf16, HalfFormat::kFp16}) {
-    RunSpec reference = one_rank(gpt_model(2), 4);
-    reference.half = format;
-    reference.optimizer = AdamW{.learning_rate = 1e-2F};
-    const std::vector<double> expected = losses_after(reference, 20);
-    CHECK(expected.back() < 0.9 * expected.front());
-    for (const Sharded& sharded : kAllShardings) {
-      CAPTURE(sharded.zero);
-      const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 2});
-      RunSpec spec = sharded_spec(gpt_model(2), order, 2, sharded);
-      spec.half = format;
-      spec.optimizer = reference.optimizer;
-      const std::vector<double> losses = losses_after(spec, 20);
-      // A master weight near the middle of two 16-bit numbers may fall to either side.
-      for (std::size_t i = 0; i < 20; ++i) CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(2e-3));
-    }
-  }
-}
-
-TEST_CASE("in 16 bits every split into stages has the same bits, and messages half the bytes") {
-  for (const HalfFormat format : {HalfFormat::kBf16, HalfFormat::kFp16}) {
-    RunSpec alone = one_rank(llama_model(), 4);
-    alone.half = format;
-    const ModelValues expected = gradients_of(alone);
-    for (const auto& [name, chunks] : {std::pair{"1f1b", 1}, std::pair{"interleaved", 2}}) {
-      RunSpec spec = spec_of(llama_model(), make_schedule(name, {.ranks = 2, .microbatches = 4, .chunks = chunks}));
-      spec.half = format;
-      CHECK(gradients_of(spec) == expected);
-      spec.rebuild = Rebuild::kStage;
-      CHECK(gradients_of(spec) == expected);
-    }
-    RunSpec single = alone;
-    single.half = {};
-    const double rounding = worst_difference(expected, gradients_of(single));
-    CHECK(rounding > 1e-4);  // activations are rounded
-    CHECK(rounding < 0.1);
-  }
-}
-
-TEST_CASE("an overflow in fp16 skips the step on all ranks and halves the loss scale, until it fits") {
-  // With one token the head's gradient is 31/32 of the normed activations, whose root mean square is 1, so that some
-  // are above 32/31: 2^16 times that is beyond 65504.
-  RunSpec spec = spec_of(llama_model(2), make_schedule("1f1b", {.ranks = 3, .microbatches = 1}));
-  spec.half = HalfFormat::kFp16;
-  spec.microbatch = spec.sequence = 1;
-  spec.steps = 1;
-  const RunResult skipped = run(spec, {.capture_weights = true});
-  CHECK(skipped.skipped_steps == 1);
-  spec.optimizer = AdamW{.learning_rate = 0};
-  CHECK(skipped.weights == run(spec, {.capture_weights = true}).weights);
-  spec.optimizer = AdamW{};
-  spec.steps = 8;
-  const RunResult result = run(spec);
-  CHECK(result.skipped_steps < 8);
-  CHECK(result.loss_scales.front() == 65536);
-  CHECK(result.loss_scales.back() == std::ldexp(65536.0, -result.skipped_steps));
-}
-
-TEST_CASE("weights that have left fp16's range end the run at the first loss that is no number") {
-  RunSpec spec = spec_of(llama_model(2), make_schedule("1f1b", {.ranks = 2, .microbatches = 2}));
-  spec.half = HalfFormat::kFp16;
-  spec.optimizer = AdamW{.learning_rate = 1e30F};
-  spec.steps = 40;
-  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("the run has diverged"), RunError);
 }
 
 TEST_CASE("what cannot be sharded or agreed on is refused in a sentence") {
