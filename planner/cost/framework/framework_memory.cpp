@@ -300,11 +300,11 @@ std::int64_t optimizer_state(const TrainingSpec& training, const StackSpec& stac
 }
 
 /// What the optimizer holds at its step of the `stepped` parameters of the rank, besides its state: the norm of one
-/// tensor is gone before the copies of all of them are made, and these fit into its place.
-std::int64_t at_step(const StageSum& sum, const StackSpec& stack, std::int64_t stepped) {
+/// tensor (under ZeRO) is gone before the copies of all of them are made, and these fit into its place.
+std::int64_t at_step(const StageSum& sum, const StackSpec& stack, int zero, std::int64_t stepped) {
   const double norm = stack.norm_bytes * static_cast<double>(std::min(sum.largest_tensor, stepped));
   const double copies = stack.step_bytes * static_cast<double>(stepped);
-  return whole(std::max(norm, copies) + stack.bucket_mib * kMebibyte);
+  return whole(zero >= 1 ? std::max(norm, copies) + stack.bucket_mib * kMebibyte : copies);
 }
 
 }  // namespace
@@ -364,7 +364,7 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   memory.gradient_bytes = (adds_whole ? state(4, reduced_bytes) : state(2, gradient)) +
                           whole(distinct_elements(std::move(sum.weights)) * element_bytes);
   memory.gradient_bytes += whole(stack.copied_gradient_bytes * static_cast<double>(state(2, 1)));
-  memory.optimizer_bytes = optimizer_state(training, stack, state) + at_step(sum, stack, state(1, 1));
+  memory.optimizer_bytes = optimizer_state(training, stack, state) + at_step(sum, stack, layout.zero, state(1, 1));
   const bool has_head = kinds[layers.back()].place == FrameworkFootprint::Place::kLast;
   memory.forward_bytes = whole(sum.kept + (has_head ? 0 : sum.output));
   memory.released_at_input_grad_bytes = whole(sum.released);

@@ -218,6 +218,7 @@ TEST_CASE("the norm of the largest tensor is taken before a step's copies, in th
   CHECK(optimizer(1) - whole == std::max(10 * up, 2 * stepped) + 3 * 1048576);
   stack.step_bytes = 8;
   CHECK(optimizer(1) - whole == 8 * stepped + 3 * 1048576);
+  CHECK(memory_of({.zero = 0}, stack).optimizer_bytes - whole == 8 * stepped);  // without ZeRO's bucket and norm
   // Of a tensor that many replicas divide, a rank steps and measures its share.
   CHECK(optimizer(1 << 20) - shard == 10 * ((stepped + (1 << 20) - 1) >> 20) + 3 * 1048576);
 }
