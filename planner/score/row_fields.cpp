@@ -76,13 +76,32 @@ json renamed(const json& fields) {
   return model;
 }
 
+/// Of a model's name, without the word "moe" and without what `extra` finds.
+std::string without(std::string_view name, const std::regex& extra) {
+  static const std::regex kMoe("moe", std::regex::icase);
+  return plain(std::regex_replace(std::regex_replace(std::string(name), kMoe, ""), extra, ""));
+}
+
+/// By its name in any spelling; without the active parameters ("Qwen3 MoE 30B" is "qwen3-30b-a3b"); without the total,
+/// where the family has one size ("DeepSeek V3 671B", but not "GPT-2 1.5B").
 const json* preset_named(const std::map<std::string, json>& models, std::string_view name) {
+  static const std::regex kActive(R"([-_ ]a\d+b$)", std::regex::icase);
+  static const std::regex kTotal(R"([-_ ]\d+(\.\d+)?[bt]$)", std::regex::icase);
   const std::string wanted = plain(name);
-  if (wanted.empty()) return nullptr;
+  const std::string shorter = without(name, kActive);
+  const std::string family = without(name, kTotal);
+  if (shorter.empty() || family.empty()) return nullptr;
+  const json* active = nullptr;
+  const json* total = nullptr;
+  int relatives = 0;
   for (const auto& [preset, model] : models) {
     if (plain(preset) == wanted) return &model;
+    if (without(preset, kActive) == shorter) active = &model;
+    if (plain(preset) == family) total = &model;
+    relatives += plain(preset).starts_with(family) ? 1 : 0;
   }
-  return nullptr;
+  if (active != nullptr) return active;
+  return relatives == 1 ? total : nullptr;
 }
 
 }  // namespace
@@ -108,6 +127,7 @@ std::optional<Precision> precision_in(std::string_view text) {
   if (has(name, "fp8") || has(name, "float8")) return Precision::kFp8;
   if (has(name, "fp16")) return Precision::kFp16;
   if (has(name, "bf16")) return Precision::kBf16;
+  if (name.starts_with("amp")) return Precision::kBf16;  // automatic mixed precision
   if (has(name, "tf32")) return Precision::kTf32;
   if (has(name, "fp32")) return Precision::kFp32;
   return std::nullopt;

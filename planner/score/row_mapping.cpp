@@ -284,7 +284,8 @@ Layout layout_of_row(Reader& reader) {
                                layout.tensor, layout.pipeline, layout.context, data, product, *gpus)};
   }
   layout.data = static_cast<int>(data);
-
+  const bool rounded = !value_at(reader.row, "gbs_printed").is_null();
+  if (rounded) reader.assumptions.push_back("a rate is that of whole micro-batches, which do not divide the batch");
   const auto microbatch = microbatch_of(reader, layout);
   if (!microbatch) throw Unmapped{"the micro-batch is not printed"};
   layout.microbatch = *microbatch;

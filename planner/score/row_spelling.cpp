@@ -214,14 +214,35 @@ void count_devices(json& row) {
   }
 }
 
+constexpr double kMostSequences = 1e12;
+
+std::optional<double> replicas_of(const json& row) {
+  const double ranks =
+      positive(row, "tp").value_or(1) * positive(row, "pp").value_or(1) * positive(row, "cp").value_or(1);
+  return positive(row, "dp") ? positive(row, "dp") : product(positive(row, "gpus"), 1, ranks);
+}
+
 /// Sequences of one step.
 void count_batch(json& row) {
   fill(row, "gbs", product(positive(row, "gbs_tokens"), 1, positive(row, "model.seq")));
   const auto accumulated = positive(row, "n_microbatches") ? positive(row, "n_microbatches") : positive(row, "ga");
-  const double ranks =
-      positive(row, "tp").value_or(1) * positive(row, "pp").value_or(1) * positive(row, "cp").value_or(1);
-  const auto replicas = positive(row, "dp") ? positive(row, "dp") : product(positive(row, "gpus"), 1, ranks);
-  fill(row, "gbs", product(product(positive(row, "mbs"), accumulated), replicas));
+  fill(row, "gbs", product(product(positive(row, "mbs"), accumulated), replicas_of(row)));
+}
+
+/// A replica whose micro-batches do not divide its batch ends with a smaller one. A rate, which is as that of whole
+/// micro-batches, is read as theirs: the batch that was printed stays as "gbs_printed".
+void take_whole_microbatches(json& row) {
+  for (const char* time :
+       {"measured.step_time_s", "measured.step_time_s_median", "measured.step_time_ms", "derived.step_time_s"}) {
+    if (!value_at(row, time).is_null()) return;
+  }
+  const auto batch = positive(row, "gbs"), microbatch = positive(row, "mbs"), replicas = replicas_of(row);
+  if (!batch || !microbatch || !replicas || *batch > kMostSequences) return;
+  const auto sequences = static_cast<std::int64_t>(*batch);
+  const auto together = static_cast<std::int64_t>(std::min(*microbatch * *replicas, kMostSequences));
+  if (together < 1 || sequences < together || sequences % together == 0) return;
+  row["gbs_printed"] = row["gbs"];
+  row["gbs"] = sequences - sequences % together;
 }
 
 void take_rates(json& row) {
@@ -263,6 +284,7 @@ json in_schema(const json& printed) {
   }
   count_devices(row);
   count_batch(row);
+  take_whole_microbatches(row);
   take_rates(row);
   return row;
 }

@@ -42,6 +42,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.flag("fp8_saved", stack.fp8_saved);
   visit.flag("expert_kernels", stack.expert_kernels);
   visit.flag("weighted_activations", stack.weighted_activations);
+  visit.number("expert_half_rows", stack.expert_half_rows);
   visit.share("expert_gemm_share", stack.expert_gemm_share);
   visit.flag("fused_expert_bias", stack.fused_expert_bias);
   visit.number("expert_imbalance", stack.expert_imbalance);

@@ -62,8 +62,9 @@ struct StackSpec {
   bool fp8_saved = false;           ///< under fp8 products keep their inputs in one byte an element
 
   // Routed experts.
-  bool expert_kernels = false;        ///< grouped products are a kernel for each expert
-  double expert_gemm_share = 1;       ///< of the rate of one product as large, what a grouped one reaches
+  bool expert_kernels = false;   ///< grouped products are a kernel for each expert
+  double expert_half_rows = 0;   ///< rows an expert with which a grouped product reaches half of a plain one's rate
+  double expert_gemm_share = 1;  ///< besides, where products are quantized or their biases stand apart
   bool weighted_activations = false;  ///< routed tokens are weighted at the activation: their combination keeps nothing
   bool fused_expert_bias = true;      ///< biases and clamps of experts are parts of other kernels
   double expert_imbalance = 1;        ///< tokens of the fullest rank over the mean; a model's capacity_factor bounds it

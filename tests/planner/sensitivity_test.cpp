@@ -220,6 +220,7 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
       {"memory_traffic", {.value = 2}},
       {"tensor_hidden", {.moves = Moves::kDown, .value = 0.5}},
       {"expert_hidden", {.moves = Moves::kNot, .value = 0.5}},  // there are no experts
+      {"expert_half_rows", {.moves = Moves::kNot, .value = 100}},
       {"expert_gemm_share", {.moves = Moves::kNot, .value = 0.5}},
       {"expert_imbalance", {.moves = Moves::kNot, .value = 2}},
       {"expert_launches", {.moves = Moves::kNot, .value = 1000}},

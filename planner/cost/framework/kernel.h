@@ -24,6 +24,7 @@ struct DeviceKernel {
   bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
   bool wide = false;                   ///< GEMMs only: weights in the wider precision
   bool routed = false;                 ///< of routed experts, their exchange included
+  bool biased = false;                 ///< of routed experts whose biases are added by kernels of their own
   double flops = 0;                    ///< attention only
   double sequence = 0;                 ///< attention only: tokens of a query's past and future
   double bytes = 0;                    ///< that must cross memory once

@@ -18,13 +18,22 @@ double misalignment(const DeviceSpec& device, const DeviceKernel& kernel) {
   return kernel.alignment % 4 == 0 ? device.misaligned_by_4 : device.misaligned_by_2;
 }
 
+/// What a product of routed experts reaches of the rate of one as large: the fill and drain of each expert's own
+/// product cost as much as so many rows of it, and casts or biases between them keep the streams apart.
+double grouped_share(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel, bool measured) {
+  if (!kernel.routed || kernel.wide) return 1;
+  const double rows = kernel.form == GemmForm::kWeightGrad ? kernel.shape.k : kernel.shape.m;
+  const double filled = measured || stack.expert_half_rows <= 0 ? 1 : rows / (rows + stack.expert_half_rows);
+  return filled * (prices.quantized || kernel.biased ? stack.expert_gemm_share : 1);
+}
+
 Seconds gemm_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel) {
-  const double grouped = kernel.routed && !kernel.wide ? stack.expert_gemm_share : 1;
+  const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
+  const double grouped = grouped_share(prices, stack, kernel, !by_form.empty());
   const double narrow = prices.peak_flops_per_second * grouped * (prices.quantized ? stack.fp8_gemm_factor : 1);
   const double peak = kernel.batched || kernel.wide ? prices.wide_flops_per_second : narrow;
   const Seconds modelled =
       gemm_time(prices.device, peak, kernel.shape, kernel.bytes) * misalignment(prices.device, kernel);
-  const auto& by_form = prices.corrections[static_cast<std::size_t>(KernelKind::kGemm)];
   if (by_form.empty() || kernel.batched) return modelled;
   const auto form = static_cast<std::int64_t>(kernel.form);
   const auto same = by_form.find(form);

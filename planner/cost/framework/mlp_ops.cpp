@@ -52,10 +52,14 @@ Block expert_block(const LayerContext& c) {
 
 constexpr double kSingle = 4;
 
+bool biases_apart(const LayerContext& c) {
+  return c.layer.linear_bias && !c.stack.fused_expert_bias;
+}
+
 /// Biases of experts outside the products (Megatron-Core's TEGroupedMLP): b p in fp32 for each expert, the sum,
 /// the experts joined, and the way back to 16 bit; gates are clamped and joined by kernels of their own.
 void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const Block& block) {
-  if (!block.routed || !c.layer.linear_bias || c.stack.fused_expert_bias) return;
+  if (!block.routed || !biases_apart(c)) return;
   const double a = c.bytes.activation;
   const double rows = block.rows * block.count;
   constexpr int kKernelsOfAnExpert = 2;
@@ -66,7 +70,7 @@ void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const B
 
 /// Its backward: both casts, the gradient of each bias by a product and a sum, that of the weights p likewise.
 void expert_bias_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
-  if (!block.routed || !c.layer.linear_bias || c.stack.fused_expert_bias) return;
+  if (!block.routed || !biases_apart(c)) return;
   const double a = c.bytes.activation;
   const double rows = block.rows * block.count;
   constexpr int kKernelsOfAnExpert = 5;
@@ -151,7 +155,7 @@ void mlp_forward(const LayerContext& c, const PassBuilder& pass, bool without_do
   route(c, pass, true);
   block_forward(c, pass, expert_block(c), false);
   route(c, pass, false);
-  pass.mark_routed(first);
+  pass.mark_routed(first, biases_apart(c));
   if (c.layer.shared_ffn > 0) block_forward(c, pass, shared_block(c), false);
 }
 
@@ -163,7 +167,7 @@ void mlp_rebuild(const LayerContext& c, const PassBuilder& pass) {
   const std::size_t first = pass.kernel_count();
   route(c, pass, true);
   block_rebuild(c, pass, expert_block(c));
-  pass.mark_routed(first);
+  pass.mark_routed(first, biases_apart(c));
   if (c.layer.shared_ffn > 0) block_rebuild(c, pass, shared_block(c));
 }
 
@@ -172,7 +176,7 @@ void expert_activation(const LayerContext& c, const PassBuilder& pass) {
   const Block block = expert_block(c);
   const std::size_t first = pass.kernel_count();
   pass.traffic("activation", (gates(c) + 1) * block.rows * block.ffn * block.count * c.bytes.activation);
-  pass.mark_routed(first);
+  pass.mark_routed(first, biases_apart(c));
 }
 
 void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -185,7 +189,7 @@ void mlp_input_grad(const LayerContext& c, const PassBuilder& pass) {
   route(c, pass, false);
   block_input_grad(c, pass, expert_block(c));
   route(c, pass, true);
-  pass.mark_routed(first);
+  pass.mark_routed(first, biases_apart(c));
 }
 
 void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
@@ -195,7 +199,7 @@ void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
   }
   const std::size_t first = pass.kernel_count();
   block_weight_grad(c, pass, expert_block(c));
-  pass.mark_routed(first);
+  pass.mark_routed(first, biases_apart(c));
   if (c.layer.shared_ffn > 0) block_weight_grad(c, pass, shared_block(c));
   pass.weight_gradient("router", static_cast<double>(c.layer.experts), static_cast<double>(c.layer.hidden),
                        routed_tokens(c), c.stack.fused_accumulation);

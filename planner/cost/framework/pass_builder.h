@@ -59,11 +59,13 @@ class PassBuilder {
     traffic("cast", elements * bytes_.cast, static_cast<int>(kernels));
   }
 
-  /// What is appended from the `first` kernel on belongs to routed experts, but for the router.
+  /// What is appended from the `first` kernel on belongs to routed experts, but for the router; `biased`: their biases
+  /// are added by kernels of their own.
   std::size_t kernel_count() const { return pass_.kernels.size(); }
-  void mark_routed(std::size_t first) const {
+  void mark_routed(std::size_t first, bool biased) const {
     for (std::size_t i = first; i < pass_.kernels.size(); ++i) {
       pass_.kernels[i].routed = pass_.kernels[i].name != "router";
+      pass_.kernels[i].biased = biased && pass_.kernels[i].routed;
     }
   }
 

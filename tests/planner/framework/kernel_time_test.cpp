@@ -94,15 +94,35 @@ TEST_CASE("a way of scaling that is slower takes fp8 products longer, and what i
   CHECK(time_of(cluster, kernel, rowwise, Precision::kFp8) == doctest::Approx(time_of(cluster, kernel)));
 }
 
-TEST_CASE("a grouped product runs at its share of a product's rate, in any precision") {
-  const ClusterSpec cluster = round_cluster(1);
+TEST_CASE("a grouped product runs at its share of a product's rate where it is quantized or its bias stands apart") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.device.peak_flops_per_second[Precision::kFp8] = 200e12;
   DeviceKernel kernel = product(4096, 4096, 4096);
   StackSpec grouped{.name = "grouped"};
   grouped.expert_gemm_share = 0.5;
   const double whole = time_of(cluster, kernel);
-  CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(whole));
+  const double narrow = time_of(cluster, kernel, {.name = "any"}, Precision::kFp8);
+  CHECK(time_of(cluster, kernel, grouped, Precision::kFp8) == doctest::Approx(narrow));
   kernel.routed = true;
+  CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(whole));
+  CHECK(time_of(cluster, kernel, grouped, Precision::kFp8) == doctest::Approx(2 * narrow));
+  kernel.biased = true;
   CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(2 * whole));
+}
+
+TEST_CASE("a grouped product of M rows an expert reaches M / (M + half) of a plain one's rate") {
+  ClusterSpec cluster = round_cluster(1);
+  StackSpec grouped{.name = "grouped"};
+  grouped.expert_half_rows = 72;
+  DeviceKernel kernel = product(216, 4096, 4096);  // tokens of an expert by outputs by inputs
+  const double plain = time_of(cluster, kernel, grouped);
+  kernel.routed = true;
+  CHECK(time_of(cluster, kernel, grouped) == doctest::Approx(plain * 288 / 216));
+  DeviceKernel gradient = product(4096, 4096, 216);  // its weights' gradient sums over the tokens
+  gradient.form = GemmForm::kWeightGrad;
+  const double alone = time_of(cluster, gradient, grouped);
+  gradient.routed = true;
+  CHECK(time_of(cluster, gradient, grouped) == doctest::Approx(alone * 288 / 216));
 }
 
 TEST_CASE("a ring of n ranks makes n - 1 steps, and 2 (n - 1) where it sums and hands the sum out") {

@@ -79,6 +79,8 @@ TEST_CASE("biases of experts outside the products are passes in fp32, and clampe
   CHECK(traffic(ops_of(mixture(true, false), stack).forward, "expert bias") == 0);
   CHECK(traffic(ops_of(mixture(false, true), stack).forward, "clamp") == 0);
   CHECK(traffic(ops_of(mixture(true, true), unfused()).forward, "expert bias") == 0);
+  for (const DeviceKernel& kernel : ops.forward.kernels) CHECK(kernel.biased == kernel.routed);
+  for (const DeviceKernel& kernel : ops_of(mixture(true, false), stack).forward.kernels) CHECK_FALSE(kernel.biased);
 }
 
 TEST_CASE("under fp8 what no norm quantizes is quantized by kernels of its own, an expert at a time") {

@@ -1,5 +1,8 @@
 #include "planner/score/row_fields.h"
 
+#include <map>
+#include <string>
+
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
@@ -8,10 +11,30 @@ namespace plumb {
 TEST_CASE("precisions are found in free text, and fp4 is none of them") {
   CHECK(precision_in("mixed fp16 (paper: \"mixed precision\")") == Precision::kFp16);
   CHECK(precision_in("amp_bf16") == Precision::kBf16);
+  CHECK(precision_in("amp") == Precision::kBf16);
   CHECK(precision_in("float8 linear") == Precision::kFp8);
   CHECK(precision_in("MXFP8") == Precision::kFp8);
   CHECK(!precision_in("NVFP4"));
   CHECK(!precision_in(""));
+}
+
+TEST_CASE("a model is found without the sizes that people add or leave out, unless another could be meant") {
+  std::map<std::string, nlohmann::json> models;
+  for (const char* name : {"qwen3-30b-a3b", "qwen3-32b", "deepseek-v3", "gpt2", "gpt2-xl"}) {
+    models[name] = {{"hidden", static_cast<int>(models.size()) + 1}};
+  }
+  const auto hidden = [&](const char* name) {
+    const nlohmann::json model = model_fields({{"model", {{"name", name}}}}, {}, models);
+    return model.value("hidden", 0);
+  };
+  CHECK(hidden("Qwen3 MoE 30B") == 1);
+  CHECK(hidden("Qwen3-30B-A3B") == 1);
+  CHECK(hidden("Qwen3 32B") == 2);
+  CHECK(hidden("DeepSeek V3 671B") == 3);
+  CHECK(hidden("DeepSeekV3") == 3);
+  CHECK(hidden("GPT-2") == 4);
+  CHECK(hidden("GPT-2 1.5B") == 0);
+  CHECK(hidden("7B") == 0);
 }
 
 TEST_CASE("recomputation is found in free text") {

@@ -7,6 +7,17 @@ namespace plumb {
 
 using nlohmann::json;
 
+TEST_CASE("a rate with micro-batches that do not divide the batch is read as that of whole ones") {
+  const auto read = [](const char* text) { return in_schema(nlohmann::json::parse(text)); };
+  const nlohmann::json rate = read(R"({"gpus": 8, "gbs": 1024, "mbs": 6, "measured": {"tokens_per_s_per_gpu": 3032}})");
+  CHECK(rate["gbs"] == 1008);
+  CHECK(rate["gbs_printed"] == 1024);
+  CHECK(read(R"({"gpus": 8, "gbs": 1024, "mbs": 4, "measured": {"tokens_per_s": 3032}})")["gbs"] == 1024);
+  CHECK(read(R"({"gpus": 8, "gbs": 1024, "mbs": 6, "measured": {"step_time_s": 3}})")["gbs"] == 1024);
+  CHECK(read(R"({"gpus": 8, "gbs": 16, "mbs": 6, "measured": {"tokens_per_s": 3032}})")["gbs"] == 16);
+  CHECK(read(R"({"gpus": 8, "gbs": 1e300, "mbs": 1e300, "measured": {"tokens_per_s": 1}})")["gbs"] == 1e300);
+}
+
 TEST_CASE("fields in other spellings come under the schema's names") {
   const json row = in_schema(json::parse(R"({
       "num_gpus": "1,024", "Tensor-Model-Parallel-Size": 8, "pipeline_parallel_size": "4", "micro_batch_size": 2,
