@@ -90,6 +90,8 @@ std::string read_file(const std::string& path) {
 
 std::string read_text_file(const std::string& path) {
   std::string text = read_file(path);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets and Windows editors begin with it
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   const std::size_t at = first_invalid_utf8(text);
   if (at == std::string::npos) return text;
   throw InputError(fmt::format("{}: byte {} is not text (UTF-8): give the right file, or mend it there", path, at));

@@ -9,7 +9,7 @@ namespace plumb {
 /// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, or cannot be read.
 std::string read_file(const std::string& path);
 
-/// As read_file; throws InputError with the place of the first byte that is not UTF-8 too.
+/// As read_file, without a byte order mark; throws InputError with the place of the first byte that is not UTF-8 too.
 std::string read_text_file(const std::string& path);
 
 /// Writes a file by way of a temporary one beside it, so that whoever reads `path` finds all of the old or all of the

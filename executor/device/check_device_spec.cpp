@@ -22,6 +22,12 @@ bool has_dropout(const Layer& layer) {
   return embedding != nullptr && embedding->dropout > 0;
 }
 
+/// Their counts go through fp32.
+bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block != nullptr && block->experts > 0 && tokens * block->experts_per_token >= std::int64_t{1} << 24;
+}
+
 }  // namespace
 
 void require_device_runnable(const RunSpec& spec) {
@@ -48,7 +54,12 @@ void require_device_runnable(const RunSpec& spec) {
              "set tp to 1 or dropout to 0, or use --backend cpu");
       refuse(kv_sharers(layer, grid.tensor) > 1, "kv heads that several tensor ranks have", kCpu);
       refuse(!has_device_kernels(layer),
-             "image models, experts, latent attention, parallel residuals and heads of more than 256 channels", kCpu);
+             "image models, latent attention, parallel residuals, heads of more than 256 channels and more than 32 "
+             "experts "
+             "a token",
+             kCpu);
+      refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
+             "take a smaller micro-batch");
     }
 }
 

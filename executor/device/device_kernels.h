@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "executor/device/device_expert_kernels.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/norm.h"
@@ -41,10 +42,8 @@ struct DeviceUpdate {
 /// Partial sums of a stage's gradients.
 inline constexpr std::int64_t kGradientPieces = 256;
 
-class DeviceKernels {
+class DeviceKernels : public DeviceExpertKernels {
  public:
-  virtual ~DeviceKernels() = default;
-
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
   virtual void fill_zero(float* to, std::int64_t elements) = 0;

@@ -5,14 +5,15 @@
 #include <variant>
 
 #include "kernels/simt/attention.h"
+#include "kernels/simt/router.h"
 
 namespace plumb {
 
 bool has_device_kernels(const Layer& layer) {
   if (std::holds_alternative<EmbeddingLayer>(layer)) return true;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return has_kernels(layer) && block->experts == 0 && !block->parallel_residual &&
-           block->head_size <= simt::kLargestHead;
+    return has_kernels(layer) && !block->parallel_residual && block->head_size <= simt::kLargestHead &&
+           block->experts_per_token <= simt::kMostPicks;
   return std::holds_alternative<HeadLayer>(layer);
 }
 

@@ -53,8 +53,9 @@ struct DeviceLayerCall {
   const float* constants = nullptr;  ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;
-  float* losses = nullptr;   ///< [T] of a layer that ends the model
-  float gradient_scale = 1;  ///< 1 / tokens of the batch; for a layer that ends the model
+  float* losses = nullptr;          ///< [T] of a layer that ends the model
+  float* balance_losses = nullptr;  ///< [T] of a layer with experts
+  float gradient_scale = 1;         ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
   DeviceTensorGroup tensor;
   // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
@@ -105,8 +106,8 @@ struct DeviceVocabulary {
   std::int64_t whole = 0;  ///< tokens of all of them, without padding
 };
 
-/// Whether a device runs the layer: text in and out, dense blocks without a parallel residual,
-/// heads of at most 256 channels.
+/// Whether a device runs the layer: text in and out, blocks without a parallel residual, heads of at
+/// most 256 channels, at most 32 experts a token.
 bool has_device_kernels(const Layer& layer);
 
 /// Asserts has_device_kernels().

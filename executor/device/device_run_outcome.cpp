@@ -39,12 +39,14 @@ void DeviceRun::note_losses(std::vector<RankOutcome>& ranks, int lane) {
   for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
     const auto rank = static_cast<std::size_t>(schedule_.stages[stage].rank);
     const DeviceStage& own = lane_stages(lane)[stage];
-    if (!own.reads_targets() || !is_here(rank, lane)) continue;
-    const std::vector<double> sums = own.losses(machine_);
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      if (training_.versions.version[stage][i] < 0) continue;
-      outcome(ranks, rank, lane).losses.back().push_back({.microbatch = static_cast<int>(i), .sum = sums[i]});
-    }
+    if (!is_here(rank, lane)) continue;
+    const auto put = [&](std::vector<MicrobatchLoss>& losses, const std::vector<double>& sums) {
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        if (training_.versions.version[stage][i] >= 0)
+          losses.push_back({.microbatch = static_cast<int>(i), .sum = sums[i]});
+    };
+    if (own.reads_targets()) put(outcome(ranks, rank, lane).losses.back(), own.losses(machine_));
+    if (own.has_experts()) put(outcome(ranks, rank, lane).balance_losses.back(), own.balance_losses(machine_));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "executor/cpu/initial_weights.h"
+#include "executor/device/device_parameters.h"
 #include "executor/device/device_update.h"
 #include "kernels/cpu/half.h"
 
@@ -33,7 +34,7 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       model_layers_(options.layers),
       element_bytes_(options.half ? 2 : 4),
       tokens_(tokens_of(options.work)),
-      places_(parameter_places(options_.layers)),
+      places_(device_parameter_places(options_.layers)),
       shares_(places_, options.shares),
       vectors_(places_) {
   const ElementRange own = shares_.own();
@@ -71,7 +72,8 @@ std::int64_t DeviceStage::output_bytes() const {
 
 std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
-  const int streams = static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets());
+  const std::int64_t streams =
+      static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets()) + expert_layers_;
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
          options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
@@ -125,6 +127,7 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
     losses_ = allocate_elements<float>(machine, all_tokens);
   }
+  if (has_experts()) balance_losses_ = allocate_elements<float>(machine, expert_layers_ * all_tokens);
   numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
   for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead})
     if (const std::int64_t count = tied_table(end).count; count > 0 && shares_.zero() >= 2)
@@ -196,11 +199,22 @@ StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
 }
 
 std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
+  return sums_of_losses(machine, losses_, 1);
+}
+
+std::vector<double> DeviceStage::balance_losses(DeviceMachine& machine) const {
+  return sums_of_losses(machine, balance_losses_, expert_layers_);
+}
+
+/// losses: [layers, microbatches, T], or null
+std::vector<double> DeviceStage::sums_of_losses(DeviceMachine& machine, const float* losses,
+                                                std::int64_t layers) const {
   std::vector<double> sums(static_cast<std::size_t>(options_.microbatches), 0);
-  if (losses_ == nullptr) return sums;
-  std::vector<float> of_tokens(static_cast<std::size_t>(options_.microbatches * tokens_));
-  machine.download(std::as_writable_bytes(std::span(of_tokens)), losses_);
-  for (std::size_t i = 0; i < of_tokens.size(); ++i) sums[i / static_cast<std::size_t>(tokens_)] += of_tokens[i];
+  if (losses == nullptr) return sums;
+  std::vector<float> of_tokens(static_cast<std::size_t>(layers * options_.microbatches * tokens_));
+  machine.download(std::as_writable_bytes(std::span(of_tokens)), losses);
+  for (std::size_t i = 0; i < of_tokens.size(); ++i)
+    sums[i / static_cast<std::size_t>(tokens_) % sums.size()] += of_tokens[i];
   return sums;
 }
 

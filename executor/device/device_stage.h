@@ -125,6 +125,9 @@ class DeviceStage {
 
   /// Summed losses of each micro-batch in the last replay; zeros without a head.
   std::vector<double> losses(DeviceMachine& machine) const;
+  /// Likewise load-balancing losses, if a layer has experts.
+  bool has_experts() const { return expert_layers_ > 0; }
+  std::vector<double> balance_losses(DeviceMachine& machine) const;
 
   /// Writes the elements for which this rank speaks into the model's, fp32: [layer of the model][parameter][element];
   /// gradients as they reached the optimizer in one step of the last replay, behind end_step().
@@ -141,6 +144,7 @@ class DeviceStage {
     std::int64_t early = 0, late = 0, cheap = 0;  // bytes from the first that stand at once; cheap ones behind late
                                                   // ones, or, with selective recomputation, by themselves
     std::int64_t constants = 0;                   // elements from the stage's first
+    std::int64_t expert_layers = 0;               // before it
   };
   /// Layers that are computed again together.
   struct Group {
@@ -173,6 +177,7 @@ class DeviceStage {
                           const LayerMemory& memory) const;
   std::int64_t elements() const { return places_.first_element.back(); }
   void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
+  std::vector<double> sums_of_losses(DeviceMachine& machine, const float* losses, std::int64_t layers) const;
   std::vector<float> initial_weights() const;
   std::vector<float> first_weights() const;
   void restore_moments(DeviceMachine& machine);
@@ -198,6 +203,7 @@ class DeviceStage {
   std::int64_t kept_bytes_ = 0;       // of all groups' inputs
   std::int64_t forgotten_bytes_ = 0;  // what of a layer F does not keep, at most
   std::int64_t largest_output_ = 0;   // of a layer
+  std::int64_t expert_layers_ = 0;
   /// Neighbours in the stage's blocks that the optimizer treats alike: weight decay spares vectors.
   struct UpdateRange {
     std::int64_t first = 0, count = 0;
@@ -222,6 +228,7 @@ class DeviceStage {
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
+  float* balance_losses_ = nullptr;         // [expert layers, microbatches, T]
   float* captured_ = nullptr;               // [steps, own]
   StepNumbers* numbers_ = nullptr;          // [steps]
   std::array<float*, 2> whole_tied_ = {};   // [end] gradients of a table of which gradients_ has a share

@@ -30,7 +30,10 @@ void DeviceStage::place_layers() {
     groups_.back().end = static_cast<std::size_t>(i) + 1;
     PlacedLayer placed{
         .layer = make_device_layer(layer, options_.work, element_bytes_, vocabulary_of(static_cast<std::size_t>(i))),
-        .constants = static_cast<std::int64_t>(constants_.size())};
+        .constants = static_cast<std::int64_t>(constants_.size()),
+        .expert_layers = expert_layers_};
+    if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->experts > 0)
+      ++expert_layers_;
     const DeviceLayerBytes own = placed.bytes = placed.layer->bytes();
     placed.early = standing.early;
     placed.late = standing.late;
@@ -123,27 +126,31 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const float* vectors = is_packed ? vector_block_ : master_;
   if (is_elsewhere)
     vectors = reinterpret_cast<const float*>(is_packed ? weights + aligned_bytes(stored_bytes()) : weights);
-  return {.kernels = kernels,
-          .early = memory.early,
-          .late = memory.late,
-          .cheap = memory.cheap,
-          .workspace = pass.workspace,
-          .weights = weights + first * element_bytes_,
-          .vectors = is_packed ? vectors : vectors + first,
-          .packed = is_packed ? &vectors_ : nullptr,
-          .first_element = first,
-          .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
-          .constants = device_constants_ == nullptr ? nullptr : device_constants_ + layers_[layer].constants,
-          .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
-          .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
-          .losses = losses_ == nullptr ? nullptr : losses_ + token,
-          .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
-          .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
-          .tensor = {.recorder = pass.recorder, .seat = options_.tensor_group},
-          .seed = options_.seed,
-          .layer_number = options_.first_layer + static_cast<int>(layer),
-          .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
-          .numbers = numbers_};
+  return {
+      .kernels = kernels,
+      .early = memory.early,
+      .late = memory.late,
+      .cheap = memory.cheap,
+      .workspace = pass.workspace,
+      .weights = weights + first * element_bytes_,
+      .vectors = is_packed ? vectors : vectors + first,
+      .packed = is_packed ? &vectors_ : nullptr,
+      .first_element = first,
+      .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
+      .constants = device_constants_ == nullptr ? nullptr : device_constants_ + layers_[layer].constants,
+      .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
+      .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
+      .losses = losses_ == nullptr ? nullptr : losses_ + token,
+      .balance_losses = balance_losses_ == nullptr
+                            ? nullptr
+                            : balance_losses_ + token + layers_[layer].expert_layers * options_.microbatches * tokens_,
+      .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
+      .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
+      .tensor = {.recorder = pass.recorder, .seat = options_.tensor_group},
+      .seed = options_.seed,
+      .layer_number = options_.first_layer + static_cast<int>(layer),
+      .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
+      .numbers = numbers_};
 }
 
 /// `input` is copied to where the first layer takes it; the last one writes `output`.

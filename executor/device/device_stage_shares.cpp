@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "executor/cpu/initial_weights.h"
+#include "executor/device/device_parameters.h"
 #include "executor/device/device_stage.h"
 
 namespace plumb {
@@ -59,10 +60,14 @@ float* DeviceStage::own_gradients() const {
 std::vector<float> DeviceStage::initial_weights() const {
   std::vector<float> weights(static_cast<std::size_t>(elements()));
   for (std::size_t i = 0; i < options_.layers.size(); ++i) {
-    const std::int64_t first = places_.first_element[i];
-    fill_initial_weights(std::span(weights).subspan(static_cast<std::size_t>(first),
-                                                    static_cast<std::size_t>(places_.first_element[i + 1] - first)),
-                         model_layers_[i], options_.first_layer + static_cast<int>(i), options_.seed, options_.tensor);
+    const auto first = static_cast<std::size_t>(places_.first_element[i]);
+    const auto count = static_cast<std::size_t>(places_.first_element[i + 1]) - first;
+    const auto common = static_cast<std::size_t>(common_elements(options_.layers[i]));
+    const std::span<float> own = std::span(weights).subspan(first, count);
+    const int number = options_.first_layer + static_cast<int>(i);
+    fill_initial_weights(own.first(common), model_layers_[i], number, options_.seed, options_.tensor);
+    fill_initial_weights(own.subspan(common), model_layers_[i], number, options_.seed, options_.tensor,
+                         ParameterPart::kExperts);
   }
   return weights;
 }

@@ -27,6 +27,16 @@ struct DeviceTensorGroup {
                           .elements = elements});
   }
 
+  /// The same in fp32, whatever activations are stored in.
+  void sum_singles(float* values, std::int64_t elements) const {
+    if (ranks() > 1)
+      recorder->exchange({.kind = NcclKind::kAllReduce,
+                          .communicator = seat.number,
+                          .member = seat.member,
+                          .values = reinterpret_cast<std::byte*>(values),
+                          .elements = elements});
+  }
+
   /// Everyone gets each rank's block. values: [ranks, elements / ranks], fp32
   void gather(float* values, std::int64_t elements) const {
     if (ranks() > 1)

@@ -72,6 +72,27 @@ class CallRecorder final : public DeviceKernels {
   void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override;
   void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
 
+  // Of experts (recorded_expert_calls.cpp).
+  void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;
+  void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override;
+  void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
+  void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
+                      const PickRouting& size, bool renormalised, const float* added) override;
+  void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
+                    const PickRouting& size, const BalanceScale& scale) override;
+  void place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) override;
+  void sum_placed_rows(void* rows, const void* placed, const std::int32_t* places, const float* weights,
+                       const CopyRowsSize& size) override;
+  void weigh_picks(float* weight_gradients, void* activation_gradient, void* output_gradient, const void* activation,
+                   const DeviceRoutes& routes, const WeighedPicks& size) override;
+  void experts_forward(void* y, const void* x, const void* weights, const ExpertRows& rows, std::int64_t out,
+                       std::int64_t in) override;
+  void experts_input_grad(void* dx, const void* dy, const void* weights, const ExpertRows& rows, std::int64_t in,
+                          std::int64_t out) override;
+  void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
+                           std::int64_t in) override;
+
  private:
   template <class Work>
   void add(Work work) {

@@ -13,7 +13,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/device/device_kernels.h"
+#include "executor/device/simt_expert_kernels.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/attention.h"
@@ -34,9 +34,13 @@
 namespace plumb {
 
 template <class S, class Launcher>
-class SimtKernels final : public DeviceKernels {
+class SimtKernels final : public SimtExpertKernels<S, Launcher> {
+  using Experts = SimtExpertKernels<S, Launcher>;
+  using Experts::launcher_;
+  using Experts::stored;
+
  public:
-  explicit SimtKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
+  explicit SimtKernels(Launcher launcher) : Experts(std::move(launcher)) {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
   void fill_zero(float* to, std::int64_t elements) override {
@@ -255,8 +259,6 @@ class SimtKernels final : public DeviceKernels {
                               update.elements);
   }
 
-  static S* stored(void* tensor) { return static_cast<S*>(tensor); }
-  static const S* stored(const void* tensor) { return static_cast<const S*>(tensor); }
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
   static EmbeddingSize embedding_size(const EmbeddingLayer& layer, const LayerWork& work) {
     return {work.microbatch * work.sequence, work.sequence, layer.hidden};
@@ -268,8 +270,6 @@ class SimtKernels final : public DeviceKernels {
     while (lanes < kMostLanes && lanes * 4 < columns) lanes *= 2;
     return lanes;
   }
-
-  Launcher launcher_;
 };
 
 }  // namespace plumb

@@ -3,9 +3,11 @@
 // `residual`, `up` and `qkv` hold their own gradients behind the input gradient.
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include "executor/cpu/block_attention.h"
+#include "executor/device/device_experts.h"
 #include "executor/device/device_layer.h"
 #include "executor/device/device_norm.h"
 
@@ -48,21 +50,26 @@ class DeviceTransformer : public DeviceLayer {
     attention_output_ = late(row * query_);
     residual_ = late(row * layer.hidden);
     norm2_output_ = cheap(row * layer.hidden);
-    up_ = late(row * up_width_);
-    activated_ = cheap(row * layer.ffn);
+    if (layer.experts == 0) {
+      up_ = late(row * up_width_);
+      activated_ = cheap(row * layer.ffn);
+    }
     output_gradient_ = late(row * layer.hidden);
 
     branch_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, row * layer.hidden);
     norm_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
     if (layer.dropout > 0)
       dropped_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
-    // The MLP's part of the backward is over when attention's begins.
-    std::int64_t of_mlp = bytes_.backward_workspace, of_attention = bytes_.backward_workspace;
-    activated_gradient_ = place_tensor(DevicePlace::kWorkspace, of_mlp, row * layer.ffn);
+    // The MLP's part of the backward, or the experts', is over when attention's begins.
+    std::int64_t of_attention = bytes_.backward_workspace;
+    if (layer.experts > 0)
+      experts_.emplace(layer, work, element_bytes, bytes_);
+    else
+      activated_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.ffn);
     attention_gradient_ = place_tensor(DevicePlace::kWorkspace, of_attention, row * query_);
     qkv_gradient_ = place_tensor(DevicePlace::kWorkspace, of_attention, row * qkv_width_);
     products_ = place_tensor(DevicePlace::kWorkspace, of_attention, statistics);
-    bytes_.backward_workspace = std::max(of_mlp, of_attention);
+    bytes_.backward_workspace = std::max(bytes_.backward_workspace, of_attention);
   }
 
   DeviceLayerBytes bytes() const override { return bytes_; }
@@ -122,6 +129,11 @@ class DeviceTransformer : public DeviceLayer {
               layer_.dropout);
     return dropped_;
   }
+  // From norm 2's output to what joins the residual, before a tensor group's sum and the last bias; and back.
+  void feed_forward(const DeviceLayerCall& call) const;
+  void feed_forward_input_grad(const DeviceLayerCall& call) const;
+  void feed_forward_weight_grad(const DeviceLayerCall& call) const;
+
   void linear_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy, DeviceTensor x,
                        std::int64_t out, std::int64_t in) const {
     call.kernels.linear_weight_grad(call.gradients + at, address_of(call, dy), address_of(call, x), {out, in, rows_});
@@ -138,24 +150,56 @@ class DeviceTransformer : public DeviceLayer {
   Places at_;
   DeviceLayerBytes bytes_;
   DeviceLayerNorm norm1_, norm2_;
-  DeviceTensor input_;               // [T, h]
-  DeviceTensor log_sum_exp_;         // [b, a, s], fp32
-  DeviceTensor norm1_output_;        // [T, h]
-  DeviceTensor qkv_;                 // [T, w]
-  DeviceTensor attention_output_;    // [T, q]
-  DeviceTensor residual_;            // [T, h]
-  DeviceTensor norm2_output_;        // [T, h]
-  DeviceTensor up_;                  // [T, u]
-  DeviceTensor activated_;           // [T, f]
-  DeviceTensor output_gradient_;     // [T, h]
-  DeviceTensor branch_;              // [T, h]
-  DeviceTensor norm_gradient_;       // [T, h]
-  DeviceTensor dropped_;             // [T, h], of a branch, where there is dropout
-  DeviceTensor activated_gradient_;  // [T, f]
-  DeviceTensor attention_gradient_;  // [T, q]
-  DeviceTensor qkv_gradient_;        // [T, w]
-  DeviceTensor products_;            // [b, a, s], fp32
+  std::optional<DeviceExperts> experts_;  // in the MLP's place
+  DeviceTensor input_;                    // [T, h]
+  DeviceTensor log_sum_exp_;              // [b, a, s], fp32
+  DeviceTensor norm1_output_;             // [T, h]
+  DeviceTensor qkv_;                      // [T, w]
+  DeviceTensor attention_output_;         // [T, q]
+  DeviceTensor residual_;                 // [T, h]
+  DeviceTensor norm2_output_;             // [T, h]
+  DeviceTensor up_;                       // [T, u]
+  DeviceTensor activated_;                // [T, f]
+  DeviceTensor output_gradient_;          // [T, h]
+  DeviceTensor branch_;                   // [T, h]
+  DeviceTensor norm_gradient_;            // [T, h]
+  DeviceTensor dropped_;                  // [T, h], of a branch, where there is dropout
+  DeviceTensor activated_gradient_;       // [T, f]
+  DeviceTensor attention_gradient_;       // [T, q]
+  DeviceTensor qkv_gradient_;             // [T, w]
+  DeviceTensor products_;                 // [b, a, s], fp32
 };
+
+void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
+  DeviceKernels& kernels = call.kernels;
+  const std::int64_t h = layer_.hidden;
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  if (experts_) return experts_->forward(call, at(branch_), at(norm2_output_));
+  kernels.linear_forward(at(up_), at(norm2_output_), weight(call, at_.up), {rows_, up_width_, h});
+  add_bias(call, at(up_), at_.up_bias, up_width_);
+  kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
+  kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
+}
+
+/// From the output's gradient to norm_gradient_.
+void DeviceTransformer::feed_forward_input_grad(const DeviceLayerCall& call) const {
+  DeviceKernels& kernels = call.kernels;
+  const std::int64_t h = layer_.hidden;
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  const DeviceTensor gradient = branch_gradient(call, kFeedForwardBranch, output_gradient_);
+  if (experts_) return experts_->input_grad(call, at(norm_gradient_), at(gradient));
+  kernels.linear_input_grad(at(activated_gradient_), at(gradient), weight(call, at_.down), {rows_, layer_.ffn, h});
+  kernels.activation_backward(layer_, at(up_), at(activated_gradient_), rows_);
+  kernels.linear_input_grad(at(norm_gradient_), at(up_), weight(call, at_.up), {rows_, h, up_width_});
+}
+
+void DeviceTransformer::feed_forward_weight_grad(const DeviceLayerCall& call) const {
+  const std::int64_t h = layer_.hidden;
+  const DeviceTensor gradient = branch_gradient(call, kFeedForwardBranch, output_gradient_);
+  if (experts_) return experts_->weight_grad(call, address_of(call, gradient), address_of(call, norm2_output_));
+  linear_gradient(call, at_.down, at_.down_bias, gradient, activated_, h, layer_.ffn);
+  linear_gradient(call, at_.up, at_.up_bias, up_, norm2_output_, up_width_, h);
+}
 
 void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const {
   DeviceKernels& kernels = call.kernels;
@@ -180,10 +224,7 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
     kernels.norm_forward(at(norm2_output_), at(residual_), at(branch_), at(input_), norm_in(call, norm2_), {rows_, h},
                          epsilon);
   }
-  kernels.linear_forward(at(up_), at(norm2_output_), weight(call, at_.up), {rows_, up_width_, h});
-  add_bias(call, at(up_), at_.up_bias, up_width_);
-  kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
-  kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
+  feed_forward(call);
   call.tensor.sum(at(branch_), rows_ * h);
   if (layer_.dropout > 0) {
     add_bias(call, at(branch_), at_.down_bias, h);
@@ -199,6 +240,7 @@ void DeviceTransformer::rebuild_cheap(const DeviceLayerCall& call) const {
   const NormSize size{rows_, layer_.hidden};
   call.kernels.norm_forward(at(norm1_output_), nullptr, at(input_), nullptr, norm_in(call, norm1_), size, epsilon);
   call.kernels.norm_forward(at(norm2_output_), nullptr, at(residual_), nullptr, norm_in(call, norm2_), size, epsilon);
+  if (experts_) return experts_->activate(call);
   call.kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
 }
 
@@ -211,10 +253,7 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
                           at(past), at(x), norm_in(call, norm), {rows_, h});
   };
 
-  kernels.linear_input_grad(at(activated_gradient_), at(branch_gradient(call, kFeedForwardBranch, output_gradient_)),
-                            weight(call, at_.down), {rows_, layer_.ffn, h});
-  kernels.activation_backward(layer_, at(up_), at(activated_gradient_), rows_);
-  kernels.linear_input_grad(at(norm_gradient_), at(up_), weight(call, at_.up), {rows_, h, up_width_});
+  feed_forward_input_grad(call);
   call.tensor.sum(at(norm_gradient_), rows_ * h);
   norm_backward(norm2_, at(residual_), output_gradient_, residual_);
 
@@ -231,9 +270,7 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
 
 void DeviceTransformer::weight_grad(const DeviceLayerCall& call) const {
   const std::int64_t h = layer_.hidden;
-  linear_gradient(call, at_.down, at_.down_bias, branch_gradient(call, kFeedForwardBranch, output_gradient_),
-                  activated_, h, layer_.ffn);
-  linear_gradient(call, at_.up, at_.up_bias, up_, norm2_output_, up_width_, h);
+  feed_forward_weight_grad(call);
   linear_gradient(call, at_.output, at_.output_bias, branch_gradient(call, kAttentionBranch, residual_),
                   attention_output_, h, query_);
   linear_gradient(call, at_.qkv, at_.qkv_bias, qkv_, norm1_output_, qkv_width_, h);

@@ -54,6 +54,14 @@ PLUMB_SIMT void load_square(const Warp& warp, typename Warp::template PerLane<Fr
       words, [&](int lane) { return tile.at(row + lane / 8 % 2 * 8 + lane % 8, column + lane / 16 * 8); });
 }
 
+/// The [16, 16] at (row, column) of a tile whose rows are the columns of a left factor.
+template <class Warp, class S, int kChannels>
+PLUMB_SIMT void load_transposed(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,
+                                const SharedTile<S, kChannels>& tile, int row, int column) {
+  warp.template load_matrices<true>(
+      words, [&](int lane) { return tile.at(row + lane / 16 * 8 + lane % 8, column + lane / 8 % 2 * 8); });
+}
+
 /// The [16, 16] at (row, column) of a tile whose rows are the columns of two right factors: rows 0 to 7 and 8 to 15.
 template <class Warp, class S, int kChannels>
 PLUMB_SIMT void load_columns(const Warp& warp, typename Warp::template PerLane<FragmentWords>& words,

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/score/source_mapping.h"
-#include "schedules/generators/catalogue.h"
+#include "schedules/generators/spellings.h"
 
 namespace plumb {
 namespace {
@@ -147,10 +147,7 @@ std::string schedule_in(std::string_view text, int chunks) {
   if (has(name, "interleaved") || name.starts_with("1f1b-i")) return "interleaved";
   if (name.starts_with("zb-1p") || name.starts_with("zb-h1")) return "zb-h1";
   if (name.starts_with("zb-2p") || name.starts_with("zb-h2")) return "zb-h2";
-  for (const CatalogueEntry& entry : catalogue()) {
-    if (entry.name == name) return name;
-  }
-  return {};
+  return std::string(schedule_spelled(name));
 }
 
 int zero_stage_in(const json& row) {

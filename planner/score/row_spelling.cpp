@@ -134,6 +134,10 @@ constexpr std::array<Spelling, 31> kMeasured = {{{"steptime", "step_time_s"},
                                                  {"peakmemorygib", "peak_mem_gib"},
                                                  {"maxmemoryallocatedgb", "peak_mem_gb"}}};
 
+/// What the schema has under `measured` and kMeasured does not lead to.
+constexpr std::array<std::string_view, 8> kMeasuredToo = {
+    "samples_per_gpu_s", "seq_per_s", "peak_mem_mb", "peak_mem_mib", "peak_mem_bytes", "mfu", "days", "oom"};
+
 /// What the schema has as numbers.
 constexpr std::array<std::string_view, 16> kCounts = {
     "gpus", "gpus_per_node", "nodes", "tp",  "pp", "dp",         "cp",   "ep",
@@ -185,6 +189,30 @@ json& part(json& row, const char* key) {
   json& inner = row[key];
   if (!inner.is_object()) inner = json::object();
   return inner;
+}
+
+template <std::size_t N>
+bool spells(const std::array<Spelling, N>& spellings, std::string_view key) {
+  const std::string wanted = plain(key);
+  return std::ranges::any_of(spellings,
+                             [&](const Spelling& s) { return wanted == s.first || wanted == plain(s.second); });
+}
+
+/// A row of a flat table has its measurements, and the model's sizes, beside the degrees: they go to their parts.
+void gather_flat(json& row) {
+  const bool flat_measured = !row.contains("measured");
+  const bool flat_model = !value_at(row, "model").is_object();
+  const json flat = row;
+  for (const auto& [key, value] : flat.items()) {
+    if (value.is_null()) continue;
+    if (flat_measured && (spells(kMeasured, key) || std::ranges::find(kMeasuredToo, key) != kMeasuredToo.end())) {
+      part(row, "measured")[key] = value;
+    } else if (flat_model && spells(kModel, key)) {
+      json& model = row["model"];
+      if (const std::string name = text_at(row, "model"); !name.empty()) model = json{{"name", name}};
+      part(row, "model")[key] = value;
+    }
+  }
 }
 
 void fill(json& object, const char* key, std::optional<double> value) {
@@ -258,6 +286,7 @@ void take_rates(json& row) {
 
 json in_schema(const json& printed) {
   json row = printed;
+  gather_flat(row);
   rename(row, kRow);
   for (const std::string_view key : kCounts) {
     if (const auto found = row.find(key); found != row.end()) read_number(*found);

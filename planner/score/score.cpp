@@ -133,8 +133,9 @@ void summarise(SourceScore& score) {
 
 PublishedRows published_rows(const json& document, const std::string& file) {
   PublishedRows published{.file = file};
-  const auto rows = document.is_object() ? document.find("rows") : document.end();
-  if (!document.is_object() || rows == document.end() || !rows->is_array()) {
+  const json* rows = document.is_array() ? &document : nullptr;
+  if (document.is_object() && document.contains("rows")) rows = &document["rows"];
+  if (rows == nullptr || !rows->is_array()) {
     throw SpecError(fmt::format("{}: there is no list \"rows\" of published runs: give a file of that form", file));
   }
   for (std::size_t i = 0; i < rows->size(); ++i) {

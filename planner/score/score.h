@@ -27,7 +27,7 @@ struct PublishedRows {
   std::vector<nlohmann::json> rows;
 };
 
-/// Reads {"meta", "rows": [...]}. Throws SpecError if there is no list of objects under "rows".
+/// Reads {"meta", "rows": [...]}, or the list alone. Throws SpecError if there is no list of objects under "rows".
 PublishedRows published_rows(const nlohmann::json& document, const std::string& file);
 
 enum class Quantity : std::uint8_t { kStepTime, kMemory, kLayerForward, kLayerBackward };

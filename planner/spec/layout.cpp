@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -13,6 +12,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/generators/spellings.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb {
@@ -75,10 +75,10 @@ Offload offload_from_name(std::string_view name) {
   return {.optimizer = which % 2 == 1, .activations = which >= 2};
 }
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
+/// The catalogue's name where `text` spells one; otherwise as it stands, to be refused where it is looked up.
+std::string schedule_named(std::string_view text) {
+  const std::string_view name = schedule_spelled(text);
+  return std::string(name.empty() ? text : name);
 }
 
 void take(LayoutRequest& request, std::string_view key, std::string_view value) {
@@ -106,7 +106,7 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
   else if (key == "recompute")
     request.recompute = recompute_from_name(value);
   else if (key == "schedule")
-    request.schedule = lower_case(value);
+    request.schedule = schedule_named(value);
   else if (key == "group")
     request.group = static_cast<int>(number(key, value, 0, kLargestDegree));
   else if (key == "bucket_mib")
@@ -280,7 +280,7 @@ LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& pl
   }
   if (object.has("offload"))
     request.offload = offload_from_name(object.choice("offload", {kOffloadNames.begin(), kOffloadNames.end()}));
-  if (object.has("schedule")) request.schedule = lower_case(object.text("schedule"));
+  if (object.has("schedule")) request.schedule = schedule_named(object.text("schedule"));
   if (object.has("group")) request.group = degree_of(object, "group", 0);
   if (object.has("bucket_mib")) request.bucket_mib = degree_of(object, "bucket_mib", 0);
   if (object.has("split")) {

@@ -68,6 +68,13 @@ std::string_view trim(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
+/// What a cell says: spreadsheets and csv.QUOTE_ALL put it in quotes.
+std::string_view unquoted(std::string_view text) {
+  text = trim(text);
+  if (text.size() < 2 || !text.starts_with('"') || !text.ends_with('"')) return text;
+  return trim(text.substr(1, text.size() - 2));
+}
+
 /// A place in the file, for messages.
 struct CellPlace {
   std::size_t row = 0;
@@ -79,6 +86,7 @@ class Reader {
   Reader(const std::string& file, TorchReading reading) : file_(file), reading_(reading) {}
 
   TorchCsv read(std::string_view text) {
+    text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);  // blank lines at the end are no ranks
     for (std::size_t row = 1; !text.empty(); ++row) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       read_row(row, text.substr(0, end));
@@ -98,7 +106,7 @@ class Reader {
     std::vector<Action>& actions = result_.schedule.ranks.emplace_back();
     for (std::size_t column = 1;; ++column) {
       const std::size_t comma = line.find(',');
-      read_cell({row, column}, trim(line.substr(0, comma)), actions);
+      read_cell({row, column}, unquoted(line.substr(0, comma)), actions);
       if (comma == std::string_view::npos) return;
       line.remove_prefix(comma + 1);
     }

@@ -1,21 +1,17 @@
 #include "schedules/generators/catalogue.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
 #include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
+#include "schedules/generators/spellings.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb {
 namespace {
-
-bool same_name(std::string_view a, std::string_view b) {
-  return std::ranges::equal(a, b, [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
-}
 
 void require_at_least_one(int value, std::string_view what) {
   if (value < 1) throw ScheduleError(fmt::format("{} {} cannot be scheduled: give 1 or more", value, what));
@@ -189,9 +185,12 @@ const std::vector<CatalogueEntry>& catalogue() {
 }
 
 const CatalogueEntry& catalogue_entry(std::string_view name) {
-  const auto it =
-      std::ranges::find_if(catalogue(), [name](const CatalogueEntry& e) { return same_name(e.name, name); });
+  const auto it = std::ranges::find(catalogue(), schedule_spelled(name), &CatalogueEntry::name);
   if (it != catalogue().end()) return *it;
+  if (const std::string_view advice = schedule_not_held(name); !advice.empty()) {
+    throw ScheduleError(
+        fmt::format("there is no schedule \"{}\"; {} (`plumb schedule list` names them all)", name, advice));
+  }
   std::vector<std::string> names;
   for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
   throw ScheduleError(

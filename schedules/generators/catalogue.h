@@ -46,7 +46,8 @@ struct CatalogueEntry {
 /// All of them, in the order of the README's table.
 const std::vector<CatalogueEntry>& catalogue();
 
-/// The one of that name (case does not matter). Throws ScheduleError if there is none (the nearest is named).
+/// The one of that name, in any spelling of papers and frameworks (spellings.h). Throws ScheduleError if there is none
+/// (the nearest is named, or what it is).
 const CatalogueEntry& catalogue_entry(std::string_view name);
 
 /// Micro-batches after which the middle of the schedule of that name repeats: the order for m + period is that for m
@@ -59,7 +60,7 @@ int period_of(std::string_view name, const ScheduleParameters& parameters);
 /// The names of those that are made for given costs, in the catalogue's order.
 std::vector<std::string_view> schedules_made_for_costs();
 
-/// The schedule of that name (case does not matter): compute actions only, and OPTIMIZER_STEPs where it is
+/// The schedule of that name (any spelling): compute actions only, and OPTIMIZER_STEPs where it is
 /// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are
 /// given to a schedule that has none, or a constraint of the schedule is broken.
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters);

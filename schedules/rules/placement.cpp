@@ -17,8 +17,11 @@ std::vector<Violation> placement_violations(const Schedule& schedule) {
   for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
     const StagePlace& place = schedule.stages[s];
     if (place.rank < 0 || place.rank >= ranks) {
-      found.report(-1, -1, Rule::kPlacement,
-                   fmt::format("stage {} is on rank {} of {}; place it on one that exists", s, place.rank, ranks));
+      found.report(
+          -1, -1, Rule::kPlacement,
+          place.rank == -1
+              ? fmt::format("no rank lists an action of stage {}; list them, or number the stages from 0", s)
+              : fmt::format("stage {} is on rank {} of {}; place it on one that exists", s, place.rank, ranks));
     }
     if (!seen.emplace(std::pair{place.lane, place.model_part}, s).second) {
       found.report(-1, -1, Rule::kPlacement,

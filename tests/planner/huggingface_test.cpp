@@ -172,12 +172,31 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
       {R"({"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
            "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 256000, "rope_theta": 8000000.0})",
        34980831232, 0, (2 * 81 - 41) * 8192},
+      // openai/gpt-oss-20b: sinks, and biases of experts and routers, left out
+      {R"({"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24,
+           "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
+           "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128})",
+       20914757184, 24 * (64 + 32 * (3 * 2880 + 1)), 0},
   };
   for (const Published& published : kPublished) {
     CAPTURE(published.text);
     const ModelSpec model = model_from_huggingface(published.text, "config.json").model;
     CHECK(model_parameter_count(model) == published.parameters - published.left_out + published.put_in);
   }
+}
+
+TEST_CASE("GLM-4.5-Air has the 106 billion parameters that its authors count") {  // Zeng et al. 2025, table 1
+  const ModelSpec model = model_from_huggingface(R"({"model_type": "glm4_moe", "hidden_size": 4096,
+      "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 128, "n_shared_experts": 1,
+      "num_experts_per_tok": 8, "first_k_dense_replace": 1, "num_hidden_layers": 46, "num_attention_heads": 96,
+      "num_key_value_heads": 8, "head_dim": 128, "attention_bias": true, "vocab_size": 151552,
+      "partial_rotary_factor": 0.5})",
+                                                 "config.json")
+                              .model;
+  CHECK(static_cast<double>(model_parameter_count(model)) == doctest::Approx(106e9).epsilon(0.01));
+  CHECK(model.qkv_bias);
+  CHECK(model.dense_layers == 1);
+  CHECK(model.rotary_size == 64);
 }
 
 TEST_CASE("keys that bear on no size are ignored and listed in order") {

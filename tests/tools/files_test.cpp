@@ -40,6 +40,13 @@ TEST_CASE("what is written is read back, and nothing else stays in the folder") 
   CHECK(folder.entries() == 1);
 }
 
+TEST_CASE("a byte order mark is no part of a text") {
+  const TestFolder folder;
+  const std::string path = folder.file("marked.csv");
+  write_file(path, std::string("\xEF\xBB\xBF") + "0F0,0B0\n");
+  CHECK(read_text_file(path) == "0F0,0B0\n");
+}
+
 TEST_CASE("a path that cannot be read says why") {
   const TestFolder folder;
   CHECK_THROWS_AS(read_file(folder.file("absent")), InputError);

@@ -1,6 +1,9 @@
 #include "tools/inputs/inputs.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -23,12 +26,19 @@ bool names_file(const std::string& name) {
   return name.ends_with(".json") || name.find('/') != std::string::npos;
 }
 
-/// The preset of that kind and name. Throws InputError naming the nearest.
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+/// The preset of that kind and name, in any case. Throws InputError naming the nearest.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
+  const std::string wanted = lower_case(name);
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
     if (preset.kind != kind) continue;
-    if (preset.name == name) return preset;
+    if (lower_case(preset.name) == wanted) return preset;
     names.emplace_back(preset.name);
   }
   const std::string_view what = kind == Preset::Kind::kModel     ? "model"

@@ -68,6 +68,33 @@ ModelSpec qwen3_moe(HuggingFaceConfig& config) {
   return model;
 }
 
+/// Every second layer sees a window only, as its class lays them out. The heads' sinks, a number each, and the biases
+/// of experts and routers are left out.
+ModelSpec gpt_oss(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 8, .head_size = 64, .norm_epsilon = 1e-5, .rope_theta = 150000});
+  model.qkv_bias = model.linear_bias = config.flag_or("attention_bias", true);
+  model.window = config.size_or("sliding_window", 128);
+  model.full_attention_every = 2;
+  model.experts = config.size_or("num_local_experts", 128);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 4);
+  model.expert_ffn = model.ffn;
+  return model;
+}
+
+/// GLM-4.5: its norms of queries and keys, its routers' bias and its multi-token prediction layer are left out.
+ModelSpec glm4_moe(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 8, .norm_epsilon = 1e-5});
+  model.qkv_bias = config.flag_or("attention_bias", false);
+  model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 0.5));
+  model.experts = config.size_or("n_routed_experts", 128);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 8);
+  model.expert_ffn = config.size_or("moe_intermediate_size", 1408);
+  model.shared_ffn = config.count_or("n_shared_experts", 1) * model.expert_ffn;
+  model.dense_layers = config.count_or("first_k_dense_replace", 1);
+  model.renormalised = config.flag_or("norm_topk_prob", true);
+  return model;
+}
+
 /// What the second and the third DeepSeek have in common: latent attention, experts behind dense layers.
 ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t experts_per_token,
                    std::int64_t expert_ffn, std::int64_t shared_experts, std::int64_t dense_layers) {
@@ -138,7 +165,9 @@ constexpr std::array kFamilies{HuggingFaceFamily{"mixtral", mixtral},
                                HuggingFaceFamily{"deepseek_v3", deepseek_v3},
                                HuggingFaceFamily{"dbrx", dbrx},
                                HuggingFaceFamily{"olmoe", olmoe},
-                               HuggingFaceFamily{"granitemoe", granitemoe}};
+                               HuggingFaceFamily{"granitemoe", granitemoe},
+                               HuggingFaceFamily{"gpt_oss", gpt_oss},
+                               HuggingFaceFamily{"glm4_moe", glm4_moe}};
 
 }  // namespace
 

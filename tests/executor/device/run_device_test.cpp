@@ -265,7 +265,7 @@ TEST_CASE("what a device does not run is refused by name") {
   const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
   const RunSpec good = spec_of(llama_model(), order);
   CHECK_NOTHROW(require_device_runnable(good));
-  refused(spec_of(mixtral_model(), order), "experts");
+  CHECK_NOTHROW(require_device_runnable(spec_of(mixtral_model(), order)));
   refused(spec_of(cnn_model(), order), "image models");
   CHECK_NOTHROW(require_device_runnable(spec_of(llama_model(), order, 2)));
   CHECK_NOTHROW(require_device_runnable(spec_of(gpt_model(), order, 2)));

@@ -54,6 +54,8 @@ TEST_CASE("schedules are found by their names in print and in the catalogue") {
   CHECK(schedule_in("ZB-1p", 1) == "zb-h1");
   CHECK(schedule_in("ZB-2p + all-reduce sync before optimizer", 1) == "zb-h2");
   CHECK(schedule_in("GPipe", 1) == "gpipe");
+  CHECK(schedule_in("DualPipe-V", 2) == "dualpipev");
+  CHECK(schedule_in("LoopedBFS", 4) == "bfs");
   CHECK(schedule_in("by hand", 1).empty());
 }
 

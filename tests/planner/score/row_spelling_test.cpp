@@ -70,6 +70,27 @@ TEST_CASE("devices, batch and rates follow from what is printed instead") {
   CHECK(accumulated["measured"]["tokens_per_s"].get<double>() == doctest::Approx(1e6));
 }
 
+TEST_CASE("a row of a flat table has its measurements and sizes sorted to their parts") {
+  const json row = in_schema(json::parse(R"({"model": "my-gpt", "num_layers": 24, "hidden_size": 2048, "seq_len": 2048,
+      "num_gpus": 16, "tensor_parallel": 2, "iteration_time": 6.5, "peak_mem_gb": 41.5, "mfu": 0.4})"));
+  CHECK(row["model"] == json{{"name", "my-gpt"},
+                             {"num_layers", 24},
+                             {"hidden_size", 2048},
+                             {"seq_len", 2048},
+                             {"layers", 24},
+                             {"hidden", 2048},
+                             {"seq", 2048}});
+  CHECK(row["measured"]["step_time_s"] == 6.5);
+  CHECK(row["measured"]["peak_mem_gb"] == 41.5);
+  CHECK(row["measured"]["mfu_pct"].get<double>() == doctest::Approx(40));
+  CHECK(row["gpus"] == 16);
+  // What a row already sorts stays as it is.
+  const json sorted =
+      in_schema(json::parse(R"({"model": {"name": "m"}, "layers": 4, "step_time_s": 1, "measured": {}})"));
+  CHECK(sorted["measured"].empty());
+  CHECK(sorted["model"] == json{{"name", "m"}});
+}
+
 TEST_CASE("odd values are left for those who read them") {
   const json odd = json::parse(R"({"gpus": "many", "tp": [], "model": 7, "measured": "fast", "recompute": null,
                                    "nodes": 0, "gpus_per_node": -8, "gbs_tokens": 1e308, "mbs": 1e308, "ga": 1e308})");

@@ -15,6 +15,18 @@ TEST_CASE("cells are actions, empty cells are idle slots and only order is kept"
   CHECK(csv.notes.empty());
 }
 
+TEST_CASE("cells in quotes are cells, and blank lines at the end are no ranks") {
+  const Schedule plain = read_torch_csv("0F0,,0B0\n1F0,1B0\n", "a.csv").schedule;
+  CHECK(read_torch_csv("\"0F0\",\"\", \"0B0\"\r\n\"1F0\",\"1B0\"\r\n\r\n  \n", "a.csv").schedule == plain);
+  CHECK_THROWS_AS(read_torch_csv("\"0F0,0B0\n", "a.csv"), ScheduleError);
+}
+
+TEST_CASE("a stage that no rank lists is said to be missing") {
+  const std::vector<Violation> found = validate(read_torch_csv("0F0,0B0\n2F0,2B0\n", "a.csv").schedule);
+  REQUIRE(found.size() == 1);
+  CHECK(to_text(found[0]).find("no rank lists an action of stage 1") != std::string::npos);
+}
+
 TEST_CASE("REDUCE_GRAD, which PyTorch writes into compute-only files, is left out with a note") {
   const TorchCsv csv = read_torch_csv("0F0,0B0,0REDUCE_GRAD\n", "a.csv");
   CHECK(csv.schedule == parse_schedule("0F0 0B0"));

@@ -1,0 +1,122 @@
+#include "schedules/generators/spellings.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+#include "schedules/generators/catalogue.h"
+
+namespace plumb {
+namespace {
+
+struct Spelling {
+  std::string_view text;  ///< letters and digits only, in lower case
+  std::string_view means;
+};
+
+// Papers, Megatron-LM, PyTorch (torch.distributed.pipelining), Alpa, PaddlePaddle, ColossalAI, torchtitan.
+constexpr std::array kSpellings = {
+    Spelling{"naivemp", "naive"},
+    Spelling{"modelparallel", "naive"},
+    Spelling{"modelparallelism", "naive"},
+    Spelling{"sequential", "naive"},
+    Spelling{"afab", "gpipe"},
+    Spelling{"allforwardallbackward", "gpipe"},
+    Spelling{"fthenb", "gpipe"},
+    Spelling{"filldrain", "gpipe"},
+    Spelling{"fillanddrain", "gpipe"},
+    Spelling{"dapple", "1f1b"},
+    Spelling{"onefoneb", "1f1b"},
+    Spelling{"1f1bflush", "1f1b"},
+    Spelling{"1f1bnonint", "1f1b"},
+    Spelling{"1f1bnoninterleaved", "1f1b"},
+    Spelling{"noninterleaved", "1f1b"},
+    Spelling{"noninterleaved1f1b", "1f1b"},
+    Spelling{"pipedreamflush", "1f1b"},
+    Spelling{"1f1beager", "eager-1f1b"},
+    Spelling{"1f1boverlapfriendly", "eager-1f1b"},
+    Spelling{"overlapfriendly", "eager-1f1b"},
+    Spelling{"1f1bi", "interleaved"},
+    Spelling{"1f1bint", "interleaved"},
+    Spelling{"1f1binterleaved", "interleaved"},
+    Spelling{"interleaved1f1b", "interleaved"},
+    Spelling{"interleave", "interleaved"},
+    Spelling{"depthfirst", "interleaved"},
+    Spelling{"dfs", "interleaved"},
+    Spelling{"loopeddfs", "interleaved"},
+    Spelling{"loopeddepthfirst", "interleaved"},
+    Spelling{"virtualpipeline", "interleaved"},
+    Spelling{"vpp", "interleaved"},
+    Spelling{"breadthfirst", "bfs"},
+    Spelling{"loopedbfs", "bfs"},
+    Spelling{"loopedbreadthfirst", "bfs"},
+    Spelling{"zb1p", "zb-auto"},
+    Spelling{"zerobubbleh1", "zb-h1"},
+    Spelling{"zerobubbleh2", "zb-h2"},
+    Spelling{"interleavedzb", "izb"},
+    Spelling{"interleavedzerobubble", "izb"},
+    Spelling{"zerobubblev", "zb-v"},
+    Spelling{"zbvzerobubble", "zb-v"},
+    Spelling{"1f1bv", "v-1f1b"},
+    Spelling{"cutinhalf", "dualpipev"},
+    Spelling{"2bw", "pipedream-2bw"},
+    Spelling{"async1f1b", "pipedream"},
+    Spelling{"1f1basync", "pipedream"},
+    Spelling{"wave", "hanayo"},
+    Spelling{"wavepipeline", "hanayo"},
+    Spelling{"inference", "forward-only"},
+    Spelling{"evaluation", "forward-only"},
+};
+
+// Sources: Yang et al. 2021 (PipeMare), Li et al. 2021 (TeraPipe), Jain et al. 2020 (GEMS), Sun et al. 2024 (AdaPipe),
+// Liu et al. 2025 (Mario), Wu et al. 2024 (BitPipe), Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al.
+// 2025 (PipeOffload), Qi et al. 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe).
+constexpr std::array kNotHeld = {
+    Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
+    Spelling{"zb2p", "it is zb-auto with --memory 2"},
+    Spelling{"zerobubble", "several are called so: choose zb-h1, zb-h2, zb-auto, zb-v or izb"},
+    Spelling{"zb", "several are called so: choose zb-h1, zb-h2, zb-auto, zb-v or izb"},
+    Spelling{"pipemare", "it is the order of pipedream without stashed weights: take that for its time"},
+    Spelling{"xpipe", "it is an order of pipedream that predicts its weights: take that for its time"},
+    Spelling{"vzb", "zb-v is nearest: as many activations, and no bubble either"},
+    Spelling{"adapipe", "it is 1f1b with recomputation and layers chosen by stage: take that, with --split"},
+    Spelling{"mario", "it is an order with full recomputation in its gaps: take 1f1b or chimera with recomputation"},
+    Spelling{"bitpipe", "it is interleaved in both directions on a V: chimera and hanayo have a half of it each"},
+    Spelling{"mixpipe", "it is a pipeline from both ends: chimera is nearest"},
+    Spelling{"weipipe", "its weights travel in place of activations, which no schedule here does"},
+    Spelling{"slimpipe", "it is seq1f1b with slices of equal attention: take that, with --slices"},
+    Spelling{"pipeoffload", "it is interleaved with activations in the host's memory: take that, with --offload"},
+};
+
+std::string letters_and_digits(std::string_view text) {
+  std::string result;
+  for (const unsigned char c : text) {
+    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
+  }
+  return result;
+}
+
+std::string_view meaning(const auto& spellings, std::string_view text) {
+  const auto it = std::ranges::find(spellings, text, &Spelling::text);
+  return it == std::end(spellings) ? std::string_view{} : it->means;
+}
+
+}  // namespace
+
+std::string_view schedule_spelled(std::string_view text) {
+  std::string plain = letters_and_digits(text);
+  // PyTorch's classes: ScheduleInterleaved1F1B.
+  if (constexpr std::string_view kClass = "schedule"; plain.starts_with(kClass)) plain.erase(0, kClass.size());
+  if (plain.empty()) return {};
+  for (const CatalogueEntry& entry : catalogue()) {
+    if (letters_and_digits(entry.name) == plain) return entry.name;
+  }
+  return meaning(kSpellings, plain);
+}
+
+std::string_view schedule_not_held(std::string_view text) {
+  return meaning(kNotHeld, letters_and_digits(text));
+}
+
+}  // namespace plumb
