@@ -16,10 +16,9 @@ void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
 }
 
-bool has_dropout(const Layer& layer) {
-  if (const auto* block = std::get_if<TransformerLayer>(&layer)) return block->dropout > 0;
-  const auto* embedding = std::get_if<EmbeddingLayer>(&layer);
-  return embedding != nullptr && embedding->dropout > 0;
+bool is_dense(const Layer& layer) {
+  const auto* block = std::get_if<TransformerLayer>(&layer);
+  return block == nullptr || block->experts == 0;
 }
 
 /// Their counts go through fp32.
@@ -35,7 +34,6 @@ void require_device_runnable(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
   refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
          "set cp and ep to 1, or use --backend cpu");
-  refuse(grid.tensor > 1 && spec.sequence_parallel, "sequence parallelism", "leave it out, or use --backend cpu");
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
@@ -50,14 +48,13 @@ void require_device_runnable(const RunSpec& spec) {
     }
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
-      refuse(grid.tensor > 1 && has_dropout(layer), "dropout in a tensor group",
-             "set tp to 1 or dropout to 0, or use --backend cpu");
-      refuse(kv_sharers(layer, grid.tensor) > 1, "kv heads that several tensor ranks have", kCpu);
       refuse(!has_device_kernels(layer),
              "image models, latent attention, parallel residuals, heads of more than 256 channels and more than 32 "
              "experts "
              "a token",
              kCpu);
+      refuse(grid.tensor > 1 && spec.sequence_parallel && !is_dense(layer), "experts with sequence parallelism",
+             "leave it out, or use --backend cpu");
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
              "take a smaller micro-batch");
     }

@@ -50,6 +50,10 @@ class DeviceKernels : public DeviceExpertKernels {
   /// to = from, which is stored.
   virtual void widen(float* to, const void* from, std::int64_t elements) = 0;
 
+  /// to = from: columns of stored rows, of `to_width` and `from_width` channels in memory.
+  virtual void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                            const NormSize& size) = 0;
+
   // Products with weights [out, in], as kernels/cpu/gemm.h has them; weight gradients are added up in fp32.
   virtual void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) = 0;
   virtual void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) = 0;

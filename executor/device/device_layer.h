@@ -99,12 +99,18 @@ class DeviceLayer {
   virtual void weight_grad(const DeviceLayerCall& call) const = 0;
 };
 
-/// Of a head whose vocabulary a tensor group has.
-struct DeviceVocabulary {
+/// Of a tensor group's layer.
+struct DeviceTensorShare {
   int ranks = 1;
   int rank = 0;
-  std::int64_t whole = 0;  ///< tokens of all of them, without padding
+  std::int64_t whole_vocabulary = 0;  ///< a head's, of all ranks, without padding
+  int kv_sharers = 1;                 ///< neighbouring ranks that have the same kv heads
 };
+
+/// Rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.
+inline std::int64_t own_rows_of(const LayerWork& work) {
+  return work.sequence_parallel ? tokens_of(work) / work.tensor_parallel : tokens_of(work);
+}
 
 /// Whether a device runs the layer: text in and out, blocks without a parallel residual, heads of at
 /// most 256 channels, at most 32 experts a token.
@@ -113,14 +119,14 @@ bool has_device_kernels(const Layer& layer);
 /// Asserts has_device_kernels().
 /// `layer` is the share of a tensor rank.
 std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
-                                               const DeviceVocabulary& vocabulary = {});
+                                               const DeviceTensorShare& share = {});
 
 std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
                                                    std::int64_t element_bytes);
 std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& layer, const LayerWork& work,
-                                                     std::int64_t element_bytes);
+                                                     std::int64_t element_bytes, const DeviceTensorShare& share);
 std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
-                                              const DeviceVocabulary& vocabulary);
+                                              const DeviceTensorShare& share);
 
 /// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
 inline constexpr std::int64_t kDeviceTensorAlignment = 256;
@@ -161,13 +167,10 @@ inline DropoutKey dropout_key(const DeviceLayerCall& call, std::uint64_t place) 
   return {.seed = call.seed, .layer = static_cast<std::uint64_t>(call.layer_number), .place = place};
 }
 
-/// y = residual + dropout of x, rows of `columns` channels; a null residual counts as zeros.
-inline void drop_rows(const DeviceLayerCall& call, std::uint64_t place, void* y, const void* x, const void* residual,
-                      const LayerWork& work, std::int64_t columns, double probability) {
-  call.kernels.dropout(
-      y, x, residual, dropout_key(call, place),
-      {.first_sample = call.first_sample, .count = work.microbatch, .tokens = work.sequence, .columns = columns},
-      probability, call.numbers);
-}
+/// y = residual + dropout of x, own rows of `columns` channels; a null residual counts as zeros. A block of the rows
+/// may begin and end inside a sample.
+void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, const std::byte* x,
+               const std::byte* residual, const LayerWork& work, std::int64_t columns, double probability,
+               std::int64_t element_bytes);
 
 }  // namespace plumb

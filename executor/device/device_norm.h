@@ -12,7 +12,10 @@ namespace plumb {
 struct DeviceLayerNorm {
   std::int64_t gain = -1;  ///< elements from the layer's first parameter; -1: none
   std::int64_t bias = -1;
-  DeviceTensor mean, rstd;  ///< [T], fp32
+  DeviceTensor mean, rstd;  ///< [rows], fp32
+
+  /// Of its parameters; the bias lies behind the gain.
+  std::int64_t elements(std::int64_t columns) const { return bias < 0 ? columns : 2 * columns; }
 };
 
 /// `name` as in kernels/layer.h: "norm1", "norm2", "norm".

@@ -159,7 +159,7 @@ class DeviceStage {
   };
 
   void place_layers();
-  DeviceVocabulary vocabulary_of(std::size_t layer) const;
+  DeviceTensorShare share_of(std::size_t layer) const;
   LayerMemory memory_of(const DevicePass& pass, std::size_t layer) const;
   LayerMemory forward_memory(const DevicePass& pass, std::size_t layer) const;
   template <class MemoryOf>

@@ -7,9 +7,12 @@
 
 namespace plumb {
 
-DeviceVocabulary DeviceStage::vocabulary_of(std::size_t layer) const {
+DeviceTensorShare DeviceStage::share_of(std::size_t layer) const {
   const auto* head = std::get_if<HeadLayer>(&model_layers_[layer]);
-  return {.ranks = options_.tensor.ranks, .rank = options_.tensor.rank, .whole = head == nullptr ? 0 : head->vocab};
+  return {.ranks = options_.tensor.ranks,
+          .rank = options_.tensor.rank,
+          .whole_vocabulary = head == nullptr ? 0 : head->vocab,
+          .kv_sharers = kv_sharers(model_layers_[layer], options_.tensor.ranks)};
 }
 
 void DeviceStage::place_layers() {
@@ -29,7 +32,7 @@ void DeviceStage::place_layers() {
     }
     groups_.back().end = static_cast<std::size_t>(i) + 1;
     PlacedLayer placed{
-        .layer = make_device_layer(layer, options_.work, element_bytes_, vocabulary_of(static_cast<std::size_t>(i))),
+        .layer = make_device_layer(layer, options_.work, element_bytes_, share_of(static_cast<std::size_t>(i))),
         .constants = static_cast<std::int64_t>(constants_.size()),
         .expert_layers = expert_layers_};
     if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->experts > 0)
@@ -146,7 +149,9 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
                             : balance_losses_ + token + layers_[layer].expert_layers * options_.microbatches * tokens_,
       .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
       .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
-      .tensor = {.recorder = pass.recorder, .seat = options_.tensor_group},
+      .tensor = {.recorder = pass.recorder,
+                 .seat = options_.tensor_group,
+                 .divides_rows = options_.work.sequence_parallel},
       .seed = options_.seed,
       .layer_number = options_.first_layer + static_cast<int>(layer),
       .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
@@ -223,8 +228,16 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
                            CallRecorder* buckets) const {
   if (!recomputes || options_.rebuild.at_once) {
     if (recomputes) recompute(kernels, pass);
-    input_grad(kernels, pass);
-    return weight_grad(kernels, pass, buckets);
+    take_output_gradient(kernels, pass);
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(pass, layer)); };
+      std::byte* gradient = pass.outgoing;
+      if (i > 0) gradient = address_of(call(i - 1), layers_[i - 1].layer->output_gradient());
+      layers_[i].layer->input_grad(call(i), gradient);
+      layers_[i].layer->weight_grad(call(i));
+      complete_layer(buckets, i);
+    }
+    return;
   }
   // All groups have one place, in which the one before is computed again over the gradient that it waits for.
   const bool share_a_place = options_.rebuild.keeps_inputs();

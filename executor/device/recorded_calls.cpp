@@ -30,6 +30,11 @@ void CallRecorder::widen(float* to, const void* from, std::int64_t elements) {
   add([=](DeviceKernels& kernels) { kernels.widen(to, from, elements); });
 }
 
+void CallRecorder::copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                                const NormSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.copy_columns(to, to_width, from, from_width, size); });
+}
+
 void CallRecorder::linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) {
   add([=](DeviceKernels& kernels) { kernels.linear_forward(y, x, weight, size); });
 }

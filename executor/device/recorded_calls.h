@@ -33,6 +33,8 @@ class CallRecorder final : public DeviceKernels {
   void copy(void* to, const void* from, std::int64_t bytes) override;
   void fill_zero(float* to, std::int64_t elements) override;
   void widen(float* to, const void* from, std::int64_t elements) override;
+  void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                    const NormSize& size) override;
   void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override;
   void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) override;
   void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) override;

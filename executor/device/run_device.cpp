@@ -139,14 +139,16 @@ void DeviceRun::make_stages() {
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage) {
       const int rank = world_.rank_of(schedule_.stages[stage].rank, lane);
+      LayerWork work = work_;
+      work.tensor_parallel = mesh_of(training_.replay.grid, schedule_.stages[stage].rank).tensor;
+      work.sequence_parallel = spec_.sequence_parallel && work.tensor_parallel > 1;
       stages_.emplace_back(
           DeviceStageOptions{.layers = spec_.stage_layers[stage],
-                             .tensor = {.ranks = mesh_of(training_.replay.grid, schedule_.stages[stage].rank).tensor,
-                                        .rank = world_.lane(lane).tensor},
+                             .tensor = {.ranks = work.tensor_parallel, .rank = world_.lane(lane).tensor},
                              .tensor_group = groups_.tensor(rank),
                              .first_layer = training_.first_layer[stage],
                              .is_tied = is_tied_,
-                             .work = work_,
+                             .work = work,
                              .microbatches = schedule_.microbatches,
                              .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
                              .half = spec_.half,

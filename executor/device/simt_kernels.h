@@ -18,6 +18,7 @@
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/attention.h"
 #include "kernels/simt/bias.h"
+#include "kernels/simt/copy_columns.h"
 #include "kernels/simt/cross_entropy.h"
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
@@ -48,6 +49,11 @@ class SimtKernels final : public SimtExpertKernels<S, Launcher> {
   }
   void widen(float* to, const void* from, std::int64_t elements) override {
     launcher_.launch_elements(simt::Widen<S>{to, stored(from), elements}, elements);
+  }
+  void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                    const NormSize& size) override {
+    launcher_.launch_elements(simt::CopyColumns<S>{stored(to), stored(from), to_width, from_width, size},
+                              size.rows * size.columns);
   }
 
   void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override {

@@ -30,6 +30,10 @@ class PassExchanges {
   void all_reduce(std::int64_t elements) {
     if (shape_.tensor > 1) add({.elements = elements});
   }
+  /// Each set of sharers has columns of its own.
+  void sum_shared_heads(const TransformerLayer& own, int kv_sharers) {
+    all_reduce(shape_.tensor / std::max(1, kv_sharers) * rows_ * 2 * own.kv_heads * own.head_size);
+  }
   void all_gather(std::int64_t elements) {
     if (shape_.tensor > 1) add({.op = CollectiveOp::kAllGather, .elements = elements});
   }
@@ -108,7 +112,8 @@ void forward(const TransformerLayer& own, PassExchanges& pass) {
   pass.sum_rows(own.hidden);
 }
 
-void input_grad(const TransformerLayer& own, PassExchanges& pass) {
+/// kv_sharers: neighbouring ranks that have the same kv heads.
+void input_grad(const TransformerLayer& own, int kv_sharers, PassExchanges& pass) {
   pass.all_rows(own.hidden);
   if (own.experts > 0) {
     for (const std::int64_t columns : {std::int64_t{1}, own.hidden, own.hidden, std::int64_t{1}})
@@ -119,6 +124,7 @@ void input_grad(const TransformerLayer& own, PassExchanges& pass) {
   pass.add_replicated(norm_elements(own.norm, own.hidden));
   pass.all_rows(own.hidden);
   pass.attention(own, true);
+  if (kv_sharers > 1) pass.sum_shared_heads(own, kv_sharers);
   pass.sum_rows(own.hidden);
   pass.add_replicated(norm_elements(own.norm, own.hidden));
 }
@@ -136,9 +142,9 @@ void weight_grad(const TransformerLayer& own, PassExchanges& pass) {
   pass.all_rows(own.hidden);
 }
 
-void exchanges_of(const TransformerLayer& own, Pass pass, PassExchanges& exchanges) {
+void exchanges_of(const TransformerLayer& own, int kv_sharers, Pass pass, PassExchanges& exchanges) {
   if (pass == Pass::kForward) forward(own, exchanges);
-  if (pass == Pass::kInputGrad) input_grad(own, exchanges);
+  if (pass == Pass::kInputGrad) input_grad(own, kv_sharers, exchanges);
   if (pass == Pass::kWeightGrad) weight_grad(own, exchanges);
 }
 
@@ -165,7 +171,8 @@ std::vector<Exchange> layer_exchanges(const Layer& layer, const ExchangeShape& s
   if (shape.tensor == 1 && shape.context == 1 && shape.expert == 1) return {};
   PassExchanges exchanges(shape);
   const Layer own = divide_layer(layer, shape.tensor);
-  if (const auto* block = std::get_if<TransformerLayer>(&own)) exchanges_of(*block, pass, exchanges);
+  if (const auto* block = std::get_if<TransformerLayer>(&own))
+    exchanges_of(*block, kv_sharers(layer, shape.tensor), pass, exchanges);
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&own)) exchanges_of(*embedding, pass, exchanges);
   if (const auto* head = std::get_if<HeadLayer>(&own)) exchanges_of(*head, shape.tensor, pass, exchanges);
   return exchanges.take();

@@ -5,6 +5,7 @@
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/adamw_8bit.h"
 #include "kernels/simt/bias.h"
+#include "kernels/simt/copy_columns.h"
 #include "kernels/simt/copy_rows.h"
 #include "kernels/simt/cross_entropy.h"
 #include "kernels/simt/dropout.h"
@@ -44,6 +45,7 @@ namespace plumb::cuda {
   PLUMB_INSTANTIATE(simt::PoolingBackward<S>);        \
   PLUMB_INSTANTIATE(simt::ImageToPatches<S>);         \
   PLUMB_INSTANTIATE(simt::PatchesToImage<S>);         \
+  PLUMB_INSTANTIATE(simt::CopyColumns<S>);            \
   PLUMB_INSTANTIATE(simt::PlaceRows<S>);              \
   PLUMB_INSTANTIATE(simt::SumPlacedRows<S>);          \
   PLUMB_INSTANTIATE(simt::SumOfSquares<S>)

@@ -5,6 +5,7 @@
 #include "kernels/cpu/adamw_8bit.h"
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
+#include "kernels/step_numbers.h"
 
 namespace plumb::simt {
 
@@ -24,7 +25,8 @@ PLUMB_SIMT std::uint8_t nearest_code_of(const float* map, float value) {
   return static_cast<std::uint8_t>(value - map[low - 1] <= map[low] - value ? low - 1 : low);
 }
 
-/// Updates the master weights and moments, writes the weights that compute, zeroes the gradients. The moments are
+/// Updates the master weights and moments, writes the weights that compute, zeroes the gradients; in a step that is
+/// skipped (kernels/step_numbers.h) zeroes the gradients alone. The moments are
 /// computed twice, once for the scales and once for the update, and so never stored in fp32. codes: [elements]; scales:
 /// [quantisation_blocks(elements)]; maps: [256]; all others [elements]
 template <class S, class G>
@@ -38,30 +40,34 @@ struct AdamW8BitUpdate {
   const float* unsigned_map;
   std::int64_t elements;
   AdamW optimizer;
-  float first_correction;   ///< 1 - beta1^t
-  float second_correction;  ///< 1 - beta2^t
-  float gradient_scale;
+  const StepNumbers* numbers;  ///< one
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
+    const StepNumbers of_step = *numbers;
+    const float factor = of_step.gradient_factor;
     const std::int64_t blocks = (elements + kQuantisationBlock - 1) / kQuantisationBlock;
     for (std::int64_t block = thread.block(); block < blocks; block += thread.blocks()) {
       const std::int64_t begin = block * kQuantisationBlock;
       const std::int64_t end = begin + kQuantisationBlock < elements ? begin + kQuantisationBlock : elements;
+      if (of_step.skips != 0) {
+        for (std::int64_t i = begin + thread.lane(); i < end; i += thread.lanes()) store(gradients[i], 0.0F);
+        continue;
+      }
       float largest_first = 0;
       float largest_second = 0;
       for (std::int64_t i = begin + thread.lane(); i < end; i += thread.lanes()) {
-        largest_first = Larger{}(largest_first, fabsf(first_of(block, i)));
-        largest_second = Larger{}(largest_second, second_of(block, i));
+        largest_first = Larger{}(largest_first, fabsf(first_of(block, i, factor)));
+        largest_second = Larger{}(largest_second, second_of(block, i, factor));
       }
       const float first_scale = combine_over_block(thread, largest_first, Larger{});
       const float second_scale = combine_over_block(thread, largest_second, Larger{});
       const float first_inverse = first_scale > 0 ? 1.0F / first_scale : 0.0F;
       const float second_inverse = second_scale > 0 ? 1.0F / second_scale : 0.0F;
       for (std::int64_t i = begin + thread.lane(); i < end; i += thread.lanes()) {
-        const float m = first_of(block, i);
-        const float v = second_of(block, i);
-        const float step = m / first_correction / (sqrtf(v / second_correction) + optimizer.epsilon);
+        const float m = first_of(block, i, factor);
+        const float v = second_of(block, i, factor);
+        const float step = m / of_step.first_correction / (sqrtf(v / of_step.second_correction) + optimizer.epsilon);
         const float updated = master[i] - optimizer.learning_rate * (step + optimizer.weight_decay * master[i]);
         master[i] = updated;
         store(weights[i], updated);
@@ -78,13 +84,13 @@ struct AdamW8BitUpdate {
   }
 
  private:
-  PLUMB_SIMT float first_of(std::int64_t block, std::int64_t i) const {
+  PLUMB_SIMT float first_of(std::int64_t block, std::int64_t i, float factor) const {
     const float old = first.scales[block] * signed_map[first.codes[i]];
-    return optimizer.beta1 * old + (1.0F - optimizer.beta1) * gradient_scale * widened(gradients[i]);
+    return optimizer.beta1 * old + (1.0F - optimizer.beta1) * factor * widened(gradients[i]);
   }
-  PLUMB_SIMT float second_of(std::int64_t block, std::int64_t i) const {
+  PLUMB_SIMT float second_of(std::int64_t block, std::int64_t i, float factor) const {
     const float old = second.scales[block] * unsigned_map[second.codes[i]];
-    const float gradient = gradient_scale * widened(gradients[i]);
+    const float gradient = factor * widened(gradients[i]);
     return optimizer.beta2 * old + (1.0F - optimizer.beta2) * gradient * gradient;
   }
 };

@@ -71,8 +71,16 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.number("logit_bytes", stack.logit_bytes);
   visit.number("embedding_gradient_bytes", stack.embedding_gradient_bytes);
   visit.number("step_bytes", stack.step_bytes);
+  visit.number("norm_bytes", stack.norm_bytes);
+  visit.number("bucket_mib", stack.bucket_mib);
+  visit.number("copied_gradient_bytes", stack.copied_gradient_bytes);
+  visit.number("state_bytes", stack.state_bytes);
+  visit.number("embedding_outputs", stack.embedding_outputs);
   visit.number("workspace_mib", stack.workspace_mib);
   visit.flag("sharded_masters", stack.sharded_masters);
+  visit.flag("replicated_masters", stack.replicated_masters);
+  visit.flag("whole_gradients", stack.whole_gradients);
+  visit.flag("gathered_logits", stack.gathered_logits);
   visit.flag("tables_stay_gathered", stack.tables_stay_gathered);
   visit.flag("weight_gradients", stack.weight_gradients);
   visit.flag("kept_weight_gradients", stack.kept_weight_gradients);

@@ -104,8 +104,16 @@ struct StackSpec {
   double logit_bytes = 0;               ///< held at the loss for each logit of the micro-batch
   double embedding_gradient_bytes = 0;  ///< of each element of the table when its backward runs, besides its buffer
   double step_bytes = 0;                ///< that the optimizer holds for each parameter it steps, besides its state
+  double norm_bytes = 0;                ///< of each element of the largest tensor that a rank steps, for its norm
+  double bucket_mib = 0;                ///< where replicas reduce and gather behind the last backward, of 2^20 bytes
+  double copied_gradient_bytes = 0;     ///< of a parameter's gradient as computed, which stays beside its buffer
+  double state_bytes = 0;               ///< of the optimizer's state for each parameter; 0: the training's
+  double embedding_outputs = 0;         ///< tensors as large as its result that the embedding keeps
   double workspace_mib = 0;             ///< that libraries of products hold, in units of 2^20 bytes
   bool sharded_masters = false;  ///< ZeRO 3 keeps the shard of the master weights only, and gathers 16-bit copies of it
+  bool replicated_masters = false;    ///< ZeRO 1 and 2 divide the moments alone: each rank keeps all master weights
+  bool whole_gradients = false;       ///< ZeRO 2 and 3 reduce the last micro-batch's; the others add to whole ones
+  bool gathered_logits = false;       ///< each tensor rank has all logits at the loss
   bool tables_stay_gathered = false;  ///< ZeRO 3 gathers the tables of both ends for the whole step
   bool weight_gradients = true;  ///< a product's weight gradient, or a tensor of its shape, stands beside its buffer
   bool kept_weight_gradients = false;  ///< a tensor of each shape of a product's weights stays from step to step

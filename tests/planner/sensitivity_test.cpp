@@ -260,6 +260,11 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
               plan["cluster"]["device"]["peak_tflops"]["fp8"] = 2000;
             }}},
       {"step_bytes", {.watch = Watch::kMemory, .value = 6}},
+      {"norm_bytes", {.watch = Watch::kMemory, .value = 100, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
+      {"bucket_mib", {.watch = Watch::kMemory, .value = 100, .before = [](json& plan) { plan["layout"]["zero"] = 1; }}},
+      {"state_bytes", {.watch = Watch::kMemory, .value = 100}},
+      {"copied_gradient_bytes", {.watch = Watch::kMemory, .value = 2}},
+      {"embedding_outputs", {.watch = Watch::kMemory, .value = 4}},
       {"workspace_mib", {.watch = Watch::kMemory, .value = 64}},
       {"offloaded_share", {.watch = Watch::kMemory, .moves = Moves::kDown, .value = 0.9}},
   };

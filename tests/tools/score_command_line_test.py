@@ -74,8 +74,8 @@ class Scores(CommandLineTest):
     def test_rows_of_papers_that_no_mapping_names_are_all_read(self):
         rows = pathlib.Path(__file__).parents[2] / "docs" / "unseen.json"
         source = self.json("score", rows)["sources"][0]
-        self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "megatron-bridge", "dgxc",
-                                              "nemo-automodel"])
+        self.assertEqual(source["mappings"], ["general", "nemo-long-sequence", "torchtitan", "kempner-forge",
+                                              "megatron-bridge", "dgxc", "nemo-automodel"])
         self.assertEqual(source["rows"] - source["scored"], 1, source["skipped"])
         for skipped in source["skipped"]:  # its stages count the table and the head as layers
             self.assertRegex(skipped["reason"], "stages of 126 layers")

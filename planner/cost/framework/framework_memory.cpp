@@ -10,6 +10,8 @@
 namespace plumb {
 namespace {
 
+constexpr double kMebibyte = 1024.0 * 1024.0;
+
 std::int64_t whole(double bytes) {
   return std::llround(bytes);
 }
@@ -162,6 +164,7 @@ struct StageSum {
   double released = 0;      ///< of kept, with I
   double score_buffer = 0;  ///< held throughout
   double table_gradient = 0;
+  std::int64_t largest_tensor = 0;   ///< of one weight
   double output = 0;                 ///< the stage's
   std::vector<WeightShape> weights;  ///< of products
 };
@@ -188,7 +191,9 @@ FrameworkFootprint embedding_footprint(const EmbeddingLayer& layer, const Memory
   const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
   return {.place = FrameworkFootprint::Place::kFirst,
           .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
-          .kept = layer.dropout > 0 ? context.stream(layer.hidden) : 0,  // a mask of one byte
+          .largest_tensor = rows * layer.hidden,
+          .kept = (layer.dropout > 0 ? context.stream(layer.hidden) : 0) +  // a mask of one byte
+                  context.stack.embedding_outputs * context.stream(layer.hidden) * context.element,
           .table_gradient = context.stack.embedding_gradient_bytes * static_cast<double>(rows * layer.hidden)};
 }
 
@@ -202,8 +207,10 @@ FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& c
   return {.place = FrameworkFootprint::Place::kLast,
           .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
           .shared_parameters = layer.tied ? rows * layer.hidden : 0,
+          .largest_tensor = rows * layer.hidden,
           .output = context.stack.kept_logits && context.layout.pipeline > 1 ? logits * context.element : 0,
-          .at_loss = context.stack.logit_bytes * logits + 2 * residual * context.element,
+          .at_loss = context.stack.logit_bytes * logits * (context.stack.gathered_logits ? context.layout.tensor : 1) +
+                     2 * residual * context.element,
           .head_backward = head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream,
                                                residual, context.element)};
 }
@@ -214,6 +221,18 @@ double released_bytes(const TransformerLayer& layer, const MemoryContext& contex
   const double needed = weight_grad_bytes(layer, context.work, context.element);
   const bool known = context.layout.recompute == Recompute::kNone && needed > 0;
   return known ? std::max(0.0, held.kept - needed) : 0;
+}
+
+/// A pipeline that sends 1/t of a stage's output from each tensor rank keeps no more of it.
+double kept_output(const TransformerLayer& layer, const MemoryContext& context) {
+  const bool divided = context.stack.scattered_messages && !context.work.sequence_parallel;
+  return context.stream(layer.hidden) * context.element / (divided ? context.work.tensor_parallel : 1);
+}
+
+std::int64_t largest_weight(const TransformerLayer& layer, const LayerWork& work) {
+  double elements = 0;
+  for (const auto& [rows, columns] : weight_shapes(layer, work)) elements = std::max(elements, rows * columns);
+  return whole(elements);
 }
 
 FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const MemoryContext& context) {
@@ -232,13 +251,14 @@ FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const Me
   return {
       .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
       .expert_parameters = experts,
+      .largest_tensor = context.stack.norm_bytes > 0 ? largest_weight(layer, context.work) : 0,
       .kept = held.kept,
       .rebuilt = held.rebuilt,
       .released = released * (1 - context.stack.offloaded_share),
       .backward = with_attention(false),
       .split_backward = with_attention(true),
       .score_buffer = context.stack.score_buffer ? scores : 0,
-      .output = context.stack.kept_outputs ? context.stream(layer.hidden) * context.element : 0,
+      .output = context.stack.kept_outputs ? kept_output(layer, context) : 0,
       .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
 }
 
@@ -265,6 +285,26 @@ void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table
   sum.at_loss = std::max(sum.at_loss, layer.at_loss);
   sum.head_backward = std::max(sum.head_backward, layer.head_backward);
   sum.table_gradient = std::max(sum.table_gradient, layer.table_gradient);
+  sum.largest_tensor = std::max(sum.largest_tensor, layer.largest_tensor);
+}
+
+/// `state(stage, bytes)`: so many bytes of each parameter that a rank holds from that ZeRO stage on.
+template <class State>
+std::int64_t optimizer_state(const TrainingSpec& training, const StackSpec& stack, State&& state) {
+  constexpr std::int64_t kSingle = 4;
+  const std::int64_t masters = bytes_per_element(training.precision) < kSingle ? kSingle : 0;
+  const std::int64_t moments = optimizer_bytes_per_parameter(training) - masters;
+  if (stack.state_bytes > 0) return whole(stack.state_bytes * static_cast<double>(state(1, 1)));
+  if (!stack.replicated_masters) return state(1, moments + masters);
+  return state(1, moments) + state(3, masters);
+}
+
+/// What the optimizer holds at its step of the `stepped` parameters of the rank, besides its state: the norm of one
+/// tensor (under ZeRO) is gone before the copies of all of them are made, and these fit into its place.
+std::int64_t at_step(const StageSum& sum, const StackSpec& stack, int zero, std::int64_t stepped) {
+  const double norm = stack.norm_bytes * static_cast<double>(std::min(sum.largest_tensor, stepped));
+  const double copies = stack.step_bytes * static_cast<double>(stepped);
+  return whole(zero >= 1 ? std::max(norm, copies) + stack.bucket_mib * kMebibyte : copies);
 }
 
 }  // namespace
@@ -318,9 +358,13 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   StageMemory memory;
   const bool gathers = layout.zero >= 3 && replicas > 1;
   memory.parameter_bytes = gathers && stack.sharded_masters ? 0 : state(3, element);
-  memory.gradient_bytes = state(2, gradient) + whole(distinct_elements(std::move(sum.weights)) * element_bytes);
-  memory.optimizer_bytes =
-      state(1, optimizer_bytes_per_parameter(training)) + whole(stack.step_bytes * static_cast<double>(state(1, 1)));
+  const bool adds_whole =
+      stack.whole_gradients && layout.zero >= 2 && replicas > 1 && microbatches_of(training, layout) > 1;
+  const std::int64_t reduced_bytes = stack.gradient_bytes > 0 ? stack.gradient_bytes : gradient;
+  memory.gradient_bytes = (adds_whole ? state(4, reduced_bytes) : state(2, gradient)) +
+                          whole(distinct_elements(std::move(sum.weights)) * element_bytes);
+  memory.gradient_bytes += whole(stack.copied_gradient_bytes * static_cast<double>(state(2, 1)));
+  memory.optimizer_bytes = optimizer_state(training, stack, state) + at_step(sum, stack, layout.zero, state(1, 1));
   const bool has_head = kinds[layers.back()].place == FrameworkFootprint::Place::kLast;
   memory.forward_bytes = whole(sum.kept + (has_head ? 0 : sum.output));
   memory.released_at_input_grad_bytes = whole(sum.released);
@@ -335,7 +379,6 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   const double at_ends = std::max({sum.at_loss, sum.head_backward, sum.table_gradient - sum.kept}) + cached;
   memory.backward_workspace_bytes =
       std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
-  constexpr double kMebibyte = 1024.0 * 1024.0;
   // The model's outputs wait for the end of the step, of all micro-batches.
   const bool waits = has_head && sum.output > 0;
   const double logits = waits ? static_cast<double>(microbatches_of(training, layout)) * sum.output : 0;

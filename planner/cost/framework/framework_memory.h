@@ -22,7 +22,8 @@
 // its micro-batch is left. ZeRO 3 gathers two neighbouring layers, or both tables and two layers
 // (StackSpec::tables_stay_gathered); beside the gathered weights stand shards of them, or the optimizer's master
 // weights alone (StackSpec::sharded_masters). A pipeline's last stage may hold the logits of all micro-batches
-// (StackSpec::kept_logits).
+// (StackSpec::kept_logits). Behind the last backward the optimizer takes buffers that an allocator of blocks cannot cut
+// from those of activations (`step_bytes`, `bucket_mib`), the largest of them the norm of one tensor (`norm_bytes`).
 
 #include <cstdint>
 #include <span>
@@ -44,6 +45,7 @@ struct FrameworkFootprint {
   std::int64_t parameters = 0;  ///< besides those of routed experts
   std::int64_t expert_parameters = 0;
   std::int64_t shared_parameters = 0;  ///< of them, a table that the embedding of the same stage has already
+  std::int64_t largest_tensor = 0;     ///< of them, of one weight
   double kept = 0;
   double rebuilt = 0;
   double released = 0;        ///< of what is kept, before W where that is an action of its own

@@ -55,6 +55,44 @@ std::vector<Layer> model_of(bool is_tied, bool is_half) {
   return is_tied ? gpt_model() : untied_gpt_model();
 }
 
+/// Calls that are compared, of all ranks.
+std::int64_t check_lists(const RunSpec& spec) {
+  std::int64_t calls = 0;
+  const NcclOrder order = plan_nccl_order(spec, plan_training(spec));
+  for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
+    NotingMachine machine(spec.half);
+    run_device_rank(spec, static_cast<int>(rank), machine);
+    const Lists expected = planned(order, rank);
+    for (const auto& [of, list] : expected) {
+      const std::string group = of.first;
+      CAPTURE(group);
+      const auto own = machine.lists().find(of);
+      REQUIRE(own != machine.lists().end());
+      CHECK(own->second.size() == list.size());
+      for (std::size_t i = 0; i < list.size() && i < own->second.size(); ++i) {
+        CAPTURE(i);
+        CHECK(nccl_kind_name(std::get<0>(own->second[i])) == nccl_kind_name(std::get<0>(list[i])));
+        CHECK(std::get<1>(own->second[i]) == std::get<1>(list[i]));
+        CHECK(std::get<2>(own->second[i]) == std::get<2>(list[i]));
+      }
+      calls += std::ssize(list);
+    }
+    CHECK(machine.lists().size() == expected.size());
+  }
+  return calls;
+}
+
+RunSpec laid_out(const std::vector<Layer>& model, const std::string& name, int replicas, int tensor, int zero) {
+  RunSpec spec = spec_of_lowered(
+      model,
+      lower(make_schedule(name, {.ranks = 2, .microbatches = 4}), {.data = {.enabled = replicas > 1, .zero = zero}}),
+      replicas);
+  spec.grid.tensor = tensor;
+  spec.zero = zero;
+  spec.steps = 1;
+  return spec;
+}
+
 }  // namespace
 
 TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, call by call") {
@@ -70,36 +108,26 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
       for (const bool is_half : {false, true}) {
         CAPTURE(name);
         CAPTURE(zero);
-        RunSpec spec = spec_of_lowered(model_of(is_tied, is_half),
-                                       lower(make_schedule(name, {.ranks = 2, .microbatches = 4}),
-                                             {.data = {.enabled = replicas > 1, .zero = zero}}),
-                                       replicas);
-        spec.grid.tensor = tensor;
-        spec.zero = zero;
-        spec.steps = 1;
+        RunSpec spec = laid_out(model_of(is_tied, is_half), name, replicas, tensor, zero);
         if (is_half) spec.half = is_tied ? HalfFormat::kFp16 : HalfFormat::kBf16;
         if (is_tied && replicas > 1) spec.clip_norm = 1;
-        const NcclOrder order = plan_nccl_order(spec, plan_training(spec));
-        for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
-          NotingMachine machine(spec.half);
-          run_device_rank(spec, static_cast<int>(rank), machine);
-          const Lists expected = planned(order, rank);
-          for (const auto& [of, list] : expected) {
-            const std::string group = of.first;
-            CAPTURE(group);
-            const auto own = machine.lists().find(of);
-            REQUIRE(own != machine.lists().end());
-            CHECK(own->second.size() == list.size());
-            for (std::size_t i = 0; i < list.size() && i < own->second.size(); ++i) {
-              CAPTURE(i);
-              CHECK(nccl_kind_name(std::get<0>(own->second[i])) == nccl_kind_name(std::get<0>(list[i])));
-              CHECK(std::get<1>(own->second[i]) == std::get<1>(list[i]));
-              CHECK(std::get<2>(own->second[i]) == std::get<2>(list[i]));
-            }
-          }
-          CHECK(machine.lists().size() == expected.size());
-          for (const auto& [of, list] : expected) calls += std::ssize(list);
-        }
+        calls += check_lists(spec);
       }
   CHECK(calls > 1000);
+}
+
+TEST_CASE("with sequence parallelism too, and where tensor ranks have the same kv heads") {
+  std::vector<Layer> one_kv_head = llama_model();
+  for (Layer& layer : one_kv_head)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 1;
+  for (const bool divides_rows : {false, true})
+    for (const std::vector<Layer>& model : {untied_gpt_model(), one_kv_head})
+      for (const auto& [name, replicas, zero] :
+           std::vector<std::tuple<std::string, int, int>>{{"1f1b", 1, 0}, {"zb-h1", 2, 3}, {"interleaved", 2, 1}}) {
+        CAPTURE(name);
+        CAPTURE(divides_rows);
+        RunSpec spec = laid_out(model, name, replicas, 2, zero);
+        spec.sequence_parallel = divides_rows;
+        CHECK(check_lists(spec) > 100);
+      }
 }

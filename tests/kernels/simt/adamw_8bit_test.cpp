@@ -24,19 +24,29 @@ TEST_CASE("GPU 8-bit AdamW keeps the CPU's weights, codes and scales over severa
   for (int step = 1; step <= 3; ++step) {
     Values gradients = random_values(kElements, 10U + static_cast<unsigned>(step)), own_gradients = gradients;
     adamw_8bit_update(weights.data(), gradients.data(), first.view(), second.view(), kElements, optimizer, step);
-    run_on_host(simt::AdamW8BitUpdate<float, float>{.weights = narrow.data(),
-                                                    .master = master.data(),
-                                                    .gradients = own_gradients.data(),
-                                                    .first = own_first.view(),
-                                                    .second = own_second.view(),
-                                                    .signed_map = signed_dynamic_map().data(),
-                                                    .unsigned_map = unsigned_dynamic_map().data(),
-                                                    .elements = kElements,
-                                                    .optimizer = optimizer,
-                                                    .first_correction = 1.0F - std::pow(optimizer.beta1, float(step)),
-                                                    .second_correction = 1.0F - std::pow(optimizer.beta2, float(step)),
-                                                    .gradient_scale = 1.0F},
-                kBlocks, kLanes);
+    // A loss scale of 8, which the step's factor takes back; then a step that is skipped.
+    StepNumbers numbers{.first_correction = 1.0F - std::pow(optimizer.beta1, float(step)),
+                        .second_correction = 1.0F - std::pow(optimizer.beta2, float(step)),
+                        .gradient_factor = 0.125F};
+    for (float& gradient : own_gradients) gradient *= 8;
+    const simt::AdamW8BitUpdate<float, float> update{.weights = narrow.data(),
+                                                     .master = master.data(),
+                                                     .gradients = own_gradients.data(),
+                                                     .first = own_first.view(),
+                                                     .second = own_second.view(),
+                                                     .signed_map = signed_dynamic_map().data(),
+                                                     .unsigned_map = unsigned_dynamic_map().data(),
+                                                     .elements = kElements,
+                                                     .optimizer = optimizer,
+                                                     .numbers = &numbers};
+    run_on_host(update, kBlocks, kLanes);
+    const Values updated = master;
+    const std::vector<std::uint8_t> codes = own_first.codes;
+    own_gradients.assign(kElements, INFINITY);
+    numbers.skips = 1;
+    run_on_host(update, kBlocks, kLanes);
+    CHECK(master == updated);
+    CHECK(own_first.codes == codes);
     CHECK(relative_difference(master, weights) < 1e-5);
     CHECK(narrow == master);
     CHECK(own_gradients == Values(kElements, 0.0F));

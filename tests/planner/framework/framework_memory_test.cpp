@@ -205,6 +205,84 @@ TEST_CASE("what the optimizer holds for a step is divided as its state is") {
   CHECK(optimizer(1) - shard == 6 * parameter_count(kGpt) / 4);
 }
 
+TEST_CASE("the norm of the largest tensor is taken before a step's copies, in the room that these get") {
+  // deepspeed/runtime/zero/stage_1_and_2.py: g.data.double() of one gradient, then the partition flat in 16 bits and
+  // in fp32, beside the buffer in which replicas have reduced.
+  StackSpec stack{.name = "fused"};
+  const auto optimizer = [&](int data) { return memory_of({.data = data, .zero = 1}, stack).optimizer_bytes; };
+  const std::int64_t whole = optimizer(1), shard = optimizer(1 << 20);
+  stack.step_bytes = 2;
+  stack.norm_bytes = 10;
+  stack.bucket_mib = 3;
+  const std::int64_t up = 4 * 1024 * 1024, stepped = parameter_count(kGpt);
+  CHECK(optimizer(1) - whole == std::max(10 * up, 2 * stepped) + 3 * 1048576);
+  stack.step_bytes = 8;
+  CHECK(optimizer(1) - whole == 8 * stepped + 3 * 1048576);
+  CHECK(memory_of({.zero = 0}, stack).optimizer_bytes - whole == 8 * stepped);  // without ZeRO's bucket and norm
+  // Of a tensor that many replicas divide, a rank steps and measures its share.
+  CHECK(optimizer(1 << 20) - shard == 10 * ((stepped + (1 << 20) - 1) >> 20) + 3 * 1048576);
+}
+
+TEST_CASE("gradients as computed stay beside those that add up, and masters of all parameters where the stack has so") {
+  // deepspeed/runtime/bf16_optimizer.py (2022): param.grad beside fp32_groups_gradients_flat; fp32_groups_flat.
+  StackSpec stack{.name = "fused"};
+  const auto memory = [&](int zero) { return memory_of({.data = 4, .zero = zero}, stack); };
+  const StageMemory none = memory(0), one = memory(1);
+  const std::int64_t parameters = parameter_count(kGpt);
+  stack.copied_gradient_bytes = 2;
+  stack.replicated_masters = true;
+  CHECK(memory(1).gradient_bytes - one.gradient_bytes == 2 * parameters);
+  CHECK(memory(0).optimizer_bytes == none.optimizer_bytes);
+  CHECK(memory(1).optimizer_bytes - one.optimizer_bytes == 4 * parameters - 4 * parameters / 4);
+}
+
+TEST_CASE("FSDP adds micro-batches to whole gradients where it reduces behind the last of a step only") {
+  // torch/distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_accumulated_grad, in the precision of the reduction.
+  TrainingSpec training = kTraining;
+  training.gradient_precision = Precision::kBf16;
+  StackSpec stack{.name = "fused", .gradient_bytes = 4};
+  const auto gradients = [&](std::int64_t batch, Layout layout) {
+    training.global_batch = batch;
+    layout.microbatch = 4;
+    return framework_memory({Layer(kGpt)}, training, stack, layout, {}).gradient_bytes;
+  };
+  const std::int64_t parameters = parameter_count(kGpt);
+  const Layout sharded{.data = 4, .zero = 3};
+  const std::int64_t shard = gradients(32, sharded);
+  CHECK(shard == 2 * ((parameters + 3) / 4));
+  stack.whole_gradients = true;
+  CHECK(gradients(32, sharded) == 4 * parameters);
+  CHECK(gradients(16, sharded) == shard);  // one micro-batch
+  CHECK(gradients(32, {.data = 4, .zero = 1}) == 2 * parameters);
+}
+
+TEST_CASE("an optimizer's state may be smaller than the training's, and the loss may see all logits") {
+  const std::vector<Layer> layers{Layer(kGpt), HeadLayer{.vocab = 1024, .hidden = 1024}};
+  StackSpec stack{.name = "fused", .logit_bytes = 8};
+  const auto memory = [&] { return framework_memory(layers, kTraining, stack, {.tensor = 4, .microbatch = 4}, {}); };
+  const StageMemory divided = memory();
+  stack.gathered_logits = true;
+  stack.state_bytes = 4;
+  CHECK(memory().forward_workspace_bytes - divided.forward_workspace_bytes == 3 * 8 * 4 * 2048 * 256);
+  CHECK(memory().optimizer_bytes * 3 == divided.optimizer_bytes);  // of 12 bytes
+}
+
+TEST_CASE("an embedding keeps what follows it, and a pipeline that sends shares of an output keeps its share") {
+  const Layer table = EmbeddingLayer{.vocab = 1 << 10, .hidden = 1024};
+  StackSpec stack{.name = "fused", .kept_outputs = true};
+  const auto kept = [&](int tensor) {
+    const Layout layout{.tensor = tensor, .pipeline = 2, .microbatch = 4};
+    return framework_memory({table, Layer(kGpt)}, kTraining, stack, layout, {}).forward_bytes;
+  };
+  const std::int64_t stream = 2 * 4 * 2048 * 1024, whole = kept(1), divided = kept(4);
+  stack.embedding_outputs = 2;
+  CHECK(kept(1) - whole == 2 * stream);
+  stack.embedding_outputs = 0;
+  stack.kept_outputs = false;
+  CHECK(whole - kept(1) == stream);
+  CHECK(divided - kept(4) == stream / 4);
+}
+
 TEST_CASE("a backward holds the loss, or a layer and its gradient on its way, whichever is more") {
   const std::vector<Layer> layers{Layer(kLlama), HeadLayer{.vocab = 64, .hidden = 1024}};
   StackSpec stack{.name = "fused", .kept_weight_gradients = true};

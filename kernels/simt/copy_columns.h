@@ -1,0 +1,28 @@
+#pragma once
+// Some columns of a matrix's rows to those of another on a GPU.
+
+#include "kernels/cpu/norm.h"
+#include "kernels/simt/number.h"
+#include "kernels/simt/thread.h"
+
+namespace plumb::simt {
+
+/// to[r, c] = from[r, c]. to: [R, to_width], from: [R, from_width], each from its first column to copy on.
+template <class S>
+struct CopyColumns {
+  S* to;
+  const S* from;
+  std::int64_t to_width;
+  std::int64_t from_width;
+  NormSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, size.rows * size.columns, [&](std::int64_t i) {
+      const std::int64_t row = i / size.columns, column = i % size.columns;
+      to[row * to_width + column] = from[row * from_width + column];
+    });
+  }
+};
+
+}  // namespace plumb::simt

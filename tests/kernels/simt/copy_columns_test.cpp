@@ -1,0 +1,21 @@
+#include "kernels/simt/copy_columns.h"
+
+#include <doctest/doctest.h>
+
+#include "tests/kernels/simt/stored.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+TEST_CASE("GPU copies columns between rows of two widths, and touches no others") {
+  constexpr std::int64_t kRows = 19, kColumns = 7, kTo = 11, kFrom = 9;
+  const Values from = random_values(kRows * kFrom, 1), before = random_values(kRows * kTo, 2);
+  Values to = before;
+  run_on_host(simt::CopyColumns<float>{to.data() + 3, from.data() + 2, kTo, kFrom, {kRows, kColumns}}, kBlocks, kLanes);
+  for (std::int64_t row = 0; row < kRows; ++row)
+    for (std::int64_t column = 0; column < kTo; ++column) {
+      const bool is_copied = column >= 3 && column < 3 + kColumns;
+      const auto at = static_cast<std::size_t>(row * kTo + column);
+      CHECK(to[at] == (is_copied ? from[static_cast<std::size_t>(row * kFrom + column - 3 + 2)] : before[at]));
+    }
+}
