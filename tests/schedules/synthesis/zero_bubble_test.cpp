@@ -93,6 +93,16 @@ TEST_CASE("with F = I = W and twice 1F1B's memory nothing is lost, and that is p
   CHECK(made.bound == SimTime{24});
 }
 
+TEST_CASE("the shortest span with F = I = W takes ZB-H2's memory, however much there may be") {
+  // Qi et al. 2024, section 2.3: 2p - 1 activations on the first rank, and no bubble.
+  for (const int p : {2, 4, 8}) {
+    const ChainCosts costs = chain({.ranks = p, .microbatches = 4 * p}, 100);
+    const Synthesis made = synthesize_zero_bubble(costs);
+    CHECK(made.span == made.bound);
+    for (const std::vector<Action>& actions : made.schedule.ranks) CHECK(peak_bytes(costs, actions) <= 2 * p - 1);
+  }
+}
+
 TEST_CASE("one rank just works") {
   const Synthesis made = synthesize_zero_bubble(chain({.ranks = 1, .microbatches = 3}, 1));
   CHECK(made.span == SimTime{9});
