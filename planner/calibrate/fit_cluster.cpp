@@ -83,14 +83,24 @@ void fit_collectives(ClusterFit& fit, const ClusterEvidence& evidence) {
                     "wrong, give the cluster that was measured",
                     evidence.collectives.front().file, scale, fit.cluster.name));
   }
-  fit.cluster.nccl->calibration = launches.calibration;
-  const double values[] = {launches.calibration.low_latency_launch.count() / kMicro,
-                           launches.calibration.simple_launch.count() / kMicro, scale};
+  NcclCalibration& calibration = fit.cluster.nccl->calibration;
+  const NcclCalibration before = calibration;
+  calibration = launches.calibration;
+  if (launches.observations[LaunchFit::kLowLatency] == 0) calibration.low_latency_launch = before.low_latency_launch;
+  if (launches.observations[LaunchFit::kSimple] == 0) calibration.simple_launch = before.simple_launch;
+  const double values[] = {calibration.low_latency_launch.count() / kMicro, calibration.simple_launch.count() / kMicro,
+                           scale};
   const double units[] = {kMicro, kMicro, 1};
   const char* const names[] = {"nccl.low_latency_launch_us", "nccl.simple_launch_us", "nccl.bandwidth_scale"};
   for (int i = 0; i < 3; ++i) {
     if (launches.observations[i] == 0) {
       fit.notes.push_back(fmt::format("{}: no size was moved by that protocol, so it stays {:g}", names[i], values[i]));
+      continue;
+    }
+    if (!launches.fitted[i]) {
+      fit.notes.push_back(fmt::format(
+          "{}: the sizes measured do not tell it from the bandwidth, so it is {:g}; measure smaller ones too", names[i],
+          values[i]));
       continue;
     }
     FittedConstant constant{.path = names[i],

@@ -107,6 +107,7 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
   fit.calibration = {.low_latency_launch = Seconds{constants[0]},
                      .simple_launch = Seconds{constants[1]},
                      .bandwidth_scale = 1 / constants[2]};
+  for (const int i : chosen) fit.fitted[i] = true;
   double squares = 0;
   for (const CollectiveObservation& observation : observations) {
     const double error = relative_error(observation, fit.calibration);

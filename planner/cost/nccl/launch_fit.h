@@ -29,6 +29,7 @@ struct LaunchFit {
   /// not fitted or no observation is left over to tell.
   std::array<std::optional<double>, 3> standard_error;
   std::array<int, 3> observations{};  ///< [constant] that ask for it
+  std::array<bool, 3> fitted{};       ///< [constant] the observations tell it from the others, and it is not below 0
   double residual_ratio = 0;          ///< mean |predicted / measured - 1| on the observations fitted
 };
 

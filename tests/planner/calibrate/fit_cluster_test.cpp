@@ -75,6 +75,23 @@ TEST_CASE("constants that made the logs are found again, and the tables come out
   CHECK(fit_cluster(again, evidence).cluster.collective_tables.size() == 2);
 }
 
+TEST_CASE("a launch that the sizes say nothing of stays the cluster's, and one that they cannot tell is named") {
+  ClusterSpec base = preset_cluster("h100:8");
+  base.nccl->calibration = {.low_latency_launch = Seconds{7e-6}, .simple_launch = Seconds{9e-6}};
+  NcclTestsLog log = log_of(base, CollectiveKind::kAllReduce, {.ranks = 8, .nodes = 1, .ranks_per_node = 8});
+  std::erase_if(log.sizes, [](const TimedSize& size) { return size.bytes < (1 << 28); });
+  for (TimedSize& size : log.sizes) size.out_of_place *= 1 - 1e7 / static_cast<double>(size.bytes);  // as if below 0
+  const ClusterFit fit = fit_cluster(base, {.collectives = {log}, .date = "2026-01-02"});
+  CHECK(fit.cluster.nccl->calibration.low_latency_launch == Seconds{7e-6});
+  CHECK(fit.cluster.nccl->calibration.simple_launch == Seconds{0});
+  CHECK(fit.constants.size() == 1);
+  REQUIRE(fit.notes.size() == 2);
+  CHECK(fit.notes[0] == "nccl.low_latency_launch_us: no size was moved by that protocol, so it stays 7");
+  CHECK(fit.notes[1] ==
+        "nccl.simple_launch_us: the sizes measured do not tell it from the bandwidth, so it is 0; measure smaller ones "
+        "too");
+}
+
 TEST_CASE("logs of another machine are refused") {
   ClusterSpec base = preset_cluster("h100");
   const GroupPlacement sixteen{.ranks = 16, .nodes = 1, .ranks_per_node = 16};

@@ -1,5 +1,6 @@
 #include "planner/cost/nccl/launch_fit.h"
 
+#include <array>
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -36,6 +37,7 @@ TEST_CASE("a launch below 0 is 0, and the rest is fitted again") {
                     observation(NcclProtocol::kSimple, 20, 400, 420)});
   CHECK(fit.calibration.simple_launch == Seconds{0});
   CHECK_FALSE(fit.standard_error[LaunchFit::kSimple]);
+  CHECK(fit.fitted == std::array{false, false, true});
   // Least squares of (t - 20) / t = x transfer / t: x = sum (t-20) s / t^2 / sum s^2 / t^2.
   const double top = 90.0 * 100 / (110.0 * 110) + 190.0 * 200 / (210.0 * 210) + 400.0 * 400 / (420.0 * 420);
   const double bottom = 1e4 / (110.0 * 110) + 4e4 / (210.0 * 210) + 16e4 / (420.0 * 420);
