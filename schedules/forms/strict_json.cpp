@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -42,7 +43,13 @@ constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
 
 json parse_json(std::string_view text, const std::string& file) {
   std::int64_t values = 0;
-  const auto within_bounds = [&](int depth, json::parse_event_t, json&) {
+  std::vector<std::unordered_set<std::string>> open_keys;  // of the objects around
+  const auto within_bounds = [&](int depth, json::parse_event_t event, json& value) {
+    if (event == json::parse_event_t::object_start) open_keys.emplace_back();
+    if (event == json::parse_event_t::object_end) open_keys.pop_back();
+    if (event == json::parse_event_t::key && !open_keys.back().insert(value.get<std::string>()).second) {
+      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file, value.dump()));
+    }
     if (depth > kDeepest) {
       throw SpecError(
           fmt::format("{}: lists and objects stand in each other more than {} deep: nothing that Plumb reads "
@@ -135,8 +142,9 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
 
 std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::string_view remedy) {
   const double value = number(key, static_cast<double>(smallest), true, remedy).value;
-  if (value != std::floor(value) || value > kLargestExactInteger)
-    fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
+  if (value > kLargestExactInteger)
+    fail(key, fmt::format("{} is more than 2^53, which no count here can be: give {}", value, remedy));
+  if (value != std::floor(value)) fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
   return static_cast<std::int64_t>(value);
 }
 

@@ -26,13 +26,17 @@ TEST_CASE("values are read by name and type") {
 }
 
 TEST_CASE("every fault names file, path and remedy") {
-  const json document =
-      parse_json(R"({"layers": 3, "heads": -1, "ffn": 1.5, "name": 4, "node": {"gpu": 8}, "zero": 0})", "m.json");
+  const json document = parse_json(
+      R"({"layers": 3, "heads": -1, "ffn": 1.5, "vocab_size": 1e18, "name": 4, "node": {"gpu": 8}, "zero": 0})",
+      "m.json");
   StrictObject object(document, "m.json");
   CHECK_THROWS_WITH_AS(object.positive_integer("heads"), "m.json: heads: -1 is out of range: give 1 or more",
                        SpecError);
   CHECK_THROWS_WITH_AS(object.positive_integer("zero"), "m.json: zero: 0 is out of range: give 1 or more", SpecError);
   CHECK_THROWS_WITH_AS(object.positive_integer("ffn"), "m.json: ffn: 1.5 is not a whole number: give 1 or more",
+                       SpecError);
+  CHECK_THROWS_WITH_AS(object.positive_integer("vocab_size"),
+                       "m.json: vocab_size: 1e+18 is more than 2^53, which no count here can be: give 1 or more",
                        SpecError);
   CHECK_THROWS_WITH_AS(object.text("name"), "m.json: name: a string is wanted, not number", SpecError);
   CHECK_THROWS_WITH_AS(object.text("vocab"), "m.json: vocab: this key is missing: add it", SpecError);
@@ -56,6 +60,9 @@ TEST_CASE("text that is no JSON is refused with line and column") {
                        SpecError);
   CHECK_THROWS_WITH_AS(parse_json("{\n  \"a\": nope}", "m.json"),
                        "m.json: line 2, column 9: this is not JSON: mend it here", SpecError);
+  CHECK_THROWS_WITH_AS(parse_json(R"({"a": {"b": 1}, "c": {"b": 1, "d": [{"b": 1}], "b": 2}})", "m.json"),
+                       "m.json: one object has the key \"b\" twice: keep one", SpecError);
+  CHECK_NOTHROW(parse_json(R"([{"b": 1}, {"b": {"b": [{"b": 1}, {"b": 1}]}}])", "m.json"));
   CHECK_THROWS_AS(parse_json("{} trailing", "m.json"), SpecError);
   CHECK_THROWS_AS(parse_json("", "m.json"), SpecError);
 }
