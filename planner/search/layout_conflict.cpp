@@ -140,6 +140,12 @@ std::optional<std::string> expert_conflict(const ModelSpec& model, const Trainin
   return std::nullopt;
 }
 
+/// False for a schedule from a file.
+bool enters_at_both_ends(std::string_view schedule) {
+  return std::ranges::any_of(catalogue(),
+                             [&](const CatalogueEntry& entry) { return entry.both_ends && entry.name == schedule; });
+}
+
 }  // namespace
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
@@ -167,8 +173,7 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
         "three",
         training.global_batch, layout.data, layout.microbatch);
   }
-  if (catalogue_entry(layout.schedule).both_ends &&
-      (layout.pipeline % 2 != 0 || microbatches_of(training, layout) < 2)) {
+  if (enters_at_both_ends(layout.schedule) && (layout.pipeline % 2 != 0 || microbatches_of(training, layout) < 2)) {
     return fmt::format(
         "{} takes micro-batches at both ends, and there are pp={} ranks and {} micro-batches: give an even pp, and two "
         "micro-batches or more",

@@ -116,6 +116,16 @@ TEST_CASE("a layout that cannot exist says why and what would") {
             ->find("tokens") != std::string::npos);
 }
 
+TEST_CASE("a schedule at both ends needs an even pipeline, under any name; one of a file is checked when it is read") {
+  const auto conflict = [](const char* text) {
+    const TrainingSpec training{.global_batch = 12, .sequence = 512};
+    return layout_conflict(small_gpt(), training, 3, layout_of(parse_layout(text))).value_or("none");
+  };
+  CHECK(conflict("pp=3,schedule=dualpipe").find("give an even pp") != std::string::npos);
+  CHECK(conflict("pp=3,schedule=DualPipe").find("give an even pp") != std::string::npos);
+  CHECK(conflict("pp=3,schedule=/tmp/mine.csv") == "none");
+}
+
 TEST_CASE("context and expert degrees need sizes that they divide, and experts a division of their own") {
   ModelSpec model = small_gpt();
   TrainingSpec training{.global_batch = 12, .sequence = 512};
