@@ -41,9 +41,7 @@ TEST_CASE("a device goes through asynchronous schedules as the CPU does: the sam
   for (const RunSpec& spec : asynchronous_specs()) {
     INFO(spec.schedule.name, " on ", spec.schedule.ranks.size());
     const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-    REQUIRE(device.losses.size() == cpu.losses.size());
-    for (std::size_t i = 0; i < cpu.losses.size(); ++i)
-      CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-5));
+    check_losses(device, cpu, 1e-5);
     REQUIRE(device.gradients.size() == cpu.gradients.size());
     for (std::size_t i = 0; i < cpu.gradients.size(); ++i)
       CHECK(worst_difference(device.gradients[i], cpu.gradients[i]) < 1e-3);

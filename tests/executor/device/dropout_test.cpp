@@ -29,9 +29,7 @@ TEST_CASE("a device drops what the CPU drops: the same losses, gradients and wei
       INFO(name);
       const RunSpec spec = dropping(model, name);
       const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-      REQUIRE(device.losses.size() == cpu.losses.size());
-      for (std::size_t i = 0; i < cpu.losses.size(); ++i)
-        CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-5));
+      check_losses(device, cpu, 1e-5);
       CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < 1e-5);
       CHECK(worst_difference(device.gradients.back(), cpu.gradients.back()) < 1e-3);
       CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);

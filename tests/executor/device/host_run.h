@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "executor/device/run_device.h"
 #include "tests/executor/device/host_machine.h"
 #include "tests/executor/small_model.h"
@@ -36,6 +38,13 @@ inline AdamW smooth_adamw() {
 inline RunResult on_host(const RunSpec& spec, std::optional<unsigned> seed = {}) {
   HostMachine machine(spec.half, seed);
   return run_device(spec, machine, {.capture_gradients = true, .capture_weights = true});
+}
+
+/// The losses of a device, step by step those of the cpu backend to a relative `tolerance`.
+inline void check_losses(const RunResult& device, const RunResult& cpu, double tolerance) {
+  REQUIRE(device.losses.size() == cpu.losses.size());
+  for (std::size_t i = 0; i < cpu.losses.size(); ++i)
+    CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(tolerance));
 }
 
 }  // namespace plumb::test

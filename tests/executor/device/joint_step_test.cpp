@@ -34,9 +34,7 @@ const std::vector<std::tuple<const char*, int, int, int, int>> kLayouts = {
 
 RunResult check_beside_cpu(const RunSpec& spec) {
   const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  REQUIRE(device.losses.size() == cpu.losses.size());
-  for (std::size_t i = 0; i < cpu.losses.size(); ++i)
-    CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-6));
+  check_losses(device, cpu, 1e-6);
   CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
   const RunResult other = on_host(spec, 3);
   CHECK(other.losses == device.losses);
@@ -88,9 +86,7 @@ TEST_CASE("in fp16 all ranks of a device skip the steps that overflow anywhere, 
     const RunResult cpu = run(spec), device = on_host(spec);
     CHECK(device.loss_scales == cpu.loss_scales);
     CHECK(device.skipped_steps == cpu.skipped_steps);
-    REQUIRE(device.losses.size() == cpu.losses.size());
-    for (std::size_t i = 0; i < cpu.losses.size(); ++i)
-      CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(2e-3));
+    check_losses(device, cpu, 2e-3);
     CHECK(on_host(spec, 5).losses == device.losses);
   }
 }

@@ -32,9 +32,7 @@ RunSpec in_groups(const std::vector<Layer>& model, const std::string& name, int 
 
 void check_beside_cpu(const RunSpec& spec) {
   const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  REQUIRE(device.losses.size() == cpu.losses.size());
-  for (std::size_t i = 0; i < cpu.losses.size(); ++i)
-    CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(1e-5));
+  check_losses(device, cpu, 1e-5);
   CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
   CHECK(worst_difference(device.gradients[1], cpu.gradients[1]) < 1e-3);
   CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
