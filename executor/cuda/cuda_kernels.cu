@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "executor/cuda/check_cuda.h"
-#include "executor/device/simt_kernels.h"
+#include "executor/device/kernels/simt_kernels.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/warp_block.cuh"
 

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "executor/cuda/matrix_products.h"
-#include "executor/device/device_kernels.h"
+#include "executor/device/kernels/device_kernels.h"
 #include "kernels/half_format.h"
 
 namespace plumb::cuda {

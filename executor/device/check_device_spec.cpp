@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include "executor/device/device_layer.h"
-#include "executor/device/device_update.h"
+#include "executor/device/layers/device_layer.h"
 #include "executor/device/run_device.h"
-#include "executor/device/stage_rebuild.h"
+#include "executor/device/stage/device_update.h"
+#include "executor/device/stage/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
 #include "schedules/error.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "executor/device/measure_device.h"
+#include "executor/device/measure/measure_device.h"
 #include "executor/device/run_device.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"

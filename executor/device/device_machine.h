@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "executor/device/device_kernels.h"
+#include "executor/device/kernels/device_kernels.h"
 #include "executor/device_plan/device_exchange.h"
 #include "executor/device_plan/device_program.h"
 #include "executor/transport/transport.h"

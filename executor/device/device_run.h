@@ -7,11 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "executor/device/device_stage.h"
+#include "executor/device/calls/placed_calls.h"
+#include "executor/device/calls/recorded_program.h"
 #include "executor/device/device_world.h"
-#include "executor/device/placed_calls.h"
-#include "executor/device/recorded_program.h"
 #include "executor/device/run_device.h"
+#include "executor/device/stage/device_stage.h"
 #include "executor/device_plan/device_groups.h"
 #include "executor/device_plan/plan_device.h"
 #include "executor/training/step_scale.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "executor/device/device_machine.h"
-#include "executor/device/simt_kernels.h"
+#include "executor/device/kernels/simt_kernels.h"
 #include "executor/transport/transport.h"
 #include "tests/kernels/simt/host_block.h"
 

@@ -1,0 +1,162 @@
+#include "executor/device/calls/placed_calls.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "executor/device_plan/replaced_weights.h"
+#include "schedules/action_table.h"
+
+namespace plumb {
+namespace {
+
+/// The buffers of a program by the actions that they are there for.
+class BufferIndex {
+ public:
+  BufferIndex(const DeviceProgram& program, std::size_t actions) : of_(actions) {
+    for (const DeviceBuffer& buffer : program.buffers) {
+      const ArenaPlace place{buffer.rank, buffer.offset};
+      Places& made = of_[static_cast<std::size_t>(buffer.maker)];
+      switch (buffer.use) {
+        case BufferUse::kActivations:
+          (buffer.freed_by_input_grad ? made.early : made.late) = place;
+          break;
+        case BufferUse::kRebuilt:
+          (buffer.freed_by_input_grad ? made.rebuilt_early : made.rebuilt_late) = place;
+          break;
+        case BufferUse::kWorkspace:
+          made.workspace = place;
+          break;
+        case BufferUse::kWeights:
+          made.weights = place;
+          break;
+        case BufferUse::kMessage:
+          made.message = place;
+          of_[static_cast<std::size_t>(buffer.taker)].incoming = place;
+          break;
+        case BufferUse::kHandOver:
+          made.handed_over = place;
+          of_[static_cast<std::size_t>(buffer.taker)].incoming = place;
+          break;
+        default:
+          break;
+      }
+    }
+  }
+
+  struct Places {
+    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming, weights;
+  };
+  const Places& of(std::int32_t action) const { return of_[static_cast<std::size_t>(action)]; }
+
+ private:
+  std::vector<Places> of_;  // [action id]
+};
+
+/// Buffers of whole weights and gradients, by call and stage.
+class StageBuffers {
+ public:
+  StageBuffers(const DeviceProgram& program, const Schedule& lowered, const ActionIds& ids) {
+    for (const DeviceBuffer& buffer : program.buffers) {
+      if (buffer.use != BufferUse::kGathered && buffer.use != BufferUse::kGradients) continue;
+      const ActionPlace maker = place_of(ids, buffer.maker);
+      const Action& action =
+          lowered.ranks[static_cast<std::size_t>(maker.rank)][static_cast<std::size_t>(maker.position)];
+      for (const std::int32_t call : buffer.calls) of_[{buffer.use, call, action.stage}] = &buffer;
+    }
+  }
+
+  void place(PlacedAction& placed, std::int32_t call) const {
+    if (const DeviceBuffer* gathered = find(BufferUse::kGathered, call, placed.action.stage))
+      placed.gathered = {gathered->rank, gathered->offset};
+    const DeviceBuffer* gradients = find(BufferUse::kGradients, call, placed.action.stage);
+    if (gradients == nullptr) return;
+    placed.gradients = {gradients->rank, gradients->offset};
+    placed.opens_gradients = gradients->calls.front() == call;
+  }
+
+ private:
+  const DeviceBuffer* find(BufferUse use, std::int32_t call, int stage) const {
+    const auto found = of_.find({use, call, stage});
+    return found == of_.end() ? nullptr : found->second;
+  }
+
+  std::map<std::tuple<BufferUse, std::int32_t, int>, const DeviceBuffer*> of_;
+};
+
+/// The action whose rebuilt buffers a micro-batch's backward would use.
+std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
+  for (const Op op : {Op::kRecompute, Op::kInputGrad, Op::kBackward}) {
+    const std::int32_t found = table.find(op, of.stage, of.microbatch, of.part);
+    if (found != ActionTable::kNone) return found;
+  }
+  return ActionTable::kNone;
+}
+
+/// OPTIMIZER_STEPs of the stage ahead of a place in its rank's list.
+int steps_before(const Schedule& lowered, const ActionPlace& place, int stage) {
+  const std::vector<Action>& list = lowered.ranks[static_cast<std::size_t>(place.rank)];
+  return static_cast<int>(std::count_if(list.begin(), list.begin() + place.position, [stage](const Action& action) {
+    return action.op == Op::kOptimizerStep && action.stage == stage;
+  }));
+}
+
+}  // namespace
+
+std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered) {
+  const ActionIds ids = action_ids(lowered);
+  const ActionTable table(lowered);
+  const StageNeighbors neighbors = stage_neighbors(lowered);
+  const std::vector<std::int32_t> replacers = weight_replacers(lowered);
+  const BufferIndex buffers(program, static_cast<std::size_t>(ids.first_id.back()));
+
+  const StageBuffers stage_buffers(program, lowered, ids);
+
+  const auto placed = [&](std::int32_t id, const Action& action) {
+    const BufferIndex::Places& own = buffers.of(id);
+    PlacedAction result{
+        .action = action, .workspace = own.workspace, .incoming = own.incoming, .outgoing = own.handed_over};
+    const std::int32_t replacer = replacers[static_cast<std::size_t>(id)];
+    if (replacer >= 0) result.weights = buffers.of(replacer).weights;
+    if (action.op == Op::kOptimizerStep) {
+      result.weights = own.weights;
+      result.step = steps_before(lowered, place_of(ids, id), action.stage);
+    } else if (is_send(action.op)) {
+      const bool forward = action.op == Op::kSendActivation;
+      const int to = (forward ? neighbors.successor : neighbors.predecessor)[static_cast<std::size_t>(action.stage)];
+      const std::int32_t receive =
+          table.find(forward ? Op::kRecvActivation : Op::kRecvGradient, to, action.microbatch, action.part);
+      if (receive != ActionTable::kNone) result.outgoing = buffers.of(receive).message;
+    } else if (action.microbatch >= 0) {
+      const std::int32_t forward = table.find(Op::kForward, action.stage, action.microbatch, action.part);
+      const std::int32_t rebuilder = rebuilder_of(table, action);
+      result.early = buffers.of(forward).early;
+      result.late = buffers.of(forward).late;
+      if (rebuilder != ActionTable::kNone && action.op != Op::kForward) {
+        const BufferIndex::Places& again = buffers.of(rebuilder);
+        result.rebuilt_early = again.rebuilt_early;
+        result.rebuilt_late = again.rebuilt_late;
+        const bool is_rebuilt = again.rebuilt_early.rank >= 0 || again.rebuilt_late.rank >= 0;
+        result.recomputes = is_rebuilt && rebuilder == id && action.op != Op::kRecompute;
+      }
+    }
+    return result;
+  };
+
+  std::vector<std::vector<PlacedAction>> calls;
+  for (const DeviceCall& call : program.calls) {
+    const ActionPlace at = place_of(ids, call.action);
+    const std::vector<Action>& list = lowered.ranks[static_cast<std::size_t>(at.rank)];
+    std::vector<PlacedAction>& actions = calls.emplace_back();
+    for (std::int32_t i = 0;; ++i) {
+      const Action& action = list[static_cast<std::size_t>(at.position + i)];
+      actions.push_back(placed(call.action + i, action));
+      stage_buffers.place(actions.back(), static_cast<std::int32_t>(calls.size()) - 1);
+      if (!action.overlaps_next) break;
+    }
+  }
+  return calls;
+}
+
+}  // namespace plumb

@@ -1,0 +1,158 @@
+#include "executor/device/calls/recorded_calls.h"
+
+#include <utility>
+
+namespace plumb {
+
+void CallRecorder::open_piece() {
+  if (pieces_.empty() || pieces_.back().exchange || pieces_.back().bucket >= 0) pieces_.emplace_back();
+}
+
+void CallRecorder::complete_bucket(int bucket) {
+  open_piece();
+  pieces_.back().bucket = bucket;
+}
+
+std::vector<RecordedPiece> CallRecorder::take() {
+  if (pieces_.empty()) pieces_.emplace_back();
+  return std::exchange(pieces_, {});
+}
+
+void CallRecorder::copy(void* to, const void* from, std::int64_t bytes) {
+  add([=](DeviceKernels& kernels) { kernels.copy(to, from, bytes); });
+}
+
+void CallRecorder::fill_zero(float* to, std::int64_t elements) {
+  add([=](DeviceKernels& kernels) { kernels.fill_zero(to, elements); });
+}
+
+void CallRecorder::widen(float* to, const void* from, std::int64_t elements) {
+  add([=](DeviceKernels& kernels) { kernels.widen(to, from, elements); });
+}
+
+void CallRecorder::copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                                const NormSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.copy_columns(to, to_width, from, from_width, size); });
+}
+
+void CallRecorder::linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.linear_forward(y, x, weight, size); });
+}
+
+void CallRecorder::linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.linear_input_grad(dx, dy, weight, size); });
+}
+
+void CallRecorder::linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.linear_weight_grad(dweight, dy, x, size); });
+}
+
+void CallRecorder::norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
+                                const NormSize& size, float epsilon) {
+  add([=](DeviceKernels& kernels) { kernels.norm_forward(y, sum, x, residual, norm, size, epsilon); });
+}
+
+void CallRecorder::norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
+                                 const DeviceNorm& norm, const NormSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.norm_backward(dx, dgain, dbias, dy, past, x, norm, size); });
+}
+
+void CallRecorder::activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) {
+  add([=, &layer](DeviceKernels& kernels) { kernels.activation_forward(layer, y, up, rows); });
+}
+
+void CallRecorder::activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) {
+  add([=, &layer](DeviceKernels& kernels) { kernels.activation_backward(layer, up, dy, rows); });
+}
+
+void CallRecorder::bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.bias_forward(y, bias, rows, columns); });
+}
+
+void CallRecorder::bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.bias_backward(dbias, dy, rows, columns); });
+}
+
+void CallRecorder::residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
+                                std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.residual_add(z, x, y, bias, rows, columns); });
+}
+
+void CallRecorder::rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) {
+  add([=](DeviceKernels& kernels) { kernels.rotary(x, table, size, direction); });
+}
+
+void CallRecorder::dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+                           double probability, const StepNumbers* numbers) {
+  add([=](DeviceKernels& kernels) { kernels.dropout(y, x, residual, key, rows, probability, numbers); });
+}
+
+void CallRecorder::attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                                     const StepNumbers* numbers) {
+  add([=](DeviceKernels& kernels) { kernels.attention_forward(output, log_sum_exp, qkv, size, numbers); });
+}
+
+void CallRecorder::attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv,
+                                      const void* output, const float* log_sum_exp, const AttentionSize& size,
+                                      const StepNumbers* numbers) {
+  add([=](DeviceKernels& kernels) {
+    kernels.attention_backward(dqkv, products, doutput, qkv, output, log_sum_exp, size, numbers);
+  });
+}
+
+void CallRecorder::embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
+                                     const EmbeddingLayer& layer, const LayerWork& work) {
+  add([=, &layer](DeviceKernels& kernels) { kernels.embedding_forward(y, tokens, table, positions, layer, work); });
+}
+
+void CallRecorder::embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
+                                      const EmbeddingLayer& layer, const LayerWork& work) {
+  add([=, &layer](DeviceKernels& kernels) { kernels.embedding_backward(dtable, dpositions, dy, tokens, layer, work); });
+}
+
+void CallRecorder::cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
+                                 std::int64_t columns, float gradient_scale, const float* loss_scale) {
+  add([=](DeviceKernels& kernels) {
+    kernels.cross_entropy(losses, logits, targets, rows, columns, gradient_scale, loss_scale);
+  });
+}
+
+void CallRecorder::cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                                       const VocabPart& part) {
+  add([=](DeviceKernels& kernels) { kernels.cross_entropy_parts(parts, logits, targets, part); });
+}
+
+void CallRecorder::cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                            const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                            const float* loss_scale) {
+  add([=](DeviceKernels& kernels) {
+    kernels.cross_entropy_from_parts(losses, logits, all_parts, ranks, targets, part, gradient_scale, loss_scale);
+  });
+}
+
+void CallRecorder::sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) {
+  add([=](DeviceKernels& kernels) { kernels.sum_of_squares(partials, x, y, elements, limit); });
+}
+
+void CallRecorder::decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                               std::int64_t more_count, float clip_norm) {
+  add([=](DeviceKernels& kernels) { kernels.decide_step(numbers, partials, count, more, more_count, clip_norm); });
+}
+
+void CallRecorder::add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) {
+  add([=](DeviceKernels& kernels) { kernels.add_gradients(sum, x, y, elements); });
+}
+
+void CallRecorder::sgd_update(const DeviceUpdate& update, const Sgd& optimizer) {
+  add([=](DeviceKernels& kernels) { kernels.sgd_update(update, optimizer); });
+}
+
+void CallRecorder::lion_update(const DeviceUpdate& update, const Lion& optimizer) {
+  add([=](DeviceKernels& kernels) { kernels.lion_update(update, optimizer); });
+}
+
+void CallRecorder::adamw_update(const DeviceUpdate& update, const AdamW& optimizer) {
+  add([=](DeviceKernels& kernels) { kernels.adamw_update(update, optimizer); });
+}
+
+}  // namespace plumb

@@ -1,0 +1,108 @@
+#pragma once
+// What a rank's call does on the device, kept as values: kernels in order, cut into pieces where the rank exchanges
+// something with a group, and where a gradient bucket is complete. Addresses do not change from step to step, so that a
+// call is recorded once, before the first step, and enqueued in each.
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "executor/device/kernels/device_kernels.h"
+#include "executor/device_plan/device_exchange.h"
+
+namespace plumb {
+
+struct RecordedPiece {
+  std::vector<std::function<void(DeviceKernels&)>> work;
+  std::optional<DeviceExchange> exchange;  ///< then there is no work
+  int bucket = -1;                         ///< gradient bucket that is complete behind it
+};
+
+/// Takes calls of kernels and enqueues none. The layers that calls name outlive what is recorded.
+class CallRecorder final : public DeviceKernels {
+ public:
+  /// What follows stands behind it.
+  void exchange(DeviceExchange exchange) { pieces_.push_back({.work = {}, .exchange = std::move(exchange)}); }
+  void complete_bucket(int bucket);
+  /// A piece for kernels, on ranks that have none too: all ranks of a call have as many pieces.
+  void open_piece();
+
+  /// At least one piece.
+  std::vector<RecordedPiece> take();
+
+  void copy(void* to, const void* from, std::int64_t bytes) override;
+  void fill_zero(float* to, std::int64_t elements) override;
+  void widen(float* to, const void* from, std::int64_t elements) override;
+  void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                    const NormSize& size) override;
+  void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override;
+  void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) override;
+  void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) override;
+  void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
+                    const NormSize& size, float epsilon) override;
+  void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
+                     const DeviceNorm& norm, const NormSize& size) override;
+  void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) override;
+  void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) override;
+  void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override;
+  void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override;
+  void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
+                    std::int64_t columns) override;
+  void rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) override;
+  void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+               double probability, const StepNumbers* numbers) override;
+  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                         const StepNumbers* numbers) override;
+  void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
+                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override;
+  void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
+                         const EmbeddingLayer& layer, const LayerWork& work) override;
+  void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
+                          const EmbeddingLayer& layer, const LayerWork& work) override;
+  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                     float gradient_scale, const float* loss_scale) override;
+  void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                           const VocabPart& part) override;
+  void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                const float* loss_scale) override;
+  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override;
+  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                   std::int64_t more_count, float clip_norm) override;
+  void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override;
+  void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override;
+  void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override;
+  void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
+
+  // Of experts (recorded_expert_calls.cpp).
+  void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;
+  void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override;
+  void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
+  void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
+                      const PickRouting& size, bool renormalised, const float* added) override;
+  void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
+                    const PickRouting& size, const BalanceScale& scale) override;
+  void place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) override;
+  void sum_placed_rows(void* rows, const void* placed, const std::int32_t* places, const float* weights,
+                       const CopyRowsSize& size) override;
+  void weigh_picks(float* weight_gradients, void* activation_gradient, void* output_gradient, const void* activation,
+                   const DeviceRoutes& routes, const WeighedPicks& size) override;
+  void experts_forward(void* y, const void* x, const void* weights, const ExpertRows& rows, std::int64_t out,
+                       std::int64_t in) override;
+  void experts_input_grad(void* dx, const void* dy, const void* weights, const ExpertRows& rows, std::int64_t in,
+                          std::int64_t out) override;
+  void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
+                           std::int64_t in) override;
+
+ private:
+  template <class Work>
+  void add(Work work) {
+    open_piece();
+    pieces_.back().work.emplace_back(std::move(work));
+  }
+
+  std::vector<RecordedPiece> pieces_;
+};
+
+}  // namespace plumb

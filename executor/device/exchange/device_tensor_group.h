@@ -1,0 +1,98 @@
+#pragma once
+// What the ranks of a tensor group exchange inside a layer's pass (Shoeybi et al. 2019): partial products become their
+// sum on every rank, behind row-parallel products of the forward and column-parallel ones of the backward. With
+// sequence parallelism (Korthikanti et al. 2022) a rank has a block of the rows between them: it gathers all before,
+// and gets its block of the sum. Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+
+#include <cstdint>
+
+#include "executor/device/calls/recorded_calls.h"
+#include "executor/nccl/rank_calls.h"
+
+namespace plumb {
+
+struct DeviceTensorGroup {
+  CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
+  NcclSeat seat;
+  bool divides_rows = false;  ///< sequence parallelism: between products each rank has a block of them
+
+  int ranks() const { return seat.members; }
+  int rank() const { return seat.member; }
+
+  /// values: [elements], as activations are stored. Nothing in a group of one.
+  void sum(void* values, std::int64_t elements) const {
+    if (ranks() > 1)
+      recorder->exchange({.kind = NcclKind::kAllReduce,
+                          .communicator = seat.number,
+                          .member = seat.member,
+                          .is_stored = true,
+                          .values = static_cast<std::byte*>(values),
+                          .elements = elements});
+  }
+
+  /// own: this rank's block of stored rows, of `elements` in all. They themselves, or all in `gathered`.
+  std::byte* all_rows(std::byte* own, std::byte* gathered, std::int64_t elements, std::int64_t element_bytes) const {
+    if (!divides_rows) return own;
+    const std::int64_t bytes = elements / ranks() * element_bytes;
+    recorder->copy(gathered + rank() * bytes, own, bytes);
+    exchange(NcclKind::kAllGather, gathered, elements);
+    return gathered;
+  }
+
+  /// Of partial stored rows [elements] the sum, or this rank's block of it; where that is.
+  std::byte* sum_rows(std::byte* partial, std::int64_t elements, std::int64_t element_bytes) const {
+    if (!divides_rows) {
+      sum(partial, elements);
+      return partial;
+    }
+    exchange(NcclKind::kReduceScatter, partial, elements);
+    return partial + rank() * (elements / ranks() * element_bytes);
+  }
+
+  /// Adds to gradients that every rank has what `add_to(float*)` adds from this rank's rows: where rows are divided the
+  /// sum over the group, by way of `part`. Both [count].
+  template <class AddTo>
+  void add_replicated(float* gradients, float* part, std::int64_t count, AddTo add_to) const {
+    if (!divides_rows) return add_to(gradients);
+    recorder->fill_zero(part, count);
+    add_to(part);
+    recorder->exchange({.kind = NcclKind::kAllReduce,
+                        .communicator = seat.number,
+                        .member = seat.member,
+                        .values = reinterpret_cast<std::byte*>(part),
+                        .elements = count});
+    recorder->add_gradients(gradients, gradients, part, count);
+  }
+
+  /// The same in fp32, whatever activations are stored in.
+  void sum_singles(float* values, std::int64_t elements) const {
+    if (ranks() > 1)
+      recorder->exchange({.kind = NcclKind::kAllReduce,
+                          .communicator = seat.number,
+                          .member = seat.member,
+                          .values = reinterpret_cast<std::byte*>(values),
+                          .elements = elements});
+  }
+
+  /// Everyone gets each rank's block. values: [ranks, elements / ranks], fp32
+  void gather(float* values, std::int64_t elements) const {
+    if (ranks() > 1)
+      recorder->exchange({.kind = NcclKind::kAllGather,
+                          .communicator = seat.number,
+                          .member = seat.member,
+                          .values = reinterpret_cast<std::byte*>(values),
+                          .elements = elements});
+  }
+
+ private:
+  void exchange(NcclKind kind, std::byte* values, std::int64_t elements) const {
+    recorder->exchange({.kind = kind,
+                        .communicator = seat.number,
+                        .member = seat.member,
+                        .is_stored = true,
+                        .values = values,
+                        .elements = elements});
+  }
+};
+
+}  // namespace plumb

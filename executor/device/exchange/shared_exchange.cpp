@@ -1,0 +1,87 @@
+#include "executor/device/exchange/shared_exchange.h"
+
+#include <cassert>
+
+#include "executor/transport/collective.h"
+
+namespace plumb {
+namespace {
+
+class Share {
+ public:
+  Share(DeviceKernels& kernels, const std::vector<const DeviceExchange*>& members, std::size_t member,
+        std::int64_t element_bytes)
+      : kernels_(kernels),
+        members_(members),
+        member_(member),
+        own_(*members[member]),
+        bytes_(own_.is_stored ? element_bytes : std::int64_t{sizeof(float)}) {}
+
+  void enqueue() {
+    const std::int64_t first = bound(member_), count = bound(member_ + 1) - first;
+    const auto root = static_cast<std::size_t>(own_.peer < 0 ? 0 : own_.peer);
+    switch (own_.kind) {
+      case NcclKind::kAllReduce:
+        sum(first, count);
+        for (std::size_t to = 1; to < members_.size(); ++to) copy(to, 0, first, count);
+        return;
+      case NcclKind::kReduceScatter:
+        sum(first, count);
+        return copy(member_, 0, first, count);
+      case NcclKind::kReduce:
+        sum(first, count);
+        return copy(root, 0, first, count);
+      case NcclKind::kAllGather:
+        for (std::size_t to = 0; to < members_.size(); ++to) copy(to, member_, first, count);
+        return;
+      case NcclKind::kBroadcast:
+        return copy(member_, root, 0, own_.elements);
+      case NcclKind::kSend:
+      case NcclKind::kReceive:
+      case NcclKind::kCompute:
+        assert(false && "a message is a copy of its sender's where ranks share a device");
+    }
+  }
+
+ private:
+  /// Of the blocks into which the members divide the buffer.
+  std::int64_t bound(std::size_t member) const {
+    if (!own_.bounds.empty()) return own_.bounds[member];
+    return block_begin(own_.elements, static_cast<int>(members_.size()), static_cast<int>(member));
+  }
+
+  std::byte* at(std::size_t member, std::int64_t element) const { return members_[member]->values + element * bytes_; }
+
+  /// Member 0's values become the sum. Nobody else touches these elements meanwhile.
+  void sum(std::int64_t first, std::int64_t count) {
+    if (count == 0) return;
+    for (std::size_t from = 1; from < members_.size(); ++from) {
+      if (own_.is_stored)
+        kernels_.residual_add(at(0, first), at(0, first), at(from, first), nullptr, 1, count);
+      else
+        kernels_.add_gradients(floats(0, first), floats(0, first), floats(from, first), count);
+    }
+  }
+  float* floats(std::size_t member, std::int64_t element) const {
+    return reinterpret_cast<float*>(at(member, element));
+  }
+
+  void copy(std::size_t to, std::size_t from, std::int64_t first, std::int64_t count) {
+    if (to != from && count > 0) kernels_.copy(at(to, first), at(from, first), count * bytes_);
+  }
+
+  DeviceKernels& kernels_;
+  const std::vector<const DeviceExchange*>& members_;
+  const std::size_t member_;
+  const DeviceExchange& own_;
+  const std::int64_t bytes_;
+};
+
+}  // namespace
+
+void enqueue_share(DeviceKernels& kernels, const std::vector<const DeviceExchange*>& members, std::size_t member,
+                   std::int64_t element_bytes) {
+  Share(kernels, members, member, element_bytes).enqueue();
+}
+
+}  // namespace plumb

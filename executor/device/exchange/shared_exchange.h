@@ -1,0 +1,18 @@
+#pragma once
+// An exchange between ranks that share a device: every member does a share of it with kernels on its own stream, behind
+// all members' events (executor/device_plan/world_calls.h), in the memory of all. Sums are made in the order of the
+// members, whoever makes them.
+
+#include <vector>
+
+#include "executor/device/kernels/device_kernels.h"
+#include "executor/device_plan/device_exchange.h"
+
+namespace plumb {
+
+/// Enqueues what `member` does. members: each one's part, by their numbers, of one kind and size; of `element_bytes`
+/// where elements are as activations are stored.
+void enqueue_share(DeviceKernels& kernels, const std::vector<const DeviceExchange*>& members, std::size_t member,
+                   std::int64_t element_bytes);
+
+}  // namespace plumb

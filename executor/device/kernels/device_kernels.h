@@ -1,0 +1,124 @@
+#pragma once
+// The GPU kernels as the layers of a device call them: one method a kernel, which enqueues it on a stream and returns.
+// "Stored" tensors hold activations (and the matrices that multiply them) in one format, fp32 or 16 bits, that the set
+// was made for; they are void here. What is fp32 whatever that format is says so by its type.
+//
+// device/kernels/simt_kernels.h makes a set of anything that can launch a body of kernels/simt and multiply matrices: a GPU's
+// stream, or the host in tests.
+
+#include <cstdint>
+
+#include "executor/device/kernels/device_expert_kernels.h"
+#include "kernels/cpu/attention.h"
+#include "kernels/cpu/gemm.h"
+#include "kernels/cpu/norm.h"
+#include "kernels/cpu/rotary.h"
+#include "kernels/cpu/vocab_parallel_cross_entropy.h"
+#include "kernels/layer.h"
+#include "kernels/optimizer.h"
+#include "kernels/step_numbers.h"
+
+namespace plumb {
+
+/// Gain and bias [C] of a norm, and what its forward notes of each row [R]; null bias and mean: RMSNorm.
+struct DeviceNorm {
+  const float* gain = nullptr;
+  const float* bias = nullptr;
+  float* mean = nullptr;
+  float* rstd = nullptr;
+};
+
+/// One optimizer's update: parameters, moments, gradients [elements].
+struct DeviceUpdate {
+  void* weights = nullptr;  ///< stored; may be master itself in fp32
+  float* master = nullptr;
+  float* gradients = nullptr;
+  float* first_moment = nullptr;   ///< of SGD and Lion the momentum
+  float* second_moment = nullptr;  ///< AdamW's
+  std::int64_t elements = 0;
+  const StepNumbers* numbers = nullptr;
+};
+
+/// Partial sums of a stage's gradients.
+inline constexpr std::int64_t kGradientPieces = 256;
+
+class DeviceKernels : public DeviceExpertKernels {
+ public:
+  /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
+  virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
+  virtual void fill_zero(float* to, std::int64_t elements) = 0;
+  /// to = from, which is stored.
+  virtual void widen(float* to, const void* from, std::int64_t elements) = 0;
+
+  /// to = from: columns of stored rows, of `to_width` and `from_width` channels in memory.
+  virtual void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                            const NormSize& size) = 0;
+
+  // Products with weights [out, in], as kernels/cpu/gemm.h has them; weight gradients are added up in fp32.
+  virtual void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) = 0;
+  virtual void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) = 0;
+  virtual void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) = 0;
+
+  /// sum = x + residual where there is one (null: `sum` is not written), y = norm of that. x, residual, sum, y: [R, C]
+  virtual void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
+                            const NormSize& size, float epsilon) = 0;
+  /// dx = past + the norm's gradient, dgain and dbias (null: none) += theirs. dx may be dy, past (null: zeros) or x.
+  virtual void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
+                             const DeviceNorm& norm, const NormSize& size) = 0;
+
+  /// up: [rows, f] or, gated, [rows, 2f]; y: [rows, f]. The backward replaces `up` by its gradient.
+  virtual void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) = 0;
+  virtual void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) = 0;
+
+  virtual void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) = 0;
+  virtual void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) = 0;
+  /// z = x + (y + bias); a null bias counts as zeros.
+  virtual void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
+                            std::int64_t columns) = 0;
+  /// table: fp32 [s, rotary_size]
+  virtual void rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) = 0;
+
+  /// y = residual (null: zeros) + dropout of x; y may be either. The replay that `numbers` (null: the key) names draws
+  /// the mask, here and of attention's probabilities.
+  virtual void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+                       double probability, const StepNumbers* numbers) = 0;
+
+  virtual void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                                 const StepNumbers* numbers) = 0;
+  /// products: fp32 scratch [b, a, s]
+  virtual void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
+                                  const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) = 0;
+
+  /// positions and dpositions may be null.
+  virtual void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
+                                 const EmbeddingLayer& layer, const LayerWork& work) = 0;
+  virtual void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
+                                  const EmbeddingLayer& layer, const LayerWork& work) = 0;
+
+  /// losses: [rows]; the logits become their gradient times `gradient_scale` and the loss scale (null: 1).
+  virtual void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows,
+                             std::int64_t columns, float gradient_scale, const float* loss_scale) = 0;
+
+  /// The same where a tensor group has the vocabulary: parts [3, T] of the own columns, and all ranks' to the end.
+  virtual void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                                   const VocabPart& part) = 0;
+  virtual void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                        const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                        const float* loss_scale) = 0;
+
+  /// Of x, or x + y where there is one. partials: [kGradientPieces]; one is not finite if a term is beyond `limit` or
+  /// no number.
+  virtual void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) = 0;
+  /// Fills in what follows from the partial sums of all gradients [count] and [more_count]; clip_norm 0: not clipped.
+  virtual void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                           std::int64_t more_count, float clip_norm) = 0;
+  /// sum = x + y, in fp32.
+  virtual void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) = 0;
+
+  /// Zeroes the gradients.
+  virtual void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) = 0;
+  virtual void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) = 0;
+  virtual void lion_update(const DeviceUpdate& update, const Lion& optimizer) = 0;
+};
+
+}  // namespace plumb

@@ -1,0 +1,124 @@
+#pragma once
+// The kernels of a mixture of experts out of the bodies of kernels/simt (device/kernels/simt_kernels.h says what a Launcher
+// is). Products of 16-bit tensors are on tensor cores where their rows are what these take: multiples of 8 numbers,
+// from multiples of 16 bytes on.
+
+#include <cstdint>
+#include <utility>
+
+#include "executor/device/kernels/device_kernels.h"
+#include "kernels/simt/copy_rows.h"
+#include "kernels/simt/router.h"
+#include "kernels/simt/warp_expert_products.h"
+
+namespace plumb {
+
+template <class S, class Launcher>
+class SimtExpertKernels : public DeviceKernels {
+ public:
+  explicit SimtExpertKernels(Launcher launcher) : launcher_(std::move(launcher)) {}
+
+  void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override {
+    launch_rows(simt::ExpertRowProduct<float, S, S, simt::ExpertForm::kForward>{
+        scores, stored(x), stored(weight), {.rows = size.tokens}, size.experts, size.hidden});
+  }
+  void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override {
+    launch_rows(simt::ExpertRowProduct<S, float, S, simt::ExpertForm::kInputGrad>{
+        stored(dx), dscores, stored(weight), {.rows = size.tokens}, size.hidden, size.experts});
+  }
+  void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override {
+    launch_weights(simt::ExpertWeightGrad<float, S>{
+        dweight, dscores, stored(x), {.rows = size.tokens}, size.experts, size.hidden});
+  }
+
+  void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
+    launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size), renormalised},
+                     size.tokens(), kRouterLanes);
+    const std::int64_t lists = size.sequences * size.experts;
+    launcher_.launch(simt::CountPicks{routes.loads, routes.picks, size}, lists, kPickLanes);
+    launcher_.launch(simt::PlacePicks{routes.places, routes.bounds, routes.picks, routes.loads, size}, lists,
+                     kPickLanes);
+  }
+  void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
+                      const PickRouting& size, bool renormalised, const float* added) override {
+    launcher_.launch(simt::RouterBackward{probabilities, weight_gradients, routes.picks, router_size(size),
+                                          renormalised, added, size.sequence},
+                     size.tokens(), kRouterLanes);
+  }
+  void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
+                    const PickRouting& size, const BalanceScale& scale) override {
+    launcher_.launch(simt::BalanceLoss{losses, added, probabilities, routes.loads, size, scale.scale,
+                                       scale.gradient_scale, scale.loss_scale},
+                     size.tokens(), kRouterLanes);
+  }
+
+  void place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) override {
+    launcher_.launch(simt::PlaceRows<S>{stored(placed), stored(rows), places, size}, size.tokens, kRowLanes);
+  }
+  void sum_placed_rows(void* rows, const void* placed, const std::int32_t* places, const float* weights,
+                       const CopyRowsSize& size) override {
+    launcher_.launch(simt::SumPlacedRows<S>{stored(rows), stored(placed), places, weights, size}, size.tokens,
+                     kRowLanes);
+  }
+  void weigh_picks(float* weight_gradients, void* activation_gradient, void* output_gradient, const void* activation,
+                   const DeviceRoutes& routes, const WeighedPicks& size) override {
+    launcher_.launch(
+        simt::WeighPicks<S>{weight_gradients, stored(activation_gradient), stored(output_gradient), stored(activation),
+                            routes.weights, routes.places, size.picks, size.ffn, size.hidden},
+        size.picks, kRowLanes);
+  }
+
+  void experts_forward(void* y, const void* x, const void* weights, const ExpertRows& rows, std::int64_t out,
+                       std::int64_t in) override {
+    row_product<simt::ExpertForm::kForward>(stored(y), stored(x), stored(weights), rows, out, in);
+  }
+  void experts_input_grad(void* dx, const void* dy, const void* weights, const ExpertRows& rows, std::int64_t in,
+                          std::int64_t out) override {
+    row_product<simt::ExpertForm::kInputGrad>(stored(dx), stored(dy), stored(weights), rows, in, out);
+  }
+  void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
+                           std::int64_t in) override {
+    if constexpr (sizeof(S) == 2) {
+      if (out % kPiece == 0 && in % kPiece == 0 && is_aligned(dy) && is_aligned(x))
+        return launcher_.launch_warps(simt::WarpExpertProduct<S, float, simt::ExpertForm::kWeightGrad>{
+            dweights, stored(dy), stored(x), rows, in, 0, out});
+    }
+    launch_weights(simt::ExpertWeightGrad<S, S>{dweights, stored(dy), stored(x), rows, out, in});
+  }
+
+ protected:
+  static S* stored(void* tensor) { return static_cast<S*>(tensor); }
+  static const S* stored(const void* tensor) { return static_cast<const S*>(tensor); }
+
+  Launcher launcher_;
+
+ private:
+  static constexpr int kRouterLanes = 64, kPickLanes = 256, kRowLanes = 256;
+  static constexpr int kProductLanes = 256;
+  static constexpr std::int64_t kTile = 64;  // rows and columns of a block of so many lanes
+  static constexpr std::int64_t kPiece = 8;  // numbers that are copied together
+
+  static RouterSize router_size(const PickRouting& size) { return {size.tokens(), size.experts, size.picks}; }
+  static bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
+
+  template <class Body>
+  void launch_rows(const Body& body) {
+    launcher_.launch(body, simt::most_tiles(body.rows, kTile) * simt::parts_of(body.columns, kTile), kProductLanes);
+  }
+  template <class Body>
+  void launch_weights(const Body& body) {
+    launcher_.launch(body, body.rows.experts * simt::parts_of(body.out, kTile) * simt::parts_of(body.in, kTile),
+                     kProductLanes);
+  }
+  template <simt::ExpertForm kForm>
+  void row_product(S* to, const S* from, const S* weights, const ExpertRows& rows, std::int64_t columns,
+                   std::int64_t inner) {
+    if constexpr (sizeof(S) == 2) {
+      if (columns % kPiece == 0 && inner % kPiece == 0 && is_aligned(to) && is_aligned(from) && is_aligned(weights))
+        return launcher_.launch_warps(simt::WarpExpertProduct<S, S, kForm>{to, from, weights, rows, columns, inner, 0});
+    }
+    launch_rows(simt::ExpertRowProduct<S, S, S, kForm>{to, from, weights, rows, columns, inner});
+  }
+};
+
+}  // namespace plumb

@@ -1,0 +1,281 @@
+#pragma once
+// DeviceKernels out of the bodies of kernels/simt, for tensors stored as S, by whatever can run them. A Launcher has
+//
+//   launch(body, items, lanes)                 enqueues a body whose blocks take `items` rows in turn
+//   launch_elements(body, elements)            the same for a body that goes by elements
+//   launch_warps(body)                         enqueues a body for tensor cores (simt/warp.h)
+//   copy(to, from, bytes)
+//   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
+//
+// and all of it happens in order. It is written once: a GPU's stream runs it (executor/cuda), and the tests do on the
+// host.
+
+#include <algorithm>
+#include <utility>
+
+#include "executor/device/kernels/simt_expert_kernels.h"
+#include "kernels/simt/activation.h"
+#include "kernels/simt/adamw.h"
+#include "kernels/simt/attention.h"
+#include "kernels/simt/bias.h"
+#include "kernels/simt/copy_columns.h"
+#include "kernels/simt/cross_entropy.h"
+#include "kernels/simt/dropout.h"
+#include "kernels/simt/embedding.h"
+#include "kernels/simt/fill.h"
+#include "kernels/simt/lion.h"
+#include "kernels/simt/norm.h"
+#include "kernels/simt/residual.h"
+#include "kernels/simt/rotary.h"
+#include "kernels/simt/sgd.h"
+#include "kernels/simt/vocab_parallel_cross_entropy.h"
+#include "kernels/simt/warp_attention.h"
+#include "kernels/simt/warp_attention_backward.h"
+
+namespace plumb {
+
+template <class S, class Launcher>
+class SimtKernels final : public SimtExpertKernels<S, Launcher> {
+  using Experts = SimtExpertKernels<S, Launcher>;
+  using Experts::launcher_;
+  using Experts::stored;
+
+ public:
+  explicit SimtKernels(Launcher launcher) : Experts(std::move(launcher)) {}
+
+  void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
+  void fill_zero(float* to, std::int64_t elements) override {
+    launcher_.launch_elements(simt::FillZero{to, elements}, elements);
+  }
+  void widen(float* to, const void* from, std::int64_t elements) override {
+    launcher_.launch_elements(simt::Widen<S>{to, stored(from), elements}, elements);
+  }
+  void copy_columns(void* to, std::int64_t to_width, const void* from, std::int64_t from_width,
+                    const NormSize& size) override {
+    launcher_.launch_elements(simt::CopyColumns<S>{stored(to), stored(from), to_width, from_width, size},
+                              size.rows * size.columns);
+  }
+
+  void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override {
+    launcher_.forward(stored(y), stored(x), stored(weight), size);
+  }
+  void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) override {
+    launcher_.input_grad(stored(dx), stored(dy), stored(weight), size);
+  }
+  void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) override {
+    launcher_.weight_grad(dweight, stored(dy), stored(x), size);
+  }
+
+  void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
+                    const NormSize& size, float epsilon) override {
+    launcher_.launch(simt::NormForward<S>{.y = stored(y),
+                                          .sum = stored(sum),
+                                          .mean = norm.mean,
+                                          .rstd = norm.rstd,
+                                          .x = stored(x),
+                                          .residual = stored(residual),
+                                          .gain = norm.gain,
+                                          .bias = norm.bias,
+                                          .size = size,
+                                          .epsilon = epsilon},
+                     size.rows, lanes_for(size.columns));
+  }
+  void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,
+                     const DeviceNorm& norm, const NormSize& size) override {
+    launcher_.launch(simt::NormParameterGradient<S>{.dgain = dgain,
+                                                    .dbias = dbias,
+                                                    .dy = stored(dy),
+                                                    .x = stored(x),
+                                                    .mean = norm.mean,
+                                                    .rstd = norm.rstd,
+                                                    .size = size},
+                     stretches(size.columns, kSumColumns), kColumnLanes);
+    launcher_.launch(simt::NormBackward<S>{.dx = stored(dx),
+                                           .dy = stored(dy),
+                                           .residual_gradient = stored(past),
+                                           .x = stored(x),
+                                           .mean = norm.mean,
+                                           .rstd = norm.rstd,
+                                           .gain = norm.gain,
+                                           .size = size},
+                     size.rows, lanes_for(size.columns));
+  }
+
+  void activation_forward(const TransformerLayer& layer, void* y, const void* up, std::int64_t rows) override {
+    const std::int64_t elements = rows * layer.ffn;
+    if (layer.mlp == MlpKind::kSwiglu)
+      launcher_.launch_elements(simt::SwigluForward<S>{stored(y), stored(up), {rows, layer.ffn}}, elements);
+    else
+      launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(up), elements, layer.exact_gelu}, elements);
+  }
+  void activation_backward(const TransformerLayer& layer, void* up, const void* dy, std::int64_t rows) override {
+    const std::int64_t elements = rows * layer.ffn;
+    if (layer.mlp == MlpKind::kSwiglu)
+      launcher_.launch_elements(simt::SwigluBackward<S>{stored(up), stored(dy), {rows, layer.ffn}}, elements);
+    else
+      launcher_.launch_elements(simt::GeluBackward<S>{stored(up), stored(dy), elements, layer.exact_gelu}, elements);
+  }
+
+  void bias_forward(void* y, const float* bias, std::int64_t rows, std::int64_t columns) override {
+    launcher_.launch_elements(simt::BiasForward<S>{stored(y), bias, rows, columns}, rows * columns);
+  }
+  void bias_backward(float* dbias, const void* dy, std::int64_t rows, std::int64_t columns) override {
+    launcher_.launch(simt::BiasBackward<S>{dbias, stored(dy), rows, columns}, stretches(columns, kSumColumns),
+                     kColumnLanes);
+  }
+  void residual_add(void* z, const void* x, const void* y, const float* bias, std::int64_t rows,
+                    std::int64_t columns) override {
+    launcher_.launch_elements(simt::ResidualAdd<S>{stored(z), stored(x), stored(y), bias, rows, columns},
+                              rows * columns);
+  }
+  void rotary(void* x, const float* table, const RotarySize& size, RotaryDirection direction) override {
+    launcher_.launch_elements(simt::Rotary<S>{stored(x), table, size, direction},
+                              size.tokens * size.heads * size.rotary_size / 2);
+  }
+
+  void dropout(void* y, const void* x, const void* residual, const DropoutKey& key, const DropoutRows& rows,
+               double probability, const StepNumbers* numbers) override {
+    launcher_.launch_elements(
+        simt::Dropout<S>{stored(y), stored(x), stored(residual), key, rows, static_cast<float>(probability), numbers},
+        rows.count * rows.tokens * rows.columns);
+  }
+
+  void attention_forward(void* output, float* log_sum_exp, const void* qkv, const AttentionSize& size,
+                         const StepNumbers* numbers) override {
+    if (on_tensor_cores(size, [&]<int kChannels>() {
+          using Body = simt::WarpAttentionForward<S, kChannels>;
+          launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(qkv), size});
+        }))
+      return;
+    launcher_.launch(simt::AttentionForward<S>{stored(output), log_sum_exp, stored(qkv), size, numbers},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
+  }
+  void attention_backward(void* dqkv, float* products, const void* doutput, const void* qkv, const void* output,
+                          const float* log_sum_exp, const AttentionSize& size, const StepNumbers* numbers) override {
+    if (on_tensor_cores(size, [&]<int kChannels>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels>;
+          launcher_.launch_warps(
+              Queries{stored(dqkv), products, stored(doutput), stored(qkv), stored(output), log_sum_exp, size});
+          launcher_.launch_warps(
+              KeysAndValues{stored(dqkv), products, stored(doutput), stored(qkv), log_sum_exp, size});
+        }))
+      return;
+    launcher_.launch(simt::AttentionQueryGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
+                                                     stored(output), log_sum_exp, size, numbers},
+                     size.batch * size.heads * size.sequence, kAttentionLanes);
+    launcher_.launch(simt::AttentionKeyValueGradient<S>{stored(dqkv), products, stored(doutput), stored(qkv),
+                                                        log_sum_exp, size, numbers},
+                     size.batch * size.kv_heads * size.sequence, kAttentionLanes);
+  }
+
+  void embedding_forward(void* y, const std::int32_t* tokens, const void* table, const void* positions,
+                         const EmbeddingLayer& layer, const LayerWork& work) override {
+    const EmbeddingSize size = embedding_size(layer, work);
+    launcher_.launch(simt::EmbeddingForward<S>{stored(y), tokens, stored(table), stored(positions), size}, size.tokens,
+                     lanes_for(size.columns));
+  }
+  void embedding_backward(float* dtable, float* dpositions, const void* dy, const std::int32_t* tokens,
+                          const EmbeddingLayer& layer, const LayerWork& work) override {
+    const EmbeddingSize size = embedding_size(layer, work);
+    launcher_.launch(simt::EmbeddingBackward<S>{dtable, stored(dy), tokens, size}, size.tokens,
+                     lanes_for(size.columns));
+    if (dpositions == nullptr) return;
+    launcher_.launch(simt::PositionBackward<S>{dpositions, stored(dy), size}, size.sequence, lanes_for(size.columns));
+  }
+
+  void cross_entropy(float* losses, void* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
+                     float gradient_scale, const float* loss_scale) override {
+    launcher_.launch(simt::CrossEntropy<S>{losses, stored(logits), targets, rows, columns, gradient_scale, loss_scale},
+                     rows, lanes_for(columns));
+  }
+
+  void cross_entropy_parts(float* parts, const void* logits, const std::int32_t* targets,
+                           const VocabPart& part) override {
+    launcher_.launch(simt::CrossEntropyParts<S>{parts, stored(logits), targets, part}, part.rows,
+                     lanes_for(part.columns));
+  }
+  void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
+                                const std::int32_t* targets, const VocabPart& part, float gradient_scale,
+                                const float* loss_scale) override {
+    launcher_.launch(simt::CrossEntropyFromParts<S>{losses, stored(logits), all_parts, ranks, targets, part,
+                                                    gradient_scale, loss_scale},
+                     part.rows, lanes_for(part.columns));
+  }
+
+  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override {
+    launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit, y}, kGradientPieces,
+                     kColumnLanes);
+  }
+  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
+                   std::int64_t more_count, float clip_norm) override {
+    launcher_.launch(simt::StepDecision{numbers, partials, count, more, more_count, clip_norm}, 1, kColumnLanes);
+  }
+  void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override {
+    launcher_.launch_elements(simt::ResidualAdd<float>{sum, x, y, nullptr, elements, 1}, elements);
+  }
+
+  void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override {
+    launcher_.launch_elements(simt::AdamWUpdate<S, float>{.weights = stored(update.weights),
+                                                          .master = update.master,
+                                                          .gradients = update.gradients,
+                                                          .first_moment = update.first_moment,
+                                                          .second_moment = update.second_moment,
+                                                          .elements = update.elements,
+                                                          .optimizer = optimizer,
+                                                          .numbers = update.numbers},
+                              update.elements);
+  }
+  void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override {
+    launch_momentum_update<simt::SgdUpdate<S, float>>(update, optimizer);
+  }
+  void lion_update(const DeviceUpdate& update, const Lion& optimizer) override {
+    launch_momentum_update<simt::LionUpdate<S, float>>(update, optimizer);
+  }
+
+ private:
+  static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
+  static constexpr int kAttentionLanes = 128;  // keys of a tile
+  static constexpr int kFewestLanes = 32, kMostLanes = 1024;
+
+  /// Calls run<kChannels>() if tensor cores take such numbers and heads.
+  template <class Run>
+  static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
+    if constexpr (sizeof(S) == 2) {
+      if (!simt::fits_tensor_cores(size)) return false;
+      if (size.head_size <= 64)
+        run.template operator()<64>();
+      else
+        run.template operator()<128>();
+      return true;
+    } else {
+      return false;
+    }
+  }
+
+  template <class Body, class Optimizer>
+  void launch_momentum_update(const DeviceUpdate& update, const Optimizer& optimizer) {
+    launcher_.launch_elements(Body{.weights = stored(update.weights),
+                                   .master = update.master,
+                                   .gradients = update.gradients,
+                                   .momentum = update.first_moment,
+                                   .elements = update.elements,
+                                   .optimizer = optimizer,
+                                   .numbers = update.numbers},
+                              update.elements);
+  }
+
+  static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
+  static EmbeddingSize embedding_size(const EmbeddingLayer& layer, const LayerWork& work) {
+    return {work.microbatch * work.sequence, work.sequence, layer.hidden};
+  }
+
+  /// A power of two: the lanes that find something to do four times over.
+  static int lanes_for(std::int64_t columns) {
+    int lanes = kFewestLanes;
+    while (lanes < kMostLanes && lanes * 4 < columns) lanes *= 2;
+    return lanes;
+  }
+};
+
+}  // namespace plumb

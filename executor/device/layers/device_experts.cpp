@@ -1,0 +1,185 @@
+#include "executor/device/layers/device_experts.h"
+
+#include <algorithm>
+#include <string>
+
+#include "executor/device/layers/device_parameters.h"
+
+namespace plumb {
+namespace {
+
+TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
+  layer.ffn = ffn;
+  return layer;
+}
+
+std::int32_t* integers_of(const DeviceLayerCall& call, DeviceTensor tensor) {
+  return reinterpret_cast<std::int32_t*>(address_of(call, tensor));
+}
+
+}  // namespace
+
+DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& work, std::int64_t element_bytes,
+                             DeviceLayerBytes& bytes)
+    : layer_(layer),
+      expert_(with_ffn(layer, layer.expert_ffn)),
+      shared_(with_ffn(layer, layer.shared_ffn)),
+      tokens_(tokens_of(work)),
+      element_bytes_(element_bytes),
+      matrices_(layer.mlp == MlpKind::kSwiglu ? 2 : 1),
+      routing_{.sequences = work.microbatch,
+               .sequence = work.sequence,
+               .experts = layer.experts,
+               .picks = layer.experts_per_token,
+               .capacity = expert_capacity(layer, work.sequence)} {
+  const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
+  router_ = parameter_offset(layer, "router.weight");
+  const std::int64_t common = common_elements(layer);
+  up_at_ = common + parameter_offset(layer, "experts." + up + ".weight");
+  down_at_ = common + parameter_offset(layer, "experts.down.weight");
+  shared_up_at_ = parameter_offset(layer, "shared." + up + ".weight");
+  shared_down_at_ = parameter_offset(layer, "shared.down.weight");
+
+  constexpr std::int64_t kWord = sizeof(float);
+  const std::int64_t h = layer.hidden, picked = rows(), lists = work.microbatch * layer.experts;
+  const auto early = [&](std::int64_t words) { return place_tensor(DevicePlace::kEarly, bytes.early, words * kWord); };
+  const auto late = [&](std::int64_t all) { return place_tensor(DevicePlace::kLate, bytes.late, all); };
+  const auto cheap = [&](std::int64_t elements) {
+    return place_tensor(DevicePlace::kCheap, bytes.cheap, elements * element_bytes);
+  };
+  picks_ = early(picked);
+  weights_ = early(picked);
+  places_ = early(picked);
+  loads_ = early(lists);
+  probabilities_ = late(tokens_ * layer.experts * kWord);
+  bounds_ = late((layer.experts + 1) * kWord);
+  input_ = late(picked * h * element_bytes);
+  up_ = late(picked * width() * element_bytes);
+  output_gradient_ = late(picked * h * element_bytes);
+  activated_ = cheap(picked * layer.expert_ffn);
+  if (layer.shared_ffn > 0) {
+    shared_up_ = late(tokens_ * shared_width() * element_bytes);
+    shared_activated_ = cheap(tokens_ * layer.shared_ffn);
+  }
+
+  const auto workspace = [](std::int64_t& total, std::int64_t all) {
+    return place_tensor(DevicePlace::kWorkspace, total, all);
+  };
+  output_ = workspace(bytes.forward_workspace, picked * h * element_bytes);
+  if (layer.shared_ffn > 0) shared_output_ = workspace(bytes.forward_workspace, tokens_ * h * element_bytes);
+  weight_gradients_ = workspace(bytes.backward_workspace, picked * kWord);
+  added_ = workspace(bytes.backward_workspace, lists * kWord);
+  // The experts' rows are done when the router and the shared expert begin.
+  std::int64_t of_rows = bytes.backward_workspace, of_tokens = bytes.backward_workspace;
+  activated_gradient_ = workspace(of_rows, picked * layer.expert_ffn * element_bytes);
+  input_gradient_ = workspace(of_rows, picked * h * element_bytes);
+  part_ = workspace(of_tokens, tokens_ * h * element_bytes);
+  shared_gradient_ = workspace(of_tokens, tokens_ * layer.shared_ffn * element_bytes);
+  bytes.backward_workspace = std::max(of_rows, of_tokens);
+}
+
+DeviceRoutes DeviceExperts::routes(const DeviceLayerCall& call) const {
+  return {.picks = integers_of(call, picks_),
+          .weights = floats_of(call, weights_),
+          .places = integers_of(call, places_),
+          .bounds = integers_of(call, bounds_),
+          .loads = integers_of(call, loads_)};
+}
+
+ExpertRows DeviceExperts::expert_rows(const DeviceLayerCall& call) const {
+  return {.bounds = integers_of(call, bounds_), .rows = rows(), .experts = layer_.experts};
+}
+
+void DeviceExperts::forward(const DeviceLayerCall& call, void* output, const void* input) const {
+  DeviceKernels& kernels = call.kernels;
+  const std::int64_t h = layer_.hidden;
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  const DeviceRoutes to = routes(call);
+  const ExpertRows rows = expert_rows(call);
+  kernels.router_scores(floats_of(call, probabilities_), input, weight(call, router_), router_product());
+  kernels.route(floats_of(call, probabilities_), to, routing_, layer_.renormalised);
+  kernels.place_rows(at(input_), input, to.places, copy_size());
+  kernels.experts_forward(at(up_), at(input_), weight(call, up_at_), rows, width(), h);
+  if (layer_.shared_ffn > 0)
+    kernels.linear_forward(at(shared_up_), input, weight(call, shared_up_at_), {tokens_, shared_width(), h});
+  activate(call);
+  kernels.experts_forward(at(output_), at(activated_), weight(call, down_at_), rows, h, layer_.expert_ffn);
+  kernels.sum_placed_rows(output, at(output_), to.places, to.weights, copy_size());
+  if (layer_.shared_ffn == 0) return;
+  kernels.linear_forward(at(shared_output_), at(shared_activated_), weight(call, shared_down_at_),
+                         {tokens_, h, layer_.shared_ffn});
+  kernels.residual_add(output, output, at(shared_output_), nullptr, tokens_, h);
+}
+
+/// Of all rows: those that nobody has hold what was there before, and nobody reads what becomes of them.
+void DeviceExperts::activate(const DeviceLayerCall& call) const {
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  call.kernels.activation_forward(expert_, at(activated_), at(up_), rows());
+  if (layer_.shared_ffn > 0) call.kernels.activation_forward(shared_, at(shared_activated_), at(shared_up_), tokens_);
+}
+
+void DeviceExperts::input_grad(const DeviceLayerCall& call, void* dinput, const void* output_gradient) const {
+  DeviceKernels& kernels = call.kernels;
+  const std::int64_t h = layer_.hidden, ffn = layer_.expert_ffn;
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  const DeviceRoutes to = routes(call);
+  const ExpertRows rows = expert_rows(call);
+  kernels.place_rows(at(output_gradient_), output_gradient, to.places, copy_size());
+  kernels.experts_input_grad(at(activated_gradient_), at(output_gradient_), weight(call, down_at_), rows, ffn, h);
+  kernels.weigh_picks(floats_of(call, weight_gradients_), at(activated_gradient_), at(output_gradient_), at(activated_),
+                      to, {rows.rows, ffn, h});
+  kernels.activation_backward(expert_, at(up_), at(activated_gradient_), rows.rows);
+  kernels.experts_input_grad(at(input_gradient_), at(up_), weight(call, up_at_), rows, h, width());
+  kernels.sum_placed_rows(dinput, at(input_gradient_), to.places, nullptr, copy_size());
+  call.tensor.sum_singles(floats_of(call, weight_gradients_), rows.rows);
+  router_input_grad(call, dinput);
+  if (layer_.shared_ffn > 0) shared_input_grad(call, dinput, output_gradient);
+}
+
+void DeviceExperts::router_input_grad(const DeviceLayerCall& call, void* dinput) const {
+  DeviceKernels& kernels = call.kernels;
+  float* probabilities = floats_of(call, probabilities_);
+  const DeviceRoutes to = routes(call);
+  float* added = nullptr;
+  if (layer_.balance_loss > 0) {
+    added = floats_of(call, added_);
+    const double share = static_cast<double>(layer_.experts) / static_cast<double>(routing_.sequence * routing_.picks);
+    kernels.balance_loss(call.balance_losses, added, probabilities, to, routing_,
+                         {.scale = static_cast<float>(layer_.balance_loss * share),
+                          .gradient_scale = call.gradient_scale,
+                          .loss_scale = call.loss_scale});
+  }
+  kernels.route_backward(probabilities, floats_of(call, weight_gradients_), to, routing_, layer_.renormalised, added);
+  if (call.tensor.rank() > 0) return;
+  std::byte* const part = address_of(call, part_);
+  kernels.router_input_grad(part, probabilities, weight(call, router_), router_product());
+  kernels.residual_add(dinput, dinput, part, nullptr, tokens_, layer_.hidden);
+}
+
+void DeviceExperts::shared_input_grad(const DeviceLayerCall& call, void* dinput, const void* output_gradient) const {
+  DeviceKernels& kernels = call.kernels;
+  const std::int64_t h = layer_.hidden;
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  kernels.linear_input_grad(at(shared_gradient_), output_gradient, weight(call, shared_down_at_),
+                            {tokens_, layer_.shared_ffn, h});
+  kernels.activation_backward(shared_, at(shared_up_), at(shared_gradient_), tokens_);
+  kernels.linear_input_grad(at(part_), at(shared_up_), weight(call, shared_up_at_), {tokens_, h, shared_width()});
+  kernels.residual_add(dinput, dinput, at(part_), nullptr, tokens_, h);
+}
+
+void DeviceExperts::weight_grad(const DeviceLayerCall& call, const void* output_gradient, const void* input) const {
+  DeviceKernels& kernels = call.kernels;
+  const std::int64_t h = layer_.hidden;
+  const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
+  const ExpertRows rows = expert_rows(call);
+  kernels.experts_weight_grad(call.gradients + down_at_, at(output_gradient_), at(activated_), rows, h,
+                              layer_.expert_ffn);
+  kernels.experts_weight_grad(call.gradients + up_at_, at(up_), at(input_), rows, width(), h);
+  kernels.router_weight_grad(call.gradients + router_, floats_of(call, probabilities_), input, router_product());
+  if (layer_.shared_ffn == 0) return;
+  kernels.linear_weight_grad(call.gradients + shared_down_at_, output_gradient, at(shared_activated_),
+                             {h, layer_.shared_ffn, tokens_});
+  kernels.linear_weight_grad(call.gradients + shared_up_at_, at(shared_up_), input, {shared_width(), h, tokens_});
+}
+
+}  // namespace plumb

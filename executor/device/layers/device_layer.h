@@ -1,0 +1,176 @@
+#pragma once
+// One layer on a device: its three passes as kernels that it enqueues, over memory that was planned before. A layer
+// says how many bytes it needs of a micro-batch's two buffers, that which its input gradient frees and that which waits
+// for its weight gradient, and of workspace; where they lie comes with the call. A file a kind (device/*_layer.cpp).
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "executor/device/exchange/device_tensor_group.h"
+#include "executor/device/kernels/device_kernels.h"
+#include "executor/device/stage/packed_vectors.h"
+#include "kernels/layer.h"
+
+namespace plumb {
+
+enum class DevicePlace : std::uint8_t {
+  kNowhere,
+  kEarly,      ///< kept from F to I
+  kLate,       ///< kept from F to W
+  kCheap,      ///< likewise, or, with selective recomputation, made again by rebuild_cheap()
+  kWorkspace,  ///< while a pass runs
+};
+
+struct DeviceTensor {
+  DevicePlace place = DevicePlace::kNowhere;
+  std::int64_t offset = 0;  ///< bytes from the layer's first
+};
+
+/// What a layer needs, in bytes.
+struct DeviceLayerBytes {
+  std::int64_t early = 0;
+  std::int64_t late = 0;
+  std::int64_t cheap = 0;
+  std::int64_t forward_workspace = 0;
+  std::int64_t backward_workspace = 0;
+};
+
+/// A micro-batch at a layer.
+struct DeviceLayerCall {
+  DeviceKernels& kernels;
+  std::byte* early = nullptr;
+  std::byte* late = nullptr;
+  std::byte* cheap = nullptr;
+  std::byte* workspace = nullptr;
+  const std::byte* weights = nullptr;  ///< the layer's parameters, stored
+  const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
+  const PackedVectors* packed = nullptr;
+  std::int64_t first_element = 0;    ///< the layer's, in the stage
+  float* gradients = nullptr;        ///< likewise
+  const float* constants = nullptr;  ///< DeviceLayer::constants()
+  const std::int32_t* tokens = nullptr;
+  const std::int32_t* targets = nullptr;
+  float* losses = nullptr;          ///< [T] of a layer that ends the model
+  float* balance_losses = nullptr;  ///< [T] of a layer with experts
+  float gradient_scale = 1;         ///< 1 / tokens of the batch; for a layer that ends the model
+  const float* loss_scale = nullptr;
+  DeviceTensorGroup tensor;
+  // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
+  std::uint64_t seed = 1;
+  int layer_number = 0;
+  std::int64_t first_sample = 0;
+  const StepNumbers* numbers = nullptr;  ///< one
+
+  /// A gain or bias by its element of the layer's parameters; null for none (-1).
+  const float* vector(std::int64_t element) const {
+    if (element < 0) return nullptr;
+    return vectors + (packed == nullptr ? element : packed->place_of(first_element + element));
+  }
+};
+
+class DeviceLayer {
+ public:
+  virtual ~DeviceLayer() = default;
+
+  virtual DeviceLayerBytes bytes() const = 0;
+
+  /// Numbers that the layer reads and that never change.
+  virtual std::vector<float> constants() const { return {}; }
+
+  /// Where the layer takes its input and the gradient of its output [T, h]; nowhere in one that begins, or ends, the
+  /// model.
+  virtual DeviceTensor input() const = 0;
+  virtual DeviceTensor output_gradient() const = 0;
+
+  /// output: [T, h]; null for a layer that ends the model.
+  virtual void forward(const DeviceLayerCall& call, void* output) const = 0;
+
+  /// Makes what lies in DevicePlace::kCheap again from what is kept besides: outputs of norms and activations, with the
+  /// same bits. Before input_grad.
+  virtual void rebuild_cheap(const DeviceLayerCall&) const {}
+
+  /// input_gradient: [T, h]; null for a layer that begins the model. The gradients of norms are added to the layer's.
+  virtual void input_grad(const DeviceLayerCall& call, void* input_gradient) const = 0;
+
+  /// After input_grad.
+  virtual void weight_grad(const DeviceLayerCall& call) const = 0;
+};
+
+/// Of a tensor group's layer.
+struct DeviceTensorShare {
+  int ranks = 1;
+  int rank = 0;
+  std::int64_t whole_vocabulary = 0;  ///< a head's, of all ranks, without padding
+  int kv_sharers = 1;                 ///< neighbouring ranks that have the same kv heads
+};
+
+/// Rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.
+inline std::int64_t own_rows_of(const LayerWork& work) {
+  return work.sequence_parallel ? tokens_of(work) / work.tensor_parallel : tokens_of(work);
+}
+
+/// Whether a device runs the layer: text in and out, blocks without a parallel residual, heads of at
+/// most 256 channels, at most 32 experts a token.
+bool has_device_kernels(const Layer& layer);
+
+/// Asserts has_device_kernels().
+/// `layer` is the share of a tensor rank.
+std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
+                                               const DeviceTensorShare& share = {});
+
+std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
+                                                   std::int64_t element_bytes);
+std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& layer, const LayerWork& work,
+                                                     std::int64_t element_bytes, const DeviceTensorShare& share);
+std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
+                                              const DeviceTensorShare& share);
+
+/// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
+inline constexpr std::int64_t kDeviceTensorAlignment = 256;
+
+inline std::int64_t aligned_bytes(std::int64_t bytes) {
+  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+}
+
+/// Takes `bytes` behind those that are counted in `total`.
+inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::int64_t bytes) {
+  const DeviceTensor tensor{place, total};
+  total += aligned_bytes(bytes);
+  return tensor;
+}
+
+/// The tensor's address in this call; null for one that is nowhere.
+inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
+  switch (tensor.place) {
+    case DevicePlace::kEarly:
+      return call.early + tensor.offset;
+    case DevicePlace::kLate:
+      return call.late + tensor.offset;
+    case DevicePlace::kCheap:
+      return call.cheap + tensor.offset;
+    case DevicePlace::kWorkspace:
+      return call.workspace + tensor.offset;
+    case DevicePlace::kNowhere:
+      break;
+  }
+  return nullptr;
+}
+inline float* floats_of(const DeviceLayerCall& call, DeviceTensor tensor) {
+  return reinterpret_cast<float*>(address_of(call, tensor));
+}
+
+/// Of the layer's dropout number `place` (executor/cpu/layer.h, dropout_site).
+inline DropoutKey dropout_key(const DeviceLayerCall& call, std::uint64_t place) {
+  return {.seed = call.seed, .layer = static_cast<std::uint64_t>(call.layer_number), .place = place};
+}
+
+/// y = residual + dropout of x, own rows of `columns` channels; a null residual counts as zeros. A block of the rows
+/// may begin and end inside a sample.
+void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, const std::byte* x,
+               const std::byte* residual, const LayerWork& work, std::int64_t columns, double probability,
+               std::int64_t element_bytes);
+
+}  // namespace plumb

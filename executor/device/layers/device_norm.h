@@ -1,0 +1,40 @@
+#pragma once
+// A norm of a device's layer: where its parameters lie, and what its forward notes of each row.
+
+#include <cstdint>
+#include <string>
+
+#include "executor/cpu/layer.h"
+#include "executor/device/layers/device_layer.h"
+
+namespace plumb {
+
+struct DeviceLayerNorm {
+  std::int64_t gain = -1;  ///< elements from the layer's first parameter; -1: none
+  std::int64_t bias = -1;
+  DeviceTensor mean, rstd;  ///< [rows], fp32
+
+  /// Of its parameters; the bias lies behind the gain.
+  std::int64_t elements(std::int64_t columns) const { return bias < 0 ? columns : 2 * columns; }
+};
+
+/// `name` as in kernels/layer.h: "norm1", "norm2", "norm".
+inline DeviceLayerNorm place_norm(const Layer& layer, const std::string& name, NormKind kind, std::int64_t rows,
+                                  DeviceLayerBytes& bytes) {
+  DeviceLayerNorm norm;
+  norm.gain = parameter_offset(layer, name + ".gain");
+  norm.bias = parameter_offset(layer, name + ".bias");
+  norm.rstd = place_tensor(DevicePlace::kEarly, bytes.early, rows * std::int64_t{sizeof(float)});
+  if (kind == NormKind::kLayerNorm)
+    norm.mean = place_tensor(DevicePlace::kEarly, bytes.early, rows * std::int64_t{sizeof(float)});
+  return norm;
+}
+
+inline DeviceNorm norm_in(const DeviceLayerCall& call, const DeviceLayerNorm& norm) {
+  return {.gain = call.vector(norm.gain),
+          .bias = call.vector(norm.bias),
+          .mean = floats_of(call, norm.mean),
+          .rstd = floats_of(call, norm.rstd)};
+}
+
+}  // namespace plumb

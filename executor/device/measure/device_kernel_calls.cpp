@@ -1,0 +1,168 @@
+#include "executor/device/measure/device_kernel_calls.h"
+
+#include <cassert>
+
+namespace plumb {
+namespace {
+
+constexpr std::int64_t kAlignment = 256;
+constexpr int kMostOperands = 12;  // of a kernel
+
+void enqueue_gemm(DeviceKernels& kernels, const std::vector<std::int64_t>& shape, DeviceOperands& with) {
+  const GemmSize size{shape[0], shape[1], shape[2]};
+  const std::byte *left = with.stored(size.m * size.k), *right = with.stored(size.n * size.k);
+  switch (static_cast<GemmForm>(shape[4])) {
+    case GemmForm::kForward:
+      return kernels.linear_forward(with.stored(size.m * size.n), left, right, size);
+    case GemmForm::kInputGrad:
+      return kernels.linear_input_grad(with.stored(size.m * size.n), left, right, size);
+    case GemmForm::kWeightGrad:
+      return kernels.linear_weight_grad(with.floats(size.m * size.n), left, right, size);
+  }
+}
+
+void enqueue_attention(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const std::vector<std::int64_t>& shape = call.shape;
+  const AttentionSize size{shape[0], shape[1], shape[2], shape[3], shape[4], shape[5], {}};
+  const std::int64_t tokens = size.batch * size.sequence, query = size.heads * size.head_size;
+  const std::int64_t width = query + 2 * size.kv_heads * size.head_size;
+  if (call.kind == KernelKind::kAttentionForward)
+    return kernels.attention_forward(with.stored(tokens * query), with.floats(tokens * size.heads),
+                                     with.stored(tokens * width), size, nullptr);
+  kernels.attention_backward(with.stored(tokens * width), with.floats(tokens * size.heads), with.stored(tokens * query),
+                             with.stored(tokens * width), with.stored(tokens * query), with.floats(tokens * size.heads),
+                             size, nullptr);
+}
+
+void enqueue_norm(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const NormSize size{call.shape[0], call.shape[1]};
+  const bool has_bias = call.shape[2] != 0;
+  const std::int64_t area = size.rows * size.columns;
+  const DeviceNorm norm{.gain = with.floats(size.columns),
+                        .bias = has_bias ? with.floats(size.columns) : nullptr,
+                        .mean = has_bias ? with.floats(size.rows) : nullptr,
+                        .rstd = with.floats(size.rows)};
+  if (call.kind == KernelKind::kNormForward)
+    return kernels.norm_forward(with.stored(area), nullptr, with.stored(area), nullptr, norm, size, 1e-5F);
+  kernels.norm_backward(with.stored(area), with.floats(size.columns), has_bias ? with.floats(size.columns) : nullptr,
+                        with.stored(area), with.stored(area), with.stored(area), norm, size);
+}
+
+void enqueue_activation(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const bool gated = call.shape[2] != 0;
+  const std::int64_t rows = call.shape[0], columns = call.shape[1];
+  const TransformerLayer layer{.ffn = columns, .mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu};
+  std::byte* up = with.stored(rows * columns * (gated ? 2 : 1));
+  if (call.kind == KernelKind::kActivationForward)
+    return kernels.activation_forward(layer, with.stored(rows * columns), up, rows);
+  kernels.activation_backward(layer, up, with.stored(rows * columns), rows);
+}
+
+void enqueue_embedding(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const std::int64_t rows = call.shape[0], columns = call.shape[1];
+  const bool positions = call.shape[2] != 0;
+  const EmbeddingLayer layer{.vocab = kMeasuredVocab, .hidden = columns};
+  const LayerWork work{.microbatch = 1, .sequence = rows};
+  if (call.kind == KernelKind::kEmbeddingForward)
+    return kernels.embedding_forward(with.stored(rows * columns), with.tokens(), with.stored(kMeasuredVocab * columns),
+                                     positions ? with.stored(rows * columns) : nullptr, layer, work);
+  kernels.embedding_backward(with.floats(kMeasuredVocab * columns), positions ? with.floats(rows * columns) : nullptr,
+                             with.stored(rows * columns), with.tokens(), layer, work);
+}
+
+void enqueue_adamw(DeviceKernels& kernels, std::int64_t elements, DeviceOperands& with) {
+  kernels.adamw_update({.weights = with.stored(elements),
+                        .master = with.floats(elements),
+                        .gradients = with.floats(elements),
+                        .first_moment = with.floats(elements),
+                        .second_moment = with.floats(elements),
+                        .elements = elements,
+                        .numbers = with.numbers()},
+                       AdamW{});
+}
+
+}  // namespace
+
+std::byte* DeviceOperands::bytes(std::int64_t count) {
+  assert(count <= bytes_);
+  if (position_ + count > bytes_) position_ = 0;
+  std::byte* slice = memory_ + position_;
+  position_ += (count + kAlignment - 1) / kAlignment * kAlignment;
+  return slice;
+}
+
+bool is_device_kernel(KernelKind kind) {
+  return kind <= KernelKind::kAdamW;
+}
+
+std::int64_t operand_tokens(const KernelCall& call) {
+  const bool reads = call.kind == KernelKind::kEmbeddingForward || call.kind == KernelKind::kEmbeddingBackward ||
+                     call.kind == KernelKind::kCrossEntropy;
+  return reads ? call.shape[0] : 0;
+}
+
+std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
+  const std::vector<std::int64_t>& s = call.shape;
+  const std::int64_t room = kMostOperands * kAlignment;
+  switch (call.kind) {
+    case KernelKind::kGemm:
+      return (s[0] * s[2] + s[1] * s[2]) * element_bytes + s[0] * s[1] * 4 + room;
+    case KernelKind::kAttentionForward:
+    case KernelKind::kAttentionBackward:
+      return s[0] * s[1] * ((2 * (s[2] + 2 * s[3]) + 2 * s[2]) * s[4] * element_bytes + 2 * s[2] * 4) + room;
+    case KernelKind::kEmbeddingForward:
+    case KernelKind::kEmbeddingBackward:
+      return (2 * s[0] + kMeasuredVocab) * s[1] * 4 + s[0] * s[1] * element_bytes + room;
+    case KernelKind::kRotary:
+      return s[0] * (s[1] * s[2] * element_bytes + s[2] * 4) + room;
+    case KernelKind::kAdamW:
+      return s[0] * (16 + element_bytes) + room;
+    default:  // rows of columns, some of each
+      return s[0] * s[1] * 4 * element_bytes + (s[0] + s[1]) * 4 * 4 + room;
+  }
+}
+
+void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  assert(is_device_kernel(call.kind));
+  const std::vector<std::int64_t>& s = call.shape;
+  switch (call.kind) {
+    case KernelKind::kGemm:
+      return enqueue_gemm(kernels, s, with);
+    case KernelKind::kAttentionForward:
+    case KernelKind::kAttentionBackward:
+      return enqueue_attention(kernels, call, with);
+    case KernelKind::kNormForward:
+    case KernelKind::kNormBackward:
+      return enqueue_norm(kernels, call, with);
+    case KernelKind::kActivationForward:
+    case KernelKind::kActivationBackward:
+      return enqueue_activation(kernels, call, with);
+    case KernelKind::kBiasForward:
+      return kernels.bias_forward(with.stored(s[0] * s[1]), with.floats(s[1]), s[0], s[1]);
+    case KernelKind::kBiasBackward:
+      return kernels.bias_backward(with.floats(s[1]), with.stored(s[0] * s[1]), s[0], s[1]);
+    case KernelKind::kRotary:
+      return kernels.rotary(with.stored(s[0] * s[1] * s[2]), with.floats(s[0] * s[2]),
+                            {.tokens = s[0],
+                             .sequence = s[0],
+                             .heads = s[1],
+                             .head_size = s[2],
+                             .row_width = s[1] * s[2],
+                             .rotary_size = s[2]},
+                            RotaryDirection::kForward);
+    case KernelKind::kResidualAdd:
+      return kernels.residual_add(with.stored(s[0] * s[1]), with.stored(s[0] * s[1]), with.stored(s[0] * s[1]), nullptr,
+                                  s[0], s[1]);
+    case KernelKind::kEmbeddingForward:
+    case KernelKind::kEmbeddingBackward:
+      return enqueue_embedding(kernels, call, with);
+    case KernelKind::kCrossEntropy:
+      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.tokens(), s[0], s[1], 1, nullptr);
+    case KernelKind::kAdamW:
+      return enqueue_adamw(kernels, s[0], with);
+    default:
+      return;
+  }
+}
+
+}  // namespace plumb

@@ -1,0 +1,221 @@
+#include "executor/device/stage/device_stage.h"
+
+#include <algorithm>
+#include <cmath>
+#include <variant>
+
+#include "executor/cpu/initial_weights.h"
+#include "executor/device/layers/device_parameters.h"
+#include "executor/device/stage/device_update.h"
+#include "kernels/cpu/half.h"
+
+namespace plumb {
+namespace {
+
+template <class T>
+T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
+  return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
+}
+
+template <class T>
+void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
+  machine.upload(to, std::as_bytes(from));
+}
+
+DeviceStageOptions options_of_share(DeviceStageOptions options) {
+  options.layers = divide_layers(options.layers, options.tensor.ranks);
+  return options;
+}
+
+}  // namespace
+
+DeviceStage::DeviceStage(const DeviceStageOptions& options)
+    : options_(options_of_share(options)),
+      model_layers_(options.layers),
+      element_bytes_(options.half ? 2 : 4),
+      tokens_(tokens_of(options.work)),
+      places_(device_parameter_places(options_.layers)),
+      shares_(places_, options.shares),
+      vectors_(places_) {
+  const ElementRange own = shares_.own();
+  for (const PlacedParameter& parameter : places_.parameters) {
+    const std::int64_t first = std::max(parameter.first, own.first);
+    const std::int64_t end = std::min(parameter.first + parameter.count, own.first + own.count);
+    if (first >= end) continue;
+    const bool decays = parameter.tensor.shape.size() > 1;
+    if (update_ranges_.empty() || update_ranges_.back().decays != decays)
+      update_ranges_.push_back({.first = first, .decays = decays});
+    update_ranges_.back().count = end - update_ranges_.back().first;
+  }
+  if (options_.is_tied) find_tied_tables();
+  if (options_.agrees) find_measured();
+  place_layers();
+}
+
+/// Of all weights as they are stored, in whole words.
+std::int64_t DeviceStage::stored_bytes() const {
+  return (elements() * element_bytes_ + 3) / 4 * 4;
+}
+
+std::int64_t DeviceStage::version_bytes() const {
+  const std::int64_t stored = stored_bytes();
+  return options_.half ? aligned_bytes(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
+}
+
+std::int64_t DeviceStage::input_bytes() const {
+  return input_elements(options_.layers.front(), options_.work) * element_bytes_;
+}
+
+std::int64_t DeviceStage::output_bytes() const {
+  return output_elements(options_.layers.back(), options_.work) * element_bytes_;
+}
+
+std::int64_t DeviceStage::held_bytes() const {
+  const StageMemory held = memory();
+  const std::int64_t streams =
+      static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets()) + expert_layers_;
+  return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
+         static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
+         options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
+         (options_.half && shares_.zero() > 0 ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
+         tied_buffer_bytes() + streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
+}
+
+bool DeviceStage::reads_tokens() const {
+  return std::holds_alternative<EmbeddingLayer>(options_.layers.front());
+}
+
+bool DeviceStage::reads_targets() const {
+  return std::holds_alternative<HeadLayer>(options_.layers.back());
+}
+
+void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
+  const std::vector<float> weights = first_weights();
+  const ElementRange own = shares_.own();
+  const auto own_weights =
+      std::span(weights).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
+  const bool is_whole = shares_.zero() < 3;
+  const std::span<const float> held = is_whole ? std::span(weights) : own_weights;
+  if (options_.half) {
+    std::vector<std::uint16_t> narrow_weights(held.size());
+    narrow(narrow_weights.data(), held.data(), std::ssize(held), *options_.half);
+    stored_weights_ = machine.allocate(is_whole ? stored_bytes() : std::ssize(held) * element_bytes_ + 2);
+    machine.upload(stored_weights_, std::as_bytes(std::span(narrow_weights)));
+    master_ = allocate_elements<float>(machine, own.count);
+    upload_all<float>(machine, master_, own_weights);
+  } else {
+    master_ = allocate_elements<float>(machine, std::ssize(held));
+    upload_all<float>(machine, master_, held);
+    stored_weights_ = reinterpret_cast<std::byte*>(master_);
+  }
+  if (options_.half && shares_.zero() > 0) {
+    const std::vector<float> vectors = vectors_.packed(weights);
+    vector_block_ = allocate_elements<float>(machine, vectors_.elements());
+    upload_all<float>(machine, vector_block_, vectors);
+  }
+  gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
+  first_moment_ = allocate_elements<float>(machine, own.count);
+  if (moments_of(options_.optimizer) > 1) second_moment_ = allocate_elements<float>(machine, own.count);
+  restore_moments(machine);
+  if (!constants_.empty()) {
+    device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
+    upload_all<float>(machine, device_constants_, constants_);
+  }
+  const std::int64_t all_tokens = options_.microbatches * tokens_;
+  if (reads_tokens()) token_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
+  if (reads_targets()) {
+    target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
+    losses_ = allocate_elements<float>(machine, all_tokens);
+  }
+  if (has_experts()) balance_losses_ = allocate_elements<float>(machine, expert_layers_ * all_tokens);
+  numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
+  for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead})
+    if (const std::int64_t count = tied_table(end).count; count > 0 && shares_.zero() >= 2)
+      whole_tied_[static_cast<std::size_t>(end)] = allocate_elements<float>(machine, count);
+  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
+}
+
+void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
+  if (options_.tensor.ranks == 1) return upload_all(machine, token_numbers_, tokens);
+  const std::int64_t rows = std::get<EmbeddingLayer>(options_.layers.front()).vocab;
+  std::vector<std::int32_t> own(tokens.begin(), tokens.end());
+  for (std::int32_t& token : own) {
+    const std::int64_t row = token - options_.tensor.rank * rows;
+    token = row >= 0 && row < rows ? static_cast<std::int32_t>(row) : -1;
+  }
+  upload_all<std::int32_t>(machine, token_numbers_, own);
+}
+
+void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const {
+  upload_all(machine, target_numbers_, targets);
+}
+
+void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced,
+                                 const StepNumbers* whole) const {
+  StepNumbers* numbers = numbers_ + step;
+  if (replaced != nullptr) {
+    const std::int64_t stored = stored_bytes();
+    kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
+    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
+  }
+  if (options_.agrees) kernels.decide_step(numbers, &whole->square_sum, 1, nullptr, 0, options_.clip_norm);
+  const ElementRange own = shares_.own();
+  if (captured_ != nullptr)
+    kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});
+  std::byte* stored = shares_.zero() < 3 ? stored_weights_ + own.first * element_bytes_ : stored_weights_;
+  for (const UpdateRange& range : update_ranges_) {
+    const std::int64_t at = range.first - own.first;
+    enqueue_update(kernels, options_.optimizer, range.decays,
+                   {.weights = stored + at * element_bytes_,
+                    .master = own_master() + at,
+                    .gradients = own_gradients() + at,
+                    .first_moment = first_moment_ + at,
+                    .second_moment = second_moment_ == nullptr ? nullptr : second_moment_ + at,
+                    .elements = range.count,
+                    .numbers = numbers});
+  }
+  if (shares_.zero() != 1) return;
+  // What the reduction left of others' shares.
+  if (own.first > 0) kernels.fill_zero(gradients_, own.first);
+  const std::int64_t end = own.first + own.count;
+  if (end < elements()) kernels.fill_zero(gradients_ + end, elements() - end);
+}
+
+void DeviceStage::begin_step(DeviceMachine& machine, int replay, float loss_scale) {
+  std::vector<StepNumbers> numbers;
+  for (int step = 1; step <= options_.steps; ++step) {
+    StepNumbers& own = numbers.emplace_back(update_numbers(options_.optimizer, updates_ + step));
+    own.loss_scale = loss_scale;
+    own.replay = static_cast<std::uint64_t>(replay);
+  }
+  last_numbers_ = numbers.back();
+  upload_all<StepNumbers>(machine, numbers_, numbers);
+}
+
+StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
+  if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
+  if (last_numbers_.skips == 0) updates_ += options_.steps;
+  return last_numbers_;
+}
+
+std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
+  return sums_of_losses(machine, losses_, 1);
+}
+
+std::vector<double> DeviceStage::balance_losses(DeviceMachine& machine) const {
+  return sums_of_losses(machine, balance_losses_, expert_layers_);
+}
+
+/// losses: [layers, microbatches, T], or null
+std::vector<double> DeviceStage::sums_of_losses(DeviceMachine& machine, const float* losses,
+                                                std::int64_t layers) const {
+  std::vector<double> sums(static_cast<std::size_t>(options_.microbatches), 0);
+  if (losses == nullptr) return sums;
+  std::vector<float> of_tokens(static_cast<std::size_t>(layers * options_.microbatches * tokens_));
+  machine.download(std::as_writable_bytes(std::span(of_tokens)), losses);
+  for (std::size_t i = 0; i < of_tokens.size(); ++i)
+    sums[i / static_cast<std::size_t>(tokens_) % sums.size()] += of_tokens[i];
+  return sums;
+}
+
+}  // namespace plumb

@@ -1,0 +1,270 @@
+// A stage's passes over a micro-batch, and where its layers' tensors lie meanwhile.
+
+#include <algorithm>
+
+#include "executor/device/stage/device_stage.h"
+#include "executor/device/stage/device_update.h"
+
+namespace plumb {
+
+DeviceTensorShare DeviceStage::share_of(std::size_t layer) const {
+  const auto* head = std::get_if<HeadLayer>(&model_layers_[layer]);
+  return {.ranks = options_.tensor.ranks,
+          .rank = options_.tensor.rank,
+          .whole_vocabulary = head == nullptr ? 0 : head->vocab,
+          .kv_sharers = kv_sharers(model_layers_[layer], options_.tensor.ranks)};
+}
+
+void DeviceStage::place_layers() {
+  const StageRebuild& rebuild = options_.rebuild;
+  const bool is_selective = rebuild.what == Rebuild::kSelective;
+  const auto layers = static_cast<std::int64_t>(options_.layers.size());
+  std::int64_t group_layers = layers;
+  if (rebuild.what == Rebuild::kLayers) group_layers = rebuild.layers;
+  if (is_selective) group_layers = 1;
+  DeviceLayerBytes standing;  // of the layers so far that stand at once
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const Layer& layer = options_.layers[static_cast<std::size_t>(i)];
+    if (i % group_layers == 0) {
+      if (!rebuild.at_once && rebuild.keeps_inputs()) standing = {};
+      groups_.push_back({.first = static_cast<std::size_t>(i), .kept = kept_bytes_});
+      if (rebuild.keeps_inputs()) kept_bytes_ += aligned_bytes(input_elements(layer, options_.work) * element_bytes_);
+    }
+    groups_.back().end = static_cast<std::size_t>(i) + 1;
+    PlacedLayer placed{
+        .layer = make_device_layer(layer, options_.work, element_bytes_, share_of(static_cast<std::size_t>(i))),
+        .constants = static_cast<std::int64_t>(constants_.size()),
+        .expert_layers = expert_layers_};
+    if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->experts > 0)
+      ++expert_layers_;
+    const DeviceLayerBytes own = placed.bytes = placed.layer->bytes();
+    placed.early = standing.early;
+    placed.late = standing.late;
+    standing.early += own.early;
+    standing.late += own.late;
+    if (is_selective) {
+      placed.cheap = rebuild.at_once ? standing.cheap : 0;
+      standing.cheap = placed.cheap + own.cheap;
+    } else {
+      placed.cheap = standing.late;
+      standing.late += own.cheap;
+    }
+    bytes_.early = std::max(bytes_.early, standing.early);
+    bytes_.late = std::max(bytes_.late, standing.late);
+    bytes_.cheap = std::max(bytes_.cheap, standing.cheap);
+    bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
+    bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
+    forgotten_bytes_ = std::max(forgotten_bytes_, is_selective ? own.cheap : own.early + own.late + own.cheap);
+    largest_output_ = std::max(largest_output_, aligned_bytes(output_elements(layer, options_.work) * element_bytes_));
+    const std::vector<float> constants = placed.layer->constants();
+    constants_.insert(constants_.end(), constants.begin(), constants.end());
+    layers_.push_back(std::move(placed));
+  }
+}
+
+/// Of computing a group again: its layers', and its output, which nobody needs.
+std::int64_t DeviceStage::rebuild_workspace() const {
+  return bytes_.forward_workspace + largest_output_;
+}
+
+StageMemory DeviceStage::memory() const {
+  const std::int64_t own = shares_.own().count, single = sizeof(float);
+  StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
+                     .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
+                     .optimizer_bytes = (moments_of(options_.optimizer) + (options_.half ? 1 : 0)) * own * single,
+                     .forward_bytes = bytes_.early + bytes_.late,
+                     .released_at_input_grad_bytes = bytes_.early,
+                     .forward_workspace_bytes = bytes_.forward_workspace,
+                     .backward_workspace_bytes = bytes_.backward_workspace};
+  if (shares_.zero() == 3) memory.unsharded_bytes = version_bytes();
+  if (options_.rebuild.what == Rebuild::kSelective) {
+    memory.recompute_bytes = bytes_.cheap;
+    memory.released_at_input_grad_bytes = 0;  // the schedule's memory model counts it off what was rebuilt
+    memory.forward_workspace_bytes += forgotten_bytes_;
+  }
+  if (options_.rebuild.keeps_inputs()) {
+    memory.forward_bytes = kept_bytes_;
+    memory.recompute_bytes = bytes_.early + bytes_.late;
+    memory.forward_workspace_bytes = std::max(bytes_.forward_workspace + 2 * forgotten_bytes_, rebuild_workspace());
+    // Group by group the gradient between two of them waits, too.
+    memory.backward_workspace_bytes = std::max(rebuild_workspace(), bytes_.backward_workspace);
+    if (!options_.rebuild.at_once) memory.backward_workspace_bytes += largest_output_;
+  }
+  return memory;
+}
+
+/// From F, or R, on.
+DeviceStage::LayerMemory DeviceStage::memory_of(const DevicePass& pass, std::size_t layer) const {
+  const PlacedLayer& placed = layers_[layer];
+  const auto at_bases = [&](std::byte* early, std::byte* late, std::byte* cheap) {
+    return LayerMemory{.early = early + placed.early, .late = late + placed.late, .cheap = cheap + placed.cheap};
+  };
+  if (options_.rebuild.keeps_inputs()) return at_bases(pass.rebuilt_early, pass.rebuilt_late, pass.rebuilt_late);
+  if (options_.rebuild.what == Rebuild::kSelective)  // all that is kept goes at once
+    return at_bases(pass.late + bytes_.late, pass.late, pass.rebuilt_late);
+  return at_bases(pass.early, pass.late, pass.late);
+}
+
+/// While F runs: what is not kept lies in the workspace, where inputs are all that is kept by turns in one of two
+/// places as a layer writes its output into the next one's.
+DeviceStage::LayerMemory DeviceStage::forward_memory(const DevicePass& pass, std::size_t layer) const {
+  const DeviceLayerBytes& own = layers_[layer].bytes;
+  std::byte* const spare = pass.workspace + bytes_.forward_workspace;
+  if (options_.rebuild.keeps_inputs()) {
+    std::byte* const here = spare + static_cast<std::int64_t>(layer % 2) * forgotten_bytes_;
+    return {.early = here, .late = here + own.early, .cheap = here + own.early + own.late};
+  }
+  LayerMemory memory = memory_of(pass, layer);
+  if (options_.rebuild.what == Rebuild::kSelective) memory.cheap = spare;
+  return memory;
+}
+
+DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
+                                     const LayerMemory& memory) const {
+  const std::int64_t first = places_.first_element[layer];
+  const std::int64_t token = pass.microbatch * tokens_;
+  const bool is_elsewhere = pass.weights != nullptr;  // replaced, or gathered
+  const bool is_packed = options_.half && (is_elsewhere || shares_.zero() > 0);
+  const std::byte* weights = is_elsewhere ? pass.weights : stored_weights_;
+  const float* vectors = is_packed ? vector_block_ : master_;
+  if (is_elsewhere)
+    vectors = reinterpret_cast<const float*>(is_packed ? weights + aligned_bytes(stored_bytes()) : weights);
+  return {
+      .kernels = kernels,
+      .early = memory.early,
+      .late = memory.late,
+      .cheap = memory.cheap,
+      .workspace = pass.workspace,
+      .weights = weights + first * element_bytes_,
+      .vectors = is_packed ? vectors : vectors + first,
+      .packed = is_packed ? &vectors_ : nullptr,
+      .first_element = first,
+      .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
+      .constants = device_constants_ == nullptr ? nullptr : device_constants_ + layers_[layer].constants,
+      .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
+      .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
+      .losses = losses_ == nullptr ? nullptr : losses_ + token,
+      .balance_losses = balance_losses_ == nullptr
+                            ? nullptr
+                            : balance_losses_ + token + layers_[layer].expert_layers * options_.microbatches * tokens_,
+      .gradient_scale = options_.gradient_scales[static_cast<std::size_t>(pass.microbatch)],
+      .loss_scale = options_.agrees ? &numbers_->loss_scale : nullptr,
+      .tensor = {.recorder = pass.recorder,
+                 .seat = options_.tensor_group,
+                 .divides_rows = options_.work.sequence_parallel},
+      .seed = options_.seed,
+      .layer_number = options_.first_layer + static_cast<int>(layer),
+      .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
+      .numbers = numbers_};
+}
+
+/// `input` is copied to where the first layer takes it; the last one writes `output`.
+template <class MemoryOf>
+void DeviceStage::run_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group, const std::byte* input,
+                            std::byte* output, MemoryOf memory_of) const {
+  const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(layer)); };
+  const auto input_at = [&](std::size_t layer) { return address_of(call(layer), layers_[layer].layer->input()); };
+  if (std::byte* const first = input_at(group.first); first != nullptr && input != first)
+    kernels.copy(first, input, input_elements(options_.layers[group.first], options_.work) * element_bytes_);
+  for (std::size_t i = group.first; i < group.end; ++i)
+    layers_[i].layer->forward(call(i), i + 1 < group.end ? input_at(i + 1) : output);
+}
+
+void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
+  const auto memory = [&](std::size_t layer) { return forward_memory(pass, layer); };
+  if (!options_.rebuild.keeps_inputs()) {
+    const Group whole{.first = 0, .end = layers_.size()};
+    return run_group(kernels, pass, whole, pass.incoming, pass.outgoing, memory);
+  }
+  if (pass.incoming != nullptr) kernels.copy(pass.late, pass.incoming, input_bytes());
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    std::byte* const output = i + 1 < groups_.size() ? pass.late + groups_[i + 1].kept : pass.outgoing;
+    run_group(kernels, pass, groups_[i], pass.late + groups_[i].kept, output, memory);
+  }
+}
+
+void DeviceStage::rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group) const {
+  const auto memory = [&](std::size_t layer) { return memory_of(pass, layer); };
+  if (!options_.rebuild.keeps_inputs()) {
+    for (std::size_t i = group.first; i < group.end; ++i)
+      layers_[i].layer->rebuild_cheap(call_of(kernels, pass, i, memory(i)));
+    return;
+  }
+  const bool has_output = output_elements(options_.layers[group.end - 1], options_.work) > 0;
+  run_group(kernels, pass, group, pass.late + group.kept,
+            has_output ? pass.workspace + bytes_.forward_workspace : nullptr, memory);
+}
+
+void DeviceStage::recompute(DeviceKernels& kernels, const DevicePass& pass) const {
+  for (const Group& group : groups_) rebuild_group(kernels, pass, group);
+}
+
+/// What comes from the next stage, to where the last layer takes it.
+void DeviceStage::take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const {
+  if (pass.incoming == nullptr) return;
+  const std::size_t last = layers_.size() - 1;
+  const DeviceLayerCall call = call_of(kernels, pass, last, memory_of(pass, last));
+  kernels.copy(address_of(call, layers_[last].layer->output_gradient()), pass.incoming, output_bytes());
+}
+
+void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) const {
+  take_output_gradient(kernels, pass);
+  const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(pass, layer)); };
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    std::byte* gradient = pass.outgoing;
+    if (i > 0) gradient = address_of(call(i - 1), layers_[i - 1].layer->output_gradient());
+    layers_[i].layer->input_grad(call(i), gradient);
+  }
+}
+
+void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets) const {
+  for (std::size_t i = layers_.size(); i-- > 0;) {
+    layers_[i].layer->weight_grad(call_of(kernels, pass, i, memory_of(pass, i)));
+    complete_layer(buckets, i);
+  }
+}
+
+void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes,
+                           CallRecorder* buckets) const {
+  if (!recomputes || options_.rebuild.at_once) {
+    if (recomputes) recompute(kernels, pass);
+    take_output_gradient(kernels, pass);
+    for (std::size_t i = layers_.size(); i-- > 0;) {
+      const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(pass, layer)); };
+      std::byte* gradient = pass.outgoing;
+      if (i > 0) gradient = address_of(call(i - 1), layers_[i - 1].layer->output_gradient());
+      layers_[i].layer->input_grad(call(i), gradient);
+      layers_[i].layer->weight_grad(call(i));
+      complete_layer(buckets, i);
+    }
+    return;
+  }
+  // All groups have one place, in which the one before is computed again over the gradient that it waits for.
+  const bool share_a_place = options_.rebuild.keeps_inputs();
+  std::byte* const between = pass.workspace + std::max(rebuild_workspace(), bytes_.backward_workspace);
+  const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(pass, layer)); };
+  const auto output_gradient = [&](std::size_t layer) {
+    return address_of(call(layer), layers_[layer].layer->output_gradient());
+  };
+  for (std::size_t g = groups_.size(); g-- > 0;) {
+    const Group& group = groups_[g];
+    rebuild_group(kernels, pass, group);
+    if (g + 1 == groups_.size())
+      take_output_gradient(kernels, pass);
+    else if (share_a_place)
+      kernels.copy(output_gradient(group.end - 1), between,
+                   output_elements(options_.layers[group.end - 1], options_.work) * element_bytes_);
+    for (std::size_t i = group.end; i-- > group.first;) {
+      std::byte* gradient = pass.outgoing;
+      if (i > group.first || (i > 0 && !share_a_place))
+        gradient = output_gradient(i - 1);
+      else if (i > 0)
+        gradient = between;
+      layers_[i].layer->input_grad(call(i), gradient);
+      layers_[i].layer->weight_grad(call(i));
+      complete_layer(buckets, i);
+    }
+  }
+}
+
+}  // namespace plumb

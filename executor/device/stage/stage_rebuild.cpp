@@ -1,0 +1,29 @@
+#include "executor/device/stage/stage_rebuild.h"
+
+namespace plumb {
+namespace {
+
+std::ptrdiff_t count_of(const RunSpec& spec, std::size_t stage, Op op) {
+  std::ptrdiff_t count = 0;
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    for (const Action& action : actions) count += static_cast<std::size_t>(action.stage) == stage && action.op == op;
+  return count;
+}
+
+}  // namespace
+
+StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage) {
+  const bool lists = count_of(spec, stage, Op::kRecompute) > 0;
+  if (spec.rebuild_which == RebuildWhich::kListed && !lists) return {};
+  return {.what = spec.rebuild,
+          .layers = spec.rebuild_layers,
+          .at_once = lists || count_of(spec, stage, Op::kInputGrad) > 0};
+}
+
+bool rebuilds_some(const RunSpec& spec, std::size_t stage) {
+  if (spec.rebuild == Rebuild::kNothing || spec.rebuild_which == RebuildWhich::kAll) return false;
+  const std::ptrdiff_t listed = count_of(spec, stage, Op::kRecompute);
+  return listed > 0 && listed < count_of(spec, stage, Op::kForward);
+}
+
+}  // namespace plumb

@@ -1,0 +1,104 @@
+// Mixtures of experts on a device beside the cpu backend's.
+
+#include <doctest/doctest.h>
+
+#include <string_view>
+#include <vector>
+
+#include "executor/device/layers/device_experts.h"
+#include "executor/run.h"
+#include "schedules/error.h"
+#include "tests/executor/device/host_run.h"
+#include "tests/executor/small_model.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+/// DeepSeek's kind, its head with a table of its own.
+std::vector<Layer> shared_experts(int blocks = 4) {
+  std::vector<Layer> model = shared_expert_model(blocks);
+  std::get<HeadLayer>(model.back()).tied = false;
+  return model;
+}
+
+RunSpec routing(const std::vector<Layer>& model, const char* name, int replicas = 1) {
+  ScheduleParameters shape{.ranks = 2, .microbatches = 4};
+  if (std::string_view(name) == "interleaved") shape.chunks = 2;
+  RunSpec spec = spec_of(model, make_schedule(name, shape), replicas);
+  spec.sequence = 8;
+  spec.steps = 3;
+  spec.optimizer = smooth_adamw();
+  return spec;
+}
+
+void check_beside_cpu(const RunSpec& spec, double tolerance = 1e-5) {
+  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
+  REQUIRE(device.losses.size() == cpu.losses.size());
+  REQUIRE(device.balance_losses.size() == cpu.balance_losses.size());
+  for (std::size_t i = 0; i < cpu.losses.size(); ++i) {
+    CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(tolerance));
+    CHECK(cpu.balance_losses[i] > 0);
+    CHECK(device.balance_losses[i] == doctest::Approx(cpu.balance_losses[i]).epsilon(tolerance));
+  }
+  if (tolerance > 1e-4) return;
+  CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < 1e-5);
+  CHECK(worst_difference(device.gradients.back(), cpu.gradients.back()) < 1e-3);
+  CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
+}
+
+}  // namespace
+
+TEST_CASE("experts on a device give the cpu's losses and gradients, with capacities, shared experts and dropout") {
+  for (const char* name : {"gpipe", "1f1b", "zb-h1", "interleaved"})
+    for (const std::vector<Layer>& model : {mixtral_model(), shared_experts(), with_dropout(shared_experts())}) {
+      INFO(name);
+      check_beside_cpu(routing(model, name));
+    }
+}
+
+TEST_CASE("experts on a device have the same bits in any order that streams allow, and rebuilt, and as a graph") {
+  for (const std::vector<Layer>& model : {mixtral_model(), shared_experts()}) {
+    RunSpec spec = routing(model, "zb-h1");
+    const RunResult kept = on_host(spec);
+    for (const unsigned seed : {1U, 2U}) CHECK(on_host(spec, seed).weights == kept.weights);
+    CHECK(on_host(routing(model, "1f1b")).weights == kept.weights);
+    HostMachine keeping;
+    keeping.keep_replay();
+    CHECK(run_device(spec, keeping, {.capture_weights = true}).weights == kept.weights);
+    for (const Rebuild what : {Rebuild::kSelective, Rebuild::kStage}) {
+      spec.rebuild = what;
+      CHECK(on_host(spec).weights == kept.weights);
+    }
+  }
+}
+
+TEST_CASE("in 16 bits experts on a device follow the cpu, on tensor cores and beside them") {
+  for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16})
+    for (const std::vector<Layer>& model : {mixtral_model(), shared_experts()}) {
+      RunSpec spec = routing(model, "1f1b");
+      spec.half = half;
+      check_beside_cpu(spec, 2e-2);
+    }
+}
+
+TEST_CASE("experts whose channels tensor ranks share, and those of replicas, give the cpu's gradients") {
+  RunSpec spec = routing(shared_experts(), "1f1b");
+  spec.grid.tensor = 2;
+  check_beside_cpu(spec);
+  spec.clip_norm = 0.1F;  // a tensor rank's experts count, and what each has too counts once
+  check_beside_cpu(spec);
+  check_beside_cpu(routing(mixtral_model(), "1f1b", 2));
+}
+
+TEST_CASE("a device refuses routers with more picks than it can count") {
+  std::vector<Layer> model = mixtral_model();
+  std::get<TransformerLayer>(model[2]).experts = 64;
+  std::get<TransformerLayer>(model[2]).experts_per_token = 33;
+  CHECK_THROWS_WITH_AS(require_device_runnable(routing(model, "1f1b")), doctest::Contains("more than 32 experts"),
+                       SpecError);
+  RunSpec spec = routing(mixtral_model(), "1f1b");
+  spec.microbatch = 1 << 20;
+  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("2^24 picks"), SpecError);
+}

@@ -1,0 +1,101 @@
+#include "executor/device/measure/measure_device.h"
+
+#include <algorithm>
+#include <set>
+
+#include <doctest/doctest.h>
+
+#include "executor/device/measure/device_kernel_calls.h"
+#include "schedules/error.h"
+#include "tests/executor/device/host_machine.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+/// One small call of each kind that a device has.
+std::vector<KernelCall> small_calls() {
+  std::vector<KernelCall> calls;
+  for (const std::int64_t form : {0, 1, 2}) calls.push_back(kernel_call(KernelKind::kGemm, {24, 16, 40, 1, form}));
+  for (const KernelKind kind : {KernelKind::kAttentionForward, KernelKind::kAttentionBackward})
+    calls.push_back(kernel_call(kind, {1, 20, 2, 1, 8, 0}));
+  for (const std::int64_t variant : {0, 1})
+    for (const KernelKind kind :
+         {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
+          KernelKind::kActivationBackward, KernelKind::kEmbeddingForward, KernelKind::kEmbeddingBackward})
+      calls.push_back(kernel_call(kind, {12, 16, variant}));
+  for (const KernelKind kind : {KernelKind::kBiasForward, KernelKind::kBiasBackward, KernelKind::kResidualAdd})
+    calls.push_back(kernel_call(kind, {12, 16}));
+  calls.push_back(kernel_call(KernelKind::kCrossEntropy, {12, kMeasuredVocab}));
+  calls.push_back(kernel_call(KernelKind::kRotary, {12, 2, 8}));
+  calls.push_back(kernel_call(KernelKind::kAdamW, {300}));
+  return calls;
+}
+
+DeviceMeasureOptions small_options(int parts, std::optional<HalfFormat> half) {
+  return {.parts = parts,
+          .half = half,
+          .budget = Seconds{600},  // all of them, however busy the machine is
+          .device = "the host",
+          .date = "2026-01-01",
+          .kernels = small_calls(),
+          .largest_copy_bytes = 64 << 10,
+          .round_bytes = 256 << 10};
+}
+
+}  // namespace
+
+TEST_CASE("a device's kernels, copies and launches are measured, alone and on all of its parts at once") {
+  for (const std::optional<HalfFormat> half : {std::optional<HalfFormat>(), std::optional(HalfFormat::kBf16)}) {
+    HostMachine machine(half);
+    const DeviceMeasurement measured = measure_device(machine, small_options(2, half));
+    CHECK(measured.measurement.backend == "cuda");
+    CHECK(measured.measurement.cores == 2);
+    for (const int busy : {1, 2}) {
+      for (const KernelCall& call : small_calls()) {
+        INFO(kernel_name(call.kind) << " on " << busy);
+        CHECK(std::ranges::count_if(measured.measurement.samples, [&](const KernelSample& sample) {
+                return sample.kernel == kernel_name(call.kind) && sample.shape == call.shape &&
+                       sample.busy_ranks == busy;
+              }) == 1);
+      }
+    }
+    for (const KernelSample& sample : measured.measurement.samples) {
+      CHECK(sample.fastest.count() >= 0);
+      CHECK(sample.fastest <= sample.median);
+      CHECK(sample.median <= sample.slowest);
+    }
+    CHECK(std::ranges::count(measured.measurement.samples, "message", &KernelSample::kernel) == 3);  // 4, 16, 64 KiB
+    CHECK(measured.kernel_fixed.count() > 0);
+    CHECK(measured.enqueue.count() > 0);
+    CHECK(measured.from_host_bytes_per_second > 0);
+    CHECK(measured.to_host_bytes_per_second > 0);
+    for (const BesideTime& time : {measured.product_contention, measured.memory_contention,
+                                   measured.product_beside_copy, measured.copy_beside_product}) {
+      CHECK(time.alone.count() > 0);
+      CHECK(time.beside.count() > 0);
+    }
+  }
+}
+
+TEST_CASE("what a device has no memory or no time for is left out of its measurement") {
+  DeviceMeasureOptions options = small_options(1, {});
+  options.kernels.push_back(kernel_call(KernelKind::kResidualAdd, {1 << 20, 1 << 20}));
+  HostMachine machine({}, {}, 8 << 20);
+  const DeviceMeasurement measured = measure_device(machine, options);
+  CHECK(std::ranges::count(measured.measurement.samples, "residual_add", &KernelSample::kernel) == 1);
+  HostMachine hurried;
+  options.budget = Seconds{1e-7};
+  CHECK(measure_device(hurried, options).measurement.samples.size() == 3);  // copies are not the kernels' business
+}
+
+TEST_CASE("a device's ladder has every kind that its kernels have, and a measurement needs a part and a time") {
+  std::set<KernelKind> kinds;
+  for (const KernelCall& call : device_kernel_ladder()) kinds.insert(call.kind);
+  for (int kind = 0; kind < kKernelKindCount; ++kind)
+    CHECK(kinds.contains(static_cast<KernelKind>(kind)) == is_device_kernel(static_cast<KernelKind>(kind)));
+  HostMachine machine;
+  CHECK_THROWS_AS(measure_device(machine, {.parts = 0}), SpecError);
+  CHECK_THROWS_AS(measure_device(machine, {.budget = Seconds{0}}), SpecError);
+}
