@@ -49,10 +49,7 @@ void require_device_runnable(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
-             "image models, latent attention, parallel residuals, heads of more than 256 channels and more than 32 "
-             "experts "
-             "a token",
-             kCpu);
+             "latent attention, heads of more than 256 channels and more than 32 experts a token", kCpu);
       refuse(grid.tensor > 1 && spec.sequence_parallel && !is_dense(layer), "experts with sequence parallelism",
              "leave it out, or use --backend cpu");
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",

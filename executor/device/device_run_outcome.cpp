@@ -45,7 +45,7 @@ void DeviceRun::note_losses(std::vector<RankOutcome>& ranks, int lane) {
         if (training_.versions.version[stage][i] >= 0)
           losses.push_back({.microbatch = static_cast<int>(i), .sum = sums[i]});
     };
-    if (own.reads_targets()) put(outcome(ranks, rank, lane).losses.back(), own.losses(machine_));
+    if (own.ends_model()) put(outcome(ranks, rank, lane).losses.back(), own.losses(machine_));
     if (own.has_experts()) put(outcome(ranks, rank, lane).balance_losses.back(), own.balance_losses(machine_));
   }
 }

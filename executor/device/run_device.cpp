@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "executor/data/token_batch.h"
 #include "executor/device/device_run.h"
 #include "executor/training/training_state.h"
 #include "executor/transport/transport.h"
@@ -208,32 +207,6 @@ void DeviceRun::require_memory() {
                   "way, a smaller micro-batch or a smaller model",
                   static_cast<double>(there) / kMiB, static_cast<double>(held + arenas) / kMiB,
                   static_cast<double>(held) / kMiB, static_cast<double>(arenas) / kMiB));
-}
-
-void DeviceRun::upload_batch(int step) {
-  for (int lane = 0; lane < world_.lanes(); ++lane) upload_batch(step, lane);
-}
-
-void DeviceRun::upload_batch(int step, int lane) {
-  const std::size_t each = static_cast<std::size_t>(tokens_of(work_));
-  std::vector<std::int32_t> inputs(each * static_cast<std::size_t>(schedule_.microbatches)), targets(inputs.size());
-  const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
-  for (int i = 0; i < schedule_.microbatches; ++i) {
-    const BatchPlace place{.seed = spec_.seed,
-                           .step = step,
-                           .first_sample = world_.lane(lane).data * of_replica + i * spec_.microbatch,
-                           .count = spec_.microbatch,
-                           .sequence = spec_.sequence};
-    const std::size_t first = each * static_cast<std::size_t>(i);
-    fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
-    fill_targets(std::span(targets).subspan(first, each), spec_.text, place);
-  }
-  for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
-    const DeviceStage& own = lane_stages(lane)[stage];
-    if (!is_here(static_cast<std::size_t>(schedule_.stages[stage].rank), lane)) continue;
-    if (own.reads_tokens()) own.upload_tokens(machine_, inputs);
-    if (own.reads_targets()) own.upload_targets(machine_, targets);
-  }
 }
 
 void DeviceRun::end_step(std::vector<RankOutcome>& ranks) {

@@ -14,9 +14,11 @@
 #include "kernels/simt/norm.h"
 #include "kernels/simt/patches.h"
 #include "kernels/simt/pooling.h"
+#include "kernels/simt/relu.h"
 #include "kernels/simt/rotary.h"
 #include "kernels/simt/router.h"
 #include "kernels/simt/sgd.h"
+#include "kernels/simt/squared_error.h"
 
 namespace plumb::cuda {
 
@@ -45,6 +47,9 @@ namespace plumb::cuda {
   PLUMB_INSTANTIATE(simt::PoolingBackward<S>);        \
   PLUMB_INSTANTIATE(simt::ImageToPatches<S>);         \
   PLUMB_INSTANTIATE(simt::PatchesToImage<S>);         \
+  PLUMB_INSTANTIATE(simt::ReluForward<S>);            \
+  PLUMB_INSTANTIATE(simt::ReluBackward<S>);           \
+  PLUMB_INSTANTIATE(simt::SquaredError<S>);           \
   PLUMB_INSTANTIATE(simt::CopyColumns<S>);            \
   PLUMB_INSTANTIATE(simt::PlaceRows<S>);              \
   PLUMB_INSTANTIATE(simt::SumPlacedRows<S>);          \

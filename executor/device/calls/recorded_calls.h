@@ -95,6 +95,18 @@ class CallRecorder final : public DeviceKernels {
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override;
 
+  // Of images (recorded_image_calls.cpp).
+  void image_to_patches(void* patches, const void* images, const ConvolutionSize& size, std::int64_t group) override;
+  void patches_to_image(void* images, const void* patches, const ConvolutionSize& size, std::int64_t group) override;
+  void pooling_forward(void* y, std::int32_t* places, const void* x, const PoolingSize& size) override;
+  void pooling_backward(void* dx, const void* dy, const std::int32_t* places, const PoolingSize& size) override;
+  void relu_forward(void* x, std::uint8_t* mask, const float* bias, std::int64_t rows, std::int64_t columns) override;
+  void relu_backward(void* dy, const std::uint8_t* mask, std::int64_t elements) override;
+  void gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) override;
+  void gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) override;
+  void squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
+                     float gradient_scale, const float* loss_scale) override;
+
  private:
   template <class Work>
   void add(Work work) {

@@ -5,27 +5,45 @@
 #include <type_traits>
 #include <variant>
 
+#include "executor/device/layers/image_layers.h"
 #include "kernels/simt/attention.h"
 #include "kernels/simt/router.h"
 
 namespace plumb {
 
+namespace {
+
+struct Maker {
+  const LayerWork& work;
+  std::int64_t element_bytes;
+  const DeviceTensorShare& share;
+
+  using Made = std::unique_ptr<DeviceLayer>;
+  Made operator()(const EmbeddingLayer& layer) const { return make_device_embedding(layer, work, element_bytes); }
+  Made operator()(const TransformerLayer& layer) const {
+    return make_device_transformer(layer, work, element_bytes, share);
+  }
+  Made operator()(const HeadLayer& layer) const { return make_device_head(layer, work, element_bytes, share); }
+  Made operator()(const InputLayer& layer) const { return make_device_input(layer, work, element_bytes); }
+  Made operator()(const ConvolutionLayer& layer) const { return make_device_convolution(layer, work, element_bytes); }
+  Made operator()(const PoolingLayer& layer) const { return make_device_pooling(layer, work, element_bytes); }
+  Made operator()(const LinearLayer& layer) const { return make_device_linear(layer, work, element_bytes); }
+  Made operator()(const MlpLayer& layer) const { return make_device_mlp(layer, work, element_bytes); }
+  Made operator()(const LossLayer& layer) const { return make_device_loss(layer, work, element_bytes); }
+};
+
+}  // namespace
+
 bool has_device_kernels(const Layer& layer) {
-  if (std::holds_alternative<EmbeddingLayer>(layer)) return true;
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return has_kernels(layer) && !block->parallel_residual && block->head_size <= simt::kLargestHead &&
-           block->experts_per_token <= simt::kMostPicks;
-  return std::holds_alternative<HeadLayer>(layer);
+    return has_kernels(layer) && block->head_size <= simt::kLargestHead && block->experts_per_token <= simt::kMostPicks;
+  return true;
 }
 
 std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
                                                const DeviceTensorShare& share) {
   assert(has_device_kernels(layer));
-  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer))
-    return make_device_embedding(*embedding, work, element_bytes);
-  if (const auto* block = std::get_if<TransformerLayer>(&layer))
-    return make_device_transformer(*block, work, element_bytes, share);
-  return make_device_head(std::get<HeadLayer>(layer), work, element_bytes, share);
+  return std::visit(Maker{work, element_bytes, share}, layer);
 }
 
 void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, const std::byte* x,

@@ -22,6 +22,7 @@ enum class DevicePlace : std::uint8_t {
   kLate,       ///< kept from F to W
   kCheap,      ///< likewise, or, with selective recomputation, made again by rebuild_cheap()
   kWorkspace,  ///< while a pass runs
+  kPassing,    ///< from one layer's pass to the next one's: an input that F alone reads, a gradient that I alone reads
 };
 
 struct DeviceTensor {
@@ -34,6 +35,7 @@ struct DeviceLayerBytes {
   std::int64_t early = 0;
   std::int64_t late = 0;
   std::int64_t cheap = 0;
+  std::int64_t passing = 0;  ///< of the larger one
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
 };
@@ -45,6 +47,7 @@ struct DeviceLayerCall {
   std::byte* late = nullptr;
   std::byte* cheap = nullptr;
   std::byte* workspace = nullptr;
+  std::byte* passing = nullptr;
   const std::byte* weights = nullptr;  ///< the layer's parameters, stored
   const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
   const PackedVectors* packed = nullptr;
@@ -52,10 +55,12 @@ struct DeviceLayerCall {
   float* gradients = nullptr;        ///< likewise
   const float* constants = nullptr;  ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
-  const std::int32_t* targets = nullptr;
-  float* losses = nullptr;          ///< [T] of a layer that ends the model
-  float* balance_losses = nullptr;  ///< [T] of a layer with experts
-  float gradient_scale = 1;         ///< 1 / tokens of the batch; for a layer that ends the model
+  const std::int32_t* targets = nullptr;  ///< [T] tokens, or labels of samples
+  const std::byte* samples = nullptr;     ///< [T] images or vectors, stored, of a layer that reads them
+  const float* sample_targets = nullptr;  ///< [T, width] of a squared error
+  float* losses = nullptr;                ///< [T] of a layer that ends the model
+  float* balance_losses = nullptr;        ///< [T] of a layer with experts
+  float gradient_scale = 1;               ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
   DeviceTensorGroup tensor;
   // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
@@ -112,8 +117,8 @@ inline std::int64_t own_rows_of(const LayerWork& work) {
   return work.sequence_parallel ? tokens_of(work) / work.tensor_parallel : tokens_of(work);
 }
 
-/// Whether a device runs the layer: text in and out, blocks without a parallel residual, heads of at
-/// most 256 channels, at most 32 experts a token.
+/// Whether a device runs the layer: not blocks with latent attention, heads of more than 256 channels or more than 32
+/// experts a token.
 bool has_device_kernels(const Layer& layer);
 
 /// Asserts has_device_kernels().
@@ -142,6 +147,12 @@ inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::in
   return tensor;
 }
 
+/// One that passes: layers by turns have one of two places.
+inline DeviceTensor place_passing(DeviceLayerBytes& layer, std::int64_t bytes) {
+  layer.passing = std::max(layer.passing, aligned_bytes(bytes));
+  return {.place = DevicePlace::kPassing};
+}
+
 /// The tensor's address in this call; null for one that is nowhere.
 inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   switch (tensor.place) {
@@ -153,6 +164,8 @@ inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
       return call.cheap + tensor.offset;
     case DevicePlace::kWorkspace:
       return call.workspace + tensor.offset;
+    case DevicePlace::kPassing:
+      return call.passing;
     case DevicePlace::kNowhere:
       break;
   }

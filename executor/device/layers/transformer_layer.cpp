@@ -1,6 +1,7 @@
 // A decoder block on a device. Symbols as in kernels/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
 // feed-forward, u = 2f (gated) or f. A gradient takes the storage of a kept tensor that is not needed any more:
-// `residual`, `up` and `qkv` hold their own gradients behind the input gradient.
+// `residual`, `up` and `qkv` hold their own gradients behind the input gradient. With a parallel residual both branches
+// read the block's input, and nothing of what joins them is kept.
 
 #include <algorithm>
 #include <optional>
@@ -52,7 +53,7 @@ class DeviceTransformer : public DeviceLayer {
     norm1_output_ = cheap(own * layer.hidden);
     qkv_ = late(row * qkv_width_);
     attention_output_ = late(row * query_);
-    residual_ = late(own * layer.hidden);
+    if (!layer.parallel_residual) residual_ = late(own * layer.hidden);
     norm2_output_ = cheap(own * layer.hidden);
     if (layer.experts == 0) {
       up_ = late(row * up_width_);
@@ -62,6 +63,13 @@ class DeviceTransformer : public DeviceLayer {
 
     branch_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, row * layer.hidden);
     norm_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
+    mlp_input_ = stream_gradient_ = attention_branch_gradient_ = residual_;
+    if (layer.parallel_residual) {
+      mlp_input_ = input_;
+      attention_branch_gradient_ = output_gradient_;
+      residual_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, own * layer.hidden);
+      stream_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, own * layer.hidden);
+    }
     if (layer.dropout > 0)
       dropped_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, own * layer.hidden);
     if (work.sequence_parallel)
@@ -201,26 +209,29 @@ class DeviceTransformer : public DeviceLayer {
   Places at_;
   DeviceLayerBytes bytes_;
   DeviceLayerNorm norm1_, norm2_;
-  std::optional<DeviceExperts> experts_;  // in the MLP's place
-  DeviceTensor input_;                    // [R, h]
-  DeviceTensor log_sum_exp_;              // [b, a, s], fp32
-  DeviceTensor norm1_output_;             // [R, h]
-  DeviceTensor qkv_;                      // [T, w]
-  DeviceTensor attention_output_;         // [T, q]
-  DeviceTensor residual_;                 // [R, h]
-  DeviceTensor norm2_output_;             // [R, h]
-  DeviceTensor up_;                       // [T, u]
-  DeviceTensor activated_;                // [T, f]
-  DeviceTensor output_gradient_;          // [R, h]
-  DeviceTensor branch_;                   // [T, h]
-  DeviceTensor norm_gradient_;            // [T, h]
-  DeviceTensor dropped_;                  // [R, h], of a branch, where there is dropout
-  DeviceTensor activated_gradient_;       // [T, f]
-  DeviceTensor attention_gradient_;       // [T, q]
-  DeviceTensor qkv_gradient_;             // [T, w]
-  DeviceTensor products_;                 // [b, a, s], fp32
-  DeviceTensor replicated_;               // [2h], fp32, where rows are divided
-  DeviceTensor shared_;                   // [t / sharers, T, w - q], where ranks have the same kv heads
+  std::optional<DeviceExperts> experts_;    // in the MLP's place
+  DeviceTensor input_;                      // [R, h]
+  DeviceTensor log_sum_exp_;                // [b, a, s], fp32
+  DeviceTensor norm1_output_;               // [R, h]
+  DeviceTensor qkv_;                        // [T, w]
+  DeviceTensor attention_output_;           // [T, q]
+  DeviceTensor residual_;                   // [R, h] of the input and attention's branch
+  DeviceTensor mlp_input_;                  // [R, h]: of norm 2
+  DeviceTensor norm2_output_;               // [R, h]
+  DeviceTensor up_;                         // [T, u]
+  DeviceTensor activated_;                  // [T, f]
+  DeviceTensor output_gradient_;            // [R, h]
+  DeviceTensor branch_;                     // [T, h]
+  DeviceTensor norm_gradient_;              // [T, h]
+  DeviceTensor stream_gradient_;            // [R, h], between attention and MLP
+  DeviceTensor attention_branch_gradient_;  // [R, h]
+  DeviceTensor dropped_;                    // [R, h], of a branch, where there is dropout
+  DeviceTensor activated_gradient_;         // [T, f]
+  DeviceTensor attention_gradient_;         // [T, q]
+  DeviceTensor qkv_gradient_;               // [T, w]
+  DeviceTensor products_;                   // [b, a, s], fp32
+  DeviceTensor replicated_;                 // [2h], fp32, where rows are divided
+  DeviceTensor shared_;                     // [t / sharers, T, w - q], where ranks have the same kv heads
 };
 
 void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
@@ -270,9 +281,13 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   kernels.linear_forward(at(branch_), at(attention_output_), weight(call, at_.output), {rows_, h, query_});
   std::byte* branch = sum_rows(call, branch_);
   add_bias(call, branch, at_.output_bias, own_, h);
-  if (layer_.dropout > 0) {
-    drop_branch(call, kAttentionBranch, at(residual_), branch, input_);
-    kernels.norm_forward(at(norm2_output_), nullptr, at(residual_), nullptr, norm_in(call, norm2_), {own_, h}, epsilon);
+  if (layer_.dropout > 0 || layer_.parallel_residual) {
+    if (layer_.dropout > 0)
+      drop_branch(call, kAttentionBranch, at(residual_), branch, input_);
+    else
+      kernels.residual_add(at(residual_), at(input_), branch, nullptr, own_, h);
+    kernels.norm_forward(at(norm2_output_), nullptr, at(mlp_input_), nullptr, norm_in(call, norm2_), {own_, h},
+                         epsilon);
   } else {
     kernels.norm_forward(at(norm2_output_), at(residual_), branch, at(input_), norm_in(call, norm2_), {own_, h},
                          epsilon);
@@ -292,7 +307,7 @@ void DeviceTransformer::rebuild_cheap(const DeviceLayerCall& call) const {
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
   const NormSize size{own_, layer_.hidden};
   call.kernels.norm_forward(at(norm1_output_), nullptr, at(input_), nullptr, norm_in(call, norm1_), size, epsilon);
-  call.kernels.norm_forward(at(norm2_output_), nullptr, at(residual_), nullptr, norm_in(call, norm2_), size, epsilon);
+  call.kernels.norm_forward(at(norm2_output_), nullptr, at(mlp_input_), nullptr, norm_in(call, norm2_), size, epsilon);
   if (experts_) return experts_->activate(call);
   call.kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
 }
@@ -311,24 +326,25 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
   };
 
   feed_forward_input_grad(call);
-  norm_backward(norm2_, at(residual_), sum_rows(call, norm_gradient_), output_gradient_, residual_);
+  norm_backward(norm2_, at(stream_gradient_), sum_rows(call, norm_gradient_), output_gradient_, mlp_input_);
 
-  kernels.linear_input_grad(at(attention_gradient_),
-                            all_rows(call, branch_gradient(call, kAttentionBranch, residual_), norm_gradient_),
-                            weight(call, at_.output), {rows_, query_, h});
+  kernels.linear_input_grad(
+      at(attention_gradient_),
+      all_rows(call, branch_gradient(call, kAttentionBranch, attention_branch_gradient_), norm_gradient_),
+      weight(call, at_.output), {rows_, query_, h});
   kernels.attention_backward(at(qkv_gradient_), floats_of(call, products_), at(attention_gradient_), at(qkv_),
                              at(attention_output_), floats_of(call, log_sum_exp_), attention_of(call), call.numbers);
   kernels.copy(at(qkv_), at(qkv_gradient_), rows_ * qkv_width_ * element_bytes_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kBackward);
   kernels.linear_input_grad(at(norm_gradient_), at(qkv_), weight(call, at_.qkv), {rows_, h, qkv_width_});
   sum_shared_heads(call);
-  norm_backward(norm1_, input_gradient, sum_rows(call, norm_gradient_), residual_, input_);
+  norm_backward(norm1_, input_gradient, sum_rows(call, norm_gradient_), stream_gradient_, input_);
 }
 
 void DeviceTransformer::weight_grad(const DeviceLayerCall& call) const {
   feed_forward_weight_grad(call);
-  row_parallel_gradient(call, at_.output, at_.output_bias, branch_gradient(call, kAttentionBranch, residual_),
-                        attention_output_, query_);
+  row_parallel_gradient(call, at_.output, at_.output_bias,
+                        branch_gradient(call, kAttentionBranch, attention_branch_gradient_), attention_output_, query_);
   column_parallel_gradient(call, at_.qkv, at_.qkv_bias, qkv_, norm1_output_, qkv_width_);
 }
 

@@ -72,21 +72,11 @@ std::int64_t DeviceStage::output_bytes() const {
 
 std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
-  const std::int64_t streams =
-      static_cast<int>(reads_tokens()) + 2 * static_cast<int>(reads_targets()) + expert_layers_;
   return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
          options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
          (options_.half && shares_.zero() > 0 ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
-         tied_buffer_bytes() + streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
-}
-
-bool DeviceStage::reads_tokens() const {
-  return std::holds_alternative<EmbeddingLayer>(options_.layers.front());
-}
-
-bool DeviceStage::reads_targets() const {
-  return std::holds_alternative<HeadLayer>(options_.layers.back());
+         tied_buffer_bytes() + data_bytes();
 }
 
 void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
@@ -121,33 +111,12 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
     upload_all<float>(machine, device_constants_, constants_);
   }
-  const std::int64_t all_tokens = options_.microbatches * tokens_;
-  if (reads_tokens()) token_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
-  if (reads_targets()) {
-    target_numbers_ = allocate_elements<std::int32_t>(machine, all_tokens);
-    losses_ = allocate_elements<float>(machine, all_tokens);
-  }
-  if (has_experts()) balance_losses_ = allocate_elements<float>(machine, expert_layers_ * all_tokens);
+  allocate_data(machine);
   numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
   for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead})
     if (const std::int64_t count = tied_table(end).count; count > 0 && shares_.zero() >= 2)
       whole_tied_[static_cast<std::size_t>(end)] = allocate_elements<float>(machine, count);
   if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
-}
-
-void DeviceStage::upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const {
-  if (options_.tensor.ranks == 1) return upload_all(machine, token_numbers_, tokens);
-  const std::int64_t rows = std::get<EmbeddingLayer>(options_.layers.front()).vocab;
-  std::vector<std::int32_t> own(tokens.begin(), tokens.end());
-  for (std::int32_t& token : own) {
-    const std::int64_t row = token - options_.tensor.rank * rows;
-    token = row >= 0 && row < rows ? static_cast<std::int32_t>(row) : -1;
-  }
-  upload_all<std::int32_t>(machine, token_numbers_, own);
-}
-
-void DeviceStage::upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const {
-  upload_all(machine, target_numbers_, targets);
 }
 
 void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced,
@@ -196,26 +165,6 @@ StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
   if (options_.agrees) machine.download(std::as_writable_bytes(std::span(&last_numbers_, 1)), numbers_);
   if (last_numbers_.skips == 0) updates_ += options_.steps;
   return last_numbers_;
-}
-
-std::vector<double> DeviceStage::losses(DeviceMachine& machine) const {
-  return sums_of_losses(machine, losses_, 1);
-}
-
-std::vector<double> DeviceStage::balance_losses(DeviceMachine& machine) const {
-  return sums_of_losses(machine, balance_losses_, expert_layers_);
-}
-
-/// losses: [layers, microbatches, T], or null
-std::vector<double> DeviceStage::sums_of_losses(DeviceMachine& machine, const float* losses,
-                                                std::int64_t layers) const {
-  std::vector<double> sums(static_cast<std::size_t>(options_.microbatches), 0);
-  if (losses == nullptr) return sums;
-  std::vector<float> of_tokens(static_cast<std::size_t>(layers * options_.microbatches * tokens_));
-  machine.download(std::as_writable_bytes(std::span(of_tokens)), losses);
-  for (std::size_t i = 0; i < of_tokens.size(); ++i)
-    sums[i / static_cast<std::size_t>(tokens_) % sums.size()] += of_tokens[i];
-  return sums;
 }
 
 }  // namespace plumb

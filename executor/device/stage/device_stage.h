@@ -81,11 +81,17 @@ class DeviceStage {
   void settle(DeviceMachine& machine, bool capture_gradients = false);
 
   /// The tokens and targets of all micro-batches [microbatches * T], before a replay; only where a layer reads them.
-  /// Tokens whose rows another tensor rank has are left out.
+  /// Tokens whose rows another tensor rank has are left out. Of samples that are no text the numbers of all
+  /// [microbatches, T, ...], and their labels, as targets, or the numbers of their targets.
   bool reads_tokens() const;
+  bool reads_samples() const;
   bool reads_targets() const;
+  bool reads_sample_targets() const;
+  bool ends_model() const { return reads_targets() || reads_sample_targets(); }
   void upload_tokens(DeviceMachine& machine, std::span<const std::int32_t> tokens) const;
   void upload_targets(DeviceMachine& machine, std::span<const std::int32_t> targets) const;
+  void upload_samples(DeviceMachine& machine, std::span<const float> samples) const;
+  void upload_sample_targets(DeviceMachine& machine, std::span<const float> targets) const;
 
   void forward(DeviceKernels& kernels, const DevicePass& pass) const;
   /// R: all that is computed again, from what F has kept.
@@ -185,6 +191,10 @@ class DeviceStage {
   void for_each_own_run(Visit visit) const;
   template <class Values>
   std::vector<float> block_of(Values values) const;
+  std::int64_t sample_bytes() const;
+  std::int64_t sample_target_elements() const;
+  void allocate_data(DeviceMachine& machine);
+  std::int64_t data_bytes() const;
   std::int64_t stored_bytes() const;
   /// Within blocks that hold own elements alone, or all.
   float* own_master() const;
@@ -203,6 +213,7 @@ class DeviceStage {
   std::int64_t kept_bytes_ = 0;       // of all groups' inputs
   std::int64_t forgotten_bytes_ = 0;  // what of a layer F does not keep, at most
   std::int64_t largest_output_ = 0;   // of a layer
+  std::int64_t passing_bytes_ = 0;    // of each of the two places in front of the workspace
   std::int64_t expert_layers_ = 0;
   /// Neighbours in the stage's blocks that the optimizer treats alike: weight decay spares vectors.
   struct UpdateRange {
@@ -227,6 +238,8 @@ class DeviceStage {
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
+  std::byte* samples_ = nullptr;            // [microbatches, T, ...], as activations are stored
+  float* sample_targets_ = nullptr;         // [microbatches, T, width]
   float* losses_ = nullptr;                 // likewise
   float* balance_losses_ = nullptr;         // [expert layers, microbatches, T]
   float* captured_ = nullptr;               // [steps, own]

@@ -55,11 +55,14 @@ void DeviceStage::place_layers() {
     bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
     bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
     forgotten_bytes_ = std::max(forgotten_bytes_, is_selective ? own.cheap : own.early + own.late + own.cheap);
+    passing_bytes_ = std::max(passing_bytes_, own.passing);
     largest_output_ = std::max(largest_output_, aligned_bytes(output_elements(layer, options_.work) * element_bytes_));
     const std::vector<float> constants = placed.layer->constants();
     constants_.insert(constants_.end(), constants.begin(), constants.end());
     layers_.push_back(std::move(placed));
   }
+  bytes_.forward_workspace += 2 * passing_bytes_;
+  bytes_.backward_workspace += 2 * passing_bytes_;
 }
 
 /// Of computing a group again: its layers', and its output, which nobody needs.
@@ -134,7 +137,8 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
       .early = memory.early,
       .late = memory.late,
       .cheap = memory.cheap,
-      .workspace = pass.workspace,
+      .workspace = pass.workspace + 2 * passing_bytes_,
+      .passing = pass.workspace + static_cast<std::int64_t>(layer % 2) * passing_bytes_,
       .weights = weights + first * element_bytes_,
       .vectors = is_packed ? vectors : vectors + first,
       .packed = is_packed ? &vectors_ : nullptr,
@@ -143,6 +147,9 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
       .constants = device_constants_ == nullptr ? nullptr : device_constants_ + layers_[layer].constants,
       .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
       .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
+      .samples = samples_ == nullptr ? nullptr : samples_ + pass.microbatch * sample_bytes(),
+      .sample_targets =
+          sample_targets_ == nullptr ? nullptr : sample_targets_ + pass.microbatch * sample_target_elements(),
       .losses = losses_ == nullptr ? nullptr : losses_ + token,
       .balance_losses = balance_losses_ == nullptr
                             ? nullptr
@@ -251,7 +258,7 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
     rebuild_group(kernels, pass, group);
     if (g + 1 == groups_.size())
       take_output_gradient(kernels, pass);
-    else if (share_a_place)
+    else if (share_a_place && output_gradient(group.end - 1) != nullptr)
       kernels.copy(output_gradient(group.end - 1), between,
                    output_elements(options_.layers[group.end - 1], options_.work) * element_bytes_);
     for (std::size_t i = group.end; i-- > group.first;) {

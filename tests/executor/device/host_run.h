@@ -1,7 +1,9 @@
 #pragma once
 // Runs of the device executor on the host's machine, as tests beside the cpu backend start them.
 
+#include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <doctest/doctest.h>
@@ -45,6 +47,22 @@ inline void check_losses(const RunResult& device, const RunResult& cpu, double t
   REQUIRE(device.losses.size() == cpu.losses.size());
   for (std::size_t i = 0; i < cpu.losses.size(); ++i)
     CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(tolerance));
+}
+
+/// Whether every stage adds the gradients of its norms (I) and of its other weights (W) by ascending micro-batch.
+inline bool adds_in_ascending_order(const Schedule& schedule) {
+  const auto is_ascending = [&](const std::vector<Action>& actions, std::size_t stage, auto gives) {
+    int last = -1;
+    return std::ranges::all_of(actions, [&](const Action& action) {
+      if (static_cast<std::size_t>(action.stage) != stage || !gives(action.op)) return true;
+      return std::exchange(last, action.microbatch) < action.microbatch;
+    });
+  };
+  for (const std::vector<Action>& actions : schedule.ranks)
+    for (std::size_t stage = 0; stage < schedule.stages.size(); ++stage)
+      if (!is_ascending(actions, stage, gives_input_gradient) || !is_ascending(actions, stage, gives_weight_gradient))
+        return false;
+  return true;
 }
 
 }  // namespace plumb::test

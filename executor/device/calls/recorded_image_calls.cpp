@@ -1,0 +1,49 @@
+// What a recorder keeps of the kernels of models of images and vectors.
+
+#include "executor/device/calls/recorded_calls.h"
+
+namespace plumb {
+
+void CallRecorder::image_to_patches(void* patches, const void* images, const ConvolutionSize& size,
+                                    std::int64_t group) {
+  add([=](DeviceKernels& kernels) { kernels.image_to_patches(patches, images, size, group); });
+}
+
+void CallRecorder::patches_to_image(void* images, const void* patches, const ConvolutionSize& size,
+                                    std::int64_t group) {
+  add([=](DeviceKernels& kernels) { kernels.patches_to_image(images, patches, size, group); });
+}
+
+void CallRecorder::pooling_forward(void* y, std::int32_t* places, const void* x, const PoolingSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.pooling_forward(y, places, x, size); });
+}
+
+void CallRecorder::pooling_backward(void* dx, const void* dy, const std::int32_t* places, const PoolingSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.pooling_backward(dx, dy, places, size); });
+}
+
+void CallRecorder::relu_forward(void* x, std::uint8_t* mask, const float* bias, std::int64_t rows,
+                                std::int64_t columns) {
+  add([=](DeviceKernels& kernels) { kernels.relu_forward(x, mask, bias, rows, columns); });
+}
+
+void CallRecorder::relu_backward(void* dy, const std::uint8_t* mask, std::int64_t elements) {
+  add([=](DeviceKernels& kernels) { kernels.relu_backward(dy, mask, elements); });
+}
+
+void CallRecorder::gelu_forward(void* y, const void* x, std::int64_t elements, bool exact) {
+  add([=](DeviceKernels& kernels) { kernels.gelu_forward(y, x, elements, exact); });
+}
+
+void CallRecorder::gelu_backward(void* x, const void* dy, std::int64_t elements, bool exact) {
+  add([=](DeviceKernels& kernels) { kernels.gelu_backward(x, dy, elements, exact); });
+}
+
+void CallRecorder::squared_error(float* losses, void* y, const float* targets, std::int64_t rows, std::int64_t columns,
+                                 float gradient_scale, const float* loss_scale) {
+  add([=](DeviceKernels& kernels) {
+    kernels.squared_error(losses, y, targets, rows, columns, gradient_scale, loss_scale);
+  });
+}
+
+}  // namespace plumb
