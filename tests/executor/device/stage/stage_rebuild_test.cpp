@@ -106,7 +106,7 @@ TEST_CASE("a schedule may list an R for any of a stage's micro-batches") {
   const std::vector<Layer> model = llama_model(7);
   const RunResult kept = on_host(rebuilding(model, "gpipe", Rebuild::kNothing, Checkpoint::kNever));
   std::int64_t more = kept.peak_memory_bytes.front();
-  for (const int listed : {1, 2, 3, 5}) {  // of the first micro-batches
+  for (const int listed : {2, 3, 5}) {  // of the first micro-batches; one alone is whole again beside all others
     CAPTURE(listed);
     RunSpec spec = rebuilding(model, "gpipe", Rebuild::kStage, Checkpoint::kAlways);
     spec.rebuild_which = RebuildWhich::kListed;
