@@ -29,12 +29,15 @@ void DeviceRun::upload_batch(int step) {
 
 void DeviceRun::upload_batch(int step, int lane) {
   const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
+  const ContextTokens slices = context_tokens({0, spec_.sequence}, context_seat(lane));
   const auto place = [&](int microbatch) {
     return BatchPlace{.seed = spec_.seed,
                       .step = step,
                       .first_sample = world_.lane(lane).data * of_replica + microbatch * spec_.microbatch,
                       .count = spec_.microbatch,
-                      .sequence = spec_.sequence};
+                      .sequence = spec_.sequence,
+                      .slice = slices.first,
+                      .second_slice = slices.second};
   };
   const std::int64_t tokens = tokens_of(work_);
   const SampleData& samples = spec_.samples;

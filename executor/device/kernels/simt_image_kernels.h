@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "executor/device/kernels/simt_expert_kernels.h"
+#include "executor/device/kernels/simt_context_kernels.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/patches.h"
 #include "kernels/simt/pooling.h"
@@ -15,15 +15,15 @@
 namespace plumb {
 
 template <class S, class Launcher>
-class SimtImageKernels : public SimtExpertKernels<S, Launcher> {
-  using Experts = SimtExpertKernels<S, Launcher>;
+class SimtImageKernels : public SimtContextKernels<S, Launcher> {
+  using Others = SimtContextKernels<S, Launcher>;
 
  protected:
-  using Experts::launcher_;
-  using Experts::stored;
+  using Others::launcher_;
+  using Others::stored;
 
  public:
-  explicit SimtImageKernels(Launcher launcher) : Experts(std::move(launcher)) {}
+  explicit SimtImageKernels(Launcher launcher) : Others(std::move(launcher)) {}
 
   void image_to_patches(void* patches, const void* images, const ConvolutionSize& size, std::int64_t group) override {
     const simt::PatchGrid grid = simt::patch_grid(size);

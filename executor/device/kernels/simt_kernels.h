@@ -36,12 +36,12 @@ namespace plumb {
 
 template <class S, class Launcher>
 class SimtKernels final : public SimtImageKernels<S, Launcher> {
-  using Images = SimtImageKernels<S, Launcher>;
-  using Images::launcher_;
-  using Images::stored;
+  using Others = SimtImageKernels<S, Launcher>;
+  using Others::launcher_;
+  using Others::stored;
 
  public:
-  explicit SimtKernels(Launcher launcher) : Images(std::move(launcher)) {}
+  explicit SimtKernels(Launcher launcher) : Others(std::move(launcher)) {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
   void fill_zero(float* to, std::int64_t elements) override {
