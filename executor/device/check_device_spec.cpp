@@ -34,7 +34,6 @@ void require_device_runnable(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
   refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
          "set cp and ep to 1, or use --backend cpu");
-  refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
   for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
            "list an R for each of them or for none, or use --backend cpu");

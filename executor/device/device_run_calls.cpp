@@ -78,17 +78,22 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
   const Action& action = placed.action;
   const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];
   std::byte* weights = address(placed.gathered.rank >= 0 ? placed.gathered : placed.weights, lane);
+  const bool is_backward = gives_input_gradient(action.op) || gives_weight_gradient(action.op);
+  std::byte* const workspace = address(placed.workspace, lane);
+  MovedLayers moves;
   const DevicePass pass{.microbatch = action.microbatch,
                         .recorder = &kernels,
                         .early = address(placed.early, lane),
                         .late = address(placed.late, lane),
                         .rebuilt_early = address(placed.rebuilt_early, lane),
                         .rebuilt_late = address(placed.rebuilt_late, lane),
-                        .workspace = address(placed.workspace, lane),
+                        .workspace = workspace == nullptr ? nullptr : workspace + stage.moved_bytes(is_backward),
                         .incoming = address(placed.incoming, lane),
                         .outgoing = address(placed.outgoing, lane),
                         .weights = weights,
-                        .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane))};
+                        .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane)),
+                        .moved = workspace,
+                        .moves = &moves};
   CallRecorder* buckets = hosts_of_buckets_.contains(static_cast<std::int32_t>(call)) ? &kernels : nullptr;
   if (placed.opens_gradients) stage.open_gradients(kernels, pass);
   switch (action.op) {

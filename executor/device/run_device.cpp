@@ -163,7 +163,8 @@ void DeviceRun::make_stages() {
                                         .zero = spec_.zero,
                                         .shard_by = spec_.shard_by,
                                         .is_half = spec_.half.has_value(),
-                                        .bucket_layers = training_.bucket_layers[stage]},
+                                        .bucket_layers = training_.bucket_layers[stage],
+                                        .layerwise = spec_.layerwise},
                              .resume = spec_.resume.get()});
     }
 }
