@@ -18,6 +18,8 @@ struct ArenaPlace {
 /// One action of a call.
 struct PlacedAction {
   Action action;
+  std::int32_t id = 0;                     ///< the action's
+  int rank = 0;                            ///< of the pipeline, whose action it is
   ArenaPlace early, late;                  ///< F, R, B, I, W: what F keeps of the micro-batch, until I and until W
   ArenaPlace rebuilt_early, rebuilt_late;  ///< R, B, I, W: what is computed again, likewise
   bool recomputes = false;                 ///< B, I: no R has been there
@@ -32,7 +34,8 @@ struct PlacedAction {
   ArenaPlace outgoing;           ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
 };
 
-/// [call] its actions in the order of the list: two in an overlapped pair, otherwise one. `lowered` is the schedule
+/// [call] its actions in the order of the list: two in an overlapped pair, one of each copy where copies of a stage do
+/// something together (executor/device_plan/joint_calls.h), otherwise one. `lowered` is the schedule
 /// that `program` was made of, without moves.
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered);
 

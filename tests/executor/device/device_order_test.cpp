@@ -116,6 +116,20 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
   CHECK(calls > 1000);
 }
 
+TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pipeline exchange") {
+  for (const char* name : {"chimera", "dualpipe"})
+    for (const int zero : {0, 1, 2, 3})
+      for (const bool is_tied : {false, true}) {
+        CAPTURE(name);
+        CAPTURE(zero);
+        RunSpec spec = laid_out(model_of(is_tied, false), name, 1, 1, zero);
+        spec.schedule =
+            lower(make_schedule(name, {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}});
+        if (is_tied) spec.clip_norm = 1;
+        CHECK(check_lists(spec) > 20);
+      }
+}
+
 TEST_CASE("layer by layer too: weights of the next layer ahead, gradients behind the layer's own") {
   for (const int zero : {2, 3})
     for (const auto& [name, rebuild] : std::vector<std::pair<std::string, Rebuild>>{{"1f1b", Rebuild::kNothing},
@@ -132,7 +146,7 @@ TEST_CASE("layer by layer too: weights of the next layer ahead, gradients behind
         spec.rebuild_which = RebuildWhich::kAll;
         if (is_half) spec.half = HalfFormat::kBf16;
         if (zero == 2) spec.shard_by = ShardBy::kLayer;
-        CHECK(check_lists(spec) > 100);
+        CHECK(check_lists(spec) > 80);
       }
 }
 

@@ -52,8 +52,8 @@ class WatchedMachine : public HostMachine {
     const std::string of = name;
     if (of != name_) gathers_.clear();
     name_ = of;
-    is_compute_ = of.starts_with("F") && rank == 0 && stream == DeviceStream::kCompute;
-    if (of.starts_with("F") && rank == 0 && stream == DeviceStream::kReduce)
+    is_compute_ = of.starts_with("0F") && rank == 0 && stream == DeviceStream::kCompute;
+    if (of.starts_with("0F") && rank == 0 && stream == DeviceStream::kReduce)
       gathers_.push_back(static_cast<std::int32_t>(index));
   }
   void wait_for(std::size_t earlier) override {
