@@ -171,6 +171,7 @@ class Player {
 
   void add_dependencies() {
     for (Dependency dependency : dependencies(schedule_)) {
+      if (is_order_of_joint_gathers(dependency, workers_)) continue;
       dependency.from = workers_[static_cast<std::size_t>(dependency.from)];
       dependency.to = workers_[static_cast<std::size_t>(dependency.to)];
       if (dependency.from < 0 || dependency.to < 0 || dependency.from == dependency.to) continue;

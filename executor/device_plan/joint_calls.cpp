@@ -26,4 +26,12 @@ std::vector<std::int32_t> joint_leaders(const Schedule& schedule) {
   return leaders;
 }
 
+bool is_order_of_joint_gathers(const Dependency& dependency, const std::vector<std::int32_t>& leaders) {
+  const auto has_part = [&](std::int32_t id) {
+    const std::int32_t leader = leaders[static_cast<std::size_t>(id)];
+    return leader >= 0 && leader != id;
+  };
+  return dependency.reason == Reason::kChannel && (has_part(dependency.from) || has_part(dependency.to));
+}
+
 }  // namespace plumb

@@ -36,7 +36,7 @@ void check_beside_cpu(const RunSpec& spec) {
 }  // namespace
 
 TEST_CASE("copies of a stage in one schedule train as the CPU's: one sum over lanes and replicas, and ZeRO's shares") {
-  for (const char* name : {"chimera", "dualpipe"})
+  for (const std::string name : {"chimera", "dualpipe"})
     for (const int zero : {0, 1, 2, 3}) {
       CAPTURE(name);
       CAPTURE(zero);

@@ -117,7 +117,7 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
 }
 
 TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pipeline exchange") {
-  for (const char* name : {"chimera", "dualpipe"})
+  for (const std::string name : {"chimera", "dualpipe"})
     for (const int zero : {0, 1, 2, 3})
       for (const bool is_tied : {false, true}) {
         CAPTURE(name);
@@ -126,7 +126,7 @@ TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pi
         spec.schedule =
             lower(make_schedule(name, {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}});
         if (is_tied) spec.clip_norm = 1;
-        CHECK(check_lists(spec) > 20);
+        CHECK(check_lists(spec) > 15);
       }
 }
 
