@@ -84,7 +84,8 @@ void DeviceStage::fetch(const DevicePass& pass, std::size_t layer, std::optional
   if (pass.moves->ahead != layer) begin_gather(pass, layer);
   const std::int32_t gather = pass.moves->gather;
   pass.moves->ahead.reset();
-  if (next && options_.rebuild.what == Rebuild::kNothing && range_of(*next).count > 0) begin_gather(pass, *next);
+  const bool looks_ahead = layout_of(pass.microbatch).rebuild.what == Rebuild::kNothing;
+  if (next && looks_ahead && range_of(*next).count > 0) begin_gather(pass, *next);
   pass.recorder->await(gather);
 }
 
