@@ -27,11 +27,14 @@ struct DeviceStageOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
   NcclSeat tensor_group;      ///< the same as a group
+  ContextSeat context;        ///< which tokens of each sequence are here: those of `work`
+  NcclSeat context_group;     ///< likewise
   int first_layer = 0;        ///< its number in the model
   bool is_tied = false;       ///< the model's head and embedding share a table: this stage may have an end of it
   LayerWork work;             ///< of a micro-batch
   int microbatches = 0;
-  std::int64_t first_sample = 0;   ///< of the replica, in the batch
+  std::int64_t first_sample = 0;   ///< of the replica's first micro-batch, in the batch
+  std::int64_t sample_stride = 0;  ///< from one micro-batch to the next
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   OptimizerSettings optimizer;
   std::uint64_t seed = 1;
