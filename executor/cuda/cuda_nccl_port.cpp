@@ -52,7 +52,9 @@ NcclPort::Communicator CudaNcclPort::begin_communicator(const NcclId& id, int me
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclComm_t comm = nullptr;
-  check(nccl().comm_init_rank(&comm, members, same, member, &config), "NCCL");
+  const ncclResult_t begun = nccl().comm_init_rank(&comm, members, same, member, &config);
+  if (begun != ncclSuccess && begun != ncclInProgress && comm != nullptr) nccl().comm_abort(comm);
+  check(begun, "NCCL");
   return comm;
 }
 
