@@ -5,7 +5,6 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/run_device.h"
 #include "executor/device/stage/device_update.h"
-#include "executor/device/stage/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
 #include "schedules/error.h"
 
@@ -35,17 +34,12 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
          "set cp and ep to 1, or use --backend cpu");
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
-  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
-    refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
-           "list an R for each of them or for none, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   refuse(!has_device_update(spec.optimizer), "8-bit AdamW and Adafactor", "use adamw, sgd or lion, or --backend cpu");
   refuse(spec.offload_optimizer, "an optimizer whose state is in the host's memory", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
-    for (const Action& action : actions) {
+    for (const Action& action : actions)
       refuse(action.part != 0 && action.op != Op::kReduceGrad, "slices of sequences", kCpu);  // of these it is a bucket
-      refuse(action.op >= Op::kOffload, "OFFLOAD, RELOAD, EVICT and LOAD", kCpu);
-    }
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
