@@ -3,11 +3,12 @@
 // "Stored" tensors hold activations (and the matrices that multiply them) in one format, fp32 or 16 bits, that the set
 // was made for; they are void here. What is fp32 whatever that format is says so by its type.
 //
-// device/kernels/simt_kernels.h makes a set of anything that can launch a body of kernels/simt and multiply matrices: a GPU's
-// stream, or the host in tests.
+// device/kernels/simt_kernels.h makes a set of anything that can launch a body of kernels/simt and multiply matrices: a
+// GPU's stream, or the host in tests.
 
 #include <cstdint>
 
+#include "executor/device/kernels/device_context_kernels.h"
 #include "executor/device/kernels/device_expert_kernels.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm.h"
@@ -42,7 +43,7 @@ struct DeviceUpdate {
 /// Partial sums of a stage's gradients.
 inline constexpr std::int64_t kGradientPieces = 256;
 
-class DeviceKernels : public DeviceExpertKernels {
+class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels {
  public:
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
