@@ -45,6 +45,19 @@ void DeviceRun::record_call(std::size_t index) {
         recorder.take());
 }
 
+void DeviceRun::move(CallRecorder& kernels, const PlacedAction& placed, int lane) const {
+  std::byte* away = address(placed.away, lane);
+  for (const ArenaPlace& place : {placed.early, placed.late}) {
+    if (place.rank < 0) continue;
+    std::byte* const here = address(place, lane);
+    if (takes_away(placed.action.op))
+      kernels.copy(away, here, place.bytes);
+    else
+      kernels.copy(here, away, place.bytes);
+    away += place.bytes;
+  }
+}
+
 void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, int lane) {
   const Action& action = placed.action;
   const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];

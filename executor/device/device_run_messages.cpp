@@ -89,9 +89,9 @@ void DeviceRun::record_message(std::size_t index) {
   CallRecorder sends, receives;
   int source = -1, destination = -1;
   for (const MessagePiece& piece : message_pieces(message)) {
-    if (!world_.is_here(piece.source) && !world_.is_here(piece.destination)) continue;
     DeviceExchange exchange{.communicator = groups_.channel(message.kind, piece.source, piece.destination),
-                            .elements = piece.words};
+                            .elements = piece.words};  // all ranks have asked for it
+    if (!world_.is_here(piece.source) && !world_.is_here(piece.destination)) continue;
     if (world_.is_here(piece.source)) {
       source = piece.source;
       exchange.kind = NcclKind::kSend;
