@@ -224,6 +224,7 @@ void DeviceRun::require_memory() {
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank);
+  arenas += machine_.own_bytes(world_.is_one_rank() ? 1 : world_.ranks());
   const std::int64_t there = machine_.free_bytes();
   if (held + arenas <= there) return;
   constexpr double kMiB = 1 << 20;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "executor/device/exchange/shared_exchange.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 
@@ -46,14 +47,17 @@ void RecordedProgram::enqueue(DeviceMachine& machine, std::int64_t element_bytes
     const RecordedPiece& piece = piece_of(call);
     machine.begin_call(i, is_one_rank_ ? 0 : track.rank, track.stream, names_[at].c_str());
     for (const std::int32_t wait : call.waits) machine.wait_for(static_cast<std::size_t>(wait));
-    if (!piece.exchange) {
-      DeviceKernels& kernels = machine.kernels();
-      for (const auto& work : piece.work) work(kernels);
-    } else if (is_one_rank_) {
+    if (piece.exchange && is_one_rank_) {
       machine.exchange(*piece.exchange);
     } else {
-      enqueue_share(machine.kernels(), members_of(call), static_cast<std::size_t>(piece.exchange->member),
-                    element_bytes);
+      DeviceKernels& kernels = machine.kernels();
+      try {
+        for (const auto& work : piece.work) work(kernels);
+        if (piece.exchange)
+          enqueue_share(kernels, members_of(call), static_cast<std::size_t>(piece.exchange->member), element_bytes);
+      } catch (const RunError& error) {
+        throw RunError(machine.text_of_fault(error.what()));
+      }
     }
     machine.end_call();
   }
