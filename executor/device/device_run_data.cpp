@@ -1,7 +1,6 @@
 // What the ends of the model read before a replay: the batches of all replicas.
 
 #include <algorithm>
-#include <variant>
 
 #include "executor/data/sample_data.h"
 #include "executor/data/token_batch.h"
@@ -24,47 +23,50 @@ std::vector<T> filled(int microbatches, std::int64_t each, Fill fill) {
 }  // namespace
 
 void DeviceRun::upload_batch(int step) {
-  for (int lane = 0; lane < world_.lanes(); ++lane) upload_batch(step, lane);
+  for_each_stage([&](int rank, const DeviceStage& stage) {
+    if (stage.reads_tokens() || stage.reads_samples() || stage.ends_model()) upload_batch(step, rank, stage);
+  });
 }
 
-void DeviceRun::upload_batch(int step, int lane) {
-  const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
-  const ContextTokens slices = context_tokens({0, spec_.sequence}, context_seat(lane));
-  const auto place = [&](int microbatch) {
-    return BatchPlace{.seed = spec_.seed,
-                      .step = step,
-                      .first_sample = world_.lane(lane).data * of_replica + microbatch * spec_.microbatch,
-                      .count = spec_.microbatch,
-                      .sequence = spec_.sequence,
-                      .slice = slices.first,
-                      .second_slice = slices.second};
+void DeviceRun::upload_batch(int step, int rank, const DeviceStage& stage) const {
+  const RankGrid& grid = training_.replay.grid;
+  const GridCoordinates at = coordinates_of(grid, rank);
+  const int parts = std::max(1, parts_of_microbatch(grid, at.pipeline));
+  const std::int64_t count = spec_.microbatch / parts;
+  const ContextTokens tokens = context_tokens({0, spec_.sequence}, context_seat(at));
+  const auto place = [&](int i) {
+    return BatchPlace{
+        .seed = spec_.seed,
+        .step = step,
+        .first_sample = (at.data / parts * schedule_.microbatches + i) * spec_.microbatch + at.data % parts * count,
+        .count = count,
+        .sequence = spec_.sequence,
+        .slice = tokens.first,
+        .second_slice = tokens.second};
   };
-  const std::int64_t tokens = tokens_of(work_);
+  const std::int64_t each = count * work_.sequence;
+  const int microbatches = schedule_.microbatches;
   const SampleData& samples = spec_.samples;
-  for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
-    const DeviceStage& own = lane_stages(lane)[stage];
-    if (!is_here(static_cast<std::size_t>(schedule_.stages[stage].rank), lane)) continue;
-    const bool reads_text = std::holds_alternative<HeadLayer>(spec_.stage_layers[stage].back());
-    if (own.reads_tokens())
-      own.upload_tokens(machine_, filled<std::int32_t>(schedule_.microbatches, tokens, [&](auto part, int i) {
+  const bool reads_text = spec_.samples.outputs == 0;
+  if (stage.reads_tokens())
+    stage.upload_tokens(machine_, filled<std::int32_t>(microbatches, each, [&](auto part, int i) {
                           fill_inputs(part, spec_.text, place(i));
                         }));
-    if (own.reads_samples())
-      own.upload_samples(machine_, filled<float>(schedule_.microbatches, output_elements(samples.shape, work_),
+  if (stage.reads_samples())
+    stage.upload_samples(machine_, filled<float>(microbatches, count * output_elements(samples.shape, {}),
                                                  [&](auto part, int i) { fill_samples(part, samples, place(i)); }));
-    if (own.reads_targets())
-      own.upload_targets(machine_, filled<std::int32_t>(schedule_.microbatches, tokens, [&](auto part, int i) {
+  if (stage.reads_targets())
+    stage.upload_targets(machine_, filled<std::int32_t>(microbatches, each, [&](auto part, int i) {
                            if (reads_text) {
                              fill_targets(part, spec_.text, place(i));
                            } else {
                              fill_labels(part, samples, place(i));
                            }
                          }));
-    if (own.reads_sample_targets())
-      own.upload_sample_targets(machine_,
-                                filled<float>(schedule_.microbatches, tokens * samples.outputs,
-                                              [&](auto part, int i) { fill_sample_targets(part, samples, place(i)); }));
-  }
+  if (stage.reads_sample_targets())
+    stage.upload_sample_targets(machine_, filled<float>(microbatches, count * samples.outputs, [&](auto part, int i) {
+                                  fill_sample_targets(part, samples, place(i));
+                                }));
 }
 
 }  // namespace plumb

@@ -77,6 +77,7 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
   require_memory();
   for_each_stage([&](int, DeviceStage& stage) { stage.settle(machine_, options.capture_gradients); });
   allocate_measures();
+  allocate_tied_tables();
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       arenas_.push_back(is_here(rank, lane) ? machine_.allocate(program_.arena_bytes[rank]) : nullptr);
@@ -126,6 +127,7 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
   });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      if (!is_here(rank, lane)) continue;
       outcome(ranks, rank, lane).peak_memory_bytes = taken_bytes(rank);
       outcome(ranks, rank, lane).peak_host_bytes = program_.host_bytes[rank];
     }
@@ -158,38 +160,42 @@ void DeviceRun::make_stages() {
         static_cast<float>(1.0 / static_cast<double>(batch_tokens(spec_, training_, static_cast<std::size_t>(batch)))));
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage) {
-      const int rank = world_.rank_of(schedule_.stages[stage].rank, lane);
+      const RankGrid& grid = training_.replay.grid;
+      const GridCoordinates place = world_.place(schedule_.stages[stage].rank, lane);
+      const int rank = world_rank_of(grid, place), parts = std::max(1, parts_of_microbatch(grid, place.pipeline));
       LayerWork work = work_;
-      work.tensor_parallel = mesh_of(training_.replay.grid, schedule_.stages[stage].rank).tensor;
+      work.microbatch /= parts;
+      work.tensor_parallel = mesh_of(grid, place.pipeline).tensor;
       work.sequence_parallel = spec_.sequence_parallel && work.tensor_parallel > 1;
-      stages_.emplace_back(
-          DeviceStageOptions{.layers = spec_.stage_layers[stage],
-                             .tensor = {.ranks = work.tensor_parallel, .rank = world_.lane(lane).tensor},
-                             .tensor_group = groups_.tensor(rank),
-                             .context = context_seat(lane),
-                             .context_group = groups_.context(rank),
-                             .first_layer = training_.first_layer[stage],
-                             .is_tied = is_tied_,
-                             .work = work,
-                             .microbatches = schedule_.microbatches,
-                             .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
-                             .sample_stride = spec_.microbatch,
-                             .half = spec_.half,
-                             .optimizer = spec_.optimizer,
-                             .seed = spec_.seed,
-                             .gradient_scales = gradient_scales,
-                             .steps = batches(),
-                             .rebuild = stage_rebuild(spec_, stage),
-                             .kept_microbatches = kept_microbatches(spec_, stage),
-                             .agrees = agrees_,
-                             .clip_norm = static_cast<float>(spec_.clip_norm),
-                             .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
-                                        .zero = spec_.zero,
-                                        .shard_by = spec_.shard_by,
-                                        .is_half = spec_.half.has_value(),
-                                        .bucket_layers = training_.bucket_layers[stage],
-                                        .layerwise = spec_.layerwise},
-                             .resume = spec_.resume.get()});
+      stages_.emplace_back(DeviceStageOptions{
+          .layers = spec_.stage_layers[stage],
+          .tensor = {.ranks = work.tensor_parallel, .rank = place.tensor},
+          .tensor_group = groups_.tensor(rank),
+          .context = context_seat(place),
+          .context_group = groups_.context(rank),
+          .first_layer = training_.first_layer[stage],
+          .is_tied = is_tied_,
+          .work = work,
+          .microbatches = schedule_.microbatches,
+          .first_sample =
+              place.data / parts * schedule_.microbatches * spec_.microbatch + place.data % parts * work.microbatch,
+          .sample_stride = spec_.microbatch,
+          .half = spec_.half,
+          .optimizer = spec_.optimizer,
+          .seed = spec_.seed,
+          .gradient_scales = gradient_scales,
+          .steps = batches(),
+          .rebuild = stage_rebuild(spec_, stage),
+          .kept_microbatches = kept_microbatches(spec_, stage),
+          .agrees = agrees_,
+          .clip_norm = static_cast<float>(spec_.clip_norm),
+          .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
+                     .zero = spec_.zero,
+                     .shard_by = spec_.shard_by,
+                     .is_half = spec_.half.has_value(),
+                     .bucket_layers = training_.bucket_layers[stage],
+                     .layerwise = spec_.layerwise},
+          .resume = spec_.resume.get()});
     }
 }
 
@@ -213,7 +219,7 @@ CostTable DeviceRun::costs() const {
 }
 
 std::int64_t DeviceRun::taken_bytes(std::size_t rank) const {
-  std::int64_t bytes = program_.arena_bytes[rank] + measure_bytes(rank);
+  std::int64_t bytes = program_.arena_bytes[rank] + measure_bytes(rank) + whole_table_bytes(rank);
   for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage)
     if (static_cast<std::size_t>(schedule_.stages[stage].rank) == rank) bytes += lane_stages(0)[stage].held_bytes();
   return bytes;
@@ -224,7 +230,7 @@ void DeviceRun::require_memory() {
   for_each_stage([&](int, const DeviceStage& stage) { held += stage.held_bytes(); });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
-      if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank);
+      if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank) + whole_table_bytes(rank);
   arenas += machine_.own_bytes(world_.is_one_rank() ? 1 : world_.ranks());
   const std::int64_t there = machine_.free_bytes();
   if (held + arenas <= there) return;

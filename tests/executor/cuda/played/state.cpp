@@ -5,14 +5,53 @@
 
 namespace plumb::played {
 
-State& State::get() {
-  static State state;
-  return state;
-}
-
 int& current_device() {
   thread_local int device = 0;
   return device;
+}
+
+namespace {
+
+void begin(State& state, const Options& options) {
+  for (const auto& [at, memory] : state.memory) std::free(at - 256);
+  state.memory.clear();
+  state.captures.clear();
+  state.contexts.clear();
+  state.streams.clear();
+  state.events.clear();
+  state.graphs.clear();
+  state.launchables.clear();
+  state.faults.clear();
+  state.ranges.clear();
+  state.open.clear();
+  state.counts = {};
+  state.kernel = 0;
+  state.nccl_calls.assign(static_cast<std::size_t>(options.devices), 0);
+  state.options = options;
+  state.random.seed(options.seed);
+  current_device() = 0;
+  state.contexts.resize(static_cast<std::size_t>(options.devices));
+  for (int device = 0; device < options.devices; ++device) {
+    Context& context = state.contexts[static_cast<std::size_t>(device)];
+    CUstream_st& legacy = *state.streams.emplace_back(std::make_unique<CUstream_st>());
+    legacy.device = device;
+    legacy.multiprocessors = options.multiprocessors;
+    legacy.turn = state.random.max();
+    context.legacy = &legacy;
+    context.streams.insert(&legacy);
+  }
+}
+
+}  // namespace
+
+/// A process that never says restart() has a GPU as it is by default.
+State& State::get() {
+  static State& state = []() -> State& {
+    auto* made = new State;  // for ever: threads may outlive what is static
+    begin(*made, {});
+    return *made;
+  }();
+  return state;
 }
 
 bool State::step_graph(GraphRun& run) {
@@ -38,6 +77,11 @@ bool State::step() {
       for (const cudaStream_t stream : context.streams)
         if (!stream->queue.empty()) busy.push_back(stream);
   std::ranges::shuffle(busy, random);
+  // A device that lags behind does streams by turns that last: what nobody waits for comes late.
+  if (options.seed % 3 == 0) {
+    if (!busy.empty() && random() % 32 == 0) busy.front()->turn = random();
+    std::ranges::stable_sort(busy, {}, [](cudaStream_t stream) { return stream->turn; });
+  }
   for (const cudaStream_t stream : busy) {
     Enqueued& next = stream->queue.front();
     bool is_over = false, has_moved = false;
@@ -140,32 +184,7 @@ cudaError_t refused(const Call& call) {
 void restart(const Options& options) {
   State& state = State::get();
   const std::lock_guard lock(state.mutex);
-  for (const auto& [at, memory] : state.memory) std::free(at - 256);
-  state.memory.clear();
-  state.captures.clear();
-  state.contexts.clear();
-  state.streams.clear();
-  state.events.clear();
-  state.graphs.clear();
-  state.launchables.clear();
-  state.faults.clear();
-  state.ranges.clear();
-  state.open.clear();
-  state.counts = {};
-  state.kernel = 0;
-  state.nccl_calls.assign(static_cast<std::size_t>(options.devices), 0);
-  state.options = options;
-  state.random.seed(options.seed);
-  current_device() = 0;
-  state.contexts.resize(static_cast<std::size_t>(options.devices));
-  for (int device = 0; device < options.devices; ++device) {
-    Context& context = state.contexts[static_cast<std::size_t>(device)];
-    CUstream_st& legacy = *state.streams.emplace_back(std::make_unique<CUstream_st>());
-    legacy.device = device;
-    legacy.multiprocessors = options.multiprocessors;
-    context.legacy = &legacy;
-    context.streams.insert(&legacy);
-  }
+  begin(state, options);
 }
 
 std::vector<std::string> faults() {

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -103,7 +104,8 @@ TEST_CASE("on a device every synchronous schedule gives the gradients of images 
     const double worst = worst_difference(on_host(spec).gradients.at(0), reference);
     CHECK(worst < 1e-5);
     ++compared;
-    if (!adds_in_ascending_order(spec.schedule)) continue;
+    const bool has_copies = std::ranges::count(stages_with_copies(spec.schedule), true) > 0;  // which add by themselves
+    if (has_copies || !adds_in_ascending_order(spec.schedule)) continue;
     CHECK(worst == 0);
     ++bitwise;
   }
