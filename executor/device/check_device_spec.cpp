@@ -31,8 +31,8 @@ bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
 void require_device_runnable(const RunSpec& spec) {
   constexpr const char* kCpu = "use --backend cpu";
   const ProcessGrid& grid = spec.grid;
-  refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
-         "set cp and ep to 1, or use --backend cpu");
+  refuse(grid.expert != 1 || !spec.meshes.empty(), "expert groups, or meshes of other shapes",
+         "set ep to 1, or use --backend cpu");
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   refuse(!has_device_update(spec.optimizer), "8-bit AdamW and Adafactor", "use adamw, sgd or lion, or --backend cpu");
@@ -49,6 +49,7 @@ void require_device_runnable(const RunSpec& spec) {
              kCpu);
       refuse(grid.tensor > 1 && spec.sequence_parallel && !is_dense(layer), "experts with sequence parallelism",
              "leave it out, or use --backend cpu");
+      refuse(grid.context > 1 && !is_dense(layer), "experts in context groups", "set cp to 1, or use --backend cpu");
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
              "take a smaller micro-batch");
     }

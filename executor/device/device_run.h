@@ -63,6 +63,10 @@ class DeviceRun {
       }
   }
 
+  ContextSeat context_seat(int lane) const {
+    return {spec_.grid.context, world_.lane(lane).context, spec_.context_attention};
+  }
+
   void make_stages();
   CostTable costs() const;
   /// All that a rank was given, which stays the same: its stages and its arena.

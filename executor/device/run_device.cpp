@@ -58,7 +58,7 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
       training_(plan_training(spec)),
       world_(training_, own_rank),
       groups_(training_),
-      work_{.microbatch = spec.microbatch, .sequence = spec.sequence},
+      work_{.microbatch = spec.microbatch, .sequence = spec.sequence / std::max(1, spec.grid.context)},
       schedule_(training_.replay.schedule),
       is_tied_(has_tied_head(spec)),
       agrees_(spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
@@ -167,6 +167,8 @@ void DeviceRun::make_stages() {
           DeviceStageOptions{.layers = spec_.stage_layers[stage],
                              .tensor = {.ranks = work.tensor_parallel, .rank = world_.lane(lane).tensor},
                              .tensor_group = groups_.tensor(rank),
+                             .context = context_seat(lane),
+                             .context_group = groups_.context(rank),
                              .first_layer = training_.first_layer[stage],
                              .is_tied = is_tied_,
                              .work = work,
@@ -250,12 +252,15 @@ void DeviceRun::upload_batch(int step, int lane) {
   const std::size_t each = static_cast<std::size_t>(tokens_of(work_));
   std::vector<std::int32_t> inputs(each * static_cast<std::size_t>(schedule_.microbatches)), targets(inputs.size());
   const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
+  const ContextTokens tokens = context_tokens({0, spec_.sequence}, context_seat(lane));
   for (int i = 0; i < schedule_.microbatches; ++i) {
     const BatchPlace place{.seed = spec_.seed,
                            .step = step,
                            .first_sample = world_.lane(lane).data * of_replica + i * spec_.microbatch,
                            .count = spec_.microbatch,
-                           .sequence = spec_.sequence};
+                           .sequence = spec_.sequence,
+                           .slice = tokens.first,
+                           .second_slice = tokens.second};
     const std::size_t first = each * static_cast<std::size_t>(i);
     fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
     fill_targets(std::span(targets).subspan(first, each), spec_.text, place);

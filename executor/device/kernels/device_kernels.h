@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "executor/device/kernels/device_context_kernels.h"
 #include "executor/device/kernels/device_expert_kernels.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm.h"
@@ -48,7 +49,7 @@ struct DeviceUpdate {
 /// Partial sums of a stage's gradients.
 inline constexpr std::int64_t kGradientPieces = 256;
 
-class DeviceKernels : public DeviceExpertKernels {
+class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels {
  public:
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;

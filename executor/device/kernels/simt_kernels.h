@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/device/kernels/simt_expert_kernels.h"
+#include "executor/device/kernels/simt_context_kernels.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/attention.h"
@@ -36,13 +36,13 @@
 namespace plumb {
 
 template <class S, class Launcher>
-class SimtKernels final : public SimtExpertKernels<S, Launcher> {
-  using Experts = SimtExpertKernels<S, Launcher>;
-  using Experts::launcher_;
-  using Experts::stored;
+class SimtKernels final : public SimtContextKernels<S, Launcher> {
+  using Others = SimtContextKernels<S, Launcher>;
+  using Others::launcher_;
+  using Others::stored;
 
  public:
-  explicit SimtKernels(Launcher launcher) : Experts(std::move(launcher)) {}
+  explicit SimtKernels(Launcher launcher) : Others(std::move(launcher)) {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
   void fill_zero(float* to, std::int64_t elements) override {

@@ -27,6 +27,8 @@ struct DeviceStageOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
   NcclSeat tensor_group;      ///< the same as a group
+  ContextSeat context;        ///< which tokens of each sequence are here: those of `work`
+  NcclSeat context_group;     ///< likewise
   int first_layer = 0;        ///< its number in the model
   bool is_tied = false;       ///< the model's head and embedding share a table: this stage may have an end of it
   LayerWork work;             ///< of a micro-batch

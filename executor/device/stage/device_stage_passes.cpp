@@ -12,7 +12,8 @@ DeviceTensorShare DeviceStage::share_of(std::size_t layer) const {
   return {.ranks = options_.tensor.ranks,
           .rank = options_.tensor.rank,
           .whole_vocabulary = head == nullptr ? 0 : head->vocab,
-          .kv_sharers = kv_sharers(model_layers_[layer], options_.tensor.ranks)};
+          .kv_sharers = kv_sharers(model_layers_[layer], options_.tensor.ranks),
+          .context = options_.context};
 }
 
 void DeviceStage::place_layers() {
@@ -115,6 +116,9 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
       .tensor = {.recorder = pass.recorder,
                  .seat = options_.tensor_group,
                  .divides_rows = options_.work.sequence_parallel},
+      .context = {.recorder = pass.recorder,
+                  .seat = options_.context_group,
+                  .tokens = context_tokens({0, options_.work.sequence * options_.context.ranks}, options_.context)},
       .seed = options_.seed,
       .layer_number = options_.first_layer + static_cast<int>(layer),
       .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,

@@ -9,7 +9,8 @@
 #include "executor/device/kernels/simt_kernels.h"
 #include "executor/transport/transport.h"
 #include "tests/executor/cuda/played/played.h"
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/lone_thread.h"
+#include "tests/kernels/simt/host_block.h"
 
 namespace plumb::cuda {
 namespace {
