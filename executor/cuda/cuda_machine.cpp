@@ -22,10 +22,11 @@ cudaDataType_t data_type(std::optional<HalfFormat> half) {
   return *half == HalfFormat::kBf16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-SimTime between(cudaEvent_t from, cudaEvent_t to) {
+/// Below 0 where `to` was first.
+Seconds between(cudaEvent_t from, cudaEvent_t to) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, from, to), "the time between two events");
-  return to_sim_time(Seconds{1e-3 * static_cast<double>(milliseconds)});
+  return Seconds{1e-3 * static_cast<double>(milliseconds)};
 }
 
 }  // namespace
@@ -261,14 +262,16 @@ std::vector<CallTimes> CudaMachine::finish() {
   require(cudaDeviceSynchronize(), "a kernel of the replay");
   watch_.clear();
   ++replays_;
-  std::vector<CallTimes> times;
-  SimTime first{0};
+  std::vector<Seconds> starts, ends;
+  Seconds first{0};  // the call that was enqueued first need not be the first to begin
   for (std::size_t i = 0; i < calls_; ++i) {
-    times.push_back({between(events_.front().start, events_[i].start), between(events_.front().start, events_[i].end)});
-    first = std::min(first, times.back().start);
+    starts.push_back(between(events_.front().start, events_[i].start));
+    ends.push_back(between(events_.front().start, events_[i].end));
+    first = std::min(first, starts.back());
   }
-  // The one that was enqueued first need not be the first to begin.
-  for (CallTimes& call : times) call = {call.start - first, call.end - first};
+  std::vector<CallTimes> times;
+  for (std::size_t i = 0; i < calls_; ++i)
+    times.push_back({to_sim_time(starts[i] - first), to_sim_time(std::max(starts[i], ends[i]) - first)});
   return times;
 }
 

@@ -35,6 +35,12 @@ std::size_t count_of(const NcclPort::Call& call) {
   return static_cast<std::size_t>(call.elements);
 }
 
+void sum_with(decltype(NcclFunctions::all_reduce) collective, const NcclPort::Call& call) {
+  check(collective(call.from, call.to, count_of(call), type_of(call.element), ncclSum, comm_of(call.communicator),
+                   stream_of(call.stream)),
+        "NCCL");
+}
+
 }  // namespace
 
 NcclId CudaNcclPort::make_id() {
@@ -116,15 +122,11 @@ void CudaNcclPort::all_gather(const Call& call) {
 }
 
 void CudaNcclPort::reduce_scatter(const Call& call) {
-  check(nccl().reduce_scatter(call.from, call.to, count_of(call), type_of(call.element), ncclSum,
-                              comm_of(call.communicator), stream_of(call.stream)),
-        "NCCL");
+  sum_with(nccl().reduce_scatter, call);
 }
 
 void CudaNcclPort::all_reduce(const Call& call) {
-  check(nccl().all_reduce(call.from, call.to, count_of(call), type_of(call.element), ncclSum,
-                          comm_of(call.communicator), stream_of(call.stream)),
-        "NCCL");
+  sum_with(nccl().all_reduce, call);
 }
 
 NcclPort::Stream CudaNcclPort::make_stream() {

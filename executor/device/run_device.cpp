@@ -174,6 +174,7 @@ void DeviceRun::make_stages() {
                              .work = work,
                              .microbatches = schedule_.microbatches,
                              .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
+                             .sample_stride = spec_.microbatch,
                              .half = spec_.half,
                              .optimizer = spec_.optimizer,
                              .seed = spec_.seed,
@@ -187,7 +188,8 @@ void DeviceRun::make_stages() {
                                         .zero = spec_.zero,
                                         .shard_by = spec_.shard_by,
                                         .is_half = spec_.half.has_value(),
-                                        .bucket_layers = training_.bucket_layers[stage]},
+                                        .bucket_layers = training_.bucket_layers[stage],
+                                        .layerwise = spec_.layerwise},
                              .resume = spec_.resume.get()});
     }
 }

@@ -22,6 +22,7 @@ inline std::string played_faults() {
 struct PlayedRun {
   RunResult result;
   std::string sharing;
+  std::string error;
   played::Counts counts;
 };
 
@@ -34,13 +35,11 @@ inline PlayedRun play(const RunSpec& spec, const CudaSharing& how = {}, const pl
     played.result = run_device(spec, machine, run_options);
     played.sharing = machine.sharing();
   } catch (const RunError& error) {
-    const std::string text = std::string(error.what()) + "\n" + played_faults();
-    FAIL_CHECK(text);
-    throw;
+    played.error = error.what();
   }
   played.counts = played::counts();
-  CHECK(played_faults().empty());
-  if (!played_faults().empty()) MESSAGE(played_faults());
+  const std::string faults = played_faults();
+  CHECK(faults == "");
   return played;
 }
 

@@ -59,6 +59,10 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   return cudaSuccess;
 }
 
+cudaError_t cudaPeekAtLastError() {
+  return Call("cudaPeekAtLastError").error();
+}
+
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
     case cudaErrorMemoryAllocation:

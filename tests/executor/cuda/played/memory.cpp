@@ -1,6 +1,7 @@
 // Memory of the device and pinned memory of the host. As CUDA's "API synchronization behavior" says: a copy from
 // pageable memory returns when it is staged, a fill before it is done.
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -12,14 +13,15 @@ using namespace plumb::played;
 
 namespace {
 
-constexpr std::int64_t kAlignment = 256;  // what cudaMalloc() promises, and not more
+constexpr std::int64_t kAlignment = 256;                // what cudaMalloc() promises, and not more
+constexpr std::size_t kFilled = std::size_t{1} << 20U;  // with NaNs, before and after
 
 std::byte* take(State& state, std::size_t bytes, int device) {
   // At an odd multiple of 256, behind room of as much.
   auto* raw = static_cast<std::byte*>(std::aligned_alloc(512, (bytes + 1023) / 512 * 512));
   std::byte* at = raw + kAlignment;
   state.memory[at] = {.bytes = static_cast<std::int64_t>(bytes), .device = device};
-  std::memset(at, 0xFF, bytes);  // NaNs
+  std::memset(at, 0xFF, std::min(bytes, kFilled));
   return at;
 }
 
@@ -29,7 +31,7 @@ cudaError_t give_back(const Call& call, void* memory, bool is_device) {
   if (place == call->memory.end() || (place->second.device >= 0) != is_device)
     return call.fault(cudaErrorInvalidValue, "memory that was not allocated so, or is free");
   if (is_device) call->contexts[static_cast<std::size_t>(place->second.device)].taken_bytes -= place->second.bytes;
-  std::memset(memory, 0xFF, static_cast<std::size_t>(place->second.bytes));
+  std::memset(memory, 0xFF, std::min(static_cast<std::size_t>(place->second.bytes), kFilled));
   std::free(static_cast<std::byte*>(memory) - kAlignment);
   call->memory.erase(place);
   return cudaSuccess;

@@ -23,6 +23,9 @@ struct Options {
   bool gives_green_contexts = true;
   bool has_driver = true;
   std::optional<std::int64_t> faulty_kernel;  ///< this one, from 0 on, reads an illegal address while it runs
+  int faulty_device = -1;                     ///< of the two that follow
+  std::optional<int> nccl_fails_at;           ///< this call of NCCL, from 0 on, reports an error while it runs
+  std::optional<int> nccl_stalls_at;          ///< this one never begins
   std::optional<std::int64_t> refused_call;   ///< this one of the functions that take memory or make something fails
 };
 

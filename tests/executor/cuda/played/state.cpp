@@ -140,8 +140,6 @@ cudaError_t refused(const Call& call) {
 void restart(const Options& options) {
   State& state = State::get();
   const std::lock_guard lock(state.mutex);
-  for (const auto& free : state.freed) free();
-  state.freed.clear();
   for (const auto& [at, memory] : state.memory) std::free(at - 256);
   state.memory.clear();
   state.captures.clear();
@@ -155,6 +153,7 @@ void restart(const Options& options) {
   state.open.clear();
   state.counts = {};
   state.kernel = 0;
+  state.nccl_calls.assign(static_cast<std::size_t>(options.devices), 0);
   state.options = options;
   state.random.seed(options.seed);
   current_device() = 0;

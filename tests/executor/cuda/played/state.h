@@ -119,7 +119,6 @@ class State {
   std::mt19937 random;
   std::vector<Context> contexts;  // [device]
   std::map<std::byte*, Memory> memory;
-  std::vector<std::function<void()>> freed;
   std::vector<std::unique_ptr<CUstream_st>> streams;
   std::vector<std::unique_ptr<CUevent_st>> events;
   std::vector<std::unique_ptr<CUgraph_st>> graphs;
@@ -127,6 +126,7 @@ class State {
   std::vector<CapturePtr> captures;          // under way
   std::map<std::string, std::int64_t> open;  // of other libraries' handles, by kind
   std::int64_t kernel = 0;
+  std::vector<int> nccl_calls;  // [device]
 
   void fault(const std::string& function, const std::string& what) { faults.push_back(function + ": " + what); }
 
