@@ -59,6 +59,7 @@ class MatrixProducts {
     /// Bytes that the matrices' addresses are multiples of, as far as an algorithm may ask for it.
     std::uint32_t left_alignment = 1, right_alignment = 1, out_alignment = 1;
 
+    // NOLINTNEXTLINE(modernize-use-nullptr): false alarm
     auto operator<=>(const Product&) const = default;
   };
   struct Prepared {
