@@ -17,8 +17,8 @@
 namespace plumb::cuda {
 
 /// Memory of each stream with products: cuBLASLt's workspace, and behind it a bias's gradient.
-inline constexpr std::size_t kAlgorithmWorkspaceBytes = std::size_t{32} << 20U;
-inline constexpr std::size_t kProductWorkspaceBytes = kAlgorithmWorkspaceBytes + kBiasGradientBytes;
+inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20U;
+inline constexpr std::size_t kAlgorithmWorkspaceBytes = kProductWorkspaceBytes - kBiasGradientBytes;
 
 class MatrixProducts {
  public:
