@@ -230,10 +230,8 @@ class DeviceTransformer : public DeviceLayer {
   TransformerLayer layer_;
   LayerWork work_;
   DeviceTensorShare share_;
-  std::int64_t rows_;  // T
-  std::int64_t own_;   // R: T, or the block that a rank has between products
-  std::int64_t query_, qkv_width_, up_width_;
-  std::int64_t element_bytes_;
+  std::int64_t rows_, own_;  // T, R: T, or the block that a rank has between products
+  std::int64_t query_, qkv_width_, up_width_, element_bytes_;
   AttentionSize attention_;
   RotarySize rotary_;
   Places at_;
@@ -246,23 +244,21 @@ class DeviceTransformer : public DeviceLayer {
   DeviceTensor norm1_output_;                      // [R, h]
   DeviceTensor qkv_;                               // [T, w]
   DeviceTensor attention_output_;                  // [T, q]
-  DeviceTensor residual_;                          // [R, h] of the input and attention's branch
-  DeviceTensor mlp_input_;                         // [R, h]: of norm 2
+  DeviceTensor residual_, mlp_input_;              // [R, h]: the input and attention's branch; of norm 2
   DeviceTensor norm2_output_;                      // [R, h]
   DeviceTensor up_;                                // [T, u]
   DeviceTensor activated_;                         // [T, f]
   DeviceTensor output_gradient_;                   // [R, h]
   DeviceTensor branch_;                            // [T, h]
   DeviceTensor norm_gradient_;                     // [T, h]
-  DeviceTensor stream_gradient_;                   // [R, h], between attention and MLP
-  DeviceTensor attention_branch_gradient_;         // [R, h]
-  DeviceTensor dropped_;                           // [R, h], of a branch, where there is dropout
-  DeviceTensor activated_gradient_;                // [T, f]
-  DeviceTensor attention_gradient_;                // [T, q]
-  DeviceTensor qkv_gradient_;                      // [T, w]
-  DeviceTensor products_;                          // [b, a, s], fp32
-  DeviceTensor replicated_;                        // [2h], fp32, where rows are divided
-  DeviceTensor shared_;                            // [t / sharers, T, w - q], where ranks have the same kv heads
+  DeviceTensor stream_gradient_, attention_branch_gradient_;  // [R, h]: between attention and MLP; of its branch
+  DeviceTensor dropped_;                                      // [R, h], of a branch, where there is dropout
+  DeviceTensor activated_gradient_;                           // [T, f]
+  DeviceTensor attention_gradient_;                           // [T, q]
+  DeviceTensor qkv_gradient_;                                 // [T, w]
+  DeviceTensor products_;                                     // [b, a, s], fp32
+  DeviceTensor replicated_;                                   // [2h], fp32, where rows are divided
+  DeviceTensor shared_;  // [t / sharers, T, w - q], where ranks have the same kv heads
 };
 
 void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
@@ -321,10 +317,8 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   std::byte* branch = sum_rows(call, branch_);
   if (!is_alone()) add_bias(call, branch, at_.output_bias, own_, h);
   if (layer_.dropout > 0 || layer_.parallel_residual) {
-    if (layer_.dropout > 0)
-      drop_branch(call, kAttentionBranch, at(residual_), branch, input_);
-    else
-      kernels.residual_add(at(residual_), at(input_), branch, nullptr, own_, h);
+    if (layer_.dropout > 0) drop_branch(call, kAttentionBranch, at(residual_), branch, input_);
+    if (layer_.dropout == 0) kernels.residual_add(at(residual_), at(input_), branch, nullptr, own_, h);
     kernels.norm_forward(at(norm2_output_), nullptr, at(mlp_input_), nullptr, norm_in(call, norm2_), {own_, h},
                          epsilon);
   } else {
