@@ -4,7 +4,6 @@
 
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/run_device.h"
-#include "executor/device/stage/device_update.h"
 #include "executor/device/stage/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
 #include "schedules/error.h"
@@ -39,8 +38,6 @@ void require_device_runnable(const RunSpec& spec) {
     refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
            "list an R for each of them or for none, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
-  refuse(!has_device_update(spec.optimizer), "8-bit AdamW and Adafactor", "use adamw, sgd or lion, or --backend cpu");
-  refuse(spec.offload_optimizer, "an optimizer whose state is in the host's memory", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions) {
       refuse(action.part != 0 && action.op != Op::kReduceGrad, "slices of sequences", kCpu);  // of these it is a bucket

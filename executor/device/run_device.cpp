@@ -52,9 +52,11 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
       loss_scale_(first_loss_scale(spec)) {
   require_joint_step();
   make_stages();
-  std::vector<std::int64_t> whole_gradients;
-  for (const DeviceStage& stage : lane_stages(0)) whole_gradients.push_back(stage.whole_gradient_bytes());
-  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, whole_gradients);
+  std::vector<DeviceStageBytes> stage_bytes;
+  for (const DeviceStage& stage : lane_stages(0))
+    stage_bytes.push_back(
+        {.whole_gradients = stage.whole_gradient_bytes(), .update_workspace = stage.update_workspace_bytes()});
+  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes);
   calls_ = placed_calls(program_, schedule_);
   joint_step_ = find_joint_step();
   require_memory();
@@ -104,7 +106,8 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
     ParameterBytes& bytes = ranks[static_cast<std::size_t>(rank)].parameter_bytes;
     bytes = bytes + ParameterBytes{.weights = held.parameter_bytes,
                                    .gradients = held.gradient_bytes,
-                                   .optimizer = held.optimizer_bytes};
+                                   .optimizer = stage.optimizer_bytes()};
+    ranks[static_cast<std::size_t>(rank)].peak_host_bytes += stage.host_bytes();
   });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
@@ -153,6 +156,8 @@ void DeviceRun::make_stages() {
                              .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
                              .half = spec_.half,
                              .optimizer = spec_.optimizer,
+                             .is_optimizer_on_host = spec_.offload_optimizer,
+                             .update_window_bytes = options_.update_window_bytes,
                              .seed = spec_.seed,
                              .gradient_scales = gradient_scales,
                              .steps = batches(),

@@ -13,11 +13,11 @@ namespace {
 class BufferWalk {
  public:
   BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls,
-             std::span<const std::int64_t> whole_gradient_bytes)
+             std::span<const DeviceStageBytes> stage_bytes)
       : schedule_(schedule),
         costs_(costs),
         calls_(calls),
-        whole_gradient_bytes_(whole_gradient_bytes),
+        stage_bytes_(stage_bytes),
         table_(schedule),
         neighbors_(stage_neighbors(schedule)),
         slots_(schedule.stages.size() * static_cast<std::size_t>(schedule.microbatches) *
@@ -58,7 +58,7 @@ class BufferWalk {
     const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
     if (is_compute(action.op) && action.op != Op::kOptimizerStep)
       use(gathered_[static_cast<std::size_t>(action.stage)], call);
-    if (!whole_gradient_bytes_.empty()) add_gradients(action, call);
+    if (!stage_bytes_.empty()) add_gradients(action, call);
     use_replaced_weights(memory, call);
     switch (action.op) {
       case Op::kForward:
@@ -108,6 +108,11 @@ class BufferWalk {
       case Op::kReshard:
         gathered_[static_cast<std::size_t>(action.stage)] = kNone;
         return;
+      case Op::kOptimizerStep:
+        if (!stage_bytes_.empty())
+          open(rank_, BufferUse::kWorkspace, stage_bytes_[static_cast<std::size_t>(action.stage)].update_workspace,
+               {call});
+        return;
       default:
         return;
     }
@@ -116,7 +121,7 @@ class BufferWalk {
   /// Gradients that are sharded: B, I and W add to all of them, REDUCE_GRAD has done with them.
   void add_gradients(const Action& action, std::int32_t call) {
     std::size_t& gradients = gradients_[static_cast<std::size_t>(action.stage)];
-    const std::int64_t bytes = whole_gradient_bytes_[static_cast<std::size_t>(action.stage)];
+    const std::int64_t bytes = stage_bytes_[static_cast<std::size_t>(action.stage)].whole_gradients;
     if (gives_input_gradient(action.op) || gives_weight_gradient(action.op)) {
       if (gradients == kNone) gradients = open(rank_, BufferUse::kGradients, bytes, {});
       return use(gradients, call);
@@ -223,7 +228,7 @@ class BufferWalk {
   const Schedule& schedule_;
   const CostTable& costs_;
   const DeviceCalls& calls_;
-  std::span<const std::int64_t> whole_gradient_bytes_;
+  std::span<const DeviceStageBytes> stage_bytes_;
   ActionTable table_;
   StageNeighbors neighbors_;
   std::vector<Slot> slots_;              // [stage, micro-batch, slice]
@@ -239,8 +244,8 @@ class BufferWalk {
 }  // namespace
 
 std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
-                                         std::span<const std::int64_t> whole_gradient_bytes) {
-  return BufferWalk(lowered, costs, calls, whole_gradient_bytes).walk();
+                                         std::span<const DeviceStageBytes> stage_bytes) {
+  return BufferWalk(lowered, costs, calls, stage_bytes).walk();
 }
 
 }  // namespace plumb

@@ -113,9 +113,9 @@ std::int64_t event_count(const DeviceProgram& program) {
 }
 
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees, DeviceWaits waits,
-                          std::span<const std::int64_t> whole_gradient_bytes) {
+                          std::span<const DeviceStageBytes> stage_bytes) {
   DeviceCalls calls = device_calls(lowered, costs, agrees);
-  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, whole_gradient_bytes)};
+  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, stage_bytes)};
   place_buffers(program, calls, lowered.ranks.size());
   program.calls = std::move(calls.calls);
   settle_waits(program, lowered.ranks.size(), waits);

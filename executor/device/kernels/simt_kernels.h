@@ -13,9 +13,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "executor/device/kernels/simt_expert_kernels.h"
+#include "executor/device/kernels/simt_update_kernels.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/adamw.h"
 #include "kernels/simt/attention.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/copy_columns.h"
@@ -23,11 +22,9 @@
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
 #include "kernels/simt/fill.h"
-#include "kernels/simt/lion.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
-#include "kernels/simt/sgd.h"
 #include "kernels/simt/vocab_parallel_cross_entropy.h"
 #include "kernels/simt/warp_attention.h"
 #include "kernels/simt/warp_attention_backward.h"
@@ -35,13 +32,13 @@
 namespace plumb {
 
 template <class S, class Launcher>
-class SimtKernels final : public SimtExpertKernels<S, Launcher> {
-  using Experts = SimtExpertKernels<S, Launcher>;
-  using Experts::launcher_;
-  using Experts::stored;
+class SimtKernels final : public SimtUpdateKernels<S, Launcher> {
+  using Updates = SimtUpdateKernels<S, Launcher>;
+  using Updates::launcher_;
+  using Updates::stored;
 
  public:
-  explicit SimtKernels(Launcher launcher) : Experts(std::move(launcher)) {}
+  explicit SimtKernels(Launcher launcher) : Updates(std::move(launcher)) {}
 
   void copy(void* to, const void* from, std::int64_t bytes) override { launcher_.copy(to, from, bytes); }
   void fill_zero(float* to, std::int64_t elements) override {
@@ -203,34 +200,8 @@ class SimtKernels final : public SimtExpertKernels<S, Launcher> {
                      part.rows, lanes_for(part.columns));
   }
 
-  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override {
-    launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit, y}, kGradientPieces,
-                     kColumnLanes);
-  }
-  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
-                   std::int64_t more_count, float clip_norm) override {
-    launcher_.launch(simt::StepDecision{numbers, partials, count, more, more_count, clip_norm}, 1, kColumnLanes);
-  }
   void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override {
     launcher_.launch_elements(simt::ResidualAdd<float>{sum, x, y, nullptr, elements, 1}, elements);
-  }
-
-  void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override {
-    launcher_.launch_elements(simt::AdamWUpdate<S, float>{.weights = stored(update.weights),
-                                                          .master = update.master,
-                                                          .gradients = update.gradients,
-                                                          .first_moment = update.first_moment,
-                                                          .second_moment = update.second_moment,
-                                                          .elements = update.elements,
-                                                          .optimizer = optimizer,
-                                                          .numbers = update.numbers},
-                              update.elements);
-  }
-  void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override {
-    launch_momentum_update<simt::SgdUpdate<S, float>>(update, optimizer);
-  }
-  void lion_update(const DeviceUpdate& update, const Lion& optimizer) override {
-    launch_momentum_update<simt::LionUpdate<S, float>>(update, optimizer);
   }
 
  private:
@@ -251,18 +222,6 @@ class SimtKernels final : public SimtExpertKernels<S, Launcher> {
     } else {
       return false;
     }
-  }
-
-  template <class Body, class Optimizer>
-  void launch_momentum_update(const DeviceUpdate& update, const Optimizer& optimizer) {
-    launcher_.launch_elements(Body{.weights = stored(update.weights),
-                                   .master = update.master,
-                                   .gradients = update.gradients,
-                                   .momentum = update.first_moment,
-                                   .elements = update.elements,
-                                   .optimizer = optimizer,
-                                   .numbers = update.numbers},
-                              update.elements);
   }
 
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "executor/device/stage/device_stage.h"
-#include "executor/device/stage/device_update.h"
 
 namespace plumb {
 
@@ -71,7 +70,7 @@ StageMemory DeviceStage::memory() const {
   const std::int64_t own = shares_.own().count, single = sizeof(float);
   StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
                      .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
-                     .optimizer_bytes = (moments_of(options_.optimizer) + (options_.half ? 1 : 0)) * own * single,
+                     .optimizer_bytes = optimizer_places_.is_on_host() ? 0 : optimizer_bytes(),
                      .forward_bytes = bytes_.early + bytes_.late,
                      .released_at_input_grad_bytes = bytes_.early,
                      .forward_workspace_bytes = bytes_.forward_workspace,
@@ -124,7 +123,7 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const std::int64_t first = places_.first_element[layer];
   const std::int64_t token = pass.microbatch * tokens_;
   const bool is_elsewhere = pass.weights != nullptr;  // replaced, or gathered
-  const bool is_packed = options_.half && (is_elsewhere || shares_.zero() > 0);
+  const bool is_packed = has_vector_block() || (options_.half && is_elsewhere);
   const std::byte* weights = is_elsewhere ? pass.weights : stored_weights_;
   const float* vectors = is_packed ? vector_block_ : master_;
   if (is_elsewhere)
