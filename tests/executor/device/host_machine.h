@@ -1,16 +1,13 @@
 #pragma once
-// A device that is the host: bodies of GPU kernels run with one lane a block, those for tensor cores warp by warp
-// (tests/kernels/simt/host_block.h), matrices are multiplied by OpenBLAS. Since no call of a program waits for a later
-// one, running them in the order in which they are enqueued is one of the orders that a device may take;
-// RaggedHostMachine takes another.
+// A device that is the host: its kernels are host_kernels.h's. Since no call of a program waits for a later one,
+// running them in the order in which they are enqueued is one of the orders that a device may take; RaggedHostMachine
+// takes another.
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <cstring>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <random>
@@ -18,101 +15,13 @@
 #include <vector>
 
 #include "executor/device/device_machine.h"
-#include "executor/device/kernels/simt_kernels.h"
 #include "executor/transport/transport.h"
-#include "tests/kernels/simt/host_block.h"
+#include "tests/executor/device/host_kernels.h"
 
 namespace plumb::test {
 
-/// The only lane of its block: nobody to wait for. Races of several lanes are the business of the bodies' own tests.
-class LoneThread {
- public:
-  LoneThread(int block, int blocks, float& shared) : block_(block), blocks_(blocks), shared_(&shared) {}
-  int block() const { return block_; }
-  int blocks() const { return blocks_; }
-  static int lane() { return 0; }
-  static int lanes() { return 1; }
-  float* shared() const { return shared_; }
-  static void sync() {}
-
- private:
-  int block_, blocks_;
-  float* shared_;
-};
-
 /// What has been enqueued, in order.
 using HostQueue = std::vector<std::function<void()>>;
-
-/// SimtKernels' launcher on the host: enqueues.
-template <class S>
-class HostLauncher {
- public:
-  explicit HostLauncher(HostQueue& queue) : queue_(&queue), products_(std::make_shared<Products>()) {}
-
-  /// Fewer blocks than rows, so that blocks take more than one.
-  template <class Body>
-  void launch(const Body& body, std::int64_t items, int) {
-    queue_->push_back([=] {
-      const int blocks = static_cast<int>(std::min<std::int64_t>(items, 3));
-      float shared = std::numeric_limits<float>::quiet_NaN();
-      for (int block = 0; block < blocks; ++block) body(LoneThread(block, blocks, shared));
-    });
-  }
-  template <class Body>
-  void launch_elements(const Body& body, std::int64_t elements) {
-    launch(body, elements, 1);
-  }
-  template <class Body>
-  void launch_warps(const Body& body) {
-    queue_->push_back([=] { run_warps_on_host(body, static_cast<int>(std::min<std::int64_t>(body.items(), 3))); });
-  }
-  void copy(void* to, const void* from, std::int64_t bytes) {
-    queue_->push_back([=] { std::memcpy(to, from, static_cast<std::size_t>(bytes)); });
-  }
-  void forward(S* y, const S* x, const S* weight, const GemmSize& size) {
-    queue_->push_back([=, products = products_] { products->forward(y, x, weight, size); });
-  }
-  void input_grad(S* dx, const S* dy, const S* weight, const GemmSize& size) {
-    queue_->push_back([=, products = products_] { products->input_grad(dx, dy, weight, size); });
-  }
-  void weight_grad(float* dweight, const S* dy, const S* x, const GemmSize& size) {
-    queue_->push_back([=, products = products_] { products->weight_grad(dweight, dy, x, size); });
-  }
-
- private:
-  /// Products of stored matrices, in fp32.
-  struct Products {
-    void forward(S* y, const S* x, const S* weight, const GemmSize& z) {
-      linear_forward(room(out, z.m * z.n), wide(left, x, z.m * z.k), wide(right, weight, z.n * z.k), z);
-      narrow_to(y);
-    }
-    void input_grad(S* dx, const S* dy, const S* weight, const GemmSize& z) {
-      linear_input_grad(room(out, z.m * z.n), wide(left, dy, z.m * z.k), wide(right, weight, z.k * z.n), z);
-      narrow_to(dx);
-    }
-    void weight_grad(float* dweight, const S* dy, const S* x, const GemmSize& z) {
-      linear_weight_grad(dweight, wide(left, dy, z.k * z.m), wide(right, x, z.k * z.n), z);
-    }
-
-    static float* room(std::vector<float>& buffer, std::int64_t elements) {
-      buffer.resize(static_cast<std::size_t>(elements));
-      return buffer.data();
-    }
-    static const float* wide(std::vector<float>& buffer, const S* from, std::int64_t elements) {
-      buffer.resize(static_cast<std::size_t>(elements));
-      for (std::size_t i = 0; i < buffer.size(); ++i) buffer[i] = widened(from[i]);
-      return buffer.data();
-    }
-    void narrow_to(S* to) const {
-      for (std::size_t i = 0; i < out.size(); ++i) store(to[i], out[i]);
-    }
-
-    std::vector<float> out, left, right;
-  };
-
-  HostQueue* queue_;
-  std::shared_ptr<Products> products_;
-};
 
 /// Does the calls of a replay when it is finished: in the order in which they were enqueued, or, with a seed, in
 /// another one that streams and waits allow.
@@ -120,14 +29,9 @@ class HostMachine : public DeviceMachine {
  public:
   explicit HostMachine(std::optional<HalfFormat> half = {}, std::optional<unsigned> seed = {},
                        std::int64_t free_bytes = 1 << 30)
-      : seed_(seed), free_(free_bytes) {
-    if (half == HalfFormat::kFp16)
-      kernels_ = std::make_unique<SimtKernels<Fp16, HostLauncher<Fp16>>>(HostLauncher<Fp16>(queue_));
-    else if (half)
-      kernels_ = std::make_unique<SimtKernels<Bf16, HostLauncher<Bf16>>>(HostLauncher<Bf16>(queue_));
-    else
-      kernels_ = std::make_unique<SimtKernels<float, HostLauncher<float>>>(HostLauncher<float>(queue_));
-  }
+      : seed_(seed),
+        free_(free_bytes),
+        kernels_(make_host_kernels(half, [this](std::function<void()> work) { queue_.push_back(std::move(work)); })) {}
 
   std::int64_t free_bytes() const override { return free_; }
   std::byte* allocate(std::int64_t bytes) override {

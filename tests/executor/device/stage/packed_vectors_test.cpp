@@ -2,10 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <numeric>
 #include <vector>
 
-#include "tests/executor/device/host_machine.h"
+#include "tests/executor/device/host_kernels.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -18,10 +19,8 @@ TEST_CASE("packed vectors are the parameters of one dimension, found by where th
   std::iota(master.begin(), master.end(), 1.0F);
   std::vector<float> packed(static_cast<std::size_t>(vectors.elements()), 0.0F);
 
-  HostQueue queue;
-  SimtKernels<float, HostLauncher<float>> kernels{HostLauncher<float>(queue)};
-  vectors.pack(kernels, packed.data(), master.data());
-  for (const auto& kernel : queue) kernel();
+  const auto kernels = make_host_kernels({}, [](const std::function<void()>& work) { work(); });
+  vectors.pack(*kernels, packed.data(), master.data());
 
   std::int64_t expected = 0;
   for (const PlacedParameter& parameter : places.parameters) {
