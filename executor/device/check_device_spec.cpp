@@ -4,7 +4,6 @@
 
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/run_device.h"
-#include "executor/device/stage/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
 #include "schedules/error.h"
 
@@ -31,18 +30,13 @@ bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
 void require_device_runnable(const RunSpec& spec) {
   constexpr const char* kCpu = "use --backend cpu";
   const ProcessGrid& grid = spec.grid;
-  refuse(grid.context * grid.expert != 1 || !spec.meshes.empty(), "context or expert groups, or meshes of other shapes",
-         "set cp and ep to 1, or use --backend cpu");
+  refuse(grid.expert != 1 || !spec.meshes.empty(), "expert groups, or meshes of other shapes",
+         "set ep to 1, or use --backend cpu");
   refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
-  for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
-    refuse(rebuilds_some(spec, stage), "recomputation of some of a stage's micro-batches",
-           "list an R for each of them or for none, or use --backend cpu");
   refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
-    for (const Action& action : actions) {
+    for (const Action& action : actions)
       refuse(action.part != 0 && action.op != Op::kReduceGrad, "slices of sequences", kCpu);  // of these it is a bucket
-      refuse(action.op >= Op::kOffload, "OFFLOAD, RELOAD, EVICT and LOAD", kCpu);
-    }
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
@@ -52,6 +46,7 @@ void require_device_runnable(const RunSpec& spec) {
              kCpu);
       refuse(grid.tensor > 1 && spec.sequence_parallel && !is_dense(layer), "experts with sequence parallelism",
              "leave it out, or use --backend cpu");
+      refuse(grid.context > 1 && !is_dense(layer), "experts in context groups", "set cp to 1, or use --backend cpu");
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
              "take a smaller micro-batch");
     }

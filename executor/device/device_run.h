@@ -63,11 +63,17 @@ class DeviceRun {
       }
   }
 
+  ContextSeat context_seat(int lane) const {
+    return {spec_.grid.context, world_.lane(lane).context, spec_.context_attention};
+  }
+
   void make_stages();
   CostTable costs() const;
   /// All that a rank was given, which stays the same: its stages and its arena.
   std::int64_t taken_bytes(std::size_t rank) const;
   void require_memory();
+  /// What OFFLOADs fill.
+  void allocate_hosts();
   void upload_batch(int step);
   void upload_batch(int step, int lane);
   /// Addresses stay the same: each call is recorded once.
@@ -75,6 +81,8 @@ class DeviceRun {
   void record_call(std::size_t index, int lane);
   /// A message between machines: the end of it that is here, if one is.
   void record_message(std::size_t index, int lane);
+  /// Activations of a micro-batch between their places and those where they are away.
+  void move(CallRecorder& kernels, const PlacedAction& placed, int lane) const;
   void perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id, int lane);
   /// Whether a REDUCE_GRAD sums a bucket: where several stand before one step, the last of them does.
   bool is_reduced_here(std::int32_t id) const;
@@ -105,7 +113,9 @@ class DeviceRun {
   std::byte* address(ArenaPlace place, int lane) const {
     if (place.rank < 0) return nullptr;
     std::byte* arena =
-        arenas_[static_cast<std::size_t>(lane) * schedule_.ranks.size() + static_cast<std::size_t>(place.rank)];
+        (place.on_host
+             ? hosts_
+             : arenas_)[static_cast<std::size_t>(lane) * schedule_.ranks.size() + static_cast<std::size_t>(place.rank)];
     return arena == nullptr ? nullptr : arena + place.offset;
   }
 
@@ -134,6 +144,7 @@ class DeviceRun {
   std::set<std::int32_t> hosts_of_buckets_;  // calls inside which a reduction starts
   std::optional<RecordedProgram> recorded_;
   std::vector<std::byte*> arenas_;         // [lane, rank]; null for those that are not here
+  std::vector<std::byte*> hosts_;          // likewise of the host's memory; null, too, for those that need none
   std::optional<std::size_t> joint_step_;  // the call; none: nothing is done together
   std::vector<StepNumbers*> measures_;     // [lane, rank] where all agree: what its gradients measure, then all ranks';
                                            // behind it partial sums

@@ -73,6 +73,19 @@ void DeviceRun::record_message(std::size_t index, int lane) {
   }
 }
 
+void DeviceRun::move(CallRecorder& kernels, const PlacedAction& placed, int lane) const {
+  std::byte* away = address(placed.away, lane);
+  for (const ArenaPlace& place : {placed.early, placed.late}) {
+    if (place.rank < 0) continue;
+    std::byte* const here = address(place, lane);
+    if (takes_away(placed.action.op))
+      kernels.copy(away, here, place.bytes);
+    else
+      kernels.copy(here, away, place.bytes);
+    away += place.bytes;
+  }
+}
+
 void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id,
                         int lane) {
   const Action& action = placed.action;
@@ -112,6 +125,11 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
       return;
     case Op::kUnshard:
       return stage.gather(kernels, weights);
+    case Op::kOffload:
+    case Op::kReload:
+    case Op::kEvict:
+    case Op::kLoad:
+      return move(kernels, placed, lane);
     case Op::kOptimizerStep:
       return stage.optimizer_step(
           kernels, placed.step, weights,

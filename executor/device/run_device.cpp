@@ -22,6 +22,20 @@ Seconds flops_of(const std::vector<Layer>& layers, const LayerWork& work, Pass p
   return Seconds{1e-12 * flops};
 }
 
+/// A GPU does so many FLOPs while a byte goes to the host (400 TFLOP/s, 50 GB/s), or to another place in its memory.
+constexpr double kFlopsOfHostByte = 8000, kFlopsOfDeviceByte = 300;
+
+/// A move is taken to be hidden by the forward beside it: one that lasts longer holds up who waits for its place,
+/// rather than asking for more of them.
+void guess_moves(StageCosts& costs, Seconds forward) {
+  const auto guess = [&](Op op, double flops_of_byte) {
+    const Seconds copy{1e-12 * flops_of_byte * static_cast<double>(costs.memory.forward_bytes)};
+    costs.segments[static_cast<std::size_t>(op)] = {{{.seconds = std::min(copy, forward)}}};
+  };
+  for (const Op op : {Op::kOffload, Op::kReload}) guess(op, kFlopsOfHostByte);
+  for (const Op op : {Op::kEvict, Op::kLoad}) guess(op, kFlopsOfDeviceByte);
+}
+
 bool has_tied_head(const RunSpec& spec) {
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers)
@@ -44,7 +58,7 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
       training_(plan_training(spec)),
       world_(training_, own_rank),
       groups_(training_),
-      work_{.microbatch = spec.microbatch, .sequence = spec.sequence},
+      work_{.microbatch = spec.microbatch, .sequence = spec.sequence / std::max(1, spec.grid.context)},
       schedule_(training_.replay.schedule),
       is_tied_(has_tied_head(spec)),
       agrees_(spec.clip_norm > 0 || spec.half == HalfFormat::kFp16),
@@ -53,10 +67,13 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
   require_joint_step();
   make_stages();
   std::vector<DeviceStageBytes> stage_bytes;
-  for (const DeviceStage& stage : lane_stages(0))
+  MicrobatchMemory of_microbatches;
+  for (const DeviceStage& stage : lane_stages(0)) {
     stage_bytes.push_back(
         {.whole_gradients = stage.whole_gradient_bytes(), .update_workspace = stage.update_workspace_bytes()});
-  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes);
+    of_microbatches.push_back(stage.microbatch_memory());
+  }
+  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches);
   calls_ = placed_calls(program_, schedule_);
   joint_step_ = find_joint_step();
   require_memory();
@@ -65,6 +82,7 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       arenas_.push_back(is_here(rank, lane) ? machine_.allocate(program_.arena_bytes[rank]) : nullptr);
+  allocate_hosts();
   record();
   machine_.prepare(world_.is_one_rank() ? 1 : world_.ranks(), recorded_->world().calls.size());
   if (own_rank) machine_.join({.communicators = groups_.take(), .rank = *own_rank, .ranks = world_.ranks()});
@@ -110,8 +128,10 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
     ranks[static_cast<std::size_t>(rank)].peak_host_bytes += stage.host_bytes();
   });
   for (int lane = 0; lane < world_.lanes(); ++lane)
-    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
+    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
       outcome(ranks, rank, lane).peak_memory_bytes = taken_bytes(rank);
+      outcome(ranks, rank, lane).peak_host_bytes += program_.host_bytes[rank];
+    }
   return ranks;
 }
 
@@ -149,6 +169,8 @@ void DeviceRun::make_stages() {
           DeviceStageOptions{.layers = spec_.stage_layers[stage],
                              .tensor = {.ranks = work.tensor_parallel, .rank = world_.lane(lane).tensor},
                              .tensor_group = groups_.tensor(rank),
+                             .context = context_seat(lane),
+                             .context_group = groups_.context(rank),
                              .first_layer = training_.first_layer[stage],
                              .is_tied = is_tied_,
                              .work = work,
@@ -162,6 +184,7 @@ void DeviceRun::make_stages() {
                              .gradient_scales = gradient_scales,
                              .steps = batches(),
                              .rebuild = stage_rebuild(spec_, stage),
+                             .kept_microbatches = kept_microbatches(spec_, stage),
                              .agrees = agrees_,
                              .clip_norm = static_cast<float>(spec_.clip_norm),
                              .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
@@ -187,6 +210,7 @@ CostTable DeviceRun::costs() const {
     costs.stages[stage].memory.parameter_bytes = stages[stage].version_bytes();
     costs.stages[stage].activation_message_bytes = stages[stage].output_bytes();
     costs.stages[stage].gradient_message_bytes = stages[stage].input_bytes();
+    guess_moves(costs.stages[stage], chunk.forward[stage]);
   }
   return costs;
 }
@@ -215,6 +239,14 @@ void DeviceRun::require_memory() {
                   static_cast<double>(held) / kMiB, static_cast<double>(arenas) / kMiB));
 }
 
+void DeviceRun::allocate_hosts() {
+  for (int lane = 0; lane < world_.lanes(); ++lane)
+    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      const std::int64_t bytes = program_.host_bytes[rank];
+      hosts_.push_back(bytes > 0 && is_here(rank, lane) ? machine_.allocate_on_host(bytes) : nullptr);
+    }
+}
+
 void DeviceRun::upload_batch(int step) {
   for (int lane = 0; lane < world_.lanes(); ++lane) upload_batch(step, lane);
 }
@@ -223,12 +255,15 @@ void DeviceRun::upload_batch(int step, int lane) {
   const std::size_t each = static_cast<std::size_t>(tokens_of(work_));
   std::vector<std::int32_t> inputs(each * static_cast<std::size_t>(schedule_.microbatches)), targets(inputs.size());
   const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
+  const ContextTokens tokens = context_tokens({0, spec_.sequence}, context_seat(lane));
   for (int i = 0; i < schedule_.microbatches; ++i) {
     const BatchPlace place{.seed = spec_.seed,
                            .step = step,
                            .first_sample = world_.lane(lane).data * of_replica + i * spec_.microbatch,
                            .count = spec_.microbatch,
-                           .sequence = spec_.sequence};
+                           .sequence = spec_.sequence,
+                           .slice = tokens.first,
+                           .second_slice = tokens.second};
     const std::size_t first = each * static_cast<std::size_t>(i);
     fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
     fill_targets(std::span(targets).subspan(first, each), spec_.text, place);
@@ -259,6 +294,11 @@ RunResult run_device(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
 DeviceRankResult run_device_rank(const RunSpec& spec, int world_rank, DeviceMachine& machine,
                                  const DeviceRunOptions& options) {
   require_device_runnable(spec);
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    if (std::ranges::count(actions, Op::kEvict, &Action::op) > 0)
+      throw SpecError(
+          "ranks on devices of their own have no place in each other's memory for activations that are evicted: take "
+          "a schedule without EVICT (1f1b, say), run all ranks on one device, or use --backend cpu");
   if (options.checkpoint_every > 0)
     throw SpecError(
         "ranks on devices of their own write no checkpoints yet: leave --checkpoint-dir away, or use "

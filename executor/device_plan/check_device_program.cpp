@@ -7,6 +7,7 @@
 
 #include "executor/device_plan/call_clocks.h"
 #include "executor/device_plan/replaced_weights.h"
+#include "schedules/action_table.h"
 #include "schedules/dependencies.h"
 
 namespace plumb {
@@ -23,6 +24,7 @@ class Checker {
     check_dependencies();
     check_buffers();
     check_weights();
+    check_moves();
     return std::move(found_);
   }
 
@@ -59,7 +61,8 @@ class Checker {
   }
 
   void check_buffers() {
-    std::vector<std::vector<const DeviceBuffer*>> on_rank(schedule_.ranks.size());
+    const std::size_t ranks = schedule_.ranks.size();
+    std::vector<std::vector<const DeviceBuffer*>> places(2 * ranks);  // arenas, then parts of the host's memory
     for (const DeviceBuffer& buffer : program_.buffers) {
       const std::int32_t writer = buffer.calls.front();
       for (const std::int32_t user : buffer.calls) {
@@ -67,12 +70,15 @@ class Checker {
           found_.push_back(
               fmt::format("{} uses bytes that {} may not have written yet", text_of(user), text_of(writer)));
       }
+      const auto rank = static_cast<std::size_t>(buffer.rank);
+      const bool on_host = buffer.use == BufferUse::kHost;
       if (buffer.offset < 0 ||
-          buffer.offset + buffer.bytes > program_.arena_bytes[static_cast<std::size_t>(buffer.rank)])
-        found_.push_back(fmt::format("what {} writes lies beyond the arena of rank {}", text_of(writer), buffer.rank));
-      on_rank[static_cast<std::size_t>(buffer.rank)].push_back(&buffer);
+          buffer.offset + buffer.bytes > (on_host ? program_.host_bytes : program_.arena_bytes)[rank])
+        found_.push_back(fmt::format("what {} writes lies beyond the {} of rank {}", text_of(writer),
+                                     on_host ? "host's memory" : "arena", buffer.rank));
+      places[on_host ? ranks + rank : rank].push_back(&buffer);
     }
-    for (std::vector<const DeviceBuffer*>& buffers : on_rank) {
+    for (std::vector<const DeviceBuffer*>& buffers : places) {
       std::ranges::sort(buffers, {}, &DeviceBuffer::offset);
       for (std::size_t i = 0; i < buffers.size(); ++i) {
         for (std::size_t j = i + 1; j < buffers.size() && buffers[j]->offset < buffers[i]->offset + buffers[i]->bytes;
@@ -106,6 +112,43 @@ class Checker {
            std::ranges::count(buffer->calls, user) > 0;
   }
 
+  /// Activations that go somewhere have a buffer there until they come back, and nobody looks for them where they were.
+  void check_moves() {
+    std::map<std::int32_t, const DeviceBuffer*> away;               // by OFFLOAD, EVICT
+    std::map<std::int32_t, std::vector<const DeviceBuffer*>> kept;  // by F, RELOAD, LOAD
+    for (const DeviceBuffer& buffer : program_.buffers) {
+      if (buffer.use == BufferUse::kHost || buffer.use == BufferUse::kGuest) away[buffer.maker] = &buffer;
+      if (buffer.use == BufferUse::kActivations) kept[buffer.maker].push_back(&buffer);
+    }
+    const ActionTable table(schedule_);
+    std::map<std::int32_t, std::int32_t> call_of;
+    for (std::size_t index = 0; index < program_.calls.size(); ++index)
+      call_of[program_.calls[index].action] = static_cast<std::int32_t>(index);
+    for (const auto& [id, call] : call_of) {
+      const Action& action = action_of(id);
+      if (!takes_away(action.op)) continue;
+      const auto find = [&](Op op) { return table.find(op, action.stage, action.microbatch, action.part); };
+      const std::int32_t back = find(action.op == Op::kOffload ? Op::kReload : Op::kLoad);
+      const DeviceBuffer* there = away[id];
+      const bool returns =
+          back == ActionTable::kNone || (there != nullptr && std::ranges::count(there->calls, call_of[back]) > 0);
+      std::int64_t bytes = 0;
+      for (const DeviceBuffer* buffer : kept[find(Op::kForward)]) {
+        bytes += buffer->bytes;
+        if (!clocks_.precedes(buffer->calls.back(), call) && buffer->calls.back() != call)
+          found_.push_back(fmt::format("{} looks for activations that {} has taken away", text_of(buffer->calls.back()),
+                                       text_of(call)));
+      }
+      if (bytes > 0 && (there == nullptr || !returns || there->bytes < bytes || there->calls.front() != call))
+        found_.push_back(fmt::format("what {} takes away has no place until it comes back", text_of(call)));
+    }
+  }
+
+  const Action& action_of(std::int32_t id) const {
+    const ActionPlace place = place_of(ids_, id);
+    return schedule_.ranks[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.position)];
+  }
+
   /// They share bytes: one is done with before the other is written.
   void check_pair(const DeviceBuffer& one, const DeviceBuffer& other) {
     const bool one_first = one.calls.front() < other.calls.front();
@@ -119,11 +162,7 @@ class Checker {
 
   std::string text_of(std::int32_t call) const {
     const DeviceCall& of = program_.calls[static_cast<std::size_t>(call)];
-    const ActionPlace place = place_of(ids_, of.action);
-    return fmt::format(
-        "{} of rank {}",
-        to_text(schedule_.ranks[static_cast<std::size_t>(place.rank)][static_cast<std::size_t>(place.position)]),
-        of.rank);
+    return fmt::format("{} of rank {}", to_text(action_of(of.action)), of.rank);
   }
 
   const DeviceProgram& program_;

@@ -13,11 +13,12 @@ namespace {
 class BufferWalk {
  public:
   BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls,
-             std::span<const DeviceStageBytes> stage_bytes)
+             std::span<const DeviceStageBytes> stage_bytes, const MicrobatchMemory& of_microbatches)
       : schedule_(schedule),
         costs_(costs),
         calls_(calls),
         stage_bytes_(stage_bytes),
+        of_microbatches_(of_microbatches),
         table_(schedule),
         neighbors_(stage_neighbors(schedule)),
         slots_(schedule.stages.size() * static_cast<std::size_t>(schedule.microbatches) *
@@ -51,15 +52,15 @@ class BufferWalk {
   struct Slot {
     std::size_t kept_early = kNone, kept_late = kNone;
     std::size_t rebuilt_early = kNone, rebuilt_late = kNone;
-    std::size_t guest = kNone;
+    std::size_t away = kNone;
   };
 
   void visit(const Action& action, std::int32_t call) {
-    const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
+    const StageMemory& memory = memory_of(action);
     if (is_compute(action.op) && action.op != Op::kOptimizerStep)
       use(gathered_[static_cast<std::size_t>(action.stage)], call);
     if (!stage_bytes_.empty()) add_gradients(action, call);
-    use_replaced_weights(memory, call);
+    use_replaced_weights(action, call);
     switch (action.op) {
       case Op::kForward:
         keep(action, call);
@@ -89,16 +90,17 @@ class BufferWalk {
       case Op::kRecvGradient:
         return message(action, neighbors_.successor, Op::kSendGradient);
       case Op::kOffload:
-        return use_kept(action, call);
+        use_kept(action, call);
+        slot(action).away = open(rank_, BufferUse::kHost, memory.forward_bytes, {call});
+        return;
       case Op::kEvict:
         use_kept(action, call);
-        slot(action).guest =
+        slot(action).away =
             open(static_cast<int>(schedule_.ranks.size()) - 1 - rank_, BufferUse::kGuest, memory.forward_bytes, {call});
         return;
       case Op::kReload:
-        return keep(action, call);
       case Op::kLoad:
-        use(slot(action).guest, call);
+        use(slot(action).away, call);
         return keep(action, call);
       case Op::kUnshard: {
         std::size_t& gathered = gathered_[static_cast<std::size_t>(action.stage)];
@@ -118,6 +120,13 @@ class BufferWalk {
     }
   }
 
+  const StageMemory& memory_of(const Action& action) const {
+    const auto stage = static_cast<std::size_t>(action.stage);
+    if (action.microbatch < 0 || of_microbatches_.empty() || of_microbatches_[stage].empty())
+      return costs_.stages[stage].memory;
+    return of_microbatches_[stage][static_cast<std::size_t>(action.microbatch)];
+  }
+
   /// Gradients that are sharded: B, I and W add to all of them, REDUCE_GRAD has done with them.
   void add_gradients(const Action& action, std::int32_t call) {
     std::size_t& gradients = gradients_[static_cast<std::size_t>(action.stage)];
@@ -133,7 +142,7 @@ class BufferWalk {
 
   /// Activations come to be: by the forward, or from where they were.
   void keep(const Action& action, std::int32_t call) {
-    const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
+    const StageMemory& memory = memory_of(action);
     const std::int64_t early = memory.released_at_input_grad_bytes - rebuilt_early_bytes(memory);
     slot(action).kept_early = open(rank_, BufferUse::kActivations, early, {call});
     buffers_.back().freed_by_input_grad = true;
@@ -141,7 +150,7 @@ class BufferWalk {
   }
 
   void rebuild(const Action& action, std::int32_t call) {
-    const StageMemory& memory = costs_.stages[static_cast<std::size_t>(action.stage)].memory;
+    const StageMemory& memory = memory_of(action);
     const std::int64_t early = rebuilt_early_bytes(memory);
     slot(action).rebuilt_early = open(rank_, BufferUse::kRebuilt, early, {call});
     buffers_.back().freed_by_input_grad = true;
@@ -154,13 +163,14 @@ class BufferWalk {
   }
 
   /// Weights that the stage has replaced since: they are there from the step that did.
-  void use_replaced_weights(const StageMemory& memory, std::int32_t call) {
+  void use_replaced_weights(const Action& action, std::int32_t call) {
     const std::int32_t replacer = replacers_[static_cast<std::size_t>(maker_)];
     if (replacer < 0) return;
     std::size_t& buffer = replaced_[static_cast<std::size_t>(replacer)];
     if (buffer == kNone) {
-      buffer = open(rank_, BufferUse::kWeights, memory.parameter_bytes,
-                    {calls_.of_action[static_cast<std::size_t>(replacer)]});
+      buffer =
+          open(rank_, BufferUse::kWeights, costs_.stages[static_cast<std::size_t>(action.stage)].memory.parameter_bytes,
+               {calls_.of_action[static_cast<std::size_t>(replacer)]});
       buffers_.back().maker = replacer;
     }
     use(buffer, call);
@@ -229,6 +239,7 @@ class BufferWalk {
   const CostTable& costs_;
   const DeviceCalls& calls_;
   std::span<const DeviceStageBytes> stage_bytes_;
+  const MicrobatchMemory& of_microbatches_;
   ActionTable table_;
   StageNeighbors neighbors_;
   std::vector<Slot> slots_;              // [stage, micro-batch, slice]
@@ -244,8 +255,9 @@ class BufferWalk {
 }  // namespace
 
 std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
-                                         std::span<const DeviceStageBytes> stage_bytes) {
-  return BufferWalk(lowered, costs, calls, stage_bytes).walk();
+                                         std::span<const DeviceStageBytes> stage_bytes,
+                                         const MicrobatchMemory& of_microbatches) {
+  return BufferWalk(lowered, costs, calls, stage_bytes, of_microbatches).walk();
 }
 
 }  // namespace plumb

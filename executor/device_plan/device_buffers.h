@@ -11,9 +11,14 @@
 
 namespace plumb {
 
+/// Bytes of each micro-batch of a stage, where they are not alike: [stage][micro-batch]. A stage, or all of them, may
+/// be empty: the cost table says it for all micro-batches.
+using MicrobatchMemory = std::vector<std::vector<StageMemory>>;
+
 /// Without offsets, and none of no bytes. Weights, gradients and optimizer state stay for the whole run: they are none
 /// of these.
 std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
-                                         std::span<const DeviceStageBytes> stage_bytes = {});
+                                         std::span<const DeviceStageBytes> stage_bytes = {},
+                                         const MicrobatchMemory& of_microbatches = {});
 
 }  // namespace plumb

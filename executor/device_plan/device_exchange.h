@@ -18,18 +18,27 @@ struct DeviceGroups {
   int ranks = 1;  ///< in the world
 };
 
+/// Sends and receives that members make at once, as one group of calls.
+enum class DevicePairs : std::uint8_t {
+  kNone,
+  kAllToAll,  ///< block i of `outgoing` goes to member i, block i of `values` comes from it; the own one stays
+  kShift,     ///< all of `outgoing` goes to the next member, all of `values` comes from the one before
+};
+
 /// A rank's part. It is in place: of all_gather a rank brings its block of `values`, and of reduce_scatter its block is
 /// what counts afterwards, the others being undefined.
 struct DeviceExchange {
-  NcclKind kind = NcclKind::kAllReduce;   ///< never kCompute
-  std::int32_t communicator = 0;          ///< of DeviceGroups::communicators
-  std::int32_t member = 0;                ///< this rank's number in it
-  std::int32_t peer = NcclCall::kNone;    ///< a member: the other end, or the root
-  bool is_stored = false;                 ///< elements are as activations are stored; otherwise fp32
-  std::byte* values = nullptr;            ///< on the device; of a send it is only read
-  std::int64_t elements = 0;              ///< of the whole buffer
-  std::vector<std::int64_t> bounds = {};  ///< [members + 1] of the blocks in elements; empty: equal ones
-                                          ///< (executor/transport/collective.h, block_begin)
+  NcclKind kind = NcclKind::kAllReduce;    ///< never kCompute
+  std::int32_t communicator = 0;           ///< of DeviceGroups::communicators
+  std::int32_t member = 0;                 ///< this rank's number in it
+  std::int32_t peer = NcclCall::kNone;     ///< a member: the other end, or the root
+  bool is_stored = false;                  ///< elements are as activations are stored; otherwise fp32
+  std::byte* values = nullptr;             ///< on the device; of a send it is only read
+  std::int64_t elements = 0;               ///< of the whole buffer
+  std::vector<std::int64_t> bounds = {};   ///< [members + 1] of the blocks in elements; empty: equal ones
+                                           ///< (executor/transport/collective.h, block_begin)
+  DevicePairs pairs = DevicePairs::kNone;  ///< then in the place of `kind`; blocks are equal
+  const std::byte* outgoing = nullptr;     ///< of pairs
 };
 
 }  // namespace plumb

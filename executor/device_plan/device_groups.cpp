@@ -17,6 +17,7 @@ DeviceGroupTable::DeviceGroupTable(const TrainingPlan& plan) {
               static_cast<std::int32_t>(ranks.size())};
     };
     tensor_.push_back(seat("tensor group", group_ranks(grid, Group::kTensor, rank)));
+    context_.push_back(seat("context group", group_ranks(grid, Group::kContext, rank)));
     std::vector<NcclSeat>& of_stages = copies_.emplace_back();
     const ReplayGroupRanks groups = replay_group_ranks(plan.replay, coordinates_of(grid, rank));
     for (const CommunicatorGroup& group : groups.copies) of_stages.push_back(seat(group.name, group.ranks));

@@ -17,6 +17,7 @@ class DeviceGroupTable {
 
   /// `number` is NcclCall::kNone where the rank is alone.
   const NcclSeat& tensor(int rank) const { return tensor_[static_cast<std::size_t>(rank)]; }
+  const NcclSeat& context(int rank) const { return context_[static_cast<std::size_t>(rank)]; }
   const NcclSeat& copies(int rank, int stage) const {
     return copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
   }
@@ -34,7 +35,7 @@ class DeviceGroupTable {
 
  private:
   NcclCommunicators communicators_;
-  std::vector<NcclSeat> tensor_;               // [rank]
+  std::vector<NcclSeat> tensor_, context_;     // [rank]
   std::vector<std::vector<NcclSeat>> copies_;  // [rank][stage]
   std::vector<NcclSeat> everyone_;             // [rank]
   std::vector<std::vector<NcclSeat>> tied_;    // [rank][pair]

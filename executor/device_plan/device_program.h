@@ -51,6 +51,7 @@ enum class BufferUse : std::uint8_t {
   kGathered,     ///< whole weights, UNSHARD to RESHARD
   kGradients,    ///< gradients of all elements where they are sharded, from the first to REDUCE_GRAD
   kGuest,        ///< activations of the partner rank (EVICT to LOAD)
+  kHost,         ///< activations in the host's memory (OFFLOAD to RELOAD)
   kWeights,      ///< a version of the weights that an OPTIMIZER_STEP has replaced, to its last user
 };
 
@@ -62,13 +63,13 @@ struct DeviceStageBytes {
 
 /// A tensor, or several that live as long, in an arena.
 struct DeviceBuffer {
-  int rank = 0;  ///< whose arena
+  int rank = 0;  ///< whose arena; of kHost, whose part of the host's memory
   BufferUse use = BufferUse::kActivations;
   bool freed_by_input_grad = false;  ///< kActivations, kRebuilt: the part that W does not need
-  std::int32_t maker = -1;           ///< action (id) that it is there for: F or RELOAD, R (or I, B), the RECV of a
-                                     ///< message, the producer of what is handed over, whose workspace it is, the
-                                     ///< OPTIMIZER_STEP that replaces the weights
-  std::int32_t taker = -1;           ///< kMessage, kHandOver: the action that reads it
+  std::int32_t maker = -1;           ///< action (id) that it is there for: F, RELOAD or LOAD, OFFLOAD or EVICT (of what
+                            ///< is away), R (or I, B), the RECV of a message, the producer of what is handed over,
+                            ///< whose workspace it is, the OPTIMIZER_STEP that replaces the weights
+  std::int32_t taker = -1;  ///< kMessage, kHandOver: the action that reads it
   std::int64_t bytes = 0;
   std::int64_t offset = 0;
   std::vector<std::int32_t> calls;  ///< that touch it, ascending; the first writes it
@@ -78,6 +79,7 @@ struct DeviceProgram {
   std::vector<DeviceCall> calls;  ///< in the order in which the host enqueues them
   std::vector<DeviceBuffer> buffers;
   std::vector<std::int64_t> arena_bytes;  ///< [rank]
+  std::vector<std::int64_t> host_bytes;   ///< [rank] of the host's memory, for kHost
   std::vector<std::int64_t> live_bytes;   ///< [rank] the most that its buffers hold at once: no arena is smaller
 };
 

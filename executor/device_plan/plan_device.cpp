@@ -28,16 +28,24 @@ ArenaBlock block_of(const DeviceBuffer& buffer, const DeviceCalls& calls) {
 
 void place_buffers(DeviceProgram& program, const DeviceCalls& calls, std::size_t ranks) {
   std::vector<std::vector<std::size_t>> on_rank(ranks);
-  for (std::size_t i = 0; i < program.buffers.size(); ++i)
-    on_rank[static_cast<std::size_t>(program.buffers[i].rank)].push_back(i);
-  for (const std::vector<std::size_t>& buffers : on_rank) {
+  std::vector<std::vector<std::size_t>> on_host(ranks);
+  for (std::size_t i = 0; i < program.buffers.size(); ++i) {
+    const DeviceBuffer& buffer = program.buffers[i];
+    (buffer.use == BufferUse::kHost ? on_host : on_rank)[static_cast<std::size_t>(buffer.rank)].push_back(i);
+  }
+  const auto place = [&](const std::vector<std::size_t>& buffers) {
     std::vector<ArenaBlock> blocks;
     blocks.reserve(buffers.size());
     for (const std::size_t buffer : buffers) blocks.push_back(block_of(program.buffers[buffer], calls));
     const Arena arena = place_in_arena(blocks, kArenaAlignment);
     for (std::size_t i = 0; i < buffers.size(); ++i) program.buffers[buffers[i]].offset = arena.offsets[i];
-    program.arena_bytes.push_back(arena.bytes);
-    program.live_bytes.push_back(most_live_bytes(blocks, kArenaAlignment));
+    return std::pair{arena.bytes, most_live_bytes(blocks, kArenaAlignment)};
+  };
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const auto [bytes, live] = place(on_rank[rank]);
+    program.arena_bytes.push_back(bytes);
+    program.live_bytes.push_back(live);
+    program.host_bytes.push_back(place(on_host[rank]).first);
   }
 }
 
@@ -75,15 +83,15 @@ void settle_waits(DeviceProgram& program, std::size_t ranks, DeviceWaits kept) {
   std::vector<std::vector<std::size_t>> written_by(program.calls.size());  // [call] the buffers that it is first to use
   for (std::size_t i = 0; i < program.buffers.size(); ++i)
     written_by[static_cast<std::size_t>(program.buffers[i].calls.front())].push_back(i);
-  std::vector<Occupants> occupants(ranks);
+  std::vector<Occupants> occupants(ranks), on_host(ranks);
   CallClocks clocks(static_cast<int>(ranks));
   for (std::size_t index = 0; index < program.calls.size(); ++index) {
     DeviceCall& call = program.calls[index];
     std::vector<DeviceWait> wanted = std::move(call.waits);
     for (const std::size_t buffer : written_by[index]) {
       const DeviceBuffer& own = program.buffers[buffer];
-      for (const std::size_t former :
-           occupants[static_cast<std::size_t>(own.rank)].replace(own.offset, own.offset + own.bytes, buffer)) {
+      Occupants& there = (own.use == BufferUse::kHost ? on_host : occupants)[static_cast<std::size_t>(own.rank)];
+      for (const std::size_t former : there.replace(own.offset, own.offset + own.bytes, buffer)) {
         for (const std::int32_t user : program.buffers[former].calls) wanted.push_back({.call = user});
       }
     }
@@ -113,9 +121,9 @@ std::int64_t event_count(const DeviceProgram& program) {
 }
 
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees, DeviceWaits waits,
-                          std::span<const DeviceStageBytes> stage_bytes) {
+                          std::span<const DeviceStageBytes> stage_bytes, const MicrobatchMemory& of_microbatches) {
   DeviceCalls calls = device_calls(lowered, costs, agrees);
-  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, stage_bytes)};
+  DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, stage_bytes, of_microbatches)};
   place_buffers(program, calls, lowered.ranks.size());
   program.calls = std::move(calls.calls);
   settle_waits(program, lowered.ranks.size(), waits);

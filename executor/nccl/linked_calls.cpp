@@ -33,16 +33,24 @@ void LinkedCalls::begin_call(int stream, const char* name) {
 void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stream) {
   const NcclCommunicator& group = groups_.communicators[static_cast<std::size_t>(exchange.communicator)];
   const NcclElement element = exchange.is_stored ? stored_ : NcclElement::kFp32;
+  const bool is_shift = exchange.pairs == DevicePairs::kShift, is_pairs = exchange.pairs != DevicePairs::kNone;
+  const auto members = static_cast<std::int32_t>(group.ranks.size());
   const NcclCall call{.kind = exchange.kind,
                       .communicator = exchange.communicator,
-                      .peer = exchange.peer,
-                      .bytes = exchange.elements * bytes_of(element)};
-  watch_.exchanges(fmt::format("{}, communicator {}", to_text(group, groups_.rank, call), exchange.communicator));
+                      .peer = is_pairs ? (exchange.member + 1) % members : exchange.peer,
+                      .bytes = exchange.elements * bytes_of(element) / (is_pairs && !is_shift ? members : 1)};
+  watch_.exchanges(fmt::format("{}{}, communicator {}", is_pairs ? "group of pairs from " : "",
+                               to_text(group, groups_.rank, call), exchange.communicator));
   const NcclCommunicatorHandle& communicator = *communicators_.at(exchange.communicator);
+  const NcclPlaces places{.from = is_pairs ? exchange.outgoing : exchange.values,
+                          .to = exchange.values,
+                          .bounds = exchange.bounds,
+                          .element = element};
   try {
-    make_nccl_call(port_, group, groups_.rank, call,
-                   {.from = exchange.values, .to = exchange.values, .bounds = exchange.bounds, .element = element},
-                   communicator.get(), stream);
+    if (is_pairs)
+      make_nccl_pairs(port_, group, groups_.rank, is_shift, call.bytes, places, communicator.get(), stream);
+    else
+      make_nccl_call(port_, group, groups_.rank, call, places, communicator.get(), stream);
     communicator.settle("it is launched");
   } catch (const RunAborted&) {
     communicators_.clear();

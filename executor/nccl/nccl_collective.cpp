@@ -88,4 +88,25 @@ void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, con
   }
 }
 
+void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bool is_shift, std::int64_t bytes,
+                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream) {
+  const auto members = static_cast<int>(group.ranks.size());
+  const auto own = static_cast<int>(std::ranges::find(group.ranks, rank) - group.ranks.begin());
+  const auto at = [&](int member) { return is_shift ? 0 : member * bytes; };
+  NcclPort::Call call{.elements = bytes / bytes_of(places.element),
+                      .element = places.element,
+                      .communicator = communicator,
+                      .stream = stream};
+  port.group_start();
+  for (int distance = 1; distance < (is_shift ? 2 : members); ++distance) {
+    call.peer = (own + distance) % members;
+    call.from = static_cast<const char*>(places.from) + at(call.peer);
+    port.send(call);
+    call.peer = (own - distance + members) % members;
+    call.to = static_cast<char*>(places.to) + at(call.peer);
+    port.receive(call);
+  }
+  port.group_end();
+}
+
 }  // namespace plumb

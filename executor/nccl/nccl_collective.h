@@ -34,4 +34,9 @@ JoinedCommunicators join_communicators(NcclPort& port, const std::vector<NcclCom
 void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, const NcclCall& call,
                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 
+/// The sends and receives of an all-to-all without the own block, or of a shift by one, in a group. from, to: [members]
+/// blocks of `bytes` each, or one.
+void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bool is_shift, std::int64_t bytes,
+                     const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
+
 }  // namespace plumb

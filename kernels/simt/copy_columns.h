@@ -1,5 +1,5 @@
 #pragma once
-// Some columns of a matrix's rows to those of another on a GPU.
+// Some columns of a matrix's rows to those of another on a GPU, or from fp32 to how tensors are stored.
 
 #include "kernels/cpu/norm.h"
 #include "kernels/simt/number.h"
@@ -22,6 +22,21 @@ struct CopyColumns {
       const std::int64_t row = i / size.columns, column = i % size.columns;
       to[row * to_width + column] = from[row * from_width + column];
     });
+  }
+};
+
+/// to[r, c] = from[r, c], which is in fp32. to: [R, to_width], from its first column to write on; from: [R, C]
+template <class S>
+struct NarrowColumns {
+  S* to;
+  const float* from;
+  std::int64_t to_width;
+  NormSize size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, size.rows * size.columns,
+                     [&](std::int64_t i) { store(to[i / size.columns * to_width + i % size.columns], from[i]); });
   }
 };
 

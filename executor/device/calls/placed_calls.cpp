@@ -16,7 +16,10 @@ class BufferIndex {
  public:
   BufferIndex(const DeviceProgram& program, std::size_t actions) : of_(actions) {
     for (const DeviceBuffer& buffer : program.buffers) {
-      const ArenaPlace place{buffer.rank, buffer.offset};
+      const ArenaPlace place{.rank = buffer.rank,
+                             .offset = buffer.offset,
+                             .bytes = buffer.bytes,
+                             .on_host = buffer.use == BufferUse::kHost};
       Places& made = of_[static_cast<std::size_t>(buffer.maker)];
       switch (buffer.use) {
         case BufferUse::kActivations:
@@ -30,6 +33,10 @@ class BufferIndex {
           break;
         case BufferUse::kWeights:
           made.weights = place;
+          break;
+        case BufferUse::kHost:
+        case BufferUse::kGuest:
+          made.away = place;
           break;
         case BufferUse::kMessage:
           made.message = place;
@@ -46,7 +53,7 @@ class BufferIndex {
   }
 
   struct Places {
-    ArenaPlace early, late, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming, weights;
+    ArenaPlace early, late, away, rebuilt_early, rebuilt_late, workspace, message, handed_over, incoming, weights;
   };
   const Places& of(std::int32_t action) const { return of_[static_cast<std::size_t>(action)]; }
 
@@ -94,6 +101,26 @@ std::int32_t rebuilder_of(const ActionTable& table, const Action& of) {
   return ActionTable::kNone;
 }
 
+/// [action id] what has brought the activations of the action's micro-batch to where it finds them: F, or what brought
+/// them back; -1: nothing has.
+std::vector<std::int32_t> bringers(const Schedule& lowered) {
+  std::vector<std::int32_t> of;
+  for (const std::vector<Action>& actions : lowered.ranks) {
+    std::map<std::tuple<int, int, int>, std::int32_t> newest;  // by stage, micro-batch, slice
+    for (const Action& action : actions) {
+      const auto id = static_cast<std::int32_t>(of.size());
+      if (!has_microbatch(action.op)) {
+        of.push_back(-1);
+        continue;
+      }
+      const auto [at, is_new] = newest.try_emplace({action.stage, action.microbatch, action.part}, -1);
+      if (action.op == Op::kForward || brings_back(action.op)) at->second = id;
+      of.push_back(at->second);
+    }
+  }
+  return of;
+}
+
 /// OPTIMIZER_STEPs of the stage ahead of a place in its rank's list.
 int steps_before(const Schedule& lowered, const ActionPlace& place, int stage) {
   const std::vector<Action>& list = lowered.ranks[static_cast<std::size_t>(place.rank)];
@@ -109,6 +136,7 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
   const ActionTable table(lowered);
   const StageNeighbors neighbors = stage_neighbors(lowered);
   const std::vector<std::int32_t> replacers = weight_replacers(lowered);
+  const std::vector<std::int32_t> brought_by = bringers(lowered);
   const BufferIndex buffers(program, static_cast<std::size_t>(ids.first_id.back()));
 
   const StageBuffers stage_buffers(program, lowered, ids);
@@ -129,10 +157,18 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
           table.find(forward ? Op::kRecvActivation : Op::kRecvGradient, to, action.microbatch, action.part);
       if (receive != ActionTable::kNone) result.outgoing = buffers.of(receive).message;
     } else if (action.microbatch >= 0) {
-      const std::int32_t forward = table.find(Op::kForward, action.stage, action.microbatch, action.part);
+      const std::int32_t bringer = brought_by[static_cast<std::size_t>(id)];
       const std::int32_t rebuilder = rebuilder_of(table, action);
-      result.early = buffers.of(forward).early;
-      result.late = buffers.of(forward).late;
+      if (bringer >= 0) {
+        result.early = buffers.of(bringer).early;
+        result.late = buffers.of(bringer).late;
+      }
+      if (takes_away(action.op)) result.away = own.away;
+      if (brings_back(action.op)) {
+        const Op taker = action.op == Op::kReload ? Op::kOffload : Op::kEvict;
+        const std::int32_t took = table.find(taker, action.stage, action.microbatch, action.part);
+        if (took != ActionTable::kNone) result.away = buffers.of(took).away;
+      }
       if (rebuilder != ActionTable::kNone && action.op != Op::kForward) {
         const BufferIndex::Places& again = buffers.of(rebuilder);
         result.rebuilt_early = again.rebuilt_early;

@@ -9,16 +9,19 @@
 
 namespace plumb {
 
-/// Bytes from the beginning of a rank's arena.
+/// Bytes from the beginning of a rank's arena, or of its part of the host's memory.
 struct ArenaPlace {
   int rank = -1;  ///< -1: nothing is there
   std::int64_t offset = 0;
+  std::int64_t bytes = 0;
+  bool on_host = false;
 };
 
 /// One action of a call.
 struct PlacedAction {
   Action action;
-  ArenaPlace early, late;                  ///< F, R, B, I, W: what F keeps of the micro-batch, until I and until W
+  ArenaPlace early, late;                  ///< F, R, B, I, W, moves: what F keeps of the micro-batch, until I and W
+  ArenaPlace away;                         ///< moves: both of them, one behind the other, where they are meanwhile
   ArenaPlace rebuilt_early, rebuilt_late;  ///< R, B, I, W: what is computed again, likewise
   bool recomputes = false;                 ///< B, I: no R has been there
   int step = 0;                            ///< OPTIMIZER_STEP: how many of its stage stand before it
@@ -33,7 +36,7 @@ struct PlacedAction {
 };
 
 /// [call] its actions in the order of the list: two in an overlapped pair, otherwise one. `lowered` is the schedule
-/// that `program` was made of, without moves.
+/// that `program` was made of.
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered);
 
 }  // namespace plumb

@@ -98,6 +98,15 @@ class CallRecorder final : public DeviceKernels {
   void experts_weight_grad(float* dweights, const void* dy, const void* x, const ExpertRows& rows, std::int64_t out,
                            std::int64_t in) override;
 
+  // Of context groups (recorded_context_calls.cpp).
+  void split_heads(void* blocks, const void* rows, const HeadShares& size) override;
+  void join_heads(void* rows, const void* blocks, const HeadShares& size) override;
+  void transpose_blocks(void* to, const void* from, const BlockMatrix& size) override;
+  void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) override;
+  void attention_block_forward(void* output, float* sums, float* log_sum_exp, const BlockOperands& of) override;
+  void attention_block_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                                const void* output, const float* log_sum_exp, const BlockOperands& of) override;
+
  private:
   template <class Work>
   void add(Work work) {

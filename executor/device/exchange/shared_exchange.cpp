@@ -18,6 +18,7 @@ class Share {
         bytes_(own_.is_stored ? element_bytes : std::int64_t{sizeof(float)}) {}
 
   void enqueue() {
+    if (own_.pairs != DevicePairs::kNone) return send();
     const std::int64_t first = bound(member_), count = bound(member_ + 1) - first;
     const auto root = static_cast<std::size_t>(own_.peer < 0 ? 0 : own_.peer);
     switch (own_.kind) {
@@ -44,6 +45,18 @@ class Share {
   }
 
  private:
+  /// What others receive from this member.
+  void send() {
+    const auto all = static_cast<std::int64_t>(members_.size());
+    if (own_.pairs == DevicePairs::kShift)
+      return kernels_.copy(members_[(member_ + 1) % members_.size()]->values, own_.outgoing, own_.elements * bytes_);
+    const std::int64_t block = own_.elements / all * bytes_;
+    for (std::size_t to = 0; to < members_.size(); ++to)
+      if (to != member_)
+        kernels_.copy(members_[to]->values + static_cast<std::int64_t>(member_) * block,
+                      own_.outgoing + static_cast<std::int64_t>(to) * block, block);
+  }
+
   /// Of the blocks into which the members divide the buffer.
   std::int64_t bound(std::size_t member) const {
     if (!own_.bounds.empty()) return own_.bounds[member];

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "executor/device/kernels/device_context_kernels.h"
 #include "executor/device/kernels/device_expert_kernels.h"
 #include "executor/device/kernels/device_update_kernels.h"
 #include "kernels/cpu/attention.h"
@@ -28,7 +29,7 @@ struct DeviceNorm {
   float* rstd = nullptr;
 };
 
-class DeviceKernels : public DeviceExpertKernels, public DeviceUpdateKernels {
+class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels, public DeviceUpdateKernels {
  public:
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;

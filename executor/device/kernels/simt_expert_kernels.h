@@ -1,7 +1,7 @@
 #pragma once
-// The kernels of a mixture of experts out of the bodies of kernels/simt (device/kernels/simt_kernels.h says what a Launcher
-// is). Products of 16-bit tensors are on tensor cores where their rows are what these take: multiples of 8 numbers,
-// from multiples of 16 bytes on.
+// The kernels of a mixture of experts out of the bodies of kernels/simt (device/kernels/simt_kernels.h says what a
+// Launcher is). Products of 16-bit tensors are on tensor cores where their rows are what these take: multiples of 8
+// numbers, from multiples of 16 bytes on.
 
 #include <cstdint>
 #include <utility>

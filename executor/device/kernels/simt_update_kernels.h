@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "executor/device/kernels/simt_expert_kernels.h"
+#include "executor/device/kernels/simt_context_kernels.h"
 #include "kernels/simt/adafactor.h"
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/adamw_8bit.h"
@@ -15,15 +15,15 @@
 namespace plumb {
 
 template <class S, class Launcher>
-class SimtUpdateKernels : public SimtExpertKernels<S, Launcher> {
-  using Experts = SimtExpertKernels<S, Launcher>;
+class SimtUpdateKernels : public SimtContextKernels<S, Launcher> {
+  using Others = SimtContextKernels<S, Launcher>;
 
  protected:
-  using Experts::launcher_;
-  using Experts::stored;
+  using Others::launcher_;
+  using Others::stored;
 
  public:
-  explicit SimtUpdateKernels(Launcher launcher) : Experts(std::move(launcher)) {}
+  explicit SimtUpdateKernels(Launcher launcher) : Others(std::move(launcher)) {}
 
   void sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) override {
     launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit}, kGradientPieces, kLanes);

@@ -22,7 +22,7 @@ std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWo
                                                const DeviceTensorShare& share) {
   assert(has_device_kernels(layer));
   if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer))
-    return make_device_embedding(*embedding, work, element_bytes);
+    return make_device_embedding(*embedding, work, element_bytes, share.context);
   if (const auto* block = std::get_if<TransformerLayer>(&layer))
     return make_device_transformer(*block, work, element_bytes, share);
   return make_device_head(std::get<HeadLayer>(layer), work, element_bytes, share);
@@ -36,20 +36,28 @@ void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, c
     call.kernels.dropout(y + at, x + at, residual == nullptr ? nullptr : residual + at, dropout_key(call, place), rows,
                          probability, call.numbers);
   };
-  if (!call.tensor.divides_rows)
-    return drop(
-        0, {.first_sample = call.first_sample, .count = work.microbatch, .tokens = work.sequence, .columns = columns});
-  const std::int64_t own = own_rows_of(work), first = call.tensor.rank() * own,
-                     each = std::max<std::int64_t>(1, work.sequence);
-  for (std::int64_t row = first; row < first + own;) {
-    const std::int64_t token = row % each, count = std::min(each - token, first + own - row);
-    drop(row - first, {.first_sample = call.first_sample + row / each,
-                       .count = 1,
-                       .first_token = token,
-                       .tokens = count,
-                       .columns = columns});
-    row += count;
-  }
+  const ContextTokens tokens =
+      call.context.is_shared() ? call.context.tokens : ContextTokens{.first = {0, work.sequence}};
+  if (!call.tensor.divides_rows && tokens.second.count == 0)
+    return drop(0, {.first_sample = call.first_sample,
+                    .count = work.microbatch,
+                    .first_token = tokens.first.first,
+                    .tokens = work.sequence,
+                    .columns = columns});
+  const std::int64_t own = own_rows_of(work), first = call.tensor.divides_rows ? call.tensor.rank() * own : 0;
+  std::int64_t row = 0;  // of all
+  for (std::int64_t sample = 0; sample < work.microbatch; ++sample)
+    for (const TokenRange& run : {tokens.first, tokens.second}) {
+      const std::int64_t begin = std::clamp<std::int64_t>(first - row, 0, run.count);
+      const std::int64_t end = std::clamp<std::int64_t>(first + own - row, begin, run.count);
+      if (begin < end)
+        drop(row + begin - first, {.first_sample = call.first_sample + sample,
+                                   .count = 1,
+                                   .first_token = run.first + begin,
+                                   .tokens = end - begin,
+                                   .columns = columns});
+      row += run.count;
+    }
 }
 
 }  // namespace plumb

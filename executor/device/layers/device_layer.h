@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "executor/device/exchange/device_context_group.h"
 #include "executor/device/exchange/device_tensor_group.h"
 #include "executor/device/kernels/device_kernels.h"
 #include "executor/device/stage/packed_vectors.h"
@@ -58,6 +59,7 @@ struct DeviceLayerCall {
   float gradient_scale = 1;         ///< 1 / tokens of the batch; for a layer that ends the model
   const float* loss_scale = nullptr;
   DeviceTensorGroup tensor;
+  DeviceContextGroup context;
   // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
   std::uint64_t seed = 1;
   int layer_number = 0;
@@ -105,6 +107,7 @@ struct DeviceTensorShare {
   int rank = 0;
   std::int64_t whole_vocabulary = 0;  ///< a head's, of all ranks, without padding
   int kv_sharers = 1;                 ///< neighbouring ranks that have the same kv heads
+  ContextSeat context;                ///< of the context group, whose ranks have some tokens of each sequence
 };
 
 /// Rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.
@@ -122,7 +125,7 @@ std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWo
                                                const DeviceTensorShare& share = {});
 
 std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
-                                                   std::int64_t element_bytes);
+                                                   std::int64_t element_bytes, const ContextSeat& seat);
 std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& layer, const LayerWork& work,
                                                      std::int64_t element_bytes, const DeviceTensorShare& share);
 std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,

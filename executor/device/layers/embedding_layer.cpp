@@ -9,14 +9,22 @@ namespace {
 
 class DeviceEmbedding : public DeviceLayer {
  public:
-  DeviceEmbedding(const EmbeddingLayer& layer, const LayerWork& work, std::int64_t element_bytes)
+  DeviceEmbedding(const EmbeddingLayer& layer, const LayerWork& work, std::int64_t element_bytes,
+                  const ContextSeat& seat)
       : layer_(layer),
         work_(work),
+        tokens_(context_tokens({0, work.sequence * seat.ranks}, seat)),
         element_bytes_(element_bytes),
         tokens_at_(parameter_offset(layer, "tokens.weight")),
         positions_at_(parameter_offset(layer, "positions.weight")),
         output_gradient_(
             place_tensor(DevicePlace::kLate, bytes_.late, own_rows_of(work) * layer.hidden * element_bytes)) {
+    if (has_own_positions()) {
+      const std::int64_t table = work.sequence * layer.hidden;
+      own_positions_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, table * element_bytes);
+      own_position_sums_ =
+          place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, table * std::int64_t{sizeof(float)});
+    }
     if (!work.sequence_parallel) return;
     const std::int64_t all = tokens_of(work) * layer.hidden * element_bytes;
     sum_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, all);
@@ -31,10 +39,8 @@ class DeviceEmbedding : public DeviceLayer {
     const std::int64_t elements = tokens_of(work_) * layer_.hidden;
     auto* const own = static_cast<std::byte*>(output);
     std::byte* const all = call.tensor.divides_rows ? address_of(call, sum_) : own;
-    call.kernels.embedding_forward(
-        all, call.tokens, call.weights + tokens_at_ * element_bytes_,
-        positions_at_ < 0 || call.tensor.rank() > 0 ? nullptr : call.weights + positions_at_ * element_bytes_, layer_,
-        work_);
+    call.kernels.embedding_forward(all, call.tokens, call.weights + tokens_at_ * element_bytes_,
+                                   call.tensor.rank() > 0 ? nullptr : positions(call), layer_, work_);
     const std::byte* const sum = call.tensor.sum_rows(all, elements, element_bytes_);
     if (layer_.dropout > 0)
       drop_rows(call, 0, own, sum, nullptr, work_, layer_.hidden, layer_.dropout, element_bytes_);
@@ -50,25 +56,60 @@ class DeviceEmbedding : public DeviceLayer {
       drop_rows(call, 0, gradient, gradient, nullptr, work_, layer_.hidden, layer_.dropout, element_bytes_);
     gradient =
         call.tensor.all_rows(gradient, address_of(call, gathered_), tokens_of(work_) * layer_.hidden, element_bytes_);
-    call.kernels.embedding_backward(call.gradients + tokens_at_, at_offset(call.gradients, positions_at_), gradient,
-                                    call.tokens, layer_, work_);
+    float* const sums = positions_at_ < 0 ? nullptr : call.gradients + positions_at_;
+    if (!has_own_positions())
+      return call.kernels.embedding_backward(call.gradients + tokens_at_, sums, gradient, call.tokens, layer_, work_);
+    float* const own = floats_of(call, own_position_sums_);
+    call.kernels.fill_zero(own, work_.sequence * layer_.hidden);
+    call.kernels.embedding_backward(call.gradients + tokens_at_, own, gradient, call.tokens, layer_, work_);
+    for_each_run([&](std::int64_t of_own, std::int64_t whole, std::int64_t count) {
+      call.kernels.add_gradients(sums + whole, sums + whole, own + of_own, count);
+    });
   }
 
  private:
+  /// Whether the rank has some tokens of each sequence, at other positions than their rows.
+  bool has_own_positions() const { return positions_at_ >= 0 && (tokens_.second.count > 0 || tokens_.first.first > 0); }
+
+  /// Calls visit(element of the own tokens' rows, element of the position table, count).
+  template <class Visit>
+  void for_each_run(Visit visit) const {
+    std::int64_t own = 0;
+    for (const TokenRange& run : {tokens_.first, tokens_.second}) {
+      if (run.count > 0) visit(own, run.first * layer_.hidden, run.count * layer_.hidden);
+      own += run.count * layer_.hidden;
+    }
+  }
+
+  /// Rows of the position table, from that of the sequences' first tokens here on; null: there is none.
+  const std::byte* positions(const DeviceLayerCall& call) const {
+    if (positions_at_ < 0) return nullptr;
+    const std::byte* const table = call.weights + positions_at_ * element_bytes_;
+    if (!has_own_positions()) return table;
+    std::byte* const own = address_of(call, own_positions_);
+    for_each_run([&](std::int64_t to, std::int64_t from, std::int64_t count) {
+      call.kernels.copy(own + to * element_bytes_, table + from * element_bytes_, count * element_bytes_);
+    });
+    return own;
+  }
+
   EmbeddingLayer layer_;
   LayerWork work_;
+  ContextTokens tokens_;  // of each sequence that this rank has
   std::int64_t element_bytes_;
   std::int64_t tokens_at_, positions_at_;
   DeviceLayerBytes bytes_;
-  DeviceTensor output_gradient_;  // [R, h]: T rows, or the block that a rank has between products
-  DeviceTensor sum_, gathered_;   // [T, h], where rows are divided
+  DeviceTensor output_gradient_;    // [R, h]: T rows, or the block that a rank has between products
+  DeviceTensor sum_, gathered_;     // [T, h], where rows are divided
+  DeviceTensor own_positions_;      // [S, h], where the rank has some tokens of each sequence
+  DeviceTensor own_position_sums_;  // likewise, fp32
 };
 
 }  // namespace
 
 std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
-                                                   std::int64_t element_bytes) {
-  return std::make_unique<DeviceEmbedding>(layer, work, element_bytes);
+                                                   std::int64_t element_bytes, const ContextSeat& seat) {
+  return std::make_unique<DeviceEmbedding>(layer, work, element_bytes, seat);
 }
 
 }  // namespace plumb

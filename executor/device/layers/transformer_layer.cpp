@@ -7,6 +7,7 @@
 #include <string>
 
 #include "executor/cpu/block_attention.h"
+#include "executor/device/layers/context_attention.h"
 #include "executor/device/layers/device_experts.h"
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/device_norm.h"
@@ -80,13 +81,25 @@ class DeviceTransformer : public DeviceLayer {
       shared_ =
           place_tensor(DevicePlace::kWorkspace, of_attention,
                        share.ranks / share.kv_sharers * row * (qkv_width_ - query_) + std::int64_t{sizeof(float)});
+    if (share.context.ranks > 1) {
+      std::int64_t of_forward = 0;  // before attention the branch is over
+      context_.emplace(attention_, share.context, element_bytes, of_forward, of_attention);
+      bytes_.forward_workspace = std::max(bytes_.forward_workspace, of_forward);
+    }
     bytes_.backward_workspace = std::max(bytes_.backward_workspace, of_attention);
   }
 
   DeviceLayerBytes bytes() const override { return bytes_; }
   std::vector<float> constants() const override {
     if (layer_.rotary_size == 0) return {};
-    return rotary_table(attention_.sequence, layer_.rotary_size, layer_.rope_theta);
+    const std::vector<float> whole =
+        rotary_table(attention_.sequence * share_.context.ranks, layer_.rotary_size, layer_.rope_theta);
+    const ContextTokens tokens = context_tokens({0, attention_.sequence * share_.context.ranks}, share_.context);
+    std::vector<float> own;
+    for (const TokenRange& run : {tokens.first, tokens.second})
+      own.insert(own.end(), whole.begin() + run.first * layer_.rotary_size,
+                 whole.begin() + (run.first + run.count) * layer_.rotary_size);
+    return own;
   }
   DeviceTensor input() const override { return input_; }
   DeviceTensor output_gradient() const override { return output_gradient_; }
@@ -201,26 +214,27 @@ class DeviceTransformer : public DeviceLayer {
   Places at_;
   DeviceLayerBytes bytes_;
   DeviceLayerNorm norm1_, norm2_;
-  std::optional<DeviceExperts> experts_;  // in the MLP's place
-  DeviceTensor input_;                    // [R, h]
-  DeviceTensor log_sum_exp_;              // [b, a, s], fp32
-  DeviceTensor norm1_output_;             // [R, h]
-  DeviceTensor qkv_;                      // [T, w]
-  DeviceTensor attention_output_;         // [T, q]
-  DeviceTensor residual_;                 // [R, h]
-  DeviceTensor norm2_output_;             // [R, h]
-  DeviceTensor up_;                       // [T, u]
-  DeviceTensor activated_;                // [T, f]
-  DeviceTensor output_gradient_;          // [R, h]
-  DeviceTensor branch_;                   // [T, h]
-  DeviceTensor norm_gradient_;            // [T, h]
-  DeviceTensor dropped_;                  // [R, h], of a branch, where there is dropout
-  DeviceTensor activated_gradient_;       // [T, f]
-  DeviceTensor attention_gradient_;       // [T, q]
-  DeviceTensor qkv_gradient_;             // [T, w]
-  DeviceTensor products_;                 // [b, a, s], fp32
-  DeviceTensor replicated_;               // [2h], fp32, where rows are divided
-  DeviceTensor shared_;                   // [t / sharers, T, w - q], where ranks have the same kv heads
+  std::optional<DeviceExperts> experts_;           // in the MLP's place
+  std::optional<DeviceContextAttention> context_;  // in attention's, where other ranks have tokens of the sequences
+  DeviceTensor input_;                             // [R, h]
+  DeviceTensor log_sum_exp_;                       // [b, a, s], fp32
+  DeviceTensor norm1_output_;                      // [R, h]
+  DeviceTensor qkv_;                               // [T, w]
+  DeviceTensor attention_output_;                  // [T, q]
+  DeviceTensor residual_;                          // [R, h]
+  DeviceTensor norm2_output_;                      // [R, h]
+  DeviceTensor up_;                                // [T, u]
+  DeviceTensor activated_;                         // [T, f]
+  DeviceTensor output_gradient_;                   // [R, h]
+  DeviceTensor branch_;                            // [T, h]
+  DeviceTensor norm_gradient_;                     // [T, h]
+  DeviceTensor dropped_;                           // [R, h], of a branch, where there is dropout
+  DeviceTensor activated_gradient_;                // [T, f]
+  DeviceTensor attention_gradient_;                // [T, q]
+  DeviceTensor qkv_gradient_;                      // [T, w]
+  DeviceTensor products_;                          // [b, a, s], fp32
+  DeviceTensor replicated_;                        // [2h], fp32, where rows are divided
+  DeviceTensor shared_;                            // [t / sharers, T, w - q], where ranks have the same kv heads
 };
 
 void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
@@ -265,8 +279,11 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
                          {rows_, qkv_width_, h});
   add_bias(call, at(qkv_), at_.qkv_bias, rows_, qkv_width_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kForward);
-  kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_of(call),
-                            call.numbers);
+  if (context_)
+    context_->forward(call, attention_of(call), at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_));
+  else
+    kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_of(call),
+                              call.numbers);
   kernels.linear_forward(at(branch_), at(attention_output_), weight(call, at_.output), {rows_, h, query_});
   std::byte* branch = sum_rows(call, branch_);
   add_bias(call, branch, at_.output_bias, own_, h);
@@ -316,8 +333,17 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
   kernels.linear_input_grad(at(attention_gradient_),
                             all_rows(call, branch_gradient(call, kAttentionBranch, residual_), norm_gradient_),
                             weight(call, at_.output), {rows_, query_, h});
-  kernels.attention_backward(at(qkv_gradient_), floats_of(call, products_), at(attention_gradient_), at(qkv_),
-                             at(attention_output_), floats_of(call, log_sum_exp_), attention_of(call), call.numbers);
+  if (context_)
+    context_->backward(call, attention_of(call),
+                       {.dqkv = at(qkv_gradient_),
+                        .products = floats_of(call, products_),
+                        .doutput = at(attention_gradient_),
+                        .qkv = at(qkv_),
+                        .output = at(attention_output_),
+                        .log_sum_exp = floats_of(call, log_sum_exp_)});
+  else
+    kernels.attention_backward(at(qkv_gradient_), floats_of(call, products_), at(attention_gradient_), at(qkv_),
+                               at(attention_output_), floats_of(call, log_sum_exp_), attention_of(call), call.numbers);
   kernels.copy(at(qkv_), at(qkv_gradient_), rows_ * qkv_width_ * element_bytes_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kBackward);
   kernels.linear_input_grad(at(norm_gradient_), at(qkv_), weight(call, at_.qkv), {rows_, h, qkv_width_});

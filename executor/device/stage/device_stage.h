@@ -15,6 +15,7 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/stage/optimizer_places.h"
 #include "executor/device/stage/packed_vectors.h"
+#include "executor/device/stage/stage_layout.h"
 #include "executor/device/stage/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
 #include "executor/run_result.h"
@@ -27,6 +28,8 @@ struct DeviceStageOptions {
   std::vector<Layer> layers;  ///< as a whole
   TensorSeat tensor;          ///< whose share of them this is
   NcclSeat tensor_group;      ///< the same as a group
+  ContextSeat context;        ///< which tokens of each sequence are here: those of `work`
+  NcclSeat context_group;     ///< likewise
   int first_layer = 0;        ///< its number in the model
   bool is_tied = false;       ///< the model's head and embedding share a table: this stage may have an end of it
   LayerWork work;             ///< of a micro-batch
@@ -40,6 +43,7 @@ struct DeviceStageOptions {
   std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
   int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
   StageRebuild rebuild;
+  std::vector<bool> kept_microbatches;  ///< stage_rebuild.h
   bool agrees = false;  ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;  ///< 0: not clipped
   DeviceShareOptions shares;
@@ -68,6 +72,8 @@ class DeviceStage {
 
   /// Bytes by kind, as the schedule's arena is planned with, and of messages.
   StageMemory memory() const;
+  /// [micro-batch] those of a micro-batch, where they are not alike; empty: memory() has them.
+  std::vector<StageMemory> microbatch_memory() const;
   /// Of all gradients from the first that is added to their reduction, where they are sharded; 0: they are not.
   std::int64_t whole_gradient_bytes() const;
   std::int64_t input_bytes() const;
@@ -150,16 +156,9 @@ class DeviceStage {
  private:
   struct PlacedLayer {
     std::unique_ptr<DeviceLayer> layer;
-    DeviceLayerBytes bytes;
-    std::int64_t early = 0, late = 0, cheap = 0;  // bytes from the first that stand at once; cheap ones behind late
-                                                  // ones, or, with selective recomputation, by themselves
-    std::int64_t constants = 0;                   // elements from the stage's first
-    std::int64_t expert_layers = 0;               // before it
-  };
-  /// Layers that are computed again together.
-  struct Group {
-    std::size_t first = 0, end = 0;
-    std::int64_t kept = 0;  // bytes from the first that F keeps: its input, where inputs are all that it keeps
+    DeviceLayerBytes bytes{};
+    std::int64_t constants = 0;      // elements from the stage's first
+    std::int64_t expert_layers = 0;  // before it
   };
   /// Where a layer's tensors of a micro-batch lie.
   struct LayerMemory {
@@ -169,16 +168,16 @@ class DeviceStage {
   };
 
   void place_layers();
+  const StageLayout& layout_of(int microbatch) const;
   DeviceTensorShare share_of(std::size_t layer) const;
   LayerMemory memory_of(const DevicePass& pass, std::size_t layer) const;
   LayerMemory forward_memory(const DevicePass& pass, std::size_t layer) const;
   template <class MemoryOf>
-  void run_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group, const std::byte* input,
-                 std::byte* output, MemoryOf memory_of) const;
-  void rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group) const;
+  void run_group(DeviceKernels& kernels, const DevicePass& pass, const StageLayout::Group& group,
+                 const std::byte* input, std::byte* output, MemoryOf memory_of) const;
+  void rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const StageLayout::Group& group) const;
   void complete_layer(CallRecorder* buckets, std::size_t layer) const;
   void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
-  std::int64_t rebuild_workspace() const;
   void find_tied_tables();
   void find_measured();
   std::int64_t tied_buffer_bytes() const;
@@ -219,11 +218,7 @@ class DeviceStage {
   OptimizerPlaces optimizer_places_;
   PackedVectors vectors_;
   std::vector<PlacedLayer> layers_;
-  std::vector<Group> groups_;
-  DeviceLayerBytes bytes_;            // that stand at once; workspaces of the layer that needs most
-  std::int64_t kept_bytes_ = 0;       // of all groups' inputs
-  std::int64_t forgotten_bytes_ = 0;  // what of a layer F does not keep, at most
-  std::int64_t largest_output_ = 0;   // of a layer
+  StageLayout layout_, kept_layout_;  // the latter of micro-batches that are kept where others are computed again
   std::int64_t expert_layers_ = 0;
   std::array<ElementRange, 2> tied_tables_;  // [end] of the stage's blocks; count 0: none here
   std::vector<ElementRange> measured_;       // likewise: gradients that this rank speaks for

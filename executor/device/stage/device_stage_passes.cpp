@@ -11,96 +11,59 @@ DeviceTensorShare DeviceStage::share_of(std::size_t layer) const {
   return {.ranks = options_.tensor.ranks,
           .rank = options_.tensor.rank,
           .whole_vocabulary = head == nullptr ? 0 : head->vocab,
-          .kv_sharers = kv_sharers(model_layers_[layer], options_.tensor.ranks)};
+          .kv_sharers = kv_sharers(model_layers_[layer], options_.tensor.ranks),
+          .context = options_.context};
 }
 
 void DeviceStage::place_layers() {
-  const StageRebuild& rebuild = options_.rebuild;
-  const bool is_selective = rebuild.what == Rebuild::kSelective;
-  const auto layers = static_cast<std::int64_t>(options_.layers.size());
-  std::int64_t group_layers = layers;
-  if (rebuild.what == Rebuild::kLayers) group_layers = rebuild.layers;
-  if (is_selective) group_layers = 1;
-  DeviceLayerBytes standing;  // of the layers so far that stand at once
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const Layer& layer = options_.layers[static_cast<std::size_t>(i)];
-    if (i % group_layers == 0) {
-      if (!rebuild.at_once && rebuild.keeps_inputs()) standing = {};
-      groups_.push_back({.first = static_cast<std::size_t>(i), .kept = kept_bytes_});
-      if (rebuild.keeps_inputs()) kept_bytes_ += aligned_bytes(input_elements(layer, options_.work) * element_bytes_);
-    }
-    groups_.back().end = static_cast<std::size_t>(i) + 1;
-    PlacedLayer placed{
-        .layer = make_device_layer(layer, options_.work, element_bytes_, share_of(static_cast<std::size_t>(i))),
-        .constants = static_cast<std::int64_t>(constants_.size()),
-        .expert_layers = expert_layers_};
+  std::vector<DeviceLayerBytes> bytes;
+  for (std::size_t i = 0; i < options_.layers.size(); ++i) {
+    const Layer& layer = options_.layers[i];
+    layers_.push_back({.layer = make_device_layer(layer, options_.work, element_bytes_, share_of(i)),
+                       .constants = static_cast<std::int64_t>(constants_.size()),
+                       .expert_layers = expert_layers_});
     if (const auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->experts > 0)
       ++expert_layers_;
-    const DeviceLayerBytes own = placed.bytes = placed.layer->bytes();
-    placed.early = standing.early;
-    placed.late = standing.late;
-    standing.early += own.early;
-    standing.late += own.late;
-    if (is_selective) {
-      placed.cheap = rebuild.at_once ? standing.cheap : 0;
-      standing.cheap = placed.cheap + own.cheap;
-    } else {
-      placed.cheap = standing.late;
-      standing.late += own.cheap;
-    }
-    bytes_.early = std::max(bytes_.early, standing.early);
-    bytes_.late = std::max(bytes_.late, standing.late);
-    bytes_.cheap = std::max(bytes_.cheap, standing.cheap);
-    bytes_.forward_workspace = std::max(bytes_.forward_workspace, own.forward_workspace);
-    bytes_.backward_workspace = std::max(bytes_.backward_workspace, own.backward_workspace);
-    forgotten_bytes_ = std::max(forgotten_bytes_, is_selective ? own.cheap : own.early + own.late + own.cheap);
-    largest_output_ = std::max(largest_output_, aligned_bytes(output_elements(layer, options_.work) * element_bytes_));
-    const std::vector<float> constants = placed.layer->constants();
+    bytes.push_back(layers_.back().bytes = layers_.back().layer->bytes());
+    const std::vector<float> constants = layers_.back().layer->constants();
     constants_.insert(constants_.end(), constants.begin(), constants.end());
-    layers_.push_back(std::move(placed));
   }
+  layout_ = stage_layout(options_.layers, bytes, options_.work, element_bytes_, options_.rebuild);
+  kept_layout_ = stage_layout(options_.layers, bytes, options_.work, element_bytes_, {});
 }
 
-/// Of computing a group again: its layers', and its output, which nobody needs.
-std::int64_t DeviceStage::rebuild_workspace() const {
-  return bytes_.forward_workspace + largest_output_;
+const StageLayout& DeviceStage::layout_of(int microbatch) const {
+  const std::vector<bool>& kept = options_.kept_microbatches;
+  return !kept.empty() && kept[static_cast<std::size_t>(microbatch)] ? kept_layout_ : layout_;
 }
 
 StageMemory DeviceStage::memory() const {
   const std::int64_t own = shares_.own().count, single = sizeof(float);
-  StageMemory memory{.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_,
-                     .gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single,
-                     .optimizer_bytes = optimizer_places_.is_on_host() ? 0 : optimizer_bytes(),
-                     .forward_bytes = bytes_.early + bytes_.late,
-                     .released_at_input_grad_bytes = bytes_.early,
-                     .forward_workspace_bytes = bytes_.forward_workspace,
-                     .backward_workspace_bytes = bytes_.backward_workspace};
+  StageMemory memory = layout_.microbatch_memory();
+  memory.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_;
+  memory.gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single;
+  memory.optimizer_bytes = optimizer_places_.is_on_host() ? 0 : optimizer_bytes();
   if (shares_.zero() == 3) memory.unsharded_bytes = version_bytes();
-  if (options_.rebuild.what == Rebuild::kSelective) {
-    memory.recompute_bytes = bytes_.cheap;
-    memory.released_at_input_grad_bytes = 0;  // the schedule's memory model counts it off what was rebuilt
-    memory.forward_workspace_bytes += forgotten_bytes_;
-  }
-  if (options_.rebuild.keeps_inputs()) {
-    memory.forward_bytes = kept_bytes_;
-    memory.recompute_bytes = bytes_.early + bytes_.late;
-    memory.forward_workspace_bytes = std::max(bytes_.forward_workspace + 2 * forgotten_bytes_, rebuild_workspace());
-    // Group by group the gradient between two of them waits, too.
-    memory.backward_workspace_bytes = std::max(rebuild_workspace(), bytes_.backward_workspace);
-    if (!options_.rebuild.at_once) memory.backward_workspace_bytes += largest_output_;
-  }
+  return memory;
+}
+
+std::vector<StageMemory> DeviceStage::microbatch_memory() const {
+  std::vector<StageMemory> memory;
+  for (std::size_t i = 0; i < options_.kept_microbatches.size(); ++i)
+    memory.push_back(layout_of(static_cast<int>(i)).microbatch_memory());
   return memory;
 }
 
 /// From F, or R, on.
 DeviceStage::LayerMemory DeviceStage::memory_of(const DevicePass& pass, std::size_t layer) const {
-  const PlacedLayer& placed = layers_[layer];
+  const StageLayout& layout = layout_of(pass.microbatch);
+  const StageLayout::LayerPlace& placed = layout.layers[layer];
   const auto at_bases = [&](std::byte* early, std::byte* late, std::byte* cheap) {
     return LayerMemory{.early = early + placed.early, .late = late + placed.late, .cheap = cheap + placed.cheap};
   };
-  if (options_.rebuild.keeps_inputs()) return at_bases(pass.rebuilt_early, pass.rebuilt_late, pass.rebuilt_late);
-  if (options_.rebuild.what == Rebuild::kSelective)  // all that is kept goes at once
-    return at_bases(pass.late + bytes_.late, pass.late, pass.rebuilt_late);
+  if (layout.rebuild.keeps_inputs()) return at_bases(pass.rebuilt_early, pass.rebuilt_late, pass.rebuilt_late);
+  if (layout.rebuild.what == Rebuild::kSelective)  // all that is kept goes at once
+    return at_bases(pass.late + layout.bytes.late, pass.late, pass.rebuilt_late);
   return at_bases(pass.early, pass.late, pass.late);
 }
 
@@ -108,13 +71,14 @@ DeviceStage::LayerMemory DeviceStage::memory_of(const DevicePass& pass, std::siz
 /// places as a layer writes its output into the next one's.
 DeviceStage::LayerMemory DeviceStage::forward_memory(const DevicePass& pass, std::size_t layer) const {
   const DeviceLayerBytes& own = layers_[layer].bytes;
-  std::byte* const spare = pass.workspace + bytes_.forward_workspace;
-  if (options_.rebuild.keeps_inputs()) {
-    std::byte* const here = spare + static_cast<std::int64_t>(layer % 2) * forgotten_bytes_;
+  const StageLayout& layout = layout_of(pass.microbatch);
+  std::byte* const spare = pass.workspace + layout.bytes.forward_workspace;
+  if (layout.rebuild.keeps_inputs()) {
+    std::byte* const here = spare + static_cast<std::int64_t>(layer % 2) * layout.forgotten_bytes;
     return {.early = here, .late = here + own.early, .cheap = here + own.early + own.late};
   }
   LayerMemory memory = memory_of(pass, layer);
-  if (options_.rebuild.what == Rebuild::kSelective) memory.cheap = spare;
+  if (layout.rebuild.what == Rebuild::kSelective) memory.cheap = spare;
   return memory;
 }
 
@@ -151,6 +115,9 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
       .tensor = {.recorder = pass.recorder,
                  .seat = options_.tensor_group,
                  .divides_rows = options_.work.sequence_parallel},
+      .context = {.recorder = pass.recorder,
+                  .seat = options_.context_group,
+                  .tokens = context_tokens({0, options_.work.sequence * options_.context.ranks}, options_.context)},
       .seed = options_.seed,
       .layer_number = options_.first_layer + static_cast<int>(layer),
       .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
@@ -159,8 +126,8 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
 
 /// `input` is copied to where the first layer takes it; the last one writes `output`.
 template <class MemoryOf>
-void DeviceStage::run_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group, const std::byte* input,
-                            std::byte* output, MemoryOf memory_of) const {
+void DeviceStage::run_group(DeviceKernels& kernels, const DevicePass& pass, const StageLayout::Group& group,
+                            const std::byte* input, std::byte* output, MemoryOf memory_of) const {
   const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(layer)); };
   const auto input_at = [&](std::size_t layer) { return address_of(call(layer), layers_[layer].layer->input()); };
   if (std::byte* const first = input_at(group.first); first != nullptr && input != first)
@@ -171,31 +138,34 @@ void DeviceStage::run_group(DeviceKernels& kernels, const DevicePass& pass, cons
 
 void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
   const auto memory = [&](std::size_t layer) { return forward_memory(pass, layer); };
-  if (!options_.rebuild.keeps_inputs()) {
-    const Group whole{.first = 0, .end = layers_.size()};
+  const StageLayout& layout = layout_of(pass.microbatch);
+  if (!layout.rebuild.keeps_inputs()) {
+    const StageLayout::Group whole{.first = 0, .end = layers_.size()};
     return run_group(kernels, pass, whole, pass.incoming, pass.outgoing, memory);
   }
   if (pass.incoming != nullptr) kernels.copy(pass.late, pass.incoming, input_bytes());
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    std::byte* const output = i + 1 < groups_.size() ? pass.late + groups_[i + 1].kept : pass.outgoing;
-    run_group(kernels, pass, groups_[i], pass.late + groups_[i].kept, output, memory);
+  const std::vector<StageLayout::Group>& groups = layout.groups;
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    std::byte* const output = i + 1 < groups.size() ? pass.late + groups[i + 1].kept : pass.outgoing;
+    run_group(kernels, pass, groups[i], pass.late + groups[i].kept, output, memory);
   }
 }
 
-void DeviceStage::rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const Group& group) const {
+void DeviceStage::rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const StageLayout::Group& group) const {
   const auto memory = [&](std::size_t layer) { return memory_of(pass, layer); };
-  if (!options_.rebuild.keeps_inputs()) {
+  const StageLayout& layout = layout_of(pass.microbatch);
+  if (!layout.rebuild.keeps_inputs()) {
     for (std::size_t i = group.first; i < group.end; ++i)
       layers_[i].layer->rebuild_cheap(call_of(kernels, pass, i, memory(i)));
     return;
   }
   const bool has_output = output_elements(options_.layers[group.end - 1], options_.work) > 0;
   run_group(kernels, pass, group, pass.late + group.kept,
-            has_output ? pass.workspace + bytes_.forward_workspace : nullptr, memory);
+            has_output ? pass.workspace + layout.bytes.forward_workspace : nullptr, memory);
 }
 
 void DeviceStage::recompute(DeviceKernels& kernels, const DevicePass& pass) const {
-  for (const Group& group : groups_) rebuild_group(kernels, pass, group);
+  for (const StageLayout::Group& group : layout_of(pass.microbatch).groups) rebuild_group(kernels, pass, group);
 }
 
 /// What comes from the next stage, to where the last layer takes it.
@@ -225,7 +195,8 @@ void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass, Ca
 
 void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes,
                            CallRecorder* buckets) const {
-  if (!recomputes || options_.rebuild.at_once) {
+  const StageLayout& layout = layout_of(pass.microbatch);
+  if (!recomputes || layout.rebuild.at_once) {
     if (recomputes) recompute(kernels, pass);
     take_output_gradient(kernels, pass);
     for (std::size_t i = layers_.size(); i-- > 0;) {
@@ -239,16 +210,16 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
     return;
   }
   // All groups have one place, in which the one before is computed again over the gradient that it waits for.
-  const bool share_a_place = options_.rebuild.keeps_inputs();
-  std::byte* const between = pass.workspace + std::max(rebuild_workspace(), bytes_.backward_workspace);
+  const bool share_a_place = layout.rebuild.keeps_inputs();
+  std::byte* const between = pass.workspace + std::max(layout.rebuild_workspace(), layout.bytes.backward_workspace);
   const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(pass, layer)); };
   const auto output_gradient = [&](std::size_t layer) {
     return address_of(call(layer), layers_[layer].layer->output_gradient());
   };
-  for (std::size_t g = groups_.size(); g-- > 0;) {
-    const Group& group = groups_[g];
+  for (std::size_t g = layout.groups.size(); g-- > 0;) {
+    const StageLayout::Group& group = layout.groups[g];
     rebuild_group(kernels, pass, group);
-    if (g + 1 == groups_.size())
+    if (g + 1 == layout.groups.size())
       take_output_gradient(kernels, pass);
     else if (share_a_place)
       kernels.copy(output_gradient(group.end - 1), between,

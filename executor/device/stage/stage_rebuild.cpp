@@ -20,10 +20,16 @@ StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage) {
           .at_once = lists || count_of(spec, stage, Op::kInputGrad) > 0};
 }
 
-bool rebuilds_some(const RunSpec& spec, std::size_t stage) {
-  if (spec.rebuild == Rebuild::kNothing || spec.rebuild_which == RebuildWhich::kAll) return false;
+std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage) {
+  if (spec.rebuild == Rebuild::kNothing || spec.rebuild_which == RebuildWhich::kAll) return {};
   const std::ptrdiff_t listed = count_of(spec, stage, Op::kRecompute);
-  return listed > 0 && listed < count_of(spec, stage, Op::kForward);
+  if (listed == 0 || listed == count_of(spec, stage, Op::kForward)) return {};
+  std::vector<bool> kept(static_cast<std::size_t>(spec.schedule.microbatches), true);
+  for (const std::vector<Action>& actions : spec.schedule.ranks)
+    for (const Action& action : actions)
+      if (static_cast<std::size_t>(action.stage) == stage && action.op == Op::kRecompute)
+        kept[static_cast<std::size_t>(action.microbatch)] = false;
+  return kept;
 }
 
 }  // namespace plumb

@@ -2,6 +2,7 @@
 // What a device computes again of a stage's micro-batches, and how much of it stands at once.
 
 #include <cstddef>
+#include <vector>
 
 #include "executor/run_spec.h"
 
@@ -17,10 +18,11 @@ struct StageRebuild {
   bool keeps_inputs() const { return what == Rebuild::kStage || what == Rebuild::kLayers; }
 };
 
-/// Of a stage for all of whose micro-batches that holds.
+/// Of a stage's micro-batches that are computed again, if any is.
 StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage);
 
-/// Whether the spec has some of the stage's micro-batches computed again and others kept.
-bool rebuilds_some(const RunSpec& spec, std::size_t stage);
+/// [micro-batch] those that list no R where R says which are computed again, and some of the stage's others list one.
+/// Empty: all are alike.
+std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage);
 
 }  // namespace plumb

@@ -31,7 +31,18 @@ class NotingMachine : public HostMachine {
   void exchange(const DeviceExchange& exchange) override {
     const NcclCommunicator& of = groups_.communicators.at(static_cast<std::size_t>(exchange.communicator));
     CHECK(of.ranks.at(static_cast<std::size_t>(exchange.member)) == groups_.rank);
-    lists_[{of.name, of.ranks}].emplace_back(exchange.kind, exchange.peer, 4 * exchange.elements);
+    auto& list = lists_[{of.name, of.ranks}];
+    if (exchange.pairs == DevicePairs::kNone) {
+      list.emplace_back(exchange.kind, exchange.peer, 4 * exchange.elements);
+      return;
+    }
+    const auto members = static_cast<std::int32_t>(of.ranks.size());
+    const bool is_shift = exchange.pairs == DevicePairs::kShift;
+    const std::int64_t bytes = 4 * exchange.elements / (is_shift ? 1 : members);
+    for (std::int32_t distance = 1; distance < (is_shift ? 2 : members); ++distance) {
+      list.emplace_back(NcclKind::kSend, (exchange.member + distance) % members, bytes);
+      list.emplace_back(NcclKind::kReceive, (exchange.member - distance + members) % members, bytes);
+    }
   }
   const Lists& lists() const { return lists_; }
 
@@ -53,6 +64,14 @@ Lists planned(const NcclOrder& order, std::size_t rank) {
 std::vector<Layer> model_of(bool is_tied, bool is_half) {
   if (is_half) return is_tied ? tied_llama_model() : llama_model();
   return is_tied ? gpt_model() : untied_gpt_model();
+}
+
+/// With twice as many heads of half the size.
+TransformerLayer four_heads(TransformerLayer block) {
+  block.heads *= 2;
+  block.kv_heads *= 2;
+  block.head_size /= 2;
+  return block;
 }
 
 /// Calls that are compared, of all ranks.
@@ -130,4 +149,23 @@ TEST_CASE("with sequence parallelism too, and where tensor ranks have the same k
         spec.sequence_parallel = divides_rows;
         CHECK(check_lists(spec) > 100);
       }
+}
+
+TEST_CASE("the all-to-alls and the rings of context groups too") {
+  for (const ContextAttention attention : {ContextAttention::kUlysses, ContextAttention::kRing})
+    for (const auto& [name, replicas, tensor, context, zero] : std::vector<std::tuple<std::string, int, int, int, int>>{
+             {"1f1b", 1, 1, 2, 0}, {"zb-h1", 2, 1, 2, 3}, {"interleaved", 1, 2, 2, 1}, {"gpipe", 1, 1, 4, 2}}) {
+      CAPTURE(name);
+      CAPTURE(static_cast<int>(attention));
+      std::vector<Layer> model = model_of(true, false);
+      for (Layer& layer : model)
+        if (auto* block = std::get_if<TransformerLayer>(&layer)) *block = four_heads(*block);
+      RunSpec spec = laid_out(model, name, replicas * context, tensor, zero);
+      spec.grid.data = replicas;
+      spec.grid.context = context;
+      spec.context_attention = attention;
+      spec.sequence_parallel = tensor > 1;
+      spec.sequence = 16;
+      CHECK(check_lists(spec) > 100);
+    }
 }

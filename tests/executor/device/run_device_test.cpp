@@ -271,7 +271,12 @@ TEST_CASE("what a device does not run is refused by name") {
   CHECK_NOTHROW(require_device_runnable(bad));
   bad = good;
   bad.grid.context = 2;
-  refused(bad, "context or expert groups");
+  CHECK_NOTHROW(require_device_runnable(bad));
+  bad.stage_layers = spec_of(mixtral_model(), order).stage_layers;
+  refused(bad, "experts in context groups");
+  bad = spec_of(mixtral_model(), order, 2);
+  bad.grid.expert = 2;
+  refused(bad, "expert groups");
   bad = good;
   bad.grid.tensor = 2;
   CHECK_NOTHROW(require_device_runnable(bad));

@@ -1,11 +1,14 @@
 #include "executor/device_plan/plan_device.h"
 
 #include <algorithm>
+#include <optional>
 #include <random>
+#include <string_view>
 
 #include <doctest/doctest.h>
 
 #include "executor/device_plan/check_device_program.h"
+#include "schedules/action_table.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
@@ -47,7 +50,7 @@ struct Sample {
 };
 
 /// Every schedule that takes so many ranks, in the forms that lowering can give it.
-std::vector<Sample> samples(int ranks, int microbatches) {
+std::vector<Sample> samples(int ranks, int microbatches, std::optional<Checkpoint> only = {}) {
   std::vector<Sample> found;
   for (const CatalogueEntry& entry : catalogue()) {
     ScheduleParameters parameters{.ranks = ranks, .microbatches = microbatches};
@@ -68,6 +71,11 @@ std::vector<Sample> samples(int ranks, int microbatches) {
       }
       if (validate(lowered).empty()) found.push_back({std::string(entry.name) + how, std::move(lowered)});
     };
+    if (only) {
+      add("", {.checkpoint = *only});
+      add(" with offloading", {.checkpoint = *only, .offload = 2});
+      continue;
+    }
     add("", {});
     add(" with recomputation", {.checkpoint = Checkpoint::kAlways});
     add(" with offloading", {.offload = 2});
@@ -101,6 +109,90 @@ TEST_CASE("device plan: every schedule is planned without a race, on 1 to 8 rank
   CHECK(programs > 500);
   MESSAGE(programs << " programs, the largest arena over what lives at once: " << worst);
   CHECK(worst < 1.25);
+}
+
+/// Those without an R are kept whole, those with one are not.
+MicrobatchMemory by_listed(const Schedule& lowered) {
+  const std::vector<std::vector<StageMemory>> kept(
+      lowered.stages.size(), std::vector<StageMemory>(static_cast<std::size_t>(lowered.microbatches),
+                                                      {.forward_bytes = 23 * kUnit,
+                                                       .released_at_input_grad_bytes = 9 * kUnit,
+                                                       .forward_workspace_bytes = 2 * kUnit,
+                                                       .backward_workspace_bytes = 3 * kUnit}));
+  MicrobatchMemory memory = kept;
+  const CostTable costs = costs_for(lowered);
+  for (const std::vector<Action>& actions : lowered.ranks)
+    for (const Action& action : actions)
+      if (action.op == Op::kRecompute)
+        memory[static_cast<std::size_t>(action.stage)][static_cast<std::size_t>(action.microbatch)] =
+            costs.stages[static_cast<std::size_t>(action.stage)].memory;
+  return memory;
+}
+
+TEST_CASE("device plan: some micro-batches are computed again and others kept, without a race, on 1 to 8 ranks") {
+  std::size_t programs = 0;
+  for (int ranks = 1; ranks <= 8; ++ranks)
+    for (const Sample& sample : samples(ranks, 2 * ranks, Checkpoint::kExceptLast)) {
+      CAPTURE(sample.name);
+      CAPTURE(ranks);
+      const CostTable costs = costs_for(sample.lowered);
+      const DeviceProgram program =
+          plan_device(sample.lowered, costs, false, DeviceWaits::kNeeded, {}, by_listed(sample.lowered));
+      CHECK(check_device_program(program, sample.lowered) == std::vector<std::string>{});
+      std::int64_t rebuilt = 0, kept = 0;
+      for (const DeviceBuffer& buffer : program.buffers) {
+        if (buffer.use == BufferUse::kRebuilt) rebuilt += buffer.bytes;
+        if (buffer.use == BufferUse::kActivations && !buffer.freed_by_input_grad) kept += buffer.bytes == 14 * kUnit;
+      }
+      std::int64_t listed = 0, whole = 0;  // those that are kept whole, as often as they come to be
+      const ActionTable table(sample.lowered);
+      for (const std::vector<Action>& actions : sample.lowered.ranks)
+        for (const Action& a : actions) {
+          listed += a.op == Op::kRecompute ? 1 : 0;
+          if (a.op != Op::kForward && !brings_back(a.op)) continue;
+          bool is_listed = false;
+          for (int part = 0; part < table.parts(); ++part)
+            is_listed |= table.find(Op::kRecompute, a.stage, a.microbatch, part) != ActionTable::kNone;
+          whole += is_listed ? 0 : 1;
+        }
+      CHECK(rebuilt == 5 * kUnit * listed);
+      CHECK(kept == whole);
+      ++programs;
+    }
+  CHECK(programs > 100);
+}
+
+TEST_CASE("device plan: what is moved away leaves the arena until it comes back") {
+  for (int ranks = 2; ranks <= 8; ++ranks) {
+    CAPTURE(ranks);
+    const Schedule order = make_schedule("gpipe", {.ranks = ranks, .microbatches = 2 * ranks + 4});
+    const Schedule stays = lower(order), moves = lower(order, {.offload = 2});
+    const DeviceProgram all = plan_device(stays, costs_for(stays)), few = plan_device(moves, costs_for(moves));
+    CHECK(check_device_program(few, moves) == std::vector<std::string>{});
+    for (std::size_t rank = 0; rank < few.arena_bytes.size(); ++rank) {
+      CHECK(all.host_bytes[rank] == 0);
+      CHECK(few.host_bytes[rank] == (2 * ranks + 4 - 2) * 17 * kUnit);
+      CHECK(few.arena_bytes[rank] < all.arena_bytes[rank]);
+      CHECK(few.live_bytes[rank] <= (2 + 2) * 17 * kUnit + 25 * kUnit);
+    }
+  }
+}
+
+TEST_CASE("device plan: BPipe's guests lie in their partner's arena") {
+  for (const int ranks : {4, 6, 8}) {
+    CAPTURE(ranks);
+    const Schedule lowered = lower(make_schedule("bpipe", {.ranks = ranks, .microbatches = 2 * ranks}));
+    const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+    CHECK(check_device_program(program, lowered) == std::vector<std::string>{});
+    std::size_t guests = 0;
+    for (const DeviceBuffer& buffer : program.buffers) {
+      if (buffer.use != BufferUse::kGuest) continue;
+      ++guests;
+      CHECK(buffer.rank == ranks - 1 - program.calls[static_cast<std::size_t>(buffer.calls.front())].rank);
+      CHECK(buffer.calls.size() == 2);
+    }
+    CHECK(guests > 0);
+  }
 }
 
 TEST_CASE("device plan: without any one of its waits a program has a race") {
@@ -197,6 +289,38 @@ TEST_CASE("check device program: names what is wrong") {
         }).find("may still be using") != std::string::npos);
   CHECK(first_wrong([](DeviceProgram& p) { p.arena_bytes[0] /= 2; }).find("beyond the arena of rank 0") !=
         std::string::npos);
+}
+
+TEST_CASE("check device program: activations that are away have a place, and nobody looks for them where they were") {
+  for (const char* name : {"gpipe", "bpipe"}) {
+    CAPTURE(name);
+    const bool evicts = std::string_view(name) == "bpipe";
+    const Schedule order = make_schedule(name, {.ranks = 4, .microbatches = 8});
+    const Schedule lowered = evicts ? lower(order) : lower(order, {.offload = 2});
+    const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+    REQUIRE(check_device_program(program, lowered).empty());
+    const auto found = [&](auto&& change, const char* text) {
+      DeviceProgram changed = program;
+      change(changed);
+      return std::ranges::any_of(check_device_program(changed, lowered),
+                                 [&](const std::string& wrong) { return wrong.find(text) != std::string::npos; });
+    };
+    const auto is_away = [](const DeviceBuffer& buffer) {
+      return buffer.use == BufferUse::kHost || buffer.use == BufferUse::kGuest;
+    };
+    const auto first_away = [&](DeviceProgram& p) { return std::ranges::find_if(p.buffers, is_away); };
+    CHECK(found([&](DeviceProgram& p) { p.buffers.erase(first_away(p)); }, "has no place until it comes back"));
+    CHECK(found([&](DeviceProgram& p) { first_away(p)->calls.pop_back(); }, "has no place until it comes back"));
+    CHECK(found(
+        [&](DeviceProgram& p) {  // what is not moved at all: the backward takes it from where F has put it
+          const std::int32_t mover = first_away(p)->calls.front();
+          for (DeviceBuffer& buffer : p.buffers)
+            if (buffer.use == BufferUse::kActivations && buffer.calls.back() == mover)
+              buffer.calls.push_back(static_cast<std::int32_t>(p.calls.size()) - 1);
+        },
+        "has taken away"));
+    if (!evicts) CHECK(found([](DeviceProgram& p) { p.host_bytes[0] /= 2; }, "beyond the host's memory of rank 0"));
+  }
 }
 
 }  // namespace

@@ -147,6 +147,21 @@ TEST_CASE("replicas with a machine each follow the CPU's losses") {
   CHECK(compared == 4);
 }
 
+TEST_CASE("context ranks with a machine each train bitwise as on one machine") {
+  for (const ContextAttention attention : {ContextAttention::kUlysses, ContextAttention::kRing}) {
+    CAPTURE(static_cast<int>(attention));
+    const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+    RunSpec spec = spec_of_lowered(llama_model(), lower(order, {.data = {.enabled = true}}), 1);
+    spec.grid.context = 2;
+    spec.context_attention = attention;
+    spec.sequence = 8;
+    spec.steps = 2;
+    HostMachine alone;
+    const RunResult expected = run_device(spec, alone);
+    CHECK(of_all(on_threads(spec, 4)).losses == expected.losses);
+  }
+}
+
 TEST_CASE("an error of NCCL in training is said by one rank, with action, call, peer and communicator") {
   RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 3, .microbatches = 4}));
   spec.steps = 2;

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "executor/device/run_device.h"
-#include "schedules/error.h"
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
@@ -67,16 +66,55 @@ TEST_CASE("a stage whose micro-batches list no R keeps all of them where those t
   CHECK_FALSE(stage_rebuild(spec, 0).at_once);
   spec.rebuild_which = RebuildWhich::kListed;
   CHECK(stage_rebuild(spec, 0).what == Rebuild::kNothing);
-  CHECK_FALSE(rebuilds_some(spec, 0));
+  CHECK(kept_microbatches(spec, 0).empty());
 
   spec = rebuilding(llama_model(), "1f1b", Rebuild::kStage, Checkpoint::kAlways);
   spec.rebuild_which = RebuildWhich::kListed;
   CHECK(stage_rebuild(spec, 0).what == Rebuild::kStage);
   CHECK(stage_rebuild(spec, 0).at_once);
-  CHECK_FALSE(rebuilds_some(spec, 0));
+  CHECK(kept_microbatches(spec, 0).empty());
 
   spec = rebuilding(llama_model(), "1f1b", Rebuild::kStage, Checkpoint::kExceptLast);
+  CHECK(kept_microbatches(spec, 0).empty());
   spec.rebuild_which = RebuildWhich::kListed;
-  CHECK(rebuilds_some(spec, 0));
-  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("some of a stage's micro-batches"), SpecError);
+  CHECK(stage_rebuild(spec, 0).at_once);
+  CHECK(kept_microbatches(spec, 0) == std::vector<bool>{false, false, false, false, false, true});
+}
+
+TEST_CASE("a device that computes some of a stage's micro-batches again has the same bits, in memory between") {
+  for (const char* name : {"1f1b", "zb-h1", "interleaved", "gpipe"})
+    for (const std::vector<Layer>& model : {llama_model(7), untied_gpt_model(7)}) {
+      const int chunks = std::string_view(name) == "interleaved" ? 2 : 1;
+      const RunResult kept = on_host(rebuilding(model, name, Rebuild::kNothing, Checkpoint::kNever, chunks));
+      for (const Rebuild what : {Rebuild::kSelective, Rebuild::kLayers, Rebuild::kStage}) {
+        INFO(name << ", rebuilds " << static_cast<int>(what));
+        RunSpec all = rebuilding(model, name, what, Checkpoint::kAlways, chunks);
+        RunSpec some = rebuilding(model, name, what, Checkpoint::kExceptLast, chunks);
+        all.rebuild_which = some.rebuild_which = RebuildWhich::kListed;
+        const RunResult rebuilt = on_host(some);
+        CHECK(rebuilt.losses == kept.losses);
+        CHECK(rebuilt.weights == kept.weights);
+        CHECK(on_host(some, 5).weights == kept.weights);
+        if (std::string_view(name) == "gpipe")  // the others have two at a time: the last, and one that is rebuilt
+          CHECK(rebuilt.peak_memory_bytes.front() < kept.peak_memory_bytes.front());
+        CHECK(rebuilt.peak_memory_bytes.front() >= on_host(all).peak_memory_bytes.front());
+      }
+    }
+}
+
+TEST_CASE("a schedule may list an R for any of a stage's micro-batches") {
+  const std::vector<Layer> model = llama_model(7);
+  const RunResult kept = on_host(rebuilding(model, "gpipe", Rebuild::kNothing, Checkpoint::kNever));
+  std::int64_t more = kept.peak_memory_bytes.front();
+  for (const int listed : {2, 3, 5}) {  // of the first micro-batches; one alone is whole again beside all others
+    CAPTURE(listed);
+    RunSpec spec = rebuilding(model, "gpipe", Rebuild::kStage, Checkpoint::kAlways);
+    spec.rebuild_which = RebuildWhich::kListed;
+    for (std::vector<Action>& actions : spec.schedule.ranks)
+      std::erase_if(actions, [&](const Action& a) { return a.op == Op::kRecompute && a.microbatch >= listed; });
+    const RunResult rebuilt = on_host(spec, 2);
+    CHECK(rebuilt.weights == kept.weights);
+    CHECK(rebuilt.peak_memory_bytes.front() < more);
+    more = rebuilt.peak_memory_bytes.front();
+  }
 }

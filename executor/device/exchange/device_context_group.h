@@ -1,0 +1,52 @@
+#pragma once
+// What the ranks of a context group exchange around attention: heads by an all-to-all (Ulysses), or keys, values and
+// their gradients by shifts (ring). Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/device/calls/recorded_calls.h"
+#include "executor/division/context_division.h"
+#include "executor/nccl/rank_calls.h"
+
+namespace plumb {
+
+struct DeviceContextGroup {
+  CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
+  NcclSeat seat;
+  ContextTokens tokens;  ///< of each sequence that this rank has; of no meaning in a group of one
+
+  bool is_shared() const { return seat.members > 1; }
+
+  /// Both of `elements`, stored, in equal blocks by member.
+  void all_to_all(std::byte* incoming, const std::byte* outgoing, std::int64_t elements,
+                  std::int64_t element_bytes) const {
+    const std::int64_t block = elements / seat.members * element_bytes, own = seat.member * block;
+    recorder->copy(incoming + own, outgoing + own, block);
+    exchange(DevicePairs::kAllToAll, true, incoming, outgoing, elements);
+  }
+
+  /// From the member before, to the next one.
+  void shift(std::byte* incoming, const std::byte* outgoing, std::int64_t elements) const {
+    exchange(DevicePairs::kShift, true, incoming, outgoing, elements);
+  }
+  void shift_singles(float* incoming, const float* outgoing, std::int64_t elements) const {
+    exchange(DevicePairs::kShift, false, reinterpret_cast<std::byte*>(incoming),
+             reinterpret_cast<const std::byte*>(outgoing), elements);
+  }
+
+ private:
+  void exchange(DevicePairs pairs, bool is_stored, std::byte* incoming, const std::byte* outgoing,
+                std::int64_t elements) const {
+    recorder->exchange({.kind = NcclKind::kSend,
+                        .communicator = seat.number,
+                        .member = seat.member,
+                        .is_stored = is_stored,
+                        .values = incoming,
+                        .elements = elements,
+                        .pairs = pairs,
+                        .outgoing = outgoing});
+  }
+};
+
+}  // namespace plumb

@@ -1,0 +1,45 @@
+#pragma once
+// The GPU kernels of a context group's attention as its layer calls them
+// (executor/device/layers/context_attention.h), besides those of device_kernels.h. Symbols: b sequences, S tokens that
+// a rank has of each, a heads, k kv heads and d channels a head of this tensor rank.
+
+#include <cstdint>
+
+#include "kernels/cpu/norm.h"
+#include "kernels/simt/attention_block.h"
+#include "kernels/simt/exchange_heads.h"
+#include "kernels/step_numbers.h"
+
+namespace plumb {
+
+/// A rank's queries before a block of keys and values. Stored: qkv [b*S, (a+2k)*d], keys_values [b*S, 2k*d].
+struct BlockOperands {
+  const void* qkv = nullptr;
+  const void* keys_values = nullptr;
+  AttentionBlock block;
+  const StepNumbers* numbers = nullptr;  ///< of dropout
+};
+
+class DeviceContextKernels {
+ public:
+  virtual ~DeviceContextKernels() = default;
+
+  /// blocks: [members, T, width / members], rows: [T, width], both stored
+  virtual void split_heads(void* blocks, const void* rows, const HeadShares& size) = 0;
+  virtual void join_heads(void* rows, const void* blocks, const HeadShares& size) = 0;
+  /// to: [columns, rows, elements], from: [rows, columns, elements], both stored
+  virtual void transpose_blocks(void* to, const void* from, const BlockMatrix& size) = 0;
+
+  /// Columns of stored rows of `to_width` from fp32. from: [R, C]
+  virtual void narrow_columns(void* to, std::int64_t to_width, const float* from, const NormSize& size) = 0;
+
+  /// sums: fp32 [b*S, a*d] and log_sum_exp: [b, a, S], added to; output: stored [b*S, a*d], or null before the last
+  /// block.
+  virtual void attention_block_forward(void* output, float* sums, float* log_sum_exp, const BlockOperands& of) = 0;
+  /// Adds to gradients [b*S, 2k*d], those of the block, and to sums [b*S, a*d], both fp32; dqkv: stored [b*S,
+  /// (a+2k)*d], whose queries' columns get the sums, or null before the last block; products: fp32 scratch [b, a, S]
+  virtual void attention_block_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
+                                        const void* output, const float* log_sum_exp, const BlockOperands& of) = 0;
+};
+
+}  // namespace plumb

@@ -1,0 +1,90 @@
+#pragma once
+// What an all-to-all of attention heads needs besides itself (Ulysses; Jacobs et al. 2023): the columns of rows as
+// blocks of each member's heads and back, and blocks of members' tokens as whole sequences.
+
+#include <cstdint>
+
+#include "kernels/simt/number.h"
+#include "kernels/simt/thread.h"
+
+namespace plumb {
+
+/// Rows whose columns are queries, keys and values, or one of them; of each, every member has an equal share.
+struct HeadShares {
+  std::int64_t rows = 0;       ///< T
+  std::int64_t parts[3] = {};  ///< columns of each
+  std::int64_t members = 1;    ///< divides each part
+
+  PLUMB_SIMT std::int64_t width() const { return parts[0] + parts[1] + parts[2]; }
+
+  /// The element of [T, width] that element `i` of [members, T, width / members] is.
+  PLUMB_SIMT std::int64_t element_of_rows(std::int64_t i) const {
+    const std::int64_t share = width() / members;
+    const std::int64_t member = i / (rows * share), row = i / share % rows;
+    std::int64_t inside = i % share, column = row * width();
+    for (int part = 0; part < 3; ++part) {
+      const std::int64_t own = parts[part] / members;
+      if (inside < own) return column + member * own + inside;
+      inside -= own;
+      column += parts[part];
+    }
+    return column;
+  }
+};
+
+/// A matrix of stretches of elements that lie together.
+struct BlockMatrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t elements = 0;  ///< of a stretch
+};
+
+}  // namespace plumb
+
+namespace plumb::simt {
+
+/// blocks: [members, T, width / members], rows: [T, width]
+template <class S>
+struct SplitHeads {
+  S* blocks;
+  const S* rows;
+  HeadShares size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, size.rows * size.width(),
+                     [&](std::int64_t i) { blocks[i] = rows[size.element_of_rows(i)]; });
+  }
+};
+
+template <class S>
+struct JoinHeads {
+  S* rows;
+  const S* blocks;
+  HeadShares size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, size.rows * size.width(),
+                     [&](std::int64_t i) { rows[size.element_of_rows(i)] = blocks[i]; });
+  }
+};
+
+/// to: [columns, rows, elements], from: [rows, columns, elements]
+template <class S>
+struct TransposeBlocks {
+  S* to;
+  const S* from;
+  BlockMatrix size;
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, size.rows * size.columns * size.elements, [&](std::int64_t i) {
+      const std::int64_t stretch = i / size.elements;
+      const std::int64_t row = stretch / size.columns, column = stretch % size.columns;
+      to[(column * size.rows + row) * size.elements + i % size.elements] = from[i];
+    });
+  }
+};
+
+}  // namespace plumb::simt
