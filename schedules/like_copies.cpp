@@ -36,8 +36,9 @@ std::string why_copies_cannot_share(const Schedule& schedule, bool weights) {
     if (deeds[static_cast<std::size_t>(first->rank)] == deeds[static_cast<std::size_t>(stages[stage].rank)]) continue;
     return fmt::format(
         "ranks {} and {} hold copies of model part {}, which share its state, and do not do the same in the same "
-        "order: give an even number of micro-batches, or ZeRO 0 or 1",
-        first->rank, stages[stage].rank, first->model_part);
+        "order: {}take ZeRO 0 or 1",
+        first->rank, stages[stage].rank, first->model_part,
+        schedule.microbatches % 2 == 0 ? "" : "give an even number of micro-batches, or ");
   }
   return {};
 }

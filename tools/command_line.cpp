@@ -57,7 +57,7 @@ void add_schedule_numbers(CLI::App* app, ScheduleArguments& schedule) {
   app->add_option("-m,--microbatches", schedule.microbatches, "micro-batches of a step");
   app->add_option("-v,--chunks", schedule.chunks, "stages a rank");
   app->add_option("-g,--group", schedule.group, "interleaved: micro-batches of a chunk in a row");
-  app->add_option("--slices", schedule.slices, "seq1f1b: pieces of a sequence");
+  app->add_option("--slices", schedule.slices, "seq1f1b, terapipe: pieces of a sequence");
   app->add_option("--batch", schedule.batch, "pipedream-2bw: micro-batches between optimizer steps");
   app->add_flag("--vertical-sync", schedule.vertical_sync, "pipedream: one version of the weights for a micro-batch");
   app->add_option("--memory", schedule.memory_ratio, "zb-auto: activations that a rank may hold, in multiples of -p");

@@ -20,7 +20,7 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
   verb->add_option(
       "--from", calibrate->from,
-      "files instead of measuring: nccl-tests logs, GEMM tables, Megatron-LM, NeMo and torchtitan logs; with --only "
+      "files instead of measuring: nccl-tests logs, GEMM tables, training logs of many frameworks; with --only "
       "topology what `nvidia-smi topo -m` printed");
   verb->add_option("--base", calibrate->base,
                    "with --from, --only transport and --only topology: the cluster it is, a preset or a file");

@@ -12,8 +12,12 @@ void check(cudaError_t error, const char* what) {
 }
 
 void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw RunError(fmt::format("{}: {} ({})", what, cublasLtGetStatusString(status), cublasLtGetStatusName(status)));
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  const cudaError_t cause = cudaPeekAtLastError();
+  throw RunError(fmt::format("{}: {} ({}){}", what, cublasLtGetStatusString(status), cublasLtGetStatusName(status),
+                             cause == cudaSuccess ? ""
+                                                  : fmt::format("; the last error of CUDA: {} ({})",
+                                                                cudaGetErrorString(cause), cudaGetErrorName(cause))));
 }
 
 }  // namespace plumb::cuda

@@ -2,12 +2,16 @@
 
 #include <nvtx3/nvToolsExt.h>
 
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/cuda_kernels.h"
+#include "executor/transport/transport.h"
 #include "schedules/error.h"
 
 namespace plumb::cuda {
@@ -18,10 +22,11 @@ cudaDataType_t data_type(std::optional<HalfFormat> half) {
   return *half == HalfFormat::kBf16 ? CUDA_R_16BF : CUDA_R_16F;
 }
 
-SimTime between(cudaEvent_t from, cudaEvent_t to) {
+/// Below 0 where `to` was first.
+Seconds between(cudaEvent_t from, cudaEvent_t to) {
   float milliseconds = 0;
   check(cudaEventElapsedTime(&milliseconds, from, to), "the time between two events");
-  return to_sim_time(Seconds{1e-3 * static_cast<double>(milliseconds)});
+  return Seconds{1e-3 * static_cast<double>(milliseconds)};
 }
 
 }  // namespace
@@ -37,6 +42,12 @@ CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing
 
 CudaMachine::~CudaMachine() {
   if (links_ != nullptr) links_->abort();
+  if (has_range_) nvtxRangePop();
+  if (captures_) {  // something has failed meanwhile
+    cudaGraph_t graph = nullptr;
+    cudaStreamEndCapture(origin_, &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+  }
   cudaDeviceSynchronize();
   if (launched_ != nullptr) cudaGraphExecDestroy(launched_);
   for (const CallEvents& events : events_)
@@ -44,12 +55,10 @@ CudaMachine::~CudaMachine() {
       if (event != nullptr) cudaEventDestroy(event);
   for (const Lane& lane : lanes_) {
     if (lane.joins != nullptr) cudaEventDestroy(lane.joins);
-    cudaStreamDestroy(lane.stream);
+    if (lane.stream != nullptr) cudaStreamDestroy(lane.stream);
   }
-  if (origin_ != nullptr) {
-    cudaEventDestroy(forks_);
-    cudaStreamDestroy(origin_);
-  }
+  if (forks_ != nullptr) cudaEventDestroy(forks_);
+  if (origin_ != nullptr) cudaStreamDestroy(origin_);
   for (void* memory : memory_) cudaFree(memory);
   for (void* memory : host_memory_) cudaFreeHost(memory);
 }
@@ -67,12 +76,17 @@ std::int64_t CudaMachine::free_bytes() const {
   return static_cast<std::int64_t>(free);
 }
 
+std::int64_t CudaMachine::own_bytes(int ranks) const {
+  return ranks * static_cast<std::int64_t>(kProductWorkspaceBytes);
+}
+
 std::byte* CudaMachine::allocate(std::int64_t bytes) {
   void* memory = nullptr;
   const auto size = static_cast<std::size_t>(bytes);
   check(cudaMalloc(&memory, size), "memory of the GPU");
   memory_.push_back(memory);
   check(cudaMemset(memory, 0, size), "memory of the GPU");
+  check(cudaStreamSynchronize(nullptr), "memory of the GPU");  // which returns before it is done
   return static_cast<std::byte*>(memory);
 }
 
@@ -85,6 +99,8 @@ std::byte* CudaMachine::allocate_on_host(std::int64_t bytes) {
 
 void CudaMachine::upload(void* to, std::span<const std::byte> from) {
   check(cudaMemcpy(to, from.data(), from.size(), cudaMemcpyHostToDevice), "a copy to the GPU");
+  // It returns when pageable memory is staged, and our streams do not wait for the default one.
+  check(cudaStreamSynchronize(nullptr), "a copy to the GPU");
 }
 
 void CudaMachine::download(std::span<std::byte> to, const void* from) {
@@ -123,27 +139,34 @@ void CudaMachine::prepare(int ranks, std::size_t calls) {
 
 void CudaMachine::begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) {
   nvtxRangePushA(name);
+  has_range_ = true;
   if (index == 0 && how_.graph && replays_ == 1) begin_capture();
   call_ = index;
   calls_ = index + 1;
   lane_ = static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
-  if (links_ != nullptr) links_->begin_call(static_cast<int>(lane_), name);
+  if (links_ != nullptr)
+    links_->begin_call(static_cast<int>(lane_), name);
+  else
+    watch_.begin(static_cast<int>(lane_), fmt::format("rank {}, {}", rank, name));
   has_started_ = false;
   Lane& lane = lanes_[lane_];
   if (captures_ && !std::exchange(lane.in_capture, true)) check(cudaStreamWaitEvent(lane.stream, forks_), "a capture");
 }
 
 void CudaMachine::wait_for(std::size_t earlier) {
-  if (links_ != nullptr) links_->wait_for(earlier);
-  check(cudaStreamWaitEvent(lanes_[lane_].stream, captures_ ? events_[earlier].done : events_[earlier].end),
-        "a wait for an event");
+  if (links_ != nullptr)
+    links_->wait_for(earlier);
+  else
+    watch_.wait_for(earlier);
+  require(cudaStreamWaitEvent(lanes_[lane_].stream, captures_ ? events_[earlier].done : events_[earlier].end),
+          "a wait for an event");
 }
 
 /// A captured graph has moments as nodes of their own, which nothing in it can wait for.
 void CudaMachine::record(cudaEvent_t moment) {
-  check(cudaEventRecordWithFlags(moment, lanes_[lane_].stream,
-                                 captures_ ? cudaEventRecordExternal : cudaEventRecordDefault),
-        "an event");
+  require(cudaEventRecordWithFlags(moment, lanes_[lane_].stream,
+                                   captures_ ? cudaEventRecordExternal : cudaEventRecordDefault),
+          "an event");
 }
 
 void CudaMachine::start_call() {
@@ -159,8 +182,24 @@ DeviceKernels& CudaMachine::kernels() {
 void CudaMachine::end_call() {
   start_call();
   record(events_[call_].end);
-  if (captures_) check(cudaEventRecord(events_[call_].done, lanes_[lane_].stream), "an event");
+  if (captures_) require(cudaEventRecord(events_[call_].done, lanes_[lane_].stream), "an event");
   nvtxRangePop();
+  has_range_ = false;
+}
+
+std::string CudaMachine::text_of_fault(const std::string& reason) const {
+  if (links_ != nullptr) return links_->text_of_fault(reason);
+  if (launched_ != nullptr) return reason + ", in the graph of a step: without --cuda-graph it is known where";
+  return fmt::format("{}: {}", watch_.under_way(), reason);
+}
+
+void CudaMachine::require(cudaError_t error, const char* what) const {
+  if (error == cudaSuccess) return;
+  try {
+    check(error, what);
+  } catch (const RunError& fault) {
+    throw RunError(text_of_fault(fault.what()));
+  }
 }
 
 void CudaMachine::join(const DeviceGroups& groups) {
@@ -180,18 +219,33 @@ void CudaMachine::begin_capture() {
   check(cudaEventRecord(forks_, origin_), "a capture");
 }
 
-void CudaMachine::end_capture() {
+void CudaMachine::join_capture() {
   for (Lane& lane : lanes_) {
     if (!std::exchange(lane.in_capture, false)) continue;
     check(cudaEventRecord(lane.joins, lane.stream), "a capture");
     check(cudaStreamWaitEvent(origin_, lane.joins), "a capture");
   }
+}
+
+void CudaMachine::end_capture() {
+  join_capture();
   captures_ = false;
   cudaGraph_t graph = nullptr;
   check(cudaStreamEndCapture(origin_, &graph), "a capture of a step");
   const cudaError_t made = cudaGraphInstantiate(&launched_, graph, 0);
   cudaGraphDestroy(graph);
   check(made, "the graph of a step");
+}
+
+/// By asking: once a kernel has failed nothing else is to be learned from the device.
+void CudaMachine::wait_for_calls() {
+  const auto has_ended = [&](std::size_t call) {
+    const cudaError_t state = cudaEventQuery(events_[call].end);
+    if (state != cudaErrorNotReady) require(state, "a kernel of the replay");
+    return state == cudaSuccess;
+  };
+  while (!watch_.is_over())
+    if (!watch_.advance(has_ended)) std::this_thread::sleep_for(std::chrono::microseconds(20));
 }
 
 std::vector<CallTimes> CudaMachine::finish() {
@@ -203,11 +257,21 @@ std::vector<CallTimes> CudaMachine::finish() {
       if (state != cudaErrorNotReady) check(state, "a kernel of the replay");
       return state == cudaSuccess;
     });
-  check(cudaDeviceSynchronize(), "a kernel of the replay");
+  else if (launched_ == nullptr)
+    wait_for_calls();
+  require(cudaDeviceSynchronize(), "a kernel of the replay");
+  watch_.clear();
   ++replays_;
+  std::vector<Seconds> starts, ends;
+  Seconds first{0};  // the call that was enqueued first need not be the first to begin
+  for (std::size_t i = 0; i < calls_; ++i) {
+    starts.push_back(between(events_.front().start, events_[i].start));
+    ends.push_back(between(events_.front().start, events_[i].end));
+    first = std::min(first, starts.back());
+  }
   std::vector<CallTimes> times;
   for (std::size_t i = 0; i < calls_; ++i)
-    times.push_back({between(events_.front().start, events_[i].start), between(events_.front().start, events_[i].end)});
+    times.push_back({to_sim_time(starts[i] - first), to_sim_time(std::max(starts[i], ends[i]) - first)});
   return times;
 }
 

@@ -15,6 +15,7 @@
 #include "executor/cuda/matrix_products.h"
 #include "executor/device/cuda_library.h"
 #include "executor/device/device_machine.h"
+#include "executor/nccl/call_watch.h"
 #include "executor/nccl/linked_calls.h"
 
 namespace plumb::cuda {
@@ -32,6 +33,7 @@ class CudaMachine : public DeviceMachine {
   std::string sharing() const;
 
   std::int64_t free_bytes() const override;
+  std::int64_t own_bytes(int ranks) const override;
   std::byte* allocate(std::int64_t bytes) override;
   std::byte* allocate_on_host(std::int64_t bytes) override;
   void upload(void* to, std::span<const std::byte> from) override;
@@ -42,6 +44,7 @@ class CudaMachine : public DeviceMachine {
   void wait_for(std::size_t earlier) override;
   DeviceKernels& kernels() override;
   void end_call() override;
+  std::string text_of_fault(const std::string& reason) const override;
   void join(const DeviceGroups& groups) override;
   void exchange(const DeviceExchange& exchange) override;
   std::vector<CallTimes> finish() override;
@@ -58,10 +61,14 @@ class CudaMachine : public DeviceMachine {
     cudaEvent_t done = nullptr;                  // the same end as a captured graph knows it
   };
 
+  /// check(), with the calls under way.
+  void require(cudaError_t error, const char* what) const;
   void start_call();
   void record(cudaEvent_t moment);
   void begin_capture();
+  void join_capture();
   void end_capture();
+  void wait_for_calls();
 
   const int device_;
   const std::optional<HalfFormat> half_;
@@ -77,6 +84,8 @@ class CudaMachine : public DeviceMachine {
   std::size_t calls_ = 0;  // of the replay so far; of all where it is a graph
   std::size_t lane_ = 0;
   bool has_started_ = false;
+  bool has_range_ = false;  // of NVTX
+  CallWatch watch_;         // where there are no links
 
   int replays_ = 0;
   bool captures_ = false;

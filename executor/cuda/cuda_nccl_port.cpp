@@ -35,6 +35,12 @@ std::size_t count_of(const NcclPort::Call& call) {
   return static_cast<std::size_t>(call.elements);
 }
 
+void sum_with(decltype(NcclFunctions::all_reduce) collective, const NcclPort::Call& call) {
+  check(collective(call.from, call.to, count_of(call), type_of(call.element), ncclSum, comm_of(call.communicator),
+                   stream_of(call.stream)),
+        "NCCL");
+}
+
 }  // namespace
 
 NcclId CudaNcclPort::make_id() {
@@ -52,7 +58,9 @@ NcclPort::Communicator CudaNcclPort::begin_communicator(const NcclId& id, int me
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   ncclComm_t comm = nullptr;
-  check(nccl().comm_init_rank(&comm, members, same, member, &config), "NCCL");
+  const ncclResult_t begun = nccl().comm_init_rank(&comm, members, same, member, &config);
+  if (begun != ncclSuccess && begun != ncclInProgress && comm != nullptr) nccl().comm_abort(comm);
+  check(begun, "NCCL");
   return comm;
 }
 
@@ -114,15 +122,11 @@ void CudaNcclPort::all_gather(const Call& call) {
 }
 
 void CudaNcclPort::reduce_scatter(const Call& call) {
-  check(nccl().reduce_scatter(call.from, call.to, count_of(call), type_of(call.element), ncclSum,
-                              comm_of(call.communicator), stream_of(call.stream)),
-        "NCCL");
+  sum_with(nccl().reduce_scatter, call);
 }
 
 void CudaNcclPort::all_reduce(const Call& call) {
-  check(nccl().all_reduce(call.from, call.to, count_of(call), type_of(call.element), ncclSum,
-                          comm_of(call.communicator), stream_of(call.stream)),
-        "NCCL");
+  sum_with(nccl().all_reduce, call);
 }
 
 NcclPort::Stream CudaNcclPort::make_stream() {

@@ -23,7 +23,9 @@ Function driver_function(const char* name, unsigned version) {
   return reinterpret_cast<Function>(function);
 }
 
-struct Driver {
+}  // namespace
+
+struct GreenContexts::Driver {
   PFN_cuDeviceGetDevResource_v12040 resource_of =
       driver_function<PFN_cuDeviceGetDevResource_v12040>("cuDeviceGetDevResource", 12040);
   PFN_cuDevSmResourceSplitByCount_v12040 split =
@@ -41,15 +43,9 @@ struct Driver {
   }
 };
 
-const Driver& driver() {
-  static const Driver functions;
-  return functions;
-}
-
-}  // namespace
-
-GreenContexts::GreenContexts(int device, int ranks, const std::vector<int>& shares) {
-  if (!driver().is_whole())
+GreenContexts::GreenContexts(int device, int ranks, const std::vector<int>& shares)
+    : driver_(std::make_unique<Driver>()) {
+  if (!driver_->is_whole())
     refused_ = "the driver has no green contexts";
   else if (!make(device, ranks, shares))
     destroy();
@@ -60,7 +56,7 @@ GreenContexts::~GreenContexts() {
 }
 
 void GreenContexts::destroy() {
-  for (CUgreenCtx context : contexts_) driver().destroy(context);
+  for (CUgreenCtx context : contexts_) driver_->destroy(context);
   contexts_.clear();
   multiprocessors_.clear();
 }
@@ -77,22 +73,22 @@ bool GreenContexts::make(int device, int ranks, const std::vector<int>& shares) 
   const auto smallest = static_cast<unsigned>(smallest_sm_group(major));
   CUdevResource all{};
   // A device's number is its handle.
-  if (!gives(driver().resource_of(device, &all, CU_DEV_RESOURCE_TYPE_SM), "its SMs")) return false;
+  if (!gives(driver_->resource_of(device, &all, CU_DEV_RESOURCE_TYPE_SM), "its SMs")) return false;
   unsigned count = 0;
-  if (!gives(driver().split(nullptr, &count, &all, nullptr, 0, smallest), "groups of SMs")) return false;
+  if (!gives(driver_->split(nullptr, &count, &all, nullptr, 0, smallest), "groups of SMs")) return false;
   const SmSplit split = split_multiprocessors(ranks, shares, static_cast<int>(count));
   refused_ = split.refused;
   if (!refused_.empty()) return false;
   std::vector<CUdevResource> groups(count);
-  if (!gives(driver().split(groups.data(), &count, &all, nullptr, 0, smallest), "groups of SMs")) return false;
+  if (!gives(driver_->split(groups.data(), &count, &all, nullptr, 0, smallest), "groups of SMs")) return false;
   CUdevResource* next = groups.data();
   for (const int own : split.groups) {
     unsigned multiprocessors = 0;
     for (int i = 0; i < own; ++i) multiprocessors += next[i].sm.smCount;
     CUdevResourceDesc description = nullptr;
     CUgreenCtx context = nullptr;
-    if (!gives(driver().describe(&description, next, static_cast<unsigned>(own)), "a part of its SMs") ||
-        !gives(driver().create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM), "a green context"))
+    if (!gives(driver_->describe(&description, next, static_cast<unsigned>(own)), "a part of its SMs") ||
+        !gives(driver_->create(&context, description, device, CU_GREEN_CTX_DEFAULT_STREAM), "a green context"))
       return false;
     contexts_.push_back(context);
     multiprocessors_.push_back(static_cast<int>(multiprocessors));
@@ -104,7 +100,7 @@ bool GreenContexts::make(int device, int ranks, const std::vector<int>& shares) 
 cudaStream_t GreenContexts::make_stream(int rank) const {
   CUstream stream = nullptr;
   const CUresult result =
-      driver().create_stream(&stream, contexts_[static_cast<std::size_t>(rank)], CU_STREAM_NON_BLOCKING, 0);
+      driver_->create_stream(&stream, contexts_[static_cast<std::size_t>(rank)], CU_STREAM_NON_BLOCKING, 0);
   if (result != CUDA_SUCCESS)
     throw RunError(fmt::format("a stream of a green context: the driver's error {}", static_cast<int>(result)));
   return stream;

@@ -5,6 +5,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -27,10 +28,13 @@ class GreenContexts {
   cudaStream_t make_stream(int rank) const;
 
  private:
+  struct Driver;
+
   bool make(int device, int ranks, const std::vector<int>& shares);
   void destroy();
 
-  std::vector<CUgreenCtx> contexts_;  // [rank]
+  std::unique_ptr<const Driver> driver_;  // its functions
+  std::vector<CUgreenCtx> contexts_;      // [rank]
   std::vector<int> multiprocessors_;
   std::string refused_;
 };

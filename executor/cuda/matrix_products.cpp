@@ -8,7 +8,13 @@
 namespace plumb::cuda {
 namespace {
 
-constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20U;
+/// Of 16 bytes at most: the widest loads ask for no more, and the choice of an algorithm shall not depend on where in
+/// an arena a tensor happens to lie.
+std::uint32_t alignment_of(const void* address) {
+  std::uint32_t alignment = 16;
+  while (reinterpret_cast<std::uintptr_t>(address) % alignment != 0) alignment /= 2;
+  return alignment;
+}
 
 cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
@@ -36,7 +42,7 @@ MatrixProducts::~MatrixProducts() {
 
 void MatrixProducts::settle(cudaStream_t stream) {
   void*& workspace = workspaces_[stream];
-  if (workspace == nullptr) check(cudaMalloc(&workspace, kWorkspaceBytes), "cuBLASLt's workspace");
+  if (workspace == nullptr) check(cudaMalloc(&workspace, kProductWorkspaceBytes), "cuBLASLt's workspace");
 }
 
 // Row-major [r, c] is column-major [c, r]: each product is that of the transposed matrices.
@@ -78,13 +84,19 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "a product");
-  const std::size_t workspace = kWorkspaceBytes;
+  const std::size_t workspace = kProductWorkspaceBytes;
   // Not "in place", whose order of additions is that of the blocks' ends.
   const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspace,
-                                       sizeof(workspace));
-  cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &reductions,
-                                       sizeof(reductions));
+  const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+    check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)), "a product");
+  };
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace);
+  prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions);
+  // Otherwise multiples of 256 are taken for granted, which parameters behind each other are not.
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, product.left_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, product.right_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, product.out_alignment);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, product.out_alignment);
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, made.operation, made.left, made.right, made.out,
@@ -98,14 +110,16 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
   return made;
 }
 
-void MatrixProducts::multiply(const Product& product, void* out, const void* left, const void* right,
-                              cudaStream_t stream) {
+void MatrixProducts::multiply(Product product, void* out, const void* left, const void* right, cudaStream_t stream) {
+  product.left_alignment = alignment_of(left);
+  product.right_alignment = alignment_of(right);
+  product.out_alignment = alignment_of(out);
   const Prepared& made = prepared(product);
   settle(stream);
   void* workspace = workspaces_[stream];
   const float alpha = 1, beta = product.adds ? 1.0F : 0.0F;
   check(cublasLtMatmul(handle_, made.operation, &alpha, left, made.left, right, made.right, &beta, out, made.out, out,
-                       made.out, &made.algorithm, workspace, kWorkspaceBytes, stream),
+                       made.out, &made.algorithm, workspace, kProductWorkspaceBytes, stream),
         "a product by cuBLASLt");
 }
 

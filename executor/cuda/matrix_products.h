@@ -7,12 +7,16 @@
 #include <cuda_runtime.h>
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
 #include "kernels/cpu/gemm.h"
 
 namespace plumb::cuda {
+
+/// That cuBLASLt has on each stream with products.
+inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20U;
 
 class MatrixProducts {
  public:
@@ -37,6 +41,8 @@ class MatrixProducts {
     std::int64_t rows = 0, columns = 0, inner = 0;
     bool left_transposed = false, right_transposed = false;
     bool adds = false;  // to what is there, in fp32
+    /// Bytes that the matrices' addresses are multiples of, as far as an algorithm may ask for it.
+    std::uint32_t left_alignment = 1, right_alignment = 1, out_alignment = 1;
 
     auto operator<=>(const Product&) const = default;
   };
@@ -47,7 +53,7 @@ class MatrixProducts {
   };
 
   const Prepared& prepared(const Product& product);
-  void multiply(const Product& product, void* out, const void* left, const void* right, cudaStream_t stream);
+  void multiply(Product product, void* out, const void* left, const void* right, cudaStream_t stream);
 
   const cudaDataType_t stored_;
   const std::int32_t multiprocessors_;

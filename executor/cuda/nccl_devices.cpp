@@ -37,9 +37,10 @@ NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
         fmt::format("{} ranks were asked for and there are {} GPUs: NCCL refuses two ranks of one process on a "
                     "GPU; leave --ranks away",
                     ranks, count));
-  gpus_.resize(static_cast<std::size_t>(ranks > 0 ? ranks : count));
+  for (int rank = 0; rank < (ranks > 0 ? ranks : count); ++rank) gpus_.push_back(std::make_unique<Gpu>());
   const NcclId id = port_.make_id();
   on_all([&](int rank, Gpu& gpu) {
+    gpu.device = rank;
     gpu.communicator = std::make_unique<NcclCommunicatorHandle>(
         port_, id, rank, this->ranks(), fmt::format("rank {}", rank), NcclPatience{.timeout = kTimeout});
     check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "a stream");
@@ -48,27 +49,28 @@ NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
   });
 }
 
-NcclGpus::~NcclGpus() {
-  for (std::size_t rank = 0; rank < gpus_.size(); ++rank) {
-    Gpu& gpu = gpus_[rank];
-    cudaSetDevice(static_cast<int>(rank));
-    gpu.communicator.reset();  // aborts: nothing is under way
-    cudaFree(gpu.from);
-    cudaFree(gpu.to);
-    if (gpu.stream != nullptr) cudaStreamDestroy(gpu.stream);
+NcclGpus::Gpu::~Gpu() {
+  cudaSetDevice(device);
+  communicator.reset();  // aborts
+  if (stream != nullptr) {
+    cudaStreamSynchronize(stream);
+    cudaStreamDestroy(stream);
   }
+  cudaFree(from);
+  cudaFree(to);
 }
 
-/// On a thread each; throws what the first one has thrown.
-void NcclGpus::on_all(const std::function<void(int rank, Gpu& gpu)>& work) {
+void NcclGpus::on_all(const std::function<void(int rank, Gpu& gpu)>& work, std::barrier<>* together) {
   std::mutex mutex;
   std::exception_ptr failure;
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < gpus_.size(); ++rank)
     threads.emplace_back([&, rank] {
       try {
-        check(cudaSetDevice(static_cast<int>(rank)), "the GPU");
-        work(static_cast<int>(rank), gpus_[rank]);
+        const cudaError_t current = cudaSetDevice(static_cast<int>(rank));
+        if (together != nullptr) together->arrive_and_wait();  // also if there is no such device any more
+        check(current, "the GPU");
+        work(static_cast<int>(rank), *gpus_[rank]);
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (failure == nullptr) failure = std::current_exception();
@@ -132,18 +134,19 @@ void NcclGpus::wait(const Gpu& gpu) const {
 }
 
 Seconds NcclGpus::run(const NcclRound& round, int times) {
-  std::barrier together(std::ssize(gpus_));
+  std::barrier<> together(std::ssize(gpus_));
   std::vector<Seconds> took(gpus_.size());
-  on_all([&](int rank, Gpu& gpu) {
-    together.arrive_and_wait();
-    const auto start = Moment::now();
-    for (int time = 0; time < times; ++time) {
-      launch(rank, gpu, round);
-      gpu.communicator->settle("it is launched");
-    }
-    wait(gpu);
-    took[static_cast<std::size_t>(rank)] = Moment::now() - start;
-  });
+  on_all(
+      [&](int rank, Gpu& gpu) {
+        const auto start = Moment::now();
+        for (int time = 0; time < times; ++time) {
+          launch(rank, gpu, round);
+          gpu.communicator->settle("it is launched");
+        }
+        wait(gpu);
+        took[static_cast<std::size_t>(rank)] = Moment::now() - start;
+      },
+      &together);
   return std::ranges::max(took);
 }
 
@@ -154,6 +157,7 @@ std::int64_t NcclGpus::wrong_values(const NcclRound& round) {
     check(
         cudaMemcpy(round.in_place ? gpu.to : gpu.from, own.data(), own.size() * sizeof(float), cudaMemcpyHostToDevice),
         "a copy to the GPU");
+    check(cudaStreamSynchronize(nullptr), "a copy to the GPU");  // pageable memory is staged
   });
   run(round, 1);
   on_all([&](int rank, Gpu& gpu) { wrong[static_cast<std::size_t>(rank)] = wrong_here(rank, gpu, round); });

@@ -1,6 +1,7 @@
 #pragma once
 // The GPUs of this process under NCCL, a thread each, as what measure_nccl() times.
 
+#include <barrier>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -19,9 +20,6 @@ class NcclGpus : public NcclDevices {
   /// The first `ranks` GPUs, all for 0, with buffers of that many bytes. Throws RunError if there are fewer, or NCCL
   /// fails.
   NcclGpus(int ranks, std::int64_t most_bytes);
-  ~NcclGpus() override;
-  NcclGpus(const NcclGpus&) = delete;
-  NcclGpus& operator=(const NcclGpus&) = delete;
 
   int ranks() const override { return static_cast<int>(gpus_.size()); }
   Seconds run(const NcclRound& round, int times) override;
@@ -29,19 +27,26 @@ class NcclGpus : public NcclDevices {
 
  private:
   struct Gpu {
+    Gpu() = default;
+    ~Gpu();
+    Gpu(const Gpu&) = delete;
+    Gpu& operator=(const Gpu&) = delete;
+
+    int device = 0;
     std::unique_ptr<NcclCommunicatorHandle> communicator;
     cudaStream_t stream = nullptr;
     float* from = nullptr;
     float* to = nullptr;
   };
 
-  void on_all(const std::function<void(int rank, Gpu& gpu)>& work);
+  /// On a thread each, all of which arrive at `together` where it is given; throws what the first one has thrown.
+  void on_all(const std::function<void(int rank, Gpu& gpu)>& work, std::barrier<>* together = nullptr);
   void launch(int rank, const Gpu& gpu, const NcclRound& round) const;
   void wait(const Gpu& gpu) const;
   std::int64_t wrong_here(int rank, const Gpu& gpu, const NcclRound& round) const;
 
   CudaNcclPort port_;
-  std::vector<Gpu> gpus_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
 };
 
 }  // namespace plumb::cuda

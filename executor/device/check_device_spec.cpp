@@ -32,8 +32,8 @@ void require_device_runnable(const RunSpec& spec) {
   const ProcessGrid& grid = spec.grid;
   refuse(grid.expert != 1 || !spec.meshes.empty(), "expert groups, or meshes of other shapes",
          "set ep to 1, or use --backend cpu");
-  refuse(spec.zero > 0 && spec.layerwise, "ZeRO layer by layer", "gather whole stages, or use --backend cpu");
-  refuse(std::ranges::count(stages_with_copies(spec.schedule), true) > 0, "copies of a stage in one schedule", kCpu);
+  refuse(spec.zero >= 2 && spec.layerwise && std::ranges::count(stages_with_copies(spec.schedule), true) > 0,
+         "ZeRO layer by layer over copies of a stage in one schedule", "gather whole stages, or use --backend cpu");
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions)
       refuse(action.part != 0 && action.op != Op::kReduceGrad, "slices of sequences", kCpu);  // of these it is a bucket

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "executor/device/kernels/device_kernels.h"
@@ -28,6 +29,9 @@ class DeviceMachine {
 
   /// That can be allocated now.
   virtual std::int64_t free_bytes() const = 0;
+
+  /// That prepare() takes for so many ranks besides.
+  virtual std::int64_t own_bytes(int) const { return 0; }
 
   /// Zeroes, until the machine goes. Throws RunError if there are not so many.
   virtual std::byte* allocate(std::int64_t bytes) = 0;
@@ -56,6 +60,9 @@ class DeviceMachine {
   virtual void wait_for(std::size_t earlier) = 0;
   virtual DeviceKernels& kernels() = 0;
   virtual void end_call() = 0;
+
+  /// What went wrong while the call's kernels were enqueued, with what the machine knows of where.
+  virtual std::string text_of_fault(const std::string& reason) const { return reason; }
 
   // Where the machine is one rank of several, each a machine of its own (a GPU with NCCL between them): then prepare()
   // is told of one rank, all calls are of rank 0, and what ranks exchange goes through exchange(). Ranks that share a

@@ -78,12 +78,13 @@ class DeviceRun {
   void upload_batch(int step, int lane);
   /// Addresses stay the same: each call is recorded once.
   void record();
-  void record_call(std::size_t index, int lane);
+  /// On all ranks that are here: one of the pipeline, or those of copies of a stage that do something together.
+  void record_call(std::size_t index);
   /// A message between machines: the end of it that is here, if one is.
   void record_message(std::size_t index, int lane);
   /// Activations of a micro-batch between their places and those where they are away.
   void move(CallRecorder& kernels, const PlacedAction& placed, int lane) const;
-  void perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id, int lane);
+  void perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, int lane);
   /// Whether a REDUCE_GRAD sums a bucket: where several stand before one step, the last of them does.
   bool is_reduced_here(std::int32_t id) const;
   /// Optimizer steps of a replay.

@@ -1,6 +1,7 @@
 // How a run records its calls: each action of a rank as kernels over places in its arena.
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -17,31 +18,36 @@ void DeviceRun::record() {
       if (wait.bucket != DeviceWait::kEnd) hosts_of_buckets_.insert(wait.call);
   std::vector<std::string> names;
   for (std::size_t i = 0; i < program_.calls.size(); ++i) {
-    const DeviceCall& call = program_.calls[i];
     names.push_back(to_text(calls_[i].front().action));
     if (i == joint_step_) {
       record_joint_step(i);
       continue;
     }
-    const bool is_message = world_.is_one_rank() && is_send(calls_[i].front().action.op);
-    for (int lane = 0; lane < world_.lanes(); ++lane) {
-      if (is_message) {
-        record_message(i, lane);
-      } else if (is_here(static_cast<std::size_t>(call.rank), lane)) {
-        record_call(i, lane);
-      }
+    if (!world_.is_one_rank() || !is_send(calls_[i].front().action.op)) {
+      record_call(i);
+      continue;
     }
+    for (int lane = 0; lane < world_.lanes(); ++lane) record_message(i, lane);
   }
   recorded_->settle(program_, world_.ranks(), std::move(names));
 }
 
-void DeviceRun::record_call(std::size_t index, int lane) {
-  const DeviceCall& call = program_.calls[index];
-  CallRecorder recorder;
-  for (std::size_t k = 0; k < calls_[index].size(); ++k)
-    perform(recorder, calls_[index][k], index, call.action + static_cast<std::int32_t>(k), lane);
-  recorded_->add(index, {.rank = world_.rank_of(call.rank, lane), .lane = lane, .stream = call.stream, .pieces = {}},
-                 recorder.take());
+void DeviceRun::record_call(std::size_t index) {
+  struct Part {
+    int lane = 0;
+    CallRecorder recorder;
+  };
+  std::map<int, Part> parts;  // by rank of the world
+  for (int lane = 0; lane < world_.lanes(); ++lane)
+    for (const PlacedAction& placed : calls_[index]) {
+      if (!is_here(static_cast<std::size_t>(placed.rank), lane)) continue;
+      Part& part = parts[world_.rank_of(placed.rank, lane)];
+      part.lane = lane;
+      perform(part.recorder, placed, index, lane);
+    }
+  for (auto& [rank, part] : parts)
+    recorded_->add(index, {.rank = rank, .lane = part.lane, .stream = program_.calls[index].stream, .pieces = {}},
+                   part.recorder.take());
 }
 
 void DeviceRun::record_message(std::size_t index, int lane) {
@@ -86,22 +92,26 @@ void DeviceRun::move(CallRecorder& kernels, const PlacedAction& placed, int lane
   }
 }
 
-void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, std::int32_t id,
-                        int lane) {
+void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, int lane) {
   const Action& action = placed.action;
   const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(action.stage)];
   std::byte* weights = address(placed.gathered.rank >= 0 ? placed.gathered : placed.weights, lane);
+  const bool is_backward = gives_input_gradient(action.op) || gives_weight_gradient(action.op);
+  std::byte* const workspace = address(placed.workspace, lane);
+  MovedLayers moves;
   const DevicePass pass{.microbatch = action.microbatch,
                         .recorder = &kernels,
                         .early = address(placed.early, lane),
                         .late = address(placed.late, lane),
                         .rebuilt_early = address(placed.rebuilt_early, lane),
                         .rebuilt_late = address(placed.rebuilt_late, lane),
-                        .workspace = address(placed.workspace, lane),
+                        .workspace = workspace == nullptr ? nullptr : workspace + stage.moved_bytes(is_backward),
                         .incoming = address(placed.incoming, lane),
                         .outgoing = address(placed.outgoing, lane),
                         .weights = weights,
-                        .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane))};
+                        .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane)),
+                        .moved = workspace,
+                        .moves = &moves};
   CallRecorder* buckets = hosts_of_buckets_.contains(static_cast<std::int32_t>(call)) ? &kernels : nullptr;
   if (placed.opens_gradients) stage.open_gradients(kernels, pass);
   switch (action.op) {
@@ -121,7 +131,7 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
     case Op::kSendGradient:
       return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
     case Op::kReduceGrad:
-      if (is_reduced_here(id)) stage.reduce(kernels, pass, static_cast<std::size_t>(action.part));
+      if (is_reduced_here(placed.id)) stage.reduce(kernels, pass, static_cast<std::size_t>(action.part));
       return;
     case Op::kUnshard:
       return stage.gather(kernels, weights);

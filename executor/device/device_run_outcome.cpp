@@ -59,11 +59,9 @@ std::vector<CallTimes> DeviceRun::times_of_actions(const std::vector<std::vector
       if (recorded_->world().tracks[call][track].lane != lane) continue;
       const Action& send = calls_[call].front().action;
       // A rank's part of a joint step counts with the steps of its own that follow.
-      if (!is_send(send.op) &&
-          recorded_->world().tracks[call][track].rank != world_.rank_of(program_.calls[call].rank, lane))
-        continue;
-      for (std::size_t k = 0; k < calls_[call].size(); ++k)
-        of_action[static_cast<std::size_t>(program_.calls[call].action) + k] = times[call][track];
+      for (const PlacedAction& placed : calls_[call])
+        if (is_send(send.op) || recorded_->world().tracks[call][track].rank == world_.rank_of(placed.rank, lane))
+          of_action[static_cast<std::size_t>(placed.id)] = times[call][track];
       if (!is_send(send.op)) continue;
       const bool forward = send.op == Op::kSendActivation;
       const int to = (forward ? neighbors.successor : neighbors.predecessor)[static_cast<std::size_t>(send.stage)];

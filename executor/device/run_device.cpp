@@ -176,6 +176,7 @@ void DeviceRun::make_stages() {
                              .work = work,
                              .microbatches = schedule_.microbatches,
                              .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
+                             .sample_stride = spec_.microbatch,
                              .half = spec_.half,
                              .optimizer = spec_.optimizer,
                              .is_optimizer_on_host = spec_.offload_optimizer,
@@ -191,7 +192,8 @@ void DeviceRun::make_stages() {
                                         .zero = spec_.zero,
                                         .shard_by = spec_.shard_by,
                                         .is_half = spec_.half.has_value(),
-                                        .bucket_layers = training_.bucket_layers[stage]},
+                                        .bucket_layers = training_.bucket_layers[stage],
+                                        .layerwise = spec_.layerwise},
                              .resume = spec_.resume.get()});
     }
 }
@@ -228,6 +230,7 @@ void DeviceRun::require_memory() {
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank);
+  arenas += machine_.own_bytes(world_.is_one_rank() ? 1 : world_.ranks());
   const std::int64_t there = machine_.free_bytes();
   if (held + arenas <= there) return;
   constexpr double kMiB = 1 << 20;

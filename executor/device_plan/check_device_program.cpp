@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "executor/device_plan/call_clocks.h"
+#include "executor/device_plan/joint_calls.h"
 #include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"
@@ -43,10 +44,13 @@ class Checker {
     std::map<std::int32_t, std::int32_t> call_of;
     for (std::size_t index = 0; index < program_.calls.size(); ++index)
       call_of[program_.calls[index].action] = static_cast<std::int32_t>(index);
+    const std::vector<std::int32_t> leaders = joint_leaders(schedule_);
     for (const Dependency& dependency : dependencies(schedule_)) {
-      const auto from = call_of.find(dependency.from);
-      const auto to = call_of.find(dependency.to);
-      if (from == call_of.end() || to == call_of.end()) continue;  // of a RECV or RESHARD, which the device does not do
+      if (is_order_of_joint_gathers(dependency, leaders)) continue;
+      const auto from = call_of.find(leaders[static_cast<std::size_t>(dependency.from)]);
+      const auto to = call_of.find(leaders[static_cast<std::size_t>(dependency.to)]);
+      if (from == to || from == call_of.end() || to == call_of.end())
+        continue;  // of a RECV or RESHARD, which the device does not do
       if (dependency.wait == Wait::kInside ? stands_behind_a_moment_of(from->second, to->second)
                                            : clocks_.precedes(from->second, to->second))
         continue;

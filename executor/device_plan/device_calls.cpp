@@ -1,14 +1,14 @@
 #include "executor/device_plan/device_calls.h"
 
 #include <algorithm>
-#include <cassert>
 #include <functional>
 #include <queue>
 #include <tuple>
 #include <utility>
 
+#include "executor/device_plan/joint_calls.h"
 #include "schedules/dependencies.h"
-#include "schedules/joint_reductions.h"
+#include "schedules/error.h"
 
 namespace plumb {
 namespace {
@@ -34,20 +34,18 @@ DeviceStream stream_of(Op op) {
 
 /// [action id] the action whose call does its work; -1 for those that are no work of their rank's device.
 std::vector<std::int32_t> workers_of(const Schedule& schedule) {
-  const JointReductions joint = joint_reductions(schedule);
+  const std::vector<std::int32_t> leaders = joint_leaders(schedule);
   std::vector<std::int32_t> workers;
   for (const auto& actions : schedule.ranks) {
     bool after_first = false;
     for (const Action& action : actions) {
       const auto id = static_cast<std::int32_t>(workers.size());
-      const std::int32_t collective =
-          joint.collective_of.empty() ? -1 : joint.collective_of[static_cast<std::size_t>(id)];
       if (is_recv(action.op) || action.op == Op::kReshard) {
         workers.push_back(-1);
       } else if (after_first) {
         workers.push_back(id - 1);
       } else {
-        workers.push_back(collective < 0 ? id : joint.members[static_cast<std::size_t>(collective)].front());
+        workers.push_back(leaders[static_cast<std::size_t>(id)]);
       }
       after_first = action.overlaps_next;
     }
@@ -118,7 +116,10 @@ class Player {
         if (--next.missing == 0) ready.emplace(next.ready, edge.to);
       }
     }
-    assert(result.calls.size() == expected && "a valid schedule has no cycle");
+    if (result.calls.size() != expected)  // a valid schedule has no cycle but where copies gather their weights
+      throw ScheduleError(
+          "copies of a stage gather their weights in different orders, and a device would wait in a circle: list their "
+          "UNSHARDs alike, or use --backend cpu");
     for (std::size_t id = 0; id < nodes_.size(); ++id) {
       if (workers_[id] >= 0) result.of_action[id] = result.of_action[static_cast<std::size_t>(workers_[id])];
     }
@@ -155,7 +156,8 @@ class Player {
         } else if (workers_[id] >= 0) {
           SimTime& duration = nodes_[static_cast<std::size_t>(workers_[id])].duration;
           const SimTime own = duration_of(costs_, action);
-          duration = action.op == Op::kReduceGrad ? std::max(duration, own) : duration + own;
+          const bool meets_others = action.op == Op::kReduceGrad || action.op == Op::kUnshard;
+          duration = meets_others ? std::max(duration, own) : duration + own;
         }
         if (workers_[id] == static_cast<std::int32_t>(id)) {
           std::int32_t& before = last[static_cast<std::size_t>(node.stream)];
@@ -168,10 +170,11 @@ class Player {
   }
 
   void add_dependencies() {
-    for (const Dependency& dependency : dependencies(schedule_)) {
-      if (workers_[static_cast<std::size_t>(dependency.from)] < 0 ||
-          workers_[static_cast<std::size_t>(dependency.to)] < 0)
-        continue;
+    for (Dependency dependency : dependencies(schedule_)) {
+      if (is_order_of_joint_gathers(dependency, workers_)) continue;
+      dependency.from = workers_[static_cast<std::size_t>(dependency.from)];
+      dependency.to = workers_[static_cast<std::size_t>(dependency.to)];
+      if (dependency.from < 0 || dependency.to < 0 || dependency.from == dependency.to) continue;
       Edge edge{.to = dependency.to};
       if (dependency.wait == Wait::kInside) {
         const Action& reduction = nodes_[static_cast<std::size_t>(dependency.to)].action;

@@ -50,6 +50,7 @@ class Expansion {
     for (std::size_t call = 0; call < pipeline_.calls.size(); ++call) {
       const std::vector<CallTrack>& tracks = world_.tracks[call];
       ends_[call].resize(tracks.size());
+      made_.assign(tracks.size(), {});
       bucket_ends_[call].resize(tracks.size());
       if (tracks.empty()) continue;
       for (std::size_t piece = 0; piece < tracks.front().pieces.size(); ++piece)
@@ -59,8 +60,8 @@ class Expansion {
   }
 
  private:
-  Calls& tail_of(const CallTrack& track) {
-    return tails_[static_cast<std::size_t>(track.rank) * kDeviceStreamCount + static_cast<std::size_t>(track.stream)];
+  Calls& tail_of(int rank, DeviceStream stream) {
+    return tails_[static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream)];
   }
 
   /// The calls that a track's part of a call waits for, besides its stream's.
@@ -71,8 +72,10 @@ class Expansion {
       const std::vector<CallTrack>& others = world_.tracks[at];
       for (std::size_t other = 0; other < others.size(); ++other) {
         if (others[other].lane != track.lane) continue;
-        const auto moment = bucket_ends_[at][other].find(wait.bucket);
-        add_all(waits, moment == bucket_ends_[at][other].end() ? ends_[at][other] : moment->second);
+        if (const auto moment = bucket_ends_[at][other].find(wait.bucket); moment != bucket_ends_[at][other].end())
+          add_all(waits, moment->second);
+        else
+          for (const auto& [stream, ends] : ends_[at][other]) add_all(waits, ends);
       }
     }
     return waits;
@@ -82,9 +85,15 @@ class Expansion {
     const std::vector<CallTrack>& tracks = world_.tracks[call];
     Calls wanted, made;
     for (const std::size_t member : party) {
-      assert(tracks[member].pieces.size() == tracks.front().pieces.size() && "ranks of a group do the same");
-      if (piece == 0) add_all(wanted, waits_of(call, tracks[member]));
-      add_all(wanted, tail_of(tracks[member]));
+      const CallTrack& track = tracks[member];
+      assert(track.pieces.size() == tracks.front().pieces.size() && "ranks of a group do the same");
+      const WorldPiece& own = track.pieces[piece];
+      if (!ends_[call][member].contains(track.stream_of(piece))) {  // the call's first there
+        add_all(wanted, waits_of(call, track));
+        add_all(wanted, tail_of(track.rank, track.stream));
+      }
+      for (const std::int32_t former : own.behind) add_all(wanted, made_[member][static_cast<std::size_t>(former)]);
+      add_all(wanted, tail_of(track.rank, track.stream_of(piece)));
     }
     std::ranges::sort(wanted, std::greater<>{});
     for (const std::size_t member : party) {
@@ -93,7 +102,7 @@ class Expansion {
                               .track = static_cast<std::int32_t>(member),
                               .piece = static_cast<std::int32_t>(piece),
                               .waits = {}});
-      clocks_.begin(tracks[member].rank, tracks[member].stream);
+      clocks_.begin(tracks[member].rank, tracks[member].stream_of(piece));
       for (const std::int32_t wait : wanted) {
         if (clocks_.precedes_newest(wait)) continue;
         world_.calls.back().waits.push_back(wait);
@@ -101,8 +110,10 @@ class Expansion {
       }
     }
     for (const std::size_t member : party) {
-      tail_of(tracks[member]) = made;
-      ends_[call][member] = made;
+      const DeviceStream stream = tracks[member].stream_of(piece);
+      tail_of(tracks[member].rank, stream) = made;
+      ends_[call][member][stream] = made;
+      made_[member].push_back(made);
       if (const int bucket = tracks[member].pieces[piece].bucket; bucket >= 0)
         bucket_ends_[call][member][bucket] = made;
     }
@@ -111,9 +122,10 @@ class Expansion {
   const DeviceProgram& pipeline_;
   WorldProgram world_;
   CallClocks clocks_;
-  std::vector<Calls> tails_;                                    // [rank, stream] its last piece, of all members
-  std::vector<std::vector<Calls>> ends_;                        // [call][track]
-  std::vector<std::vector<std::map<int, Calls>>> bucket_ends_;  // [call][track][bucket]
+  std::vector<Calls> tails_;                                      // [rank, stream] its last piece, of all members
+  std::vector<std::vector<std::map<DeviceStream, Calls>>> ends_;  // [call][track] its last pieces on each stream
+  std::vector<std::vector<Calls>> made_;                          // [track][piece] of the call that is added
+  std::vector<std::vector<std::map<int, Calls>>> bucket_ends_;    // [call][track][bucket]
 };
 
 class Checker {
@@ -125,8 +137,9 @@ class Checker {
     for (std::size_t i = 0; i < world_.calls.size(); ++i) {
       const WorldCall& call = world_.calls[i];
       const CallTrack& track = track_of(call);
-      clocks_.begin(track.rank, track.stream);
-      std::int32_t& newest = newest_[{track.rank, track.stream}];  // 1 + its number; 0: none
+      const DeviceStream stream = track.stream_of(static_cast<std::size_t>(call.piece));
+      clocks_.begin(track.rank, stream);
+      std::int32_t& newest = newest_[{track.rank, stream}];  // 1 + its number; 0: none
       before_.push_back(newest - 1);
       newest = static_cast<std::int32_t>(i) + 1;
       for (const std::int32_t wait : call.waits) {
@@ -164,17 +177,40 @@ class Checker {
     for (std::size_t track = 0; track < tracks.size(); ++track) {
       if (at_[call][track].size() != tracks[track].pieces.size())
         found_.push_back(fmt::format("call {} is not all there on rank {}", call, tracks[track].rank));
-      for (std::size_t piece = 0; piece + 1 < at_[call][track].size(); ++piece)
-        for (const std::size_t peer : peers(tracks, track, piece))
-          expect(at_[call][peer][piece], at_[call][track][piece + 1]);
+      for (std::size_t piece = 0; piece < at_[call][track].size(); ++piece)
+        for (const std::size_t former : formers(tracks[track], piece))
+          for (const std::size_t peer : peers(tracks, track, former))
+            expect(at_[call][peer][former], at_[call][track][piece]);
       for (std::size_t piece = 0; piece < at_[call][track].size(); ++piece)
         for (const std::size_t peer : peers(tracks, track, piece))
           if (const std::int32_t before = before_[static_cast<std::size_t>(at_[call][peer][piece])]; before >= 0)
             expect(before, at_[call][track][piece]);
       for (std::size_t piece = 1; piece < at_[call][track].size(); ++piece)
         for (const std::size_t peer : peers(tracks, track, piece))
-          expect(at_[call][peer][piece - 1], at_[call][track][piece]);
+          for (const std::size_t former : formers(tracks[peer], piece))
+            expect(at_[call][peer][former], at_[call][track][piece]);
     }
+  }
+
+  /// Pieces of the call that one stands behind: the one before on its stream, and those it names.
+  static std::vector<std::size_t> formers(const CallTrack& track, std::size_t piece) {
+    std::vector<std::size_t> formers(track.pieces[piece].behind.begin(), track.pieces[piece].behind.end());
+    for (std::size_t other = piece; other-- > 0;)
+      if (track.stream_of(other) == track.stream_of(piece)) {
+        formers.push_back(other);
+        break;
+      }
+    return formers;
+  }
+
+  /// The first, or last, piece of a track on each stream.
+  static std::vector<std::size_t> ends_of(const CallTrack& track, bool is_last) {
+    std::map<DeviceStream, std::size_t> ends;
+    for (std::size_t piece = 0; piece < track.pieces.size(); ++piece)
+      if (is_last || !ends.contains(track.stream_of(piece))) ends[track.stream_of(piece)] = piece;
+    std::vector<std::size_t> pieces;
+    for (const auto& [stream, piece] : ends) pieces.push_back(piece);
+    return pieces;
   }
 
   static std::vector<std::size_t> peers(const std::vector<CallTrack>& tracks, std::size_t track, std::size_t piece) {
@@ -186,9 +222,10 @@ class Checker {
   void check_waits(std::size_t call) {
     const std::vector<CallTrack>& tracks = world_.tracks[call];
     for (std::size_t track = 0; track < tracks.size(); ++track)
-      for (const std::size_t peer : peers(tracks, track, 0))
-        for (const DeviceWait& wait : pipeline_.calls[call].waits)
-          expect_wait(wait, tracks[peer].lane, at_[call][track].front());
+      for (const std::size_t piece : ends_of(tracks[track], false))
+        for (const std::size_t peer : peers(tracks, track, piece))
+          for (const DeviceWait& wait : pipeline_.calls[call].waits)
+            expect_wait(wait, tracks[peer].lane, at_[call][track][piece]);
   }
 
   void expect_wait(const DeviceWait& wait, int lane, std::int32_t latter) {
@@ -196,10 +233,11 @@ class Checker {
     const std::vector<CallTrack>& others = world_.tracks[of];
     for (std::size_t other = 0; other < others.size(); ++other) {
       if (others[other].lane != lane) continue;
-      std::size_t piece = others[other].pieces.size() - 1;
+      std::vector<std::size_t> pieces = ends_of(others[other], true);
       for (std::size_t i = 0; i < others[other].pieces.size(); ++i)
-        if (wait.bucket != DeviceWait::kEnd && others[other].pieces[i].bucket == wait.bucket) piece = i;
-      for (const std::size_t peer : peers(others, other, piece)) expect(at_[of][peer][piece], latter);
+        if (wait.bucket != DeviceWait::kEnd && others[other].pieces[i].bucket == wait.bucket) pieces = {i};
+      for (const std::size_t piece : pieces)
+        for (const std::size_t peer : peers(others, other, piece)) expect(at_[of][peer][piece], latter);
     }
   }
 

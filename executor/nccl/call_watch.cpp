@@ -44,12 +44,26 @@ std::optional<std::size_t> CallWatch::stuck() const {
   for (const auto& [number, stream] : streams_) {
     if (stream.over == stream.calls.size()) continue;
     const std::size_t next = stream.calls[stream.over];
-    if (!std::ranges::all_of(calls_[next].waits, [&](std::size_t earlier) { return calls_[earlier].is_over; }))
-      continue;
+    if (!can_run(calls_[next])) continue;
     std::optional<std::size_t>& first = calls_[next].exchanges ? exchange : any;
     first = std::min(first.value_or(next), next);
   }
   return exchange ? exchange : any;
+}
+
+bool CallWatch::can_run(const Call& call) const {
+  return std::ranges::all_of(call.waits, [&](std::size_t earlier) { return calls_[earlier].is_over; });
+}
+
+std::string CallWatch::under_way() const {
+  std::vector<std::size_t> found;
+  for (const auto& [number, stream] : streams_)
+    if (stream.over < stream.calls.size() && can_run(calls_[stream.calls[stream.over]]))
+      found.push_back(stream.calls[stream.over]);
+  std::ranges::sort(found);
+  std::string text;
+  for (const std::size_t call : found) text += (text.empty() ? "" : " or ") + calls_[call].text;
+  return text;
 }
 
 std::string CallWatch::text_of_fault(std::optional<std::size_t> call, const std::string& reason) const {

@@ -30,6 +30,9 @@ class CallWatch {
   /// over. Where there is none, the first of any kind.
   std::optional<std::size_t> stuck() const;
 
+  /// All calls under way, "<call> or <call>".
+  std::string under_way() const;
+
   /// "<call>: <reason>; the last that it has completed is <call>".
   std::string text_of_fault(std::optional<std::size_t> call, const std::string& reason) const;
 
@@ -43,6 +46,8 @@ class CallWatch {
     std::vector<std::size_t> calls;
     std::size_t over = 0;
   };
+
+  bool can_run(const Call& call) const;
 
   std::vector<Call> calls_;
   std::map<int, Stream> streams_;

@@ -86,6 +86,10 @@ void LinkedCalls::leave() {
   communicators_.clear();
 }
 
+std::string LinkedCalls::text_of_fault(const std::string& reason) const {
+  return fmt::format("rank {}, {}", groups_.rank, watch_.text_of_fault(watch_.size() - 1, reason));
+}
+
 void LinkedCalls::fail(bool launching, const std::string& reason) {
   const std::optional<std::size_t> at = launching ? std::optional(watch_.size() - 1) : watch_.stuck();
   communicators_.clear();

@@ -40,6 +40,9 @@ class LinkedCalls {
   /// [replay] CLOCK_MONOTONIC when its first call was enqueued.
   const std::vector<std::int64_t>& starts_ns() const { return starts_ns_; }
 
+  /// What went wrong while kernels of the call that has begun were enqueued.
+  std::string text_of_fault(const std::string& reason) const;
+
   /// After the last replay, on all ranks: flushes the communicators, which otherwise are aborted.
   void leave();
 

@@ -262,11 +262,13 @@ void fit_trainings(ClusterFit& fit, const ClusterEvidence& evidence) {
                     evidence.trainings.front().file));
   }
   const Plan& plan = *evidence.plan;
-  const std::int64_t tokens = plan.training.global_batch * plan.training.sequence;
+  const LoggedStep step{.samples = plan.training.global_batch,
+                        .tokens = plan.training.global_batch * plan.training.sequence,
+                        .devices = plan.cluster.devices};
   std::vector<double> steps;
   MedianEstimate measured;
   for (const TrainingLog& log : evidence.trainings) {
-    measured = step_seconds(log, tokens, plan.cluster.devices);
+    measured = step_seconds(log, step);
     steps.push_back(measured.value);
   }
   if (steps.size() > 1) measured = median_of(steps);

@@ -1,12 +1,14 @@
 #pragma once
-// Step time and memory from the log of a training run, as Megatron-LM and torchtitan print them.
+// Step time and memory from the log of a training run, as the frameworks print them.
 //
 //   iteration  122/ 250000 | consumed samples: 124928 | elapsed time per iteration (ms): 86545.2 | ...
 //   [Rank 0] (after 10 iterations) memory (MB) | allocated: 9000 | max allocated: 9500 | reserved: ... | max reserved:
 //   ... step:  4  loss:  7.62585  memory: 66.91GiB(37.51%)  tps: 10,050  tflops: 314.71  mfu: 13.99%
 //
-// Megatron prints milliseconds a step, torchtitan tokens a second and device. The first printed step warms up and is
-// left out where there are more. Memory is the largest that the allocator reserved, over all ranks that print it.
+// Read are those of Megatron-LM (Megatron-DeepSpeed's too), NeMo, torchtitan, nanotron, DeepSpeed's engines, MaxText,
+// Composer (llm-foundry), torchtune, OLMo, nanoGPT and the Hugging Face Trainer's last summary. Some print a step's
+// time, some what passes through in a second. The first printed step warms up and is left out where there are more.
+// Memory is the largest that the allocator reserved, over all ranks that print it.
 
 #include <cstdint>
 #include <optional>
@@ -14,15 +16,16 @@
 #include <string_view>
 #include <vector>
 
-#include "schedules/time.h"
-
 namespace plumb {
 
+/// What a log's numbers are: seconds of a step, or steps, samples or tokens (of one device) a second.
+enum class LogUnit : std::uint8_t { kSeconds, kStepsPerSecond, kSamplesPerSecond, kTokensPerSecondOfDevice };
+
 struct TrainingLog {
-  enum class Stack { kMegatron, kTorchtitan } stack = Stack::kMegatron;
+  std::string framework;  ///< who prints such logs
   std::string file;
-  std::vector<double> step_seconds;       ///< Megatron
-  std::vector<double> tokens_per_second;  ///< torchtitan, of one device
+  LogUnit unit = LogUnit::kSeconds;
+  std::vector<double> values;  ///< of each step that is printed
   std::optional<std::int64_t> reserved_bytes;
 };
 
@@ -34,11 +37,21 @@ struct MedianEstimate {
 };
 MedianEstimate median_of(std::vector<double> values);
 
-/// Seconds of a step of `tokens` on `devices`.
-MedianEstimate step_seconds(const TrainingLog& log, std::int64_t tokens, int devices);
+/// What a step of the run is made of.
+struct LoggedStep {
+  std::int64_t samples = 1;
+  std::int64_t tokens = 1;
+  int devices = 1;
+};
+
+/// Seconds of such a step.
+MedianEstimate step_seconds(const TrainingLog& log, const LoggedStep& step);
 
 /// True if the text looks like such a log.
 bool is_training_log(std::string_view text);
+
+/// "Megatron-LM, NeMo, ...": whose logs are read.
+std::string training_log_frameworks();
 
 /// Throws SpecError "FILE:LINE: ..." if a step's line ends before its time (the log was cut), a time is not above 0, or
 /// there is no step.

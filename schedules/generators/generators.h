@@ -72,6 +72,11 @@ Schedule breadth_first_schedule(const ScheduleParameters& parameters);
 /// ahead.
 Schedule seq1f1b_schedule(const ScheduleParameters& parameters);
 
+/// TeraPipe (Li et al. 2021): GPipe whose units are the `slices` k of each micro-batch's sequence, all forwards before
+/// the first backward; forwards ascend through the slices, backwards descend. The paper also chooses slices of unequal
+/// length, so that each takes as long; here they are equal.
+Schedule terapipe_schedule(const ScheduleParameters& parameters);
+
 /// Inference and evaluation: the forwards of all micro-batches, no backward.
 Schedule forward_only_schedule(const ScheduleParameters& parameters);
 
@@ -104,6 +109,11 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters);
 /// part, half of the micro-batches each, both 1F1B; merged greedily at F = B; of an odd m lane 1 has one more.
 /// Throws ScheduleError unless p is even and m >= 2.
 Schedule chimera_schedule(const ScheduleParameters& parameters);
+
+/// GEMS (Jain et al. 2020): one micro-batch under way in each of two lanes in opposite directions over copies of each
+/// model part. The next one enters at the other end, behind the backward of the one before: p B a micro-batch instead
+/// of p (F+B), with one micro-batch's activations on a rank. Throws ScheduleError unless p is even and m >= 2.
+Schedule gems_schedule(const ScheduleParameters& parameters);
 
 /// BPipe (Kim et al. 2023): 1F1B whose first ranks EVICT activations to rank p-1-r, which holds few, and LOAD them back
 /// a backward ahead. No rank holds more than ceil((p+2)/2).

@@ -26,7 +26,12 @@ constexpr std::array kSpellings = {
     Spelling{"fthenb", "gpipe"},
     Spelling{"filldrain", "gpipe"},
     Spelling{"fillanddrain", "gpipe"},
+    Spelling{"tokenpipe", "terapipe"},
+    Spelling{"tokenlevelpipeline", "terapipe"},
     Spelling{"dapple", "1f1b"},
+    Spelling{"trainschedule", "1f1b"},
+    Spelling{"forwardbackwardpipeliningwithoutinterleaving", "1f1b"},
+    Spelling{"forwardbackwardpipeliningwithinterleaving", "interleaved"},
     Spelling{"onefoneb", "1f1b"},
     Spelling{"1f1bflush", "1f1b"},
     Spelling{"1f1bnonint", "1f1b"},
@@ -66,12 +71,15 @@ constexpr std::array kSpellings = {
     Spelling{"wave", "hanayo"},
     Spelling{"wavepipeline", "hanayo"},
     Spelling{"inference", "forward-only"},
+    Spelling{"inferenceschedule", "forward-only"},
     Spelling{"evaluation", "forward-only"},
 };
 
-// Sources: Yang et al. 2021 (PipeMare), Li et al. 2021 (TeraPipe), Jain et al. 2020 (GEMS), Sun et al. 2024 (AdaPipe),
+// Sources: Yang et al. 2021 (PipeMare), Sun et al. 2024 (AdaPipe),
 // Liu et al. 2025 (Mario), Wu et al. 2024 (BitPipe), Lin et al. 2025 (WeiPipe), Li et al. 2025 (SlimPipe), Wan et al.
-// 2025 (PipeOffload), Qi et al. 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe).
+// 2025 (PipeOffload), Qi et al. 2024 (ZB-2p; V-ZB), Guan et al. 2019 (XPipe), Zhang et al. 2023 (MixPipe), Yang et al.
+// 2022 (WPipe), Zhu et al. 2025 (Mist), Chen et al. 2023 (AvgPipe), Lai et al. 2023 (Merak), Megatron-LM
+// (combined_1f1b), Llama Team 2024 (section 3.3.2), Jiang et al. 2024 (DynaPipe), Jeon et al. 2025 (GraphPipe).
 constexpr std::array kNotHeld = {
     Spelling{"zb15p", "it is zb-auto with --memory 1.5"},
     Spelling{"zb2p", "it is zb-auto with --memory 2"},
@@ -86,6 +94,17 @@ constexpr std::array kNotHeld = {
     Spelling{"mixpipe", "it is a pipeline from both ends: chimera is nearest"},
     Spelling{"weipipe", "its weights travel in place of activations, which no schedule here does"},
     Spelling{"slimpipe", "it is seq1f1b with slices of equal attention: take that, with --slices"},
+    Spelling{"wpipe", "it is pipedream-2bw on two groups of layers a rank: take that for its time"},
+    Spelling{"avgpipe", "it is 1f1b with fewer forwards ahead in several pipelines: take 1f1b with replicas (dp)"},
+    Spelling{"merak", "it is 1f1b with recomputation moved into its gaps: take that, with recomputation"},
+    Spelling{"mist", "it is 1f1b with recomputation, offloading and ZeRO chosen by stage: `plumb plan` chooses them"},
+    Spelling{"chimeradirect", "chimera is made for the micro-batches that there are: take that"},
+    Spelling{"forwarddoubling", "it is a way of chimera for many micro-batches: take chimera"},
+    Spelling{"backwardhalving", "it is a way of chimera for many micro-batches: take chimera"},
+    Spelling{"combined1f1b", "it is interleaved with one more forward ahead: dualpipev overlaps pairs, as it does"},
+    Spelling{"llama3", "it is interleaved with groups of any size: take that, with --group"},
+    Spelling{"dynapipe", "its micro-batches are of unequal length, its order is 1f1b: take that"},
+    Spelling{"graphpipe", "its stages are no chain: take 1f1b"},
     Spelling{"pipeoffload", "it is interleaved with activations in the host's memory: take that, with --offload"},
 };
 

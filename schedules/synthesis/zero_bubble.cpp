@@ -22,6 +22,19 @@ struct ChainRule {
   friend bool operator==(const ChainRule&, const ChainRule&) = default;
 };
 
+/// What a search may still spend: actions listed, over all of its candidates. Counted, not timed, so that the same
+/// question has the same answer on every machine.
+struct Effort {
+  std::int64_t actions = 0;
+
+  bool is_spent() const { return actions <= 0; }
+};
+
+/// A hundred million take 10 to 20 s on one core; the settings of the zero-bubble papers (32 ranks, 256 micro-batches)
+/// need less.
+constexpr std::int64_t kMostActions = 100'000'000;
+constexpr int kRegularCandidates = 900;  // of all degrees of patience
+
 struct Candidate {
   std::vector<ChainRule> rules;
   std::vector<std::vector<Action>> orders;
@@ -53,7 +66,12 @@ std::vector<std::vector<Action>> orders(const ChainCosts& costs, const std::vect
   return list_schedule(frame, p, taken, lists).ranks;
 }
 
-Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules) {
+std::int64_t actions_of(const ChainCosts& costs, int microbatches) {
+  return std::int64_t{3} * microbatches * static_cast<std::int64_t>(costs.forward.size());
+}
+
+Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules, Effort& effort) {
+  effort.actions -= actions_of(costs, costs.microbatches);
   Candidate made;
   made.rules = std::move(rules);
   made.orders = orders(costs, made.rules);
@@ -73,15 +91,16 @@ std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double m
   return rules;
 }
 
-Candidate best_regular(const ChainCosts& costs, double patience, SimTime bound) {
+Candidate best_regular(const ChainCosts& costs, double patience, SimTime bound, Effort& effort) {
   const int p = static_cast<int>(costs.forward.size());
   Candidate best;
   for (const int forward_first_ranks : {0, p / 2, p}) {
     for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
       for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
-        Candidate next = candidate(costs, regular_rules(p, forwards_by_hop, more, patience, forward_first_ranks));
+        Candidate next =
+            candidate(costs, regular_rules(p, forwards_by_hop, more, patience, forward_first_ranks), effort);
         if (next.span < best.span) best = std::move(next);
-        if (best.span <= bound) return best;
+        if (best.span <= bound || effort.is_spent()) return best;
       }
     }
   }
@@ -105,14 +124,15 @@ std::vector<ChainRule> variations(const ChainRule& rule) {
   return varied;
 }
 
-Candidate improved(const ChainCosts& costs, Candidate best, SimTime bound) {
+Candidate improved(const ChainCosts& costs, Candidate best, SimTime bound, Effort& effort) {
   for (SimTime before = SimTime::max(); best.span < before && best.span > bound;) {
     before = best.span;
     for (std::size_t r = 0; r < best.rules.size(); ++r) {
       for (const ChainRule& rule : variations(best.rules[r])) {
         std::vector<ChainRule> rules = best.rules;
         rules[r] = rule;
-        Candidate next = candidate(costs, std::move(rules));
+        if (effort.is_spent()) return best;
+        Candidate next = candidate(costs, std::move(rules), effort);
         if (next.span < best.span) best = std::move(next);
       }
     }
@@ -133,20 +153,43 @@ std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& acti
 }
 
 /// No longer, and with less memory: rank by rank the limit goes down in eighths of an activation as far as the rest of
-/// the chain loses no time by it.
-Candidate leaner(ChainCosts costs, Candidate best) {
+/// the chain loses no time by it. The limits are left in `costs`.
+Candidate leaner(ChainCosts& costs, Candidate best, Effort& effort) {
   const std::int64_t step = std::max<std::int64_t>(1, costs.activation_bytes / 8);
-  for (std::size_t r = 0; r < best.rules.size(); ++r) {
+  for (std::size_t r = 0; r < best.rules.size() && !effort.is_spent(); ++r) {
     costs.max_bytes[r] = peak_bytes(costs, best.orders[r]);
-    while (costs.max_bytes[r] - step >= costs.activation_bytes) {
+    while (costs.max_bytes[r] - step >= costs.activation_bytes && !effort.is_spent()) {
       costs.max_bytes[r] -= step;
-      Candidate next = candidate(costs, best.rules);
+      Candidate next = candidate(costs, best.rules, effort);
       if (next.span > best.span) {
         costs.max_bytes[r] += step;
         break;
       }
       best = std::move(next);
     }
+  }
+  return best;
+}
+
+/// The micro-batches that rules are sought with: all, unless half of the effort would not do for the regular ones;
+/// never fewer than four a rank, among which the middle of the order has come to repeat.
+int sought_microbatches(const ChainCosts& costs) {
+  const std::int64_t each = kRegularCandidates * actions_of(costs, 1);
+  const std::int64_t most = std::max<std::int64_t>(4 * std::ssize(costs.forward), kMostActions / 2 / each);
+  return static_cast<int>(std::min<std::int64_t>(costs.microbatches, most));
+}
+
+/// The best that the effort finds, by degrees of patience, each of which may spend its share of what is left.
+Candidate best_of(const ChainCosts& costs, SimTime bound) {
+  Candidate best;
+  std::int64_t left = kMostActions;
+  for (std::size_t i = 0; i < kPatience.size() && best.span > bound; ++i) {
+    const std::int64_t share = left / static_cast<std::int64_t>(kPatience.size() - i);
+    Effort effort{share};
+    Candidate next = best_regular(costs, kPatience[i], bound, effort);
+    next = improved(costs, std::move(next), bound, effort);
+    if (next.span < best.span) best = std::move(next);
+    left -= share - effort.actions;
   }
   return best;
 }
@@ -169,13 +212,19 @@ Synthesis synthesize_zero_bubble(const ChainCosts& costs) {
   check(costs);
   const int p = static_cast<int>(costs.forward.size());
   const SimTime bound = chain_span_bound(costs);
-  Candidate best;
-  for (const double patience : kPatience) {
-    Candidate next = improved(costs, best_regular(costs, patience, bound), bound);
-    if (next.span < best.span) best = std::move(next);
-    if (best.span <= bound) break;
+  ChainCosts sought = costs;
+  sought.microbatches = sought_microbatches(costs);
+  const bool is_whole = sought.microbatches == costs.microbatches;
+  Candidate best = best_of(sought, is_whole ? bound : chain_span_bound(sought));
+  Effort effort{kMostActions / 2};
+  best = leaner(sought, std::move(best), effort);
+  if (!is_whole) {
+    ChainCosts lean = costs;
+    lean.max_bytes = sought.max_bytes;
+    Candidate whole = candidate(costs, best.rules, effort);
+    best = candidate(lean, best.rules, effort);
+    if (whole.span < best.span) best = std::move(whole);
   }
-  best = leaner(costs, std::move(best));
   return {.schedule = {.name = "zb-auto",
                        .microbatches = costs.microbatches,
                        .stages = loop_placement(p, p),

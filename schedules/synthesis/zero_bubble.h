@@ -19,7 +19,8 @@ struct Synthesis {
 /// The best of a thousand list schedules: warm-ups from that of 1F1B to two and a half times as long, several
 /// degrees of patience with gaps, forwards or input gradients first; then one rank's rule at a time is varied as long
 /// as that shortens the span. Stops early at the bound. At last each rank in its turn gets by with as much less memory
-/// as costs no time.
+/// as costs no time. The effort is bounded (to about half a minute): where the ranks times the micro-batches are many,
+/// rules are sought with fewer micro-batches, and with as many candidates as it allows.
 /// Throws ScheduleError if the lists are not equally long, are empty, or a rank cannot hold one activation.
 Synthesis synthesize_zero_bubble(const ChainCosts& costs);
 

@@ -47,7 +47,7 @@ const std::vector<CatalogueEntry>& schedules() {
 }
 
 bool has_copies(const CatalogueEntry& entry) {
-  return entry.name == "dualpipe" || entry.name == "chimera";
+  return entry.both_ends;
 }
 
 struct StateSharding {
@@ -107,13 +107,15 @@ const StateSharding& sharding_of(const Product& product) {
 }
 
 /// Experts are spread over replicas or context ranks, state is sharded over these and over copies of stages in a
-/// pipeline, which are on an even number of ranks. BPipe moves its activations itself.
+/// pipeline, which are on an even number of ranks; those of GEMS do not do the same in the same order. BPipe moves its
+/// activations itself.
 bool exists(const Product& product) {
   const CatalogueEntry& schedule = schedule_of(product);
   const bool has_replicas = product[kData] > 0 || product[kContext] > 0;
   const int ranks = product[kRanks] + 1, zero = sharding_of(product).zero;
   return (zero == 0 || has_replicas || has_copies(schedule)) && (product[kExpert] == 0 || has_replicas) &&
-         (!has_copies(schedule) || ranks % 2 == 0) && (product[kOffload] != 2 || schedule.name != "bpipe");
+         (!has_copies(schedule) || ranks % 2 == 0) && (product[kOffload] != 2 || schedule.name != "bpipe") &&
+         (zero < 2 || schedule.name != "gems");
 }
 
 std::vector<Product> all_products() {

@@ -172,6 +172,30 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
       {R"({"model_type": "cohere", "hidden_size": 8192, "intermediate_size": 22528, "num_hidden_layers": 40,
            "num_attention_heads": 64, "num_key_value_heads": 64, "vocab_size": 256000, "rope_theta": 8000000.0})",
        34980831232, 0, (2 * 81 - 41) * 8192},
+      // google/gemma-2-9b: without the norms behind attention and MLP
+      {R"({"model_type": "gemma2", "hidden_size": 3584, "intermediate_size": 14336, "num_hidden_layers": 42,
+           "num_attention_heads": 16, "num_key_value_heads": 8, "head_dim": 256, "vocab_size": 256000,
+           "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 4096, "attn_logit_softcapping": 50.0})",
+       9241705984, 42 * 2 * 3584, 0},
+      // google/gemma-3-1b-it: without those, and the norms of queries and keys
+      {R"({"model_type": "gemma3_text", "hidden_size": 1152, "intermediate_size": 6912, "num_hidden_layers": 26,
+           "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 256, "vocab_size": 262144,
+           "hidden_activation": "gelu_pytorch_tanh", "sliding_window": 512, "sliding_window_pattern": 6})",
+       999885952, 26 * (2 * 1152 + 2 * 256), 0},
+      // microsoft/phi-2: without the head's bias; two norms a layer
+      {R"({"model_type": "phi", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "vocab_size": 51200, "partial_rotary_factor": 0.4, "hidden_act": "gelu_new"})",
+       2779683840, 51200, 32 * 2 * 2560},
+      // microsoft/Phi-3.5-MoE-instruct: without the biases of the attention's output and of the head
+      {R"({"model_type": "phimoe", "hidden_size": 4096, "intermediate_size": 6400, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32064, "num_local_experts": 16,
+           "attention_bias": true, "lm_head_bias": true, "sliding_window": 131072})",
+       41873153344, 32064 + 32 * 4096, 0},
+      // CohereForAI/c4ai-command-r7b-12-2024: two norms a layer, with biases
+      {R"({"model_type": "cohere2", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+           "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 256000,
+           "sliding_window": 4096, "sliding_window_pattern": 4})",
+       8028033024, 0, (2 * 65 - 33) * 4096},
       // openai/gpt-oss-20b: sinks, and biases of experts and routers, left out
       {R"({"model_type": "gpt_oss", "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 24,
            "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "vocab_size": 201088,
@@ -197,6 +221,51 @@ TEST_CASE("GLM-4.5-Air has the 106 billion parameters that its authors count") {
   CHECK(model.qkv_bias);
   CHECK(model.dense_layers == 1);
   CHECK(model.rotary_size == 64);
+}
+
+TEST_CASE("Llama 4 Scout has 17 billion active of 109 billion parameters, and only its text model is read") {
+  const ImportedModel imported = model_from_huggingface(R"({"model_type": "llama4", "tie_word_embeddings": false,
+      "vision_config": {"hidden_size": 1408}, "text_config": {"model_type": "llama4_text", "hidden_size": 5120,
+      "intermediate_size": 8192, "intermediate_size_mlp": 16384, "num_hidden_layers": 48, "num_attention_heads": 40,
+      "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 202048, "num_local_experts": 16,
+      "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "attention_chunk_size": 8192}})",
+                                                        "config.json");
+  CHECK(static_cast<double>(model_parameter_count(imported.model)) == doctest::Approx(109e9).epsilon(0.02));
+  CHECK(static_cast<double>(active_parameter_count(imported.model)) == doctest::Approx(17e9).epsilon(0.02));
+  CHECK(imported.note.find("text model") != std::string::npos);
+  CHECK(imported.ignored_keys.empty());
+}
+
+TEST_CASE("sizes that a file of Gemma 3 leaves out are its class's, and of six layers one sees the whole past") {
+  const ModelSpec model = model_from_huggingface(R"({"model_type": "gemma3", "text_config": {"hidden_size": 2560,
+      "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}})",
+                                                 "config.json")
+                              .model;
+  CHECK(static_cast<double>(model_parameter_count(model)) == doctest::Approx(3.88e9).epsilon(0.01));
+  CHECK(model.window == 1024);
+  CHECK(model.full_attention_every == 6);
+}
+
+TEST_CASE("BERT is the preset's graph, RoBERTa one without segments and next sentences") {
+  const char* const kBert = R"({"model_type": "bert", "hidden_size": 768, "intermediate_size": 3072,
+      "num_hidden_layers": 12, "num_attention_heads": 12, "vocab_size": 30522, "hidden_dropout_prob": 0.1})";
+  const ModelSpec bert = model_from_huggingface(kBert, "config.json").model;
+  CHECK(bert.name == "config.json");
+  CHECK(model_parameter_count(bert) == 110'106'428);
+  const auto definition = [](const ModelSpec& model) {
+    nlohmann::json json = nlohmann::json::parse(model.graph->definition);
+    json.erase("name");
+    json.erase("source");
+    return json;
+  };
+  CHECK(definition(bert) == definition(preset_model("bert-base")));
+  // roberta-base counts 124,697,433 with the head of masked words, whose bias is left out here.
+  const char* const kRoberta = R"({"model_type": "roberta", "hidden_size": 768, "intermediate_size": 3072,
+      "num_hidden_layers": 12, "num_attention_heads": 12, "vocab_size": 50265, "max_position_embeddings": 514,
+      "type_vocab_size": 1})";
+  const ModelSpec roberta = model_from_huggingface(kRoberta, "config.json").model;
+  CHECK(std::abs(model_parameter_count(roberta) - 124'697'433) <= 50'265);
+  CHECK(roberta.sequence == 512);
 }
 
 TEST_CASE("keys that bear on no size are ignored and listed in order") {
@@ -253,7 +322,9 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
     check_refused<SpecError>([&] { model_from_huggingface(json.dump(), "config.json"); }, "config.json", part);
   };
   refused(kLlama3, "model_type", nullptr, "model_type");
-  refused(kLlama3, "model_type", "mamba", "qwen2");
+  refused(kLlama3, "model_type", "unheard_of", "qwen2");
+  refused(kLlama3, "model_type", "mamba", "state space");
+  refused(kLlama3, "model_type", "t5", "t5-small");
   for (const char* key :
        {"hidden_size", "intermediate_size", "num_attention_heads", "num_hidden_layers", "vocab_size"}) {
     refused(kLlama3, key, nullptr, key);

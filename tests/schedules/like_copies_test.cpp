@@ -32,8 +32,13 @@ TEST_CASE("lanes of different length cannot share, and the sentence says what ca
   const Schedule order = make_schedule("dualpipe", {.ranks = 4, .microbatches = 5});
   CHECK(why_copies_cannot_share(order, false).find("ranks 0 and 3 hold copies of model part 0") == 0);
   CHECK_THROWS_WITH_AS(lower(order, {.data = {.zero = 2}}),
-                       doctest::Contains("give an even number of micro-batches, or ZeRO 0 or 1"), ScheduleError);
+                       doctest::Contains("give an even number of micro-batches, or take ZeRO 0 or 1"), ScheduleError);
   CHECK_NOTHROW(lower(order, {.data = {.zero = 1}}));
+}
+
+TEST_CASE("copies that meet the other part first cannot share, however many micro-batches there are") {
+  const std::string why = why_copies_cannot_share(make_schedule("gems", {.ranks = 4, .microbatches = 6}), false);
+  CHECK(why.ends_with("order: take ZeRO 0 or 1"));
 }
 
 TEST_CASE("without copies any order will do, and recomputation matters where weights are shared") {

@@ -159,6 +159,34 @@ TEST_SUITE("property") {
     }
   }
 
+  TEST_CASE("TeraPipe wastes (p-1)(F+B)/k and holds all mk slices") {
+    for (int p = 1; p <= 5; ++p) {
+      for (int k = 1; k <= 4; ++k) {
+        for (int m = 1; m <= p + 1; ++m) {
+          const Schedule schedule = make_schedule("terapipe", {.ranks = p, .microbatches = m, .slices = k});
+          const Simulation result = predict(lower(schedule), {3, 4, 2});  // F, I and W of a slice
+          INFO("p=", p, " k=", k, " m=", m);
+          CHECK(result.makespan == seconds((m * k + p - 1) * (3 + 4 + 2)));
+          CHECK(std::ranges::all_of(result.peak_activations, [=](int n) { return n == m * k; }));
+        }
+      }
+    }
+  }
+
+  TEST_CASE("GEMS takes p B a micro-batch and (m+p-1) F besides, and holds one micro-batch") {
+    for (const int p : {2, 4, 6}) {
+      for (int m = 2; m <= 7; ++m) {
+        const Simulation result = predict(lowered("gems", p, m), {3, 4, 2});
+        INFO("p=", p, " m=", m);
+        CHECK(result.makespan == seconds(m * p * (4 + 2) + (m + p - 1) * 3));
+        CHECK(std::ranges::all_of(result.peak_activations, [](int n) { return n == 1; }));
+      }
+    }
+    // Li and Hoefler 2021, table 2: (p-1)/(p+1/2) of the time at B = 2F and many micro-batches.
+    const double bubble = predict(lowered("gems", 8, 1000), {1, 1, 1}).bubble_ratio;
+    CHECK(bubble == doctest::Approx(7 / 8.5).epsilon(0.001));
+  }
+
   TEST_CASE("forward-only takes (m+p-1)F and holds one micro-batch") {
     for (int p = 1; p <= 6; ++p) {
       for (int m = 1; m <= 2 * p; ++m) {

@@ -128,6 +128,12 @@ class Scores(CommandLineTest):
         self.assertIn("PP bubble", page.read_text())
         self.assertIn("</svg>", picture.read_text())
 
+    def test_a_score_of_nothing_is_no_score(self):
+        self.refused(1, "score", self.write("empty.json", "{}"), says=["empty.json", "no row"])
+        self.refused(1, "score", self.write("none.json", '{"rows": []}'), says=["none.json", "no row"])
+        self.refused(1, "score", self.write("cats.json", '{"rows": [{"id": "a", "cat": 1}]}'),
+                     says=["cats.json: none of 1 rows could be compared"])
+
     def test_files_that_are_none_are_refused(self):
         self.refused(1, "score", self.folder / "none.json", says=["none.json"])
         self.refused(1, "score", self.write("cut.json", '{"rows": ['), says=["cut.json"])

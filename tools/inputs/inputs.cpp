@@ -1,7 +1,6 @@
 #include "tools/inputs/inputs.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,9 +13,9 @@
 #include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
-#include "schedules/nearest_name.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs/preset_names.h"
 #include "tools/presets.h"
 
 namespace plumb {
@@ -26,27 +25,27 @@ bool names_file(const std::string& name) {
   return name.ends_with(".json") || name.find('/') != std::string::npos;
 }
 
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
-
-/// The preset of that kind and name, in any case. Throws InputError naming the nearest.
+/// The preset of that kind and name, in any case or spelling. Throws InputError naming the nearest.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
-  const std::string wanted = lower_case(name);
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
-    if (preset.kind != kind) continue;
-    if (lower_case(preset.name) == wanted) return preset;
-    names.emplace_back(preset.name);
+    if (preset.kind == kind) names.emplace_back(preset.name);
+  }
+  const std::string spelled = preset_spelled(names, name);
+  for (const Preset& preset : presets()) {
+    if (preset.kind == kind && preset.name == spelled) return preset;
   }
   const std::string_view what = kind == Preset::Kind::kModel     ? "model"
                                 : kind == Preset::Kind::kCluster ? "cluster"
                                                                  : "stack";
+  if (const LikeCluster* like = cluster_not_held(name); kind == Preset::Kind::kCluster && like != nullptr) {
+    throw InputError(fmt::format(
+        "there is no cluster preset \"{}\": it is an {} with {}; `plumb clusters {}` prints a file to change so", name,
+        like->preset, like->difference, like->preset));
+  }
   throw InputError(fmt::format(
       "there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
-      what, name, nearest_name(name, names), what));
+      what, name, nearest_preset(names, name), what));
 }
 
 }  // namespace
@@ -58,6 +57,7 @@ ModelSpec model_input(const std::string& name_or_path) {
   const nlohmann::json document = parse_json(text, name_or_path);
   if (!document.is_object() || !document.contains("model_type")) return model_from_json(document, name_or_path);
   const ImportedModel imported = model_from_huggingface(text, name_or_path);
+  if (!imported.note.empty()) print_note(fmt::format("{}: {}", name_or_path, imported.note));
   if (!imported.ignored_keys.empty()) {
     print_note(fmt::format("{}: keys without bearing on size or cost, ignored: {}", name_or_path,
                            fmt::join(imported.ignored_keys, ", ")));

@@ -29,9 +29,9 @@ ClusterEvidence read_evidence(const CalibrateArguments& arguments) {
       evidence.gemms.push_back({.file = file, .samples = parse_gemm_table(text, file)});
     } else {
       throw SpecError(
-          fmt::format("{}:1: neither an nccl-tests log, nor a table with columns m,n,k, nor a Megatron-LM, NeMo or "
-                      "torchtitan log: give one of these",
-                      file));
+          fmt::format("{}:1: neither an nccl-tests log, nor a table with columns m,n,k, nor a training log with steps "
+                      "({}): give one of these",
+                      file, training_log_frameworks()));
     }
   }
   if (!arguments.plan.empty()) evidence.plan = plan_input(arguments.plan);

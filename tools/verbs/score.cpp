@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/score/collective_rows.h"
 #include "planner/score/fit.h"
 #include "planner/score/timed_score.h"
+#include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/score_input.h"
@@ -55,6 +59,28 @@ std::optional<CollectiveScore> collectives_of(const ScoreInput& input) {
   return score_collectives(files, clusters);
 }
 
+/// Why nothing was compared, if so; a score of nothing is no score.
+std::optional<std::string> why_none_compared(const ScoreArguments& arguments, const ScoreInput& input,
+                                             const std::vector<SourceScore>& scores,
+                                             const std::optional<CollectiveScore>& collectives) {
+  if (!arguments.runs.empty() || collectives) return std::nullopt;
+  int rows = 0;
+  std::map<std::string, int> reasons;
+  for (const SourceScore& score : scores) {
+    if (score.scored > 0 || score.fits.running_rows + score.fits.out_of_memory_rows > 0) return std::nullopt;
+    rows += score.rows;
+    for (const auto& [reason, count] : skip_reasons(score)) reasons[reason] += count;
+  }
+  if (input.files.empty() || rows == 0) {
+    return fmt::format("{}: no row of a measured run is in there: give a list of rows, or {{\"rows\": [...]}}",
+                       fmt::join(arguments.files, ", "));
+  }
+  const auto most = std::ranges::max_element(reasons, {}, [](const auto& entry) { return entry.second; });
+  return fmt::format(
+      "{}: none of {} rows could be compared{}", fmt::join(arguments.files, ", "), rows,
+      most == reasons.end() ? "; see above what is missing" : fmt::format(", most often because: {}", most->first));
+}
+
 }  // namespace
 
 int score_verb(const ScoreArguments& arguments) {
@@ -84,6 +110,7 @@ int score_verb(const ScoreArguments& arguments) {
     print_answer(score_text(scores, fit, arguments.worst) + timed_text(timed) +
                  (collectives ? collective_text(*collectives) : ""));
   }
+  if (const auto why = why_none_compared(arguments, input, scores, collectives)) throw InputError(*why);
   return kDone;
 }
 

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "executor/device_plan/joint_calls.h"
 #include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 
@@ -143,8 +144,12 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
 
   const auto placed = [&](std::int32_t id, const Action& action) {
     const BufferIndex::Places& own = buffers.of(id);
-    PlacedAction result{
-        .action = action, .workspace = own.workspace, .incoming = own.incoming, .outgoing = own.handed_over};
+    PlacedAction result{.action = action,
+                        .id = id,
+                        .rank = place_of(ids, id).rank,
+                        .workspace = own.workspace,
+                        .incoming = own.incoming,
+                        .outgoing = own.handed_over};
     const std::int32_t replacer = replacers[static_cast<std::size_t>(id)];
     if (replacer >= 0) result.weights = buffers.of(replacer).weights;
     if (action.op == Op::kOptimizerStep) {
@@ -180,6 +185,11 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
     return result;
   };
 
+  std::map<std::int32_t, std::vector<std::int32_t>> others;  // that are done together with the first
+  const std::vector<std::int32_t> leaders = joint_leaders(lowered);
+  for (std::size_t id = 0; id < leaders.size(); ++id)
+    if (leaders[id] != static_cast<std::int32_t>(id)) others[leaders[id]].push_back(static_cast<std::int32_t>(id));
+
   std::vector<std::vector<PlacedAction>> calls;
   for (const DeviceCall& call : program.calls) {
     const ActionPlace at = place_of(ids, call.action);
@@ -190,6 +200,14 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
       actions.push_back(placed(call.action + i, action));
       stage_buffers.place(actions.back(), static_cast<std::int32_t>(calls.size()) - 1);
       if (!action.overlaps_next) break;
+    }
+    const auto joint = others.find(call.action);
+    if (joint == others.end()) continue;
+    for (const std::int32_t id : joint->second) {
+      const ActionPlace there = place_of(ids, id);
+      actions.push_back(
+          placed(id, lowered.ranks[static_cast<std::size_t>(there.rank)][static_cast<std::size_t>(there.position)]));
+      stage_buffers.place(actions.back(), static_cast<std::int32_t>(calls.size()) - 1);
     }
   }
   return calls;

@@ -20,6 +20,8 @@ struct ArenaPlace {
 /// One action of a call.
 struct PlacedAction {
   Action action;
+  std::int32_t id = 0;                     ///< the action's
+  int rank = 0;                            ///< of the pipeline, whose action it is
   ArenaPlace early, late;                  ///< F, R, B, I, W, moves: what F keeps of the micro-batch, until I and W
   ArenaPlace away;                         ///< moves: both of them, one behind the other, where they are meanwhile
   ArenaPlace rebuilt_early, rebuilt_late;  ///< R, B, I, W: what is computed again, likewise
@@ -35,8 +37,9 @@ struct PlacedAction {
   ArenaPlace outgoing;           ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
 };
 
-/// [call] its actions in the order of the list: two in an overlapped pair, otherwise one. `lowered` is the schedule
-/// that `program` was made of.
+/// [call] its actions in the order of the list: two in an overlapped pair, one of each copy where copies of a stage do
+/// something together (executor/device_plan/joint_calls.h), otherwise one. `lowered` is the schedule that `program` was
+/// made of.
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered);
 
 }  // namespace plumb

@@ -4,8 +4,36 @@
 
 namespace plumb {
 
+void CallRecorder::add_piece() {
+  RecordedPiece& piece = pieces_.emplace_back();
+  piece.stream = aside_;
+  if (aside_) {
+    if (last_own_ >= 0) piece.behind.push_back(last_own_);
+    return;
+  }
+  piece.behind = std::exchange(awaited_, {});
+  last_own_ = static_cast<std::int32_t>(pieces_.size()) - 1;
+}
+
 void CallRecorder::open_piece() {
-  if (pieces_.empty() || pieces_.back().exchange || pieces_.back().bucket >= 0) pieces_.emplace_back();
+  const bool is_open = !pieces_.empty() && !pieces_.back().exchange && pieces_.back().bucket < 0 &&
+                       pieces_.back().stream == aside_ && (aside_ || awaited_.empty());
+  if (!is_open) add_piece();
+}
+
+void CallRecorder::exchange(DeviceExchange exchange) {
+  add_piece();
+  pieces_.back().exchange = std::move(exchange);
+}
+
+void CallRecorder::go_aside(DeviceStream stream) {
+  aside_ = stream;
+  add_piece();
+}
+
+std::int32_t CallRecorder::come_back() {
+  aside_.reset();
+  return static_cast<std::int32_t>(pieces_.size()) - 1;
 }
 
 void CallRecorder::complete_bucket(int bucket) {
@@ -14,7 +42,8 @@ void CallRecorder::complete_bucket(int bucket) {
 }
 
 std::vector<RecordedPiece> CallRecorder::take() {
-  if (pieces_.empty()) pieces_.emplace_back();
+  if (pieces_.empty()) add_piece();
+  last_own_ = -1;
   return std::exchange(pieces_, {});
 }
 

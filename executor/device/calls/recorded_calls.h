@@ -3,12 +3,14 @@
 // something with a group, and where a gradient bucket is complete. Addresses do not change from step to step, so that a
 // call is recorded once, before the first step, and enqueued in each.
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
 
 #include "executor/device/kernels/device_kernels.h"
 #include "executor/device_plan/device_exchange.h"
+#include "executor/device_plan/device_program.h"
 
 namespace plumb {
 
@@ -16,16 +18,25 @@ struct RecordedPiece {
   std::vector<std::function<void(DeviceKernels&)>> work;
   std::optional<DeviceExchange> exchange;  ///< then there is no work
   int bucket = -1;                         ///< gradient bucket that is complete behind it
+  std::optional<DeviceStream> stream;      ///< another one than the call's
+  std::vector<std::int32_t> behind;        ///< pieces of the call that it waits for, besides its stream's
 };
 
 /// Takes calls of kernels and enqueues none. The layers that calls name outlive what is recorded.
 class CallRecorder final : public DeviceKernels {
  public:
   /// What follows stands behind it.
-  void exchange(DeviceExchange exchange) { pieces_.push_back({.work = {}, .exchange = std::move(exchange)}); }
+  void exchange(DeviceExchange exchange);
   void complete_bucket(int bucket);
   /// A piece for kernels, on ranks that have none too: all ranks of a call have as many pieces.
   void open_piece();
+
+  /// What follows is on another stream of the rank, behind what the call's own stream has so far, until come_back(),
+  /// which returns the number of the last piece there.
+  void go_aside(DeviceStream stream);
+  std::int32_t come_back();
+  /// What follows on the call's stream stands behind that piece.
+  void await(std::int32_t piece) { awaited_.push_back(piece); }
 
   /// At least one piece.
   std::vector<RecordedPiece> take();
@@ -114,7 +125,12 @@ class CallRecorder final : public DeviceKernels {
     pieces_.back().work.emplace_back(std::move(work));
   }
 
+  void add_piece();
+
   std::vector<RecordedPiece> pieces_;
+  std::optional<DeviceStream> aside_;
+  std::vector<std::int32_t> awaited_;  // by what follows on the call's stream
+  std::int32_t last_own_ = -1;         // piece on the call's stream
 };
 
 }  // namespace plumb

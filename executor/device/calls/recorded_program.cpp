@@ -4,13 +4,16 @@
 #include <utility>
 
 #include "executor/device/exchange/shared_exchange.h"
+#include "executor/transport/transport.h"
 
 namespace plumb {
 
 void RecordedProgram::add(std::size_t call, CallTrack track, std::vector<RecordedPiece> pieces) {
   for (const RecordedPiece& piece : pieces)
-    track.pieces.push_back(
-        {.communicator = piece.exchange ? piece.exchange->communicator : -1, .bucket = piece.bucket});
+    track.pieces.push_back({.communicator = piece.exchange ? piece.exchange->communicator : -1,
+                            .bucket = piece.bucket,
+                            .stream = piece.stream,
+                            .behind = piece.behind});
   tracks_[call].push_back(std::move(track));
   pieces_[call].push_back(std::move(pieces));
 }
@@ -44,16 +47,20 @@ void RecordedProgram::enqueue(DeviceMachine& machine, std::int64_t element_bytes
     const auto at = static_cast<std::size_t>(call.call);
     const CallTrack& track = world_.tracks[at][static_cast<std::size_t>(call.track)];
     const RecordedPiece& piece = piece_of(call);
-    machine.begin_call(i, is_one_rank_ ? 0 : track.rank, track.stream, names_[at].c_str());
+    const DeviceStream stream = track.stream_of(static_cast<std::size_t>(call.piece));
+    machine.begin_call(i, is_one_rank_ ? 0 : track.rank, stream, names_[at].c_str());
     for (const std::int32_t wait : call.waits) machine.wait_for(static_cast<std::size_t>(wait));
-    if (!piece.exchange) {
-      DeviceKernels& kernels = machine.kernels();
-      for (const auto& work : piece.work) work(kernels);
-    } else if (is_one_rank_) {
+    if (piece.exchange && is_one_rank_) {
       machine.exchange(*piece.exchange);
     } else {
-      enqueue_share(machine.kernels(), members_of(call), static_cast<std::size_t>(piece.exchange->member),
-                    element_bytes);
+      DeviceKernels& kernels = machine.kernels();
+      try {
+        for (const auto& work : piece.work) work(kernels);
+        if (piece.exchange)
+          enqueue_share(kernels, members_of(call), static_cast<std::size_t>(piece.exchange->member), element_bytes);
+      } catch (const RunError& error) {
+        throw RunError(machine.text_of_fault(error.what()));
+      }
     }
     machine.end_call();
   }
@@ -65,8 +72,8 @@ std::vector<std::vector<CallTimes>> RecordedProgram::times(std::span<const CallT
   for (std::size_t i = 0; i < world_.calls.size(); ++i) {
     const WorldCall& call = world_.calls[i];
     CallTimes& of = times[static_cast<std::size_t>(call.call)][static_cast<std::size_t>(call.track)];
-    if (call.piece == 0) of.start = of_world_calls[i].start;
-    of.end = of_world_calls[i].end;
+    if (call.piece == 0) of = of_world_calls[i];
+    of.end = std::max(of.end, of_world_calls[i].end);
   }
   return times;
 }

@@ -52,7 +52,7 @@ std::vector<DeviceExchange> DeviceShares::shares(NcclKind whole, NcclKind by_own
 }
 
 std::vector<DeviceExchange> DeviceShares::reduction(std::size_t bucket, float* gradients) const {
-  if (options_.copies.members == 1) return {};
+  if (options_.copies.members == 1 || reduces_layers()) return {};
   const ElementRange range = zero_ < 2 ? buckets_[bucket] : ElementRange{0, bounds_.back()};
   if (range.count == 0) return {};
   if (zero_ > 0)
@@ -70,8 +70,22 @@ std::vector<DeviceExchange> DeviceShares::gather_gradients(ElementRange range, f
 }
 
 std::vector<DeviceExchange> DeviceShares::gather(std::byte* weights) const {
-  if (options_.copies.members == 1) return {};
+  if (options_.copies.members == 1 || gathers_layers()) return {};
   return shares(NcclKind::kAllGather, NcclKind::kBroadcast, word_bounds_, reinterpret_cast<float*>(weights));
+}
+
+std::vector<DeviceExchange> DeviceShares::layer_reduction(ElementRange layer, float* gradients) const {
+  return shares(NcclKind::kReduceScatter, NcclKind::kReduce, clipped_bounds(bounds_, layer), gradients);
+}
+
+std::vector<DeviceExchange> DeviceShares::layer_gather(ElementRange layer, std::byte* weights) const {
+  return shares(NcclKind::kAllGather, NcclKind::kBroadcast, clipped_bounds(word_bounds_, words_of(layer)),
+                reinterpret_cast<float*>(weights));
+}
+
+ElementRange DeviceShares::words_of(ElementRange layer) const {
+  if (!options_.is_half) return layer;
+  return {layer.first / 2, (layer.first + layer.count + 1) / 2 - layer.first / 2};
 }
 
 }  // namespace plumb

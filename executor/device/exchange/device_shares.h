@@ -20,6 +20,7 @@ struct DeviceShareOptions {
   ShardBy shard_by = ShardBy::kElement;
   bool is_half = false;            ///< weights are stored in 16 bits
   std::vector<int> bucket_layers;  ///< [bucket] layers, from the last on; empty: all in one
+  bool layerwise = false;          ///< ZeRO 2 and 3 reduce gradients and gather weights layer by layer inside passes
 };
 
 class DeviceShares {
@@ -36,6 +37,16 @@ class DeviceShares {
 
   /// Of the block's gradients: a bucket of them, or with ZeRO 2 and 3 all.
   std::vector<DeviceExchange> reduction(std::size_t bucket, float* gradients) const;
+
+  /// Whether passes reduce each layer's gradients, and gather each layer's weights.
+  bool reduces_layers() const { return options_.layerwise && zero_ >= 2; }
+  bool gathers_layers() const { return options_.layerwise && zero_ == 3; }
+
+  /// Of a layer's gradients, a range of the block; of its weights as they are stored, from the word on in which the
+  /// range begins: words of 4 bytes, in 16 bits whole ones.
+  std::vector<DeviceExchange> layer_reduction(ElementRange layer, float* gradients) const;
+  std::vector<DeviceExchange> layer_gather(ElementRange layer, std::byte* weights) const;
+  ElementRange words_of(ElementRange layer) const;
 
   /// Elements of the block that this copy measures, of which each is some copy's.
   ElementRange spoken_for() const { return ParameterShares{bounds_, options_.copies.member}.own(); }

@@ -84,12 +84,14 @@ std::vector<std::vector<RecordedPiece>> DeviceRun::joint_step(std::size_t pipeli
     return lane_stages(lane)[static_cast<std::size_t>(number)];
   };
   const std::vector<TiedStages>& tied = training_.replay.tied;
-  CallRecorder gathers;
-  for (const TiedStages& pair : tied) {
-    if (is_own(pair.embedding)) stage(pair.embedding).gather_tied(gathers, ModelEnd::kEmbedding);
-    if (is_own(pair.head)) stage(pair.head).gather_tied(gathers, ModelEnd::kHead);
+  std::vector<std::vector<RecordedPiece>> phases;
+  for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead}) {  // ends of several pairs may be copies
+    CallRecorder gathers;
+    for (const TiedStages& pair : tied)
+      if (const int number = end == ModelEnd::kHead ? pair.head : pair.embedding; is_own(number))
+        stage(number).gather_tied(gathers, end);
+    phases.push_back(gathers.take());
   }
-  std::vector<std::vector<RecordedPiece>> phases = {gathers.take()};
   for (std::size_t i = 0; i < tied.size(); ++i) {
     CallRecorder sums;
     const bool has_embedding = is_own(tied[i].embedding), has_head = is_own(tied[i].head);
@@ -152,8 +154,7 @@ void DeviceRun::record_joint_step(std::size_t index) {
       parts.push_back({.track = {.rank = rank, .lane = lane, .stream = call.stream, .pieces = {}},
                        .phases = joint_step(pipeline, lane)});
       CallRecorder own;
-      if (static_cast<std::size_t>(call.rank) == pipeline)
-        perform(own, calls_[index].front(), index, call.action, lane);
+      if (static_cast<std::size_t>(call.rank) == pipeline) perform(own, calls_[index].front(), index, lane);
       parts.back().phases.push_back(own.take());
     }
   std::ranges::sort(parts, {}, [](const Part& part) { return part.track.rank; });

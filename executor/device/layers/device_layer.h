@@ -50,6 +50,7 @@ struct DeviceLayerCall {
   const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
   const PackedVectors* packed = nullptr;
   std::int64_t first_element = 0;    ///< the layer's, in the stage
+  std::int64_t first_packed = 0;     ///< with which `vectors` begins, where they are packed
   float* gradients = nullptr;        ///< likewise
   const float* constants = nullptr;  ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
@@ -69,7 +70,7 @@ struct DeviceLayerCall {
   /// A gain or bias by its element of the layer's parameters; null for none (-1).
   const float* vector(std::int64_t element) const {
     if (element < 0) return nullptr;
-    return vectors + (packed == nullptr ? element : packed->place_of(first_element + element));
+    return vectors + (packed == nullptr ? element : packed->place_of(first_element + element) - first_packed);
   }
 };
 

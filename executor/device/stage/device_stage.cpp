@@ -48,6 +48,7 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
   update_constants_ = constants_.size();
   const std::vector<float> of_update = update_constants(options_.optimizer);
   constants_.insert(constants_.end(), of_update.begin(), of_update.end());
+  layer_room_ = layer_room();
 }
 
 /// Of all weights as they are stored, in whole words.
@@ -78,7 +79,8 @@ std::int64_t DeviceStage::held_bytes() const {
   return held.parameter_bytes + held.gradient_bytes + state +
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
          options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
-         (has_vector_block() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) + tied_buffer_bytes() +
+         (has_vector_block() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
+         (shares_.reduces_layers() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) + tied_buffer_bytes() +
          streams * options_.microbatches * tokens_ * std::int64_t{sizeof(float)};
 }
 
@@ -139,6 +141,7 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   }
   if (has_experts()) balance_losses_ = allocate_elements<float>(machine, expert_layers_ * all_tokens);
   numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
+  if (shares_.reduces_layers()) waiting_vectors_ = allocate_elements<float>(machine, vectors_.elements());
   for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead})
     if (const std::int64_t count = tied_table(end).count; count > 0 && shares_.zero() >= 2)
       whole_tied_[static_cast<std::size_t>(end)] = allocate_elements<float>(machine, count);

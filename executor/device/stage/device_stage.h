@@ -34,7 +34,8 @@ struct DeviceStageOptions {
   bool is_tied = false;       ///< the model's head and embedding share a table: this stage may have an end of it
   LayerWork work;             ///< of a micro-batch
   int microbatches = 0;
-  std::int64_t first_sample = 0;   ///< of the replica, in the batch
+  std::int64_t first_sample = 0;   ///< of the replica's first micro-batch, in the batch
+  std::int64_t sample_stride = 0;  ///< from one micro-batch to the next
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   OptimizerSettings optimizer;
   bool is_optimizer_on_host = false;  ///< its state, which comes to the device for each part's update
@@ -48,6 +49,13 @@ struct DeviceStageOptions {
   float clip_norm = 0;  ///< 0: not clipped
   DeviceShareOptions shares;
   const TrainingState* resume = nullptr;  ///< where it goes on; null: at the beginning. Outlives the stage.
+};
+
+/// Layer by layer (ZeRO 2 and 3): pieces of the pass that is recorded.
+struct MovedLayers {
+  std::optional<std::size_t> ahead;  ///< the layer whose weights are gathered ahead
+  std::int32_t gather = -1;          ///< that piece
+  std::int32_t reduction = -1;       ///< of the gradients that have the place last; -1: none
 };
 
 /// What a pass over one micro-batch works on.
@@ -64,6 +72,8 @@ struct DevicePass {
   const std::byte* weights = nullptr;   ///< a replaced version of them, or where they are sharded the whole ones; null:
                                         ///< the newest
   float* whole_gradients = nullptr;     ///< gradients that are sharded: those of all elements, until they are reduced
+  std::byte* moved = nullptr;           ///< layer by layer: two layers' weights, and one's gradients
+  MovedLayers* moves = nullptr;         ///< likewise
 };
 
 class DeviceStage {
@@ -78,6 +88,8 @@ class DeviceStage {
   std::int64_t whole_gradient_bytes() const;
   std::int64_t input_bytes() const;
   std::int64_t output_bytes() const;
+  /// Of a pass's workspace, in front of what layers use (device_stage_layers.cpp): what is moved layer by layer.
+  std::int64_t moved_bytes(bool is_backward) const;
 
   /// Of one version of the weights that others have replaced.
   std::int64_t version_bytes() const;
@@ -177,7 +189,32 @@ class DeviceStage {
                  const std::byte* input, std::byte* output, MemoryOf memory_of) const;
   void rebuild_group(DeviceKernels& kernels, const DevicePass& pass, const StageLayout::Group& group) const;
   void complete_layer(CallRecorder* buckets, std::size_t layer) const;
+
+  // Layer by layer (device_stage_layers.cpp).
+  struct LayerRoom {  // bytes of a layer at most
+    std::int64_t stored = 0, vectors = 0, gradients = 0;
+  };
+  struct GatheredLayer {
+    std::byte* weights = nullptr;
+    float* vectors = nullptr;
+  };
+  ElementRange range_of(std::size_t layer) const;
+  LayerRoom layer_room() const;
+  std::byte* gathered_words(const DevicePass& pass, std::size_t layer) const;
+  GatheredLayer gathered_layer(const DevicePass& pass, std::size_t layer) const;
+  void fetch(const DevicePass& pass, std::size_t layer, std::optional<std::size_t> next) const;
+  void fetch_forward(const DevicePass& pass, std::size_t layer) const;
+  void fetch_backward(const DevicePass& pass, std::size_t layer) const;
+  void begin_gather(const DevicePass& pass, std::size_t layer) const;
+  void open_layer(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
+  void leave_vectors(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
+  void take_vectors(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
+  void reduce_layer(const DevicePass& pass, std::size_t layer) const;
+  float* layer_gradients(const DevicePass& pass, std::size_t layer) const;
+
   void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
+  void layer_backward(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer, std::byte* gradient,
+                      CallRecorder* buckets) const;
   void find_tied_tables();
   void find_measured();
   std::int64_t tied_buffer_bytes() const;
@@ -220,6 +257,7 @@ class DeviceStage {
   std::vector<PlacedLayer> layers_;
   StageLayout layout_, kept_layout_;  // the latter of micro-batches that are kept where others are computed again
   std::int64_t expert_layers_ = 0;
+  LayerRoom layer_room_;
   std::array<ElementRange, 2> tied_tables_;  // [end] of the stage's blocks; count 0: none here
   std::vector<ElementRange> measured_;       // likewise: gradients that this rank speaks for
   std::vector<float> constants_;
@@ -238,6 +276,7 @@ class DeviceStage {
   std::int32_t* target_numbers_ = nullptr;  // likewise
   float* losses_ = nullptr;                 // likewise
   float* balance_losses_ = nullptr;         // [expert layers, microbatches, T]
+  float* waiting_vectors_ = nullptr;        // [vectors] layer by layer: gradients of I that wait for W
   float* captured_ = nullptr;               // [steps, own]
   StepNumbers* numbers_ = nullptr;          // [steps]
   std::array<float*, 2> whole_tied_ = {};   // [end] gradients of a table of which gradients_ has a share

@@ -43,14 +43,19 @@ StageMemory DeviceStage::memory() const {
   memory.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_;
   memory.gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single;
   memory.optimizer_bytes = optimizer_places_.is_on_host() ? 0 : optimizer_bytes();
-  if (shares_.zero() == 3) memory.unsharded_bytes = version_bytes();
+  if (shares_.zero() == 3 && !shares_.gathers_layers()) memory.unsharded_bytes = version_bytes();
+  memory.forward_workspace_bytes += moved_bytes(false);
+  memory.backward_workspace_bytes += moved_bytes(true);
   return memory;
 }
 
 std::vector<StageMemory> DeviceStage::microbatch_memory() const {
   std::vector<StageMemory> memory;
-  for (std::size_t i = 0; i < options_.kept_microbatches.size(); ++i)
+  for (std::size_t i = 0; i < options_.kept_microbatches.size(); ++i) {
     memory.push_back(layout_of(static_cast<int>(i)).microbatch_memory());
+    memory.back().forward_workspace_bytes += moved_bytes(false);
+    memory.back().backward_workspace_bytes += moved_bytes(true);
+  }
   return memory;
 }
 
@@ -92,17 +97,24 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const float* vectors = is_packed ? vector_block_ : master_;
   if (is_elsewhere)
     vectors = reinterpret_cast<const float*>(is_packed ? weights + aligned_bytes(stored_bytes()) : weights);
+  weights += first * element_bytes_;
+  if (!is_packed) vectors += first;
+  if (shares_.gathers_layers()) {
+    weights = gathered_layer(pass, layer).weights;
+    vectors = gathered_layer(pass, layer).vectors;
+  }
   return {
       .kernels = kernels,
       .early = memory.early,
       .late = memory.late,
       .cheap = memory.cheap,
       .workspace = pass.workspace,
-      .weights = weights + first * element_bytes_,
-      .vectors = is_packed ? vectors : vectors + first,
+      .weights = weights,
+      .vectors = vectors,
       .packed = is_packed ? &vectors_ : nullptr,
       .first_element = first,
-      .gradients = (shares_.zero() < 2 ? gradients_ : pass.whole_gradients) + first,
+      .first_packed = is_packed && shares_.gathers_layers() ? vectors_.count_before(first) : 0,
+      .gradients = layer_gradients(pass, layer),
       .constants = device_constants_ == nullptr ? nullptr : device_constants_ + layers_[layer].constants,
       .tokens = token_numbers_ == nullptr ? nullptr : token_numbers_ + token,
       .targets = target_numbers_ == nullptr ? nullptr : target_numbers_ + token,
@@ -120,7 +132,7 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
                   .tokens = context_tokens({0, options_.work.sequence * options_.context.ranks}, options_.context)},
       .seed = options_.seed,
       .layer_number = options_.first_layer + static_cast<int>(layer),
-      .first_sample = options_.first_sample + pass.microbatch * options_.work.microbatch,
+      .first_sample = options_.first_sample + pass.microbatch * options_.sample_stride,
       .numbers = numbers_};
 }
 
@@ -132,8 +144,10 @@ void DeviceStage::run_group(DeviceKernels& kernels, const DevicePass& pass, cons
   const auto input_at = [&](std::size_t layer) { return address_of(call(layer), layers_[layer].layer->input()); };
   if (std::byte* const first = input_at(group.first); first != nullptr && input != first)
     kernels.copy(first, input, input_elements(options_.layers[group.first], options_.work) * element_bytes_);
-  for (std::size_t i = group.first; i < group.end; ++i)
+  for (std::size_t i = group.first; i < group.end; ++i) {
+    fetch_forward(pass, i);
     layers_[i].layer->forward(call(i), i + 1 < group.end ? input_at(i + 1) : output);
+  }
 }
 
 void DeviceStage::forward(DeviceKernels& kernels, const DevicePass& pass) const {
@@ -155,8 +169,10 @@ void DeviceStage::rebuild_group(DeviceKernels& kernels, const DevicePass& pass, 
   const auto memory = [&](std::size_t layer) { return memory_of(pass, layer); };
   const StageLayout& layout = layout_of(pass.microbatch);
   if (!layout.rebuild.keeps_inputs()) {
-    for (std::size_t i = group.first; i < group.end; ++i)
+    for (std::size_t i = group.first; i < group.end; ++i) {
+      fetch(pass, i, std::nullopt);
       layers_[i].layer->rebuild_cheap(call_of(kernels, pass, i, memory(i)));
+    }
     return;
   }
   const bool has_output = output_elements(options_.layers[group.end - 1], options_.work) > 0;
@@ -182,15 +198,33 @@ void DeviceStage::input_grad(DeviceKernels& kernels, const DevicePass& pass) con
   for (std::size_t i = layers_.size(); i-- > 0;) {
     std::byte* gradient = pass.outgoing;
     if (i > 0) gradient = address_of(call(i - 1), layers_[i - 1].layer->output_gradient());
+    fetch_backward(pass, i);
+    open_layer(kernels, pass, i);
     layers_[i].layer->input_grad(call(i), gradient);
+    leave_vectors(kernels, pass, i);
   }
 }
 
 void DeviceStage::weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets) const {
   for (std::size_t i = layers_.size(); i-- > 0;) {
+    fetch_backward(pass, i);
+    open_layer(kernels, pass, i);
     layers_[i].layer->weight_grad(call_of(kernels, pass, i, memory_of(pass, i)));
+    take_vectors(kernels, pass, i);
+    reduce_layer(pass, i);
     complete_layer(buckets, i);
   }
+}
+
+void DeviceStage::layer_backward(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer, std::byte* gradient,
+                                 CallRecorder* buckets) const {
+  fetch_backward(pass, layer);
+  open_layer(kernels, pass, layer);
+  const DeviceLayerCall call = call_of(kernels, pass, layer, memory_of(pass, layer));
+  layers_[layer].layer->input_grad(call, gradient);
+  layers_[layer].layer->weight_grad(call);
+  reduce_layer(pass, layer);
+  complete_layer(buckets, layer);
 }
 
 void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes,
@@ -203,9 +237,7 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
       const auto call = [&](std::size_t layer) { return call_of(kernels, pass, layer, memory_of(pass, layer)); };
       std::byte* gradient = pass.outgoing;
       if (i > 0) gradient = address_of(call(i - 1), layers_[i - 1].layer->output_gradient());
-      layers_[i].layer->input_grad(call(i), gradient);
-      layers_[i].layer->weight_grad(call(i));
-      complete_layer(buckets, i);
+      layer_backward(kernels, pass, i, gradient, buckets);
     }
     return;
   }
@@ -230,9 +262,7 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
         gradient = output_gradient(i - 1);
       else if (i > 0)
         gradient = between;
-      layers_[i].layer->input_grad(call(i), gradient);
-      layers_[i].layer->weight_grad(call(i));
-      complete_layer(buckets, i);
+      layer_backward(kernels, pass, i, gradient, buckets);
     }
   }
 }

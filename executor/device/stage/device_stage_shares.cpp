@@ -10,7 +10,7 @@
 namespace plumb {
 
 std::int64_t DeviceStage::whole_gradient_bytes() const {
-  return shares_.zero() < 2 ? 0 : elements() * std::int64_t{sizeof(float)};
+  return shares_.zero() < 2 || shares_.reduces_layers() ? 0 : elements() * std::int64_t{sizeof(float)};
 }
 
 void DeviceStage::open_gradients(DeviceKernels& kernels, const DevicePass& pass) const {
@@ -26,6 +26,7 @@ void DeviceStage::complete_layer(CallRecorder* buckets, std::size_t layer) const
 }
 
 void DeviceStage::reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const {
+  if (shares_.reduces_layers()) return;  // passes have done so
   const bool is_share = shares_.zero() >= 2;
   const ElementRange own = shares_.own();
   float* gradients = is_share ? pass.whole_gradients : gradients_;
@@ -36,7 +37,7 @@ void DeviceStage::reduce(CallRecorder& recorder, const DevicePass& pass, std::si
 }
 
 void DeviceStage::gather(CallRecorder& recorder, std::byte* gathered) const {
-  if (shares_.zero() == 0) return;
+  if (shares_.zero() == 0 || shares_.gathers_layers()) return;
   std::byte* weights = shares_.zero() == 3 ? gathered : stored_weights_;
   const ElementRange own = shares_.own();
   if (shares_.zero() == 3) recorder.open_piece();

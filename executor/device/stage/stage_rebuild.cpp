@@ -10,6 +10,11 @@ std::ptrdiff_t count_of(const RunSpec& spec, std::size_t stage, Op op) {
   return count;
 }
 
+/// Copies gather each layer's weights: for all that is rebuilt before the backward, as the cpu backend does.
+bool gathers_for_rebuild(const RunSpec& spec) {
+  return spec.rebuild == Rebuild::kSelective && spec.layerwise && spec.zero == 3;
+}
+
 }  // namespace
 
 StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage) {
@@ -17,7 +22,7 @@ StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage) {
   if (spec.rebuild_which == RebuildWhich::kListed && !lists) return {};
   return {.what = spec.rebuild,
           .layers = spec.rebuild_layers,
-          .at_once = lists || count_of(spec, stage, Op::kInputGrad) > 0};
+          .at_once = lists || count_of(spec, stage, Op::kInputGrad) > 0 || gathers_for_rebuild(spec)};
 }
 
 std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage) {

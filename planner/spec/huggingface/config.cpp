@@ -57,6 +57,13 @@ double HuggingFaceConfig::share_or(const std::string& key, double fallback) {
   return share;
 }
 
+double HuggingFaceConfig::rate_or(const std::string& key, double fallback) {
+  if (!has(key)) return fallback;
+  const double rate = object_.non_negative_number(key);
+  if (rate >= 1) fail(key, fmt::format("{} is out of range: give a rate of 0 or more, below 1", rate));
+  return rate;
+}
+
 bool HuggingFaceConfig::flag_or(const std::string& key, bool fallback) {
   return has(key) ? object_.boolean(key) : fallback;
 }

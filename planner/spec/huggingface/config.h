@@ -37,6 +37,8 @@ class HuggingFaceConfig {
   double number_or(const std::string& key, double fallback);
   /// Above 0 and at most 1.
   double share_or(const std::string& key, double fallback);
+  /// 0 or more, below 1.
+  double rate_or(const std::string& key, double fallback);
   bool flag_or(const std::string& key, bool fallback);
   std::string text(const std::string& key);
   std::string text_or(const std::string& key, const std::string& fallback);

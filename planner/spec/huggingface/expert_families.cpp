@@ -21,6 +21,38 @@ ModelSpec mixtral(HuggingFaceConfig& config) {
   return model;
 }
 
+/// Layer norms; the biases of the attention's output and of the head are left out.
+ModelSpec phimoe(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5, .rope_theta = 1e6});
+  model.norm = NormKind::kLayerNorm;
+  model.qkv_bias = config.flag_or("attention_bias", false);
+  config.has("lm_head_bias");
+  model.window = config.size_or("sliding_window", 0);
+  model.experts = config.size_or("num_local_experts", 16);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 2);
+  model.expert_ffn = model.ffn;
+  return model;
+}
+
+/// Llama 4: three layers of four see a chunk of the past, priced as a window of that length. An expert that all tokens
+/// share is as large as the others.
+ModelSpec llama4(HuggingFaceConfig& config) {
+  ModelSpec model = rms_model(config, {.kv_heads = 8, .head_size = 128, .norm_epsilon = 1e-5, .rope_theta = 500000});
+  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  if (config.size_or("interleave_moe_layer_step", 1) != 1) {
+    config.fail("interleave_moe_layer_step", "only mixtures in every layer are priced: set it to 1");
+  }
+  config.has("intermediate_size_mlp");  // of dense layers, of which there are none
+  model.window = config.size_or("attention_chunk_size", 8192);
+  model.full_attention_every = config.size_or("no_rope_layer_interval", 4);
+  model.experts = config.size_or("num_local_experts", 16);
+  model.experts_per_token = config.size_or("num_experts_per_tok", 1);
+  model.expert_ffn = model.ffn;
+  model.shared_ffn = model.ffn;
+  model.renormalised = false;
+  return model;
+}
+
 /// Multipliers of embeddings, residuals and logits cost nothing.
 ModelSpec granitemoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config);
@@ -159,6 +191,8 @@ ModelSpec dbrx(HuggingFaceConfig& config) {
 }
 
 constexpr std::array kFamilies{HuggingFaceFamily{"mixtral", mixtral},
+                               HuggingFaceFamily{"phimoe", phimoe},
+                               HuggingFaceFamily{"llama4_text", llama4},
                                HuggingFaceFamily{"qwen2_moe", qwen2_moe},
                                HuggingFaceFamily{"qwen3_moe", qwen3_moe},
                                HuggingFaceFamily{"deepseek_v2", deepseek_v2},

@@ -17,5 +17,10 @@ struct HuggingFaceFamily {
 std::span<const HuggingFaceFamily> rms_families();         ///< RMS norms, gated MLPs, RoPE
 std::span<const HuggingFaceFamily> expert_families();      ///< mixtures of experts
 std::span<const HuggingFaceFamily> layer_norm_families();  ///< layer norms, with whatever MLP and positions
+std::span<const HuggingFaceFamily> encoder_families();     ///< BERT and its like, as graphs of layers
+
+/// A family that is read under another's name, or how a family that is not read differs, one clause; empty: neither.
+std::string_view family_read_as(std::string_view model_type);
+std::string_view why_not_read(std::string_view model_type);
 
 }  // namespace plumb

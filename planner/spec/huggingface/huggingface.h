@@ -18,6 +18,7 @@ namespace plumb {
 struct ImportedModel {
   ModelSpec model;
   std::vector<std::string> ignored_keys;  ///< ascending: what does not bear on sizes or costs
+  std::string note;                       ///< what of the repository's model is not in `model`; empty: nothing said
 };
 
 /// Throws SpecError if the text is no JSON object, the model_type is missing or none of the families (they are named),

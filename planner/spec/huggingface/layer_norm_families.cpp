@@ -179,6 +179,19 @@ ModelSpec nemotron(HuggingFaceConfig& config) {
   return model;
 }
 
+/// Phi 1 and 2: attention and MLP share a norm (counted here as two); the head's bias is left out.
+ModelSpec phi(HuggingFaceConfig& config) {
+  ModelSpec model = gelu_model(shared_sizes(config, {}), config.number_or("layer_norm_eps", 1e-5));
+  config.refuse_flag("qk_layernorm", "norms of queries and keys are not priced");
+  model.head_size = head_size_of(config, model, 0);
+  model.exact_gelu = is_exact_gelu(config, "hidden_act", "gelu_new");
+  set_biases(model, true);
+  model.parallel_residual = true;
+  model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 0.5));
+  model.rope_theta = rope_theta_of(config, "rope_theta", 10000);
+  return model;
+}
+
 /// A layer norm, and SwiGLU.
 ModelSpec gated_model(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults) {
   ModelSpec model = rms_model(config, defaults);
@@ -201,8 +214,18 @@ ModelSpec cohere(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {.rope_theta = 500000, .tied = true});
   model.norm_epsilon = config.number_or("layer_norm_eps", 1e-5);
   config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
-  config.refuse_flag("use_qk_norm", "norms of queries and keys are not priced");
+  config.flag_or("use_qk_norm", false);  // Command R+'s norms of queries and keys are left out
   model.parallel_residual = true;
+  return model;
+}
+
+/// Of four layers the last sees the whole past.
+ModelSpec cohere2(HuggingFaceConfig& config) {
+  ModelSpec model = cohere(config);
+  model.window = config.size_or("sliding_window", 4096);
+  model.full_attention_every = config.has("_sliding_window_pattern") ? config.size("_sliding_window_pattern")
+                                                                     : config.size_or("sliding_window_pattern", 4);
+  config.has("layer_types");
   return model;
 }
 
@@ -219,7 +242,8 @@ constexpr std::array kFamilies{HuggingFaceFamily{"gpt2", gpt2},         HuggingF
                                HuggingFaceFamily{"opt", opt},           HuggingFaceFamily{"falcon", falcon},
                                HuggingFaceFamily{"mpt", mpt},           HuggingFaceFamily{"starcoder2", starcoder2},
                                HuggingFaceFamily{"nemotron", nemotron}, HuggingFaceFamily{"stablelm", stablelm},
-                               HuggingFaceFamily{"cohere", cohere},     HuggingFaceFamily{"olmo", olmo}};
+                               HuggingFaceFamily{"cohere", cohere},     HuggingFaceFamily{"cohere2", cohere2},
+                               HuggingFaceFamily{"phi", phi},           HuggingFaceFamily{"olmo", olmo}};
 
 }  // namespace
 

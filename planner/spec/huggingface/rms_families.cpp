@@ -70,6 +70,28 @@ ModelSpec gemma(HuggingFaceConfig& config) {
   return model;
 }
 
+/// Gemma 2: every second layer sees the whole past. The two norms behind attention and MLP, and what caps scores and
+/// logits, are left out.
+ModelSpec gemma2(HuggingFaceConfig& config) {
+  ModelSpec model = gemma(config);
+  model.window = config.size_or("sliding_window", 4096);
+  model.full_attention_every = 2;
+  config.has("layer_types");
+  return model;
+}
+
+/// Gemma 3: of six layers the last sees the whole past. The two norms behind attention and MLP, and those of queries
+/// and keys, are left out. Files of the larger models leave out what the class has as its defaults.
+ModelSpec gemma3(HuggingFaceConfig& config) {
+  ModelSpec model = gemma(config);
+  model.window = config.size_or("sliding_window", 4096);
+  model.full_attention_every = config.has("_sliding_window_pattern") ? config.size("_sliding_window_pattern")
+                                                                     : config.size_or("sliding_window_pattern", 6);
+  model.rope_theta = rope_theta_of(config, "rope_theta", 1e6);
+  config.has("layer_types");
+  return model;
+}
+
 /// Its norms stand behind attention and MLP, as many as elsewhere; those of queries and keys are left out.
 ModelSpec olmo2(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
@@ -77,10 +99,11 @@ ModelSpec olmo2(HuggingFaceConfig& config) {
   return model;
 }
 
-constexpr std::array kFamilies{HuggingFaceFamily{"llama", llama}, HuggingFaceFamily{"mistral", mistral},
-                               HuggingFaceFamily{"qwen2", qwen2}, HuggingFaceFamily{"qwen3", qwen3},
-                               HuggingFaceFamily{"phi3", phi3},   HuggingFaceFamily{"gemma", gemma},
-                               HuggingFaceFamily{"olmo2", olmo2}, HuggingFaceFamily{"granite", granite}};
+constexpr std::array kFamilies{HuggingFaceFamily{"llama", llama},   HuggingFaceFamily{"mistral", mistral},
+                               HuggingFaceFamily{"qwen2", qwen2},   HuggingFaceFamily{"qwen3", qwen3},
+                               HuggingFaceFamily{"phi3", phi3},     HuggingFaceFamily{"gemma", gemma},
+                               HuggingFaceFamily{"gemma2", gemma2}, HuggingFaceFamily{"gemma3_text", gemma3},
+                               HuggingFaceFamily{"olmo2", olmo2},   HuggingFaceFamily{"granite", granite}};
 
 }  // namespace
 

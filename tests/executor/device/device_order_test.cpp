@@ -135,6 +135,40 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
   CHECK(calls > 1000);
 }
 
+TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pipeline exchange") {
+  for (const std::string name : {"chimera", "dualpipe"})
+    for (const int zero : {0, 1, 2, 3})
+      for (const bool is_tied : {false, true}) {
+        CAPTURE(name);
+        CAPTURE(zero);
+        RunSpec spec = laid_out(model_of(is_tied, false), name, 1, 1, zero);
+        spec.schedule =
+            lower(make_schedule(name, {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}});
+        if (is_tied) spec.clip_norm = 1;
+        CHECK(check_lists(spec) > 15);
+      }
+}
+
+TEST_CASE("layer by layer too: weights of the next layer ahead, gradients behind the layer's own") {
+  for (const int zero : {2, 3})
+    for (const auto& [name, rebuild] : std::vector<std::pair<std::string, Rebuild>>{{"1f1b", Rebuild::kNothing},
+                                                                                    {"zb-h1", Rebuild::kNothing},
+                                                                                    {"interleaved", Rebuild::kStage},
+                                                                                    {"1f1b", Rebuild::kLayers},
+                                                                                    {"gpipe", Rebuild::kSelective}})
+      for (const bool is_half : {false, true}) {
+        CAPTURE(name);
+        CAPTURE(zero);
+        RunSpec spec = laid_out(model_of(is_half, is_half), name, 2, name == "gpipe" ? 2 : 1, zero);
+        spec.layerwise = true;
+        spec.rebuild = rebuild;
+        spec.rebuild_which = RebuildWhich::kAll;
+        if (is_half) spec.half = HalfFormat::kBf16;
+        if (zero == 2) spec.shard_by = ShardBy::kLayer;
+        CHECK(check_lists(spec) > 80);
+      }
+}
+
 TEST_CASE("with sequence parallelism too, and where tensor ranks have the same kv heads") {
   std::vector<Layer> one_kv_head = llama_model();
   for (Layer& layer : one_kv_head)

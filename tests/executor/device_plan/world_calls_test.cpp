@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "executor/device_plan/call_clocks.h"
 #include "executor/device_plan/plan_device.h"
 #include "schedules/dependencies.h"
 #include "schedules/generators/catalogue.h"
@@ -60,6 +61,49 @@ TEST_CASE("ranks that share a device stand behind each other's calls, and no wai
       }
   }
   CHECK(waits > 100);
+  CHECK(missed == 0);
+}
+
+TEST_CASE("pieces on another stream run beside their call's, but for those that name them") {
+  // F: the first layer's weights and the next one's, aside; compute behind either; a sum aside, which F leaves behind.
+  const DeviceStream aside = DeviceStream::kReduce;
+  const std::vector<WorldPiece> pieces = {{.communicator = 7, .stream = aside},
+                                          {.communicator = 7, .stream = aside},
+                                          {.behind = {0}},
+                                          {.behind = {1}},
+                                          {.communicator = 7, .stream = aside, .behind = {3}}};
+  const Schedule lowered =
+      lower(make_schedule("1f1b", {.ranks = 1, .microbatches = 3}), {.data = {.enabled = true, .zero = 0}});
+  const DeviceProgram program = plan_device(lowered, costs_for(lowered), false, DeviceWaits::kAll);
+  std::vector<std::vector<CallTrack>> tracks = tracks_of(program, lowered, 2);
+  for (std::vector<CallTrack>& of_call : tracks)
+    for (CallTrack& track : of_call)
+      if (track.pieces.size() == 3) track.pieces = pieces;
+  WorldProgram world = world_calls(program, tracks, 2);
+  for (const std::string& finding : check_world_calls(world, program)) FAIL_CHECK(finding);
+  CallClocks clocks(2);
+  std::vector<std::int32_t> of_piece(pieces.size());  // of rank 0's newest call
+  for (std::size_t i = 0; i < world.calls.size(); ++i) {
+    const WorldCall& call = world.calls[i];
+    const CallTrack& track = tracks[static_cast<std::size_t>(call.call)][static_cast<std::size_t>(call.track)];
+    clocks.begin(track.rank, track.stream_of(static_cast<std::size_t>(call.piece)));
+    for (const std::int32_t wait : call.waits) clocks.wait({.call = wait});
+    if (track.rank > 0 || track.pieces.size() < pieces.size()) continue;
+    of_piece[static_cast<std::size_t>(call.piece)] = static_cast<std::int32_t>(i);
+    if (call.piece == 2) {
+      CHECK(clocks.precedes_newest(of_piece[0]));
+      CHECK(!clocks.precedes_newest(of_piece[1]));
+    }
+    if (call.piece == 3) CHECK(clocks.precedes_newest(of_piece[1]));
+  }
+  int missed = 0;
+  for (WorldCall& call : world.calls)
+    for (std::size_t i = 0; i < call.waits.size(); ++i) {
+      const std::vector<std::int32_t> all = call.waits;
+      call.waits.erase(call.waits.begin() + static_cast<std::ptrdiff_t>(i));
+      if (check_world_calls(world, program).empty()) ++missed;
+      call.waits = all;
+    }
   CHECK(missed == 0);
 }
 

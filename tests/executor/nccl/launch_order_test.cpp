@@ -81,7 +81,7 @@ std::vector<Layout> all_layouts() {
           for (int data = 1; pipeline * tensor * context * data <= 64; data *= 2)
             for (const int expert : {1, context * data})
               for (const int zero : {0, 1, 2, 3}) {
-                const bool has_copies = entry.name == "dualpipe" || entry.name == "chimera";
+                const bool has_copies = entry.both_ends;
                 if (pipeline * tensor * context * data == 1 || (expert == 1 && context * data == 1 && zero > 0) ||
                     (expert > 1 && context * data == 1) || (zero > 0 && context * data == 1) ||
                     (has_copies && (zero > 1 || pipeline == 1)) || tensor * context > 64)

@@ -147,6 +147,16 @@ TEST_CASE("replicas with a machine each follow the CPU's losses") {
   CHECK(compared == 4);
 }
 
+TEST_CASE("layer by layer too, bitwise as on one machine where two members add") {
+  const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
+  RunSpec spec = spec_of_lowered(llama_model(), lower(order, {.data = {.enabled = true, .zero = 3}}), 2);
+  spec.zero = 3;
+  spec.layerwise = true;
+  spec.steps = 2;
+  HostMachine alone;
+  CHECK(of_all(on_threads(spec, 4)).losses == run_device(spec, alone).losses);
+}
+
 TEST_CASE("context ranks with a machine each train bitwise as on one machine") {
   for (const ContextAttention attention : {ContextAttention::kUlysses, ContextAttention::kRing}) {
     CAPTURE(static_cast<int>(attention));

@@ -144,7 +144,7 @@ TEST_CASE("a run's step gives the efficiency at which its plan lasts as long, an
   const std::int64_t peak = slow.predicted->prediction.peak_memory_bytes[0];
   const ClusterSpec base = preset_cluster("h100");
   const TrainingLog log{.file = "m.log",
-                        .step_seconds = {step * 0.99, step, step * 1.01},
+                        .values = {step * 0.99, step, step * 1.01},
                         .reserved_bytes = peak + (std::int64_t{3} << 30)};
   const ClusterFit fit = fit_cluster(base, {.trainings = {log}, .plan = plan});
   CHECK(constant(fit, "device.gemm_efficiency").value == doctest::Approx(0.4).epsilon(1e-4));
@@ -153,7 +153,7 @@ TEST_CASE("a run's step gives the efficiency at which its plan lasts as long, an
   CHECK(constant(fit, "device.reserved_gib").value == doctest::Approx(3).epsilon(0.01));
   check_refused<SpecError>([&] { fit_cluster(base, {.trainings = {log}}); }, "m.log", "plan that was run");
   TrainingLog fast = log;
-  fast.step_seconds = {step / 100};
+  fast.values = {step / 100};
   check_refused<SpecError>([&] { fit_cluster(base, {.trainings = {fast}, .plan = plan}); }, "m.log",
                            "mapping is wrong");
   // With measured products nothing is fitted to the step: the prediction is held against it.

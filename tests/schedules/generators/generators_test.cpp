@@ -145,6 +145,21 @@ TEST_CASE("Seq1F1B is valid for any p, m and k, and one slice is 1F1B") {
   CHECK_THROWS_AS(make_schedule("1f1b", {.slices = 2}), ScheduleError);
 }
 
+TEST_CASE("TeraPipe runs all slices forth, then back, the last slice of a micro-batch first") {
+  CHECK(make_schedule("terapipe", {.ranks = 2, .microbatches = 2, .slices = 2}).ranks ==
+        rows("0F0 0F0/1 0F1 0F1/1 0B0/1 0B0 0B1/1 0B1\n"
+             "1F0 1F0/1 1F1 1F1/1 1B0/1 1B0 1B1/1 1B1"));
+  CHECK(validate(lower(make_schedule("terapipe", {.ranks = 4, .microbatches = 3, .slices = 5}))).empty());
+  CHECK_THROWS_WITH(make_schedule("terapipe", {.slices = 40000}),
+                    "terapipe cannot number 40000 slices: give 32767 or fewer");
+}
+
+TEST_CASE("GEMS sends micro-batches in turn from both ends, one behind the other") {
+  CHECK(make_schedule("gems", {.ranks = 2, .microbatches = 3}).ranks == rows("0F0 0B0 3F1 3B1 0F2 0B2\n"
+                                                                             "1F0 1B0 2F1 2B1 1F2 1B2"));
+  CHECK_THROWS_AS(make_schedule("gems", {.ranks = 3, .microbatches = 2}), ScheduleError);
+}
+
 TEST_CASE("forward-only has no backward") {
   CHECK(make_schedule("forward-only", {.ranks = 2, .microbatches = 2}).ranks == rows("0F0 0F1\n1F0 1F1"));
 }

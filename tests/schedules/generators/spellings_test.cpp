@@ -22,6 +22,8 @@ TEST_CASE("schedules are found by what papers and frameworks call them") {
   for (const char* name : {"DAPPLE", "PipeDream-Flush", "non-interleaved 1F1B"})
     CHECK(schedule_spelled(name) == "1f1b");
   CHECK(schedule_spelled("F-then-B") == "gpipe");
+  CHECK(schedule_spelled("TeraPipe") == "terapipe");
+  CHECK(schedule_spelled("TrainSchedule") == "1f1b");  // DeepSpeed's
   CHECK(schedule_spelled("Breadth First") == "bfs");
   CHECK(schedule_spelled("InterleavedZeroBubble") == "izb");
   CHECK(schedule_spelled("ScheduleZBVZeroBubble") == "zb-v");
@@ -35,5 +37,6 @@ TEST_CASE("what the catalogue does not have is refused with what is known of it"
                        "them all)",
                        ScheduleError);
   CHECK(schedule_not_held("WeiPipe").find("weights travel") != std::string_view::npos);
+  CHECK(schedule_not_held("W-Pipe").find("pipedream-2bw") != std::string_view::npos);
   CHECK(schedule_not_held("1f1b").empty());
 }

@@ -93,6 +93,10 @@ TEST_SUITE("property") {
   TEST_CASE("every schedule can be sharded, copies alike, and gathers no more than it may") {
     for (const CatalogueEntry& entry : catalogue()) {
       const Schedule order = entry.make({.ranks = 4, .microbatches = 12, .chunks = entry.takes_chunks ? 3 : 1});
+      if (entry.name == "gems") {  // its copies meet in different orders
+        CHECK_THROWS_AS(lower(order, {.data = {.enabled = true, .zero = 3}}), ScheduleError);
+        continue;
+      }
       for (const int stages : {0, 1, 2, 3}) {
         for (const bool prefetch : {false, true}) {
           if (prefetch && stages == 0) continue;

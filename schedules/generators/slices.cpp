@@ -1,0 +1,32 @@
+#include "schedules/generators/slices.h"
+
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+
+namespace plumb {
+namespace {
+
+Action slice_action(Op op, int stage, int microbatch, int slice) {
+  return {.op = op, .part = static_cast<std::int16_t>(slice), .stage = stage, .microbatch = microbatch};
+}
+
+}  // namespace
+
+SlicedActions each_slice(std::string_view schedule, int stage, const ScheduleParameters& parameters) {
+  const int k = parameters.slices;
+  constexpr int kMost = std::numeric_limits<decltype(Action::part)>::max();
+  if (k > kMost) throw ScheduleError(fmt::format("{} cannot number {} slices: give {} or fewer", schedule, k, kMost));
+  SlicedActions sliced;
+  for (int i = 0; i < parameters.microbatches; ++i) {
+    for (int slice = 0; slice < k; ++slice) {
+      sliced.forwards.push_back(slice_action(Op::kForward, stage, i, slice));
+      sliced.backwards.push_back(slice_action(Op::kBackward, stage, i, k - 1 - slice));
+    }
+  }
+  return sliced;
+}
+
+}  // namespace plumb

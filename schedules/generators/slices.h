@@ -1,0 +1,21 @@
+#pragma once
+// The units of schedules that cut sequences: the slices of each micro-batch.
+
+#include <string_view>
+#include <vector>
+
+#include "schedules/action.h"
+#include "schedules/generators/catalogue.h"
+
+namespace plumb {
+
+struct SlicedActions {
+  std::vector<Action> forwards;   ///< micro-batches ascend, and slices within each
+  std::vector<Action> backwards;  ///< slices descend, since a slice attends to those before it
+};
+
+/// The parameters' micro-batches in their slices on one stage. Throws ScheduleError, naming the schedule, if there are
+/// more slices than an action can number.
+SlicedActions each_slice(std::string_view schedule, int stage, const ScheduleParameters& parameters);
+
+}  // namespace plumb

@@ -1,0 +1,199 @@
+// CudaMachine on a played CUDA: whole trainings, in orders that streams and events allow.
+
+#include "executor/cuda/cuda_machine.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "executor/device/measure/measure_device.h"
+#include "executor/run.h"
+#include "schedules/error.h"
+#include "tests/executor/cuda/played_run.h"
+#include "tests/executor/device/host_run.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+namespace {
+
+RunSpec small_spec(const char* schedule = "1f1b", int ranks = 2) {
+  RunSpec spec = spec_of(untied_gpt_model(), make_schedule(schedule, {.ranks = ranks, .microbatches = 4}));
+  spec.steps = 3;
+  return spec;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("a training on a GPU has the cpu backend's losses, whatever order its streams and events allow") {
+  for (const char* name : {"1f1b", "zb-v", "gpipe", "pipedream"}) {
+    const RunSpec spec = small_spec(name);
+    const RunResult cpu = run(spec);
+    std::vector<double> first;
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+      INFO(name << ", seed " << seed);
+      const PlayedRun trained = play(spec, {.parts = false}, {.seed = seed});
+      CHECK(trained.error == "");
+      check_losses(trained.result, cpu, 1e-6);
+      if (first.empty()) first = trained.result.losses;
+      CHECK(trained.result.losses == first);
+      CHECK(trained.sharing == "streams on all 132 SMs");
+    }
+  }
+}
+
+TEST_CASE("its ranks are green contexts with SMs of their own, or streams where the driver refuses") {
+  const RunSpec spec = small_spec();
+  const std::vector<double> losses = play(spec, {.parts = false}).result.losses;
+  const auto shared = [&](const CudaSharing& how, const played::Options& options) {
+    const PlayedRun trained = play(spec, how, options);
+    CHECK(trained.error == "");
+    CHECK(trained.result.losses == losses);
+    return trained.sharing;
+  };
+  CHECK(shared({}, {}) == "green contexts of 64 and 64 SMs");
+  CHECK(shared({.shares = {3, 1}}, {.seed = 2}) == "green contexts of 96 and 32 SMs");
+  CHECK(shared({}, {.multiprocessors = 108, .major = 8}) == "green contexts of 52 and 52 SMs");
+  CHECK(shared({}, {.knows_green_contexts = false}) == "streams on all 132 SMs (the driver has no green contexts)");
+  CHECK(has(shared({}, {.gives_green_contexts = false}), "streams on all 132 SMs (the driver does not give groups"));
+  CHECK(shared({}, {.multiprocessors = 8}) == "streams on all 8 SMs (2 ranks and 1 groups of SMs)");
+}
+
+TEST_CASE("from the third replay on a graph is launched: the same bits, and the times of each replay") {
+  for (const char* name : {"1f1b", "zb-h1"}) {
+    RunSpec spec = small_spec(name);
+    spec.steps = 5;
+    const PlayedRun calls = play(spec);
+    for (unsigned seed = 1; seed <= 6; ++seed) {
+      INFO(name << ", seed " << seed);
+      const PlayedRun graph = play(spec, {.graph = true}, {.seed = seed});
+      CHECK(graph.error == "");
+      CHECK(graph.result.losses == calls.result.losses);
+      CHECK(graph.counts.graph_launches == spec.steps - 1);
+      CHECK(graph.counts.kernels * spec.steps == calls.counts.kernels * 2);
+      REQUIRE(graph.result.timelines.size() == calls.result.timelines.size());
+      for (std::size_t replay = 0; replay < graph.result.timelines.size(); ++replay)
+        for (const RankTimeline& rank : graph.result.timelines[replay].ranks)
+          for (const auto& span : rank.spans) CHECK((SimTime{0} <= span.start && span.start <= span.end));
+    }
+  }
+}
+
+TEST_CASE("in bf16 and fp16 products read and write what is stored") {
+  for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
+    // Small heads: not on tensor cores, which the host plays slowly.
+    RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
+    spec.steps = 3;
+    spec.half = half;
+    const RunResult host = on_host(spec);
+    const PlayedRun trained = play(spec, {.graph = true}, {.seed = 3});
+    CHECK(trained.error == "");
+    check_losses(trained.result, host, 1e-5);
+  }
+}
+
+TEST_CASE("ranks that share a GPU reduce, share out and clip") {
+  RunSpec spec = spec_of_lowered(
+      tied_llama_model(),
+      lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = 2}}), 2);
+  spec.zero = 2;
+  spec.steps = 3;
+  spec.clip_norm = 0.05;
+  const RunResult host = on_host(spec);
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    const PlayedRun trained = play(spec, {.graph = seed == 2}, {.seed = seed});
+    CHECK(trained.error == "");
+    check_losses(trained.result, host, 1e-6);
+  }
+}
+
+TEST_CASE("a step allocates nothing and makes nothing") {
+  RunSpec spec = small_spec();
+  spec.steps = 1;
+  const played::Counts one = play(spec).counts;
+  spec.steps = 4;
+  const played::Counts four = play(spec).counts;
+  CHECK(one.kernels * 4 == four.kernels);
+  CHECK(one.allocations == four.allocations);
+  CHECK(one.made == four.made);
+}
+
+TEST_CASE("memory that is not there is missed before the first step, cuBLASLt's workspaces too") {
+  const RunSpec spec = small_spec();
+  const std::int64_t needed = play(spec).counts.most_bytes;
+  CHECK(play(spec, {}, {.memory_bytes = needed + (1 << 16)}).error == "");
+  const PlayedRun refused = play(spec, {}, {.memory_bytes = needed - (1 << 20)});
+  CHECK(has(refused.error, "the device has 63 MiB free and the replay needs 64"));
+  CHECK(refused.counts.kernels == 0);
+}
+
+TEST_CASE("whatever cannot be had is said, and all that was had is given back") {
+  RunSpec spec = small_spec();
+  spec.steps = 2;
+  const std::int64_t made = play(spec, {.graph = true}).counts.made;
+  CHECK(made > 100);
+  for (std::int64_t call = 0; call < made; call += call < 24 || call > made - 4 ? 1 : 17) {
+    INFO(call);
+    const PlayedRun refused = play(spec, {.graph = true}, {.refused_call = call});
+    const bool is_said = !refused.error.empty() || has(refused.sharing, "the driver does not give");
+    CHECK(is_said);
+  }
+}
+
+TEST_CASE("a kernel that fails is reported once, with rank and action, and nothing hangs") {
+  const RunSpec spec = small_spec();
+  const std::int64_t kernels = play(spec).counts.kernels;
+  for (unsigned seed = 1; seed <= 3; ++seed)
+    for (const std::int64_t kernel : {std::int64_t{0}, kernels / 5, kernels / 2, kernels - 1}) {
+      const PlayedRun failed = play(spec, {}, {.seed = seed, .faulty_kernel = kernel});
+      INFO(failed.error);
+      CHECK(has(failed.error, "rank "));
+      CHECK(has(failed.error, "an illegal memory access was encountered (cudaErrorIllegalAddress)"));
+      CHECK(has(failed.error, ", "));
+    }
+  const PlayedRun captured = play(spec, {.graph = true}, {.faulty_kernel = kernels - 1});
+  CHECK(has(captured.error, "without --cuda-graph it is known where"));
+}
+
+TEST_CASE("profilers are shown each call by its action") {
+  RunSpec spec = small_spec();
+  spec.steps = 1;
+  play(spec);
+  const std::vector<std::string> ranges = played::ranges();
+  CHECK(ranges.size() > 20);
+  CHECK(std::ranges::find(ranges, to_text(spec.schedule.ranks[0].front())) != ranges.end());
+}
+
+TEST_CASE("a step over several GPUs is not launched as a graph") {
+  played::restart({});
+  LinkedCalls* const some = reinterpret_cast<LinkedCalls*>(8);  // is not looked into
+  CHECK_THROWS_AS(cuda::CudaMachine(0, {}, {.graph = true}, some), SpecError);
+}
+
+TEST_CASE("a GPU is measured by the kernels that it trains with") {
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    played::restart({.seed = seed});
+    {
+      cuda::CudaMachine machine(0, {});
+      const DeviceMeasurement measured =
+          measure_device(machine, {.parts = 2,
+                                   .budget = Seconds{0.5},
+                                   .kernels = {kernel_call(KernelKind::kGemm, {8, 16, 16, 1, 0}),
+                                               kernel_call(KernelKind::kResidualAdd, {8, 16}),
+                                               kernel_call(KernelKind::kNormForward, {8, 16, 0})},
+                                   .largest_copy_bytes = 1 << 16,
+                                   .round_bytes = 1 << 18});
+      CHECK(measured.measurement.samples.size() == 3 * 2 + 3);
+      CHECK(measured.to_host_bytes_per_second > 0);
+      CHECK(measured.product_beside_copy.beside > Seconds{0});
+      CHECK(machine.sharing() == "green contexts of 64 and 64 SMs");
+    }
+    CHECK(played_faults() == "");
+  }
+}

@@ -1,0 +1,135 @@
+// GPUs of their own under NCCL, both played: what libplumb_cuda.so has of it.
+
+#include <doctest/doctest.h>
+
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "executor/cuda/nccl_devices.h"
+#include "executor/nccl/nccl_library.h"
+#include "executor/nccl/thread_board.h"
+#include "executor/run.h"
+#include "executor/transport/transport.h"
+#include "tests/executor/cuda/played_run.h"
+#include "tests/executor/device/host_run.h"
+
+using namespace plumb;
+using namespace plumb::test;
+
+extern "C" const NcclLibrary* plumb_nccl_library();
+
+namespace {
+
+struct LinkedRun {
+  std::optional<RunResult> result;
+  std::vector<std::string> errors;  // [rank]
+  int told = 0;
+};
+
+/// A thread a GPU.
+LinkedRun train(const RunSpec& spec, const played::Options& options) {
+  played::restart(options);
+  LinkedRun run{.result = {}, .errors = std::vector<std::string>(static_cast<std::size_t>(options.devices))};
+  ThreadMeeting meeting(options.devices, Seconds{20});
+  std::vector<char> told(run.errors.size(), 0);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < options.devices; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto own = static_cast<std::size_t>(rank);
+      const auto board = meeting.board(rank);
+      std::optional<RunResult> result;
+      bool was_told = false, is_spec = false;
+      run.errors[own] = plumb_nccl_library()->run_rank(spec, *board, rank, result, was_told, is_spec);
+      told[own] = was_told ? 1 : 0;
+      if (rank == 0) run.result = std::move(result);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const char one : told) run.told += one;
+  CHECK(played_faults() == "");
+  return run;
+}
+
+RunSpec pipeline(int ranks) {
+  RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = ranks, .microbatches = 4}));
+  spec.steps = 3;
+  return spec;
+}
+
+bool has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("pipelines of 2 and 4 GPUs have the cpu backend's losses") {
+  for (const int ranks : {2, 4}) {
+    const RunSpec spec = pipeline(ranks);
+    const RunResult cpu = run(spec);
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      const LinkedRun trained = train(spec, {.devices = ranks, .seed = seed});
+      for (const std::string& error : trained.errors) CHECK(error == "");
+      REQUIRE(trained.result.has_value());
+      check_losses(*trained.result, cpu, 1e-6);
+    }
+  }
+}
+
+TEST_CASE("replicas on GPUs of their own reduce by NCCL, with ZeRO too, in bf16 too") {
+  for (const int zero : {0, 2}) {
+    RunSpec spec = spec_of_lowered(
+        llama_model(),
+        lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}}), 2);
+    spec.zero = zero;
+    spec.steps = 3;
+    if (zero == 2) spec.half = HalfFormat::kBf16;
+    const LinkedRun trained = train(spec, {.devices = 4, .seed = 4});
+    for (const std::string& error : trained.errors) CHECK(error == "");
+    REQUIRE(trained.result.has_value());
+    check_losses(*trained.result, on_host(spec), 1e-4);
+  }
+}
+
+TEST_CASE("an error of NCCL, a call that stalls and a kernel that fails end all ranks, and one says where") {
+  RunSpec spec = pipeline(2);
+  spec.watchdog = Seconds{0.7};
+  const auto speaker = [](const LinkedRun& run) {
+    CHECK(run.told == 1);
+    return run.errors[0].find("rank") == 0 ? run.errors[0] : run.errors[1];
+  };
+  const std::string failed = speaker(train(spec, {.devices = 2, .faulty_device = 1, .nccl_fails_at = 5}));
+  CHECK(has(failed, "rank 1, "));
+  CHECK(has(failed, "remote process exited or there was a network error"));
+  const std::string stalled = speaker(train(spec, {.devices = 2, .faulty_device = 0, .nccl_stalls_at = 3}));
+  CHECK(has(stalled, "nothing has come of it"));
+  const std::string broken = speaker(train(spec, {.devices = 2, .faulty_kernel = 40}));
+  CHECK(has(broken, "an illegal memory access"));
+}
+
+TEST_CASE("collectives of the GPUs of a process are timed, and their values checked") {
+  for (const int devices : {2, 4}) {
+    played::restart({.devices = devices, .seed = 2});
+    NcclMeasureOptions options;
+    options.sizes_bytes = {1 << 10, 1 << 14};
+    options.budget = Seconds{1};
+    std::vector<NcclSample> samples;
+    std::string version;
+    CHECK(plumb_nccl_library()->measure(options, samples, version) == "");
+    CHECK(version == "2.28.0");
+    CHECK(samples.size() > 8);
+    CHECK(played_faults() == "");
+  }
+  played::restart({.devices = 2});
+  NcclMeasureOptions options;
+  options.ranks = 3;
+  std::vector<NcclSample> samples;
+  std::string version;
+  CHECK(has(plumb_nccl_library()->measure(options, samples, version), "3 ranks were asked for and there are 2 GPUs"));
+}
+
+TEST_CASE("where memory is not there for NCCL's buffers nothing is left of those that were had") {
+  played::restart({.devices = 2, .memory_bytes = 1 << 20});
+  CHECK_THROWS_AS(cuda::NcclGpus(2, 1 << 20), RunError);
+  CHECK(played_faults() == "");
+}

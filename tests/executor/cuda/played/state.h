@@ -1,0 +1,181 @@
+#pragma once
+// What the played CUDA knows: handles, streams with what is enqueued on them, captures. All of it under one lock; what
+// waits for the device does its work meanwhile.
+
+#include <cuda.h>
+#include <cuda_runtime.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/executor/cuda/played/played.h"
+
+namespace plumb::played {
+
+/// One recording of an event.
+struct Moment {
+  bool is_over = false;
+  std::int64_t ns = 0;
+};
+using MomentPtr = std::shared_ptr<Moment>;
+
+/// Does its work, or returns false as long as it cannot yet.
+using Work = std::function<bool()>;
+
+struct Node {
+  Work work;
+  std::vector<std::size_t> behind;
+};
+
+/// What was captured.
+struct Nodes {
+  std::vector<Node> all;
+};
+
+/// A launch of a graph that is under way.
+struct GraphRun {
+  std::shared_ptr<const Nodes> nodes;
+  std::vector<bool> is_over;
+  std::size_t left = 0;
+};
+
+struct Capture {
+  std::thread::id thread;
+  cudaStream_t origin = nullptr;
+  std::shared_ptr<Nodes> nodes = std::make_shared<Nodes>();
+  std::set<cudaStream_t> streams;
+  bool is_broken = false;
+};
+using CapturePtr = std::shared_ptr<Capture>;
+
+struct Enqueued {
+  Work work;
+  std::shared_ptr<GraphRun> graph;  // of a launch, once it has begun
+};
+
+struct Memory {
+  std::int64_t bytes = 0;
+  int device = 0;  // -1: of the host
+};
+
+struct Context {
+  std::string sticky;  // the kernel that has failed
+  std::set<cudaStream_t> streams;
+  std::int64_t taken_bytes = 0;
+  cudaStream_t legacy = nullptr;
+};
+
+}  // namespace plumb::played
+
+// CUDA's names for them.
+struct CUstream_st {
+  int device = 0;
+  int multiprocessors = 0;
+  bool is_alive = true;
+  std::deque<plumb::played::Enqueued> queue;
+  plumb::played::CapturePtr capture;
+  std::vector<std::size_t> last;  // nodes that the next one of the capture stands behind
+};
+struct CUevent_st {
+  int device = 0;
+  bool has_time = true, is_alive = true;
+  plumb::played::MomentPtr moment;  // null: never recorded
+  bool was_reset_by_graph = false;
+  plumb::played::CapturePtr capture;  // of its last recording
+  std::vector<std::size_t> nodes;
+};
+struct CUgraph_st {
+  bool is_alive = true;
+  std::shared_ptr<const plumb::played::Nodes> nodes;
+};
+struct CUgraphExec_st {
+  bool is_alive = true;
+  std::shared_ptr<const plumb::played::Nodes> nodes;
+};
+
+namespace plumb::played {
+
+class State {
+ public:
+  static State& get();
+
+  std::mutex mutex;
+  std::condition_variable moved;
+  Options options;
+  Counts counts;
+  std::vector<std::string> faults;
+  std::vector<std::string> ranges;
+  std::mt19937 random;
+  std::vector<Context> contexts;  // [device]
+  std::map<std::byte*, Memory> memory;
+  std::vector<std::unique_ptr<CUstream_st>> streams;
+  std::vector<std::unique_ptr<CUevent_st>> events;
+  std::vector<std::unique_ptr<CUgraph_st>> graphs;
+  std::vector<std::unique_ptr<CUgraphExec_st>> launchables;
+  std::vector<CapturePtr> captures;          // under way
+  std::map<std::string, std::int64_t> open;  // of other libraries' handles, by kind
+  std::int64_t kernel = 0;
+  std::vector<int> nccl_calls;  // [device]
+
+  void fault(const std::string& function, const std::string& what) { faults.push_back(function + ": " + what); }
+
+  /// The device does a piece of its work. False: there is none that can be done.
+  bool step();
+  /// Goes on until then. An error that stays on the device ends it.
+  cudaError_t wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
+                   const char* function);
+  bool is_idle(int device) const;
+
+  cudaError_t stream_of(cudaStream_t& stream, const char* function);
+  /// Puts it on the stream, or into its capture.
+  cudaError_t enqueue(cudaStream_t stream, Work work);
+  std::map<std::byte*, Memory>::const_iterator place_of(const void* at) const;
+  /// Whether so many bytes from there lie in one allocation (or in none: then in the host's pageable memory).
+  bool is_within(const void* at, std::size_t bytes, int& device, bool& is_known) const;
+
+ private:
+  bool step_graph(GraphRun& run);
+};
+
+/// The thread's device.
+int& current_device();
+
+/// Begins every call: the lock, some of the device's own progress, an error that stays.
+class Call {
+ public:
+  enum class Kind { kOfStream, kUnsafe, kQuery };
+  explicit Call(const char* function, Kind kind = Kind::kOfStream);
+
+  State* operator->() const { return &state_; }
+  State& state() const { return state_; }
+  std::unique_lock<std::mutex>& lock() { return lock_; }
+  const char* function() const { return function_; }
+  /// What to return without doing anything, if it is an error.
+  cudaError_t error() const { return error_; }
+  cudaError_t fault(cudaError_t error, const std::string& what) const {
+    state_.fault(function_, what);
+    return error;
+  }
+
+ private:
+  const char* function_;
+  State& state_;
+  std::unique_lock<std::mutex> lock_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+/// As Call, of a function that takes memory or makes something.
+cudaError_t refused(const Call& call);
+
+}  // namespace plumb::played

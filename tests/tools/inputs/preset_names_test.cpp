@@ -1,0 +1,43 @@
+#include "tools/inputs/preset_names.h"
+
+#include <doctest/doctest.h>
+
+using namespace plumb;
+
+namespace {
+
+const std::vector<std::string> kClusterNames{"a100", "a100-40gb", "h100", "h100-500w", "p3", "v100"};
+const std::vector<std::string> kModelNames{"bert-base", "llama-3-70b", "llama-3-8b", "llama-3.1-8b", "qwen3-8b"};
+
+}  // namespace
+
+TEST_CASE("clusters are found by the full names of their devices and machines") {
+  for (const char* text : {"a100", "A100-80GB", "A100-SXM4-80GB", "NVIDIA A100 80GB", "dgx-a100"})
+    CHECK(preset_spelled(kClusterNames, text) == "a100");
+  CHECK(preset_spelled(kClusterNames, "A100-SXM4-40GB") == "a100-40gb");
+  CHECK(preset_spelled(kClusterNames, "h100-sxm5") == "h100");
+  CHECK(preset_spelled(kClusterNames, "v100-16gb") == "p3");
+  CHECK(preset_spelled(kClusterNames, "h200").empty());  // not among these
+}
+
+TEST_CASE("models are found by what repositories call them") {
+  for (const char* text : {"llama3-8b", "Meta-Llama-3-8B", "Llama-3-8B-Instruct"})
+    CHECK(preset_spelled(kModelNames, text) == "llama-3-8b");
+  CHECK(preset_spelled(kModelNames, "bert-base") == "bert-base");
+  CHECK(preset_spelled(kModelNames, "Qwen3-8B-Base") == "qwen3-8b");
+  CHECK(preset_spelled(kModelNames, "llama").empty());
+}
+
+TEST_CASE("the nearest name is one that the text begins with, or is spelled alike") {
+  CHECK(nearest_preset(kClusterNames, "a100-80gb-nvlink") == "a100");
+  CHECK(nearest_preset(kClusterNames, "a100-40gb-x") == "a100-40gb");
+  CHECK(nearest_preset(kClusterNames, "h10") == "h100");
+  CHECK(nearest_preset(kModelNames, "lama-3-8b") == "llama-3-8b");
+}
+
+TEST_CASE("devices without a preset are said to be like one that has") {
+  REQUIRE(cluster_not_held("H800") != nullptr);
+  CHECK(cluster_not_held("H800")->preset == "h100");
+  CHECK(cluster_not_held("h100-PCIe")->difference.find("756") != std::string_view::npos);
+  CHECK(cluster_not_held("h100") == nullptr);
+}
