@@ -3,10 +3,38 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/error.h"
+#include "schedules/forms/schedule_shape.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/forms/text_form.h"
 
 namespace plumb {
+namespace {
+
+/// A list of rows, each a string of actions or a list of them; the rest follows from the actions.
+Schedule schedule_from_rows(const nlohmann::json& rows, const std::string& place) {
+  Schedule schedule;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    std::string row;
+    if (rows[r].is_string()) row = rows[r].get<std::string>();
+    for (const nlohmann::json& action : rows[r].is_array() ? rows[r] : nlohmann::json::array()) {
+      if (!action.is_string()) {
+        throw ScheduleError(
+            fmt::format("{}: row {} holds something that is no string: write actions, as in \"0F0\"", place, r));
+      }
+      row += action.get<std::string>() + " ";
+    }
+    if (!rows[r].is_string() && !rows[r].is_array()) {
+      throw ScheduleError(
+          fmt::format("{}: row {} is no list of actions: write [\"0F0\", \"0B0\"] or \"0F0 0B0\"", place, r));
+    }
+    schedule.ranks.push_back(parse_row(row, fmt::format("{}: row {}", place, r)));
+  }
+  infer_shape(schedule);
+  return schedule;
+}
+
+}  // namespace
 
 nlohmann::ordered_json schedule_to_json(const Schedule& schedule) {
   auto stages = nlohmann::ordered_json::array();
@@ -23,6 +51,7 @@ nlohmann::ordered_json schedule_to_json(const Schedule& schedule) {
 }
 
 Schedule schedule_from_json(const nlohmann::json& json, const std::string& place) {
+  if (json.is_array()) return schedule_from_rows(json, place);
   StrictObject object(json, place);
   Schedule schedule{.name = object.text_or("name", ""),
                     .microbatches = static_cast<int>(object.positive_integer("microbatches"))};

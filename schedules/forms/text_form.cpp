@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/action_remedy.h"
 #include "schedules/forms/schedule_shape.h"
 
 namespace plumb {
@@ -69,10 +70,26 @@ class Parser {
     const std::string_view content = trim(line);
     if (content.empty() || content.front() == '#') return;
     if (const std::size_t colon = content.find(':'); colon != std::string_view::npos) {
-      parse_header(trim(content.substr(0, colon)), trim(content.substr(colon + 1)));
+      const std::string_view key = trim(content.substr(0, colon));
+      if (key.starts_with("rank") || key.starts_with("Rank")) {
+        const std::size_t begin = line.find(':') + 1;
+        parse_numbered_row(trim(key.substr(4)), std::string(begin, ' ').append(line.substr(begin)));
+      } else {
+        parse_header(key, trim(content.substr(colon + 1)));
+      }
       return;
     }
     schedule_.ranks.push_back(parse_row(line, fmt::format("{}: line {}", file_, line_number_)));
+  }
+
+  /// "rank 3: 3F0 ...", which must be the rank whose turn it is.
+  void parse_numbered_row(std::string_view number, std::string_view row) {
+    const std::optional<int> rank = parse_int(number);
+    if (!rank || *rank != static_cast<int>(schedule_.ranks.size())) {
+      fail(1, fmt::format("rank \"{}\" stands where rank {} is: list the ranks in order, from 0", number,
+                          schedule_.ranks.size()));
+    }
+    schedule_.ranks.push_back(parse_row(row, fmt::format("{}: line {}", file_, line_number_)));
   }
 
   void parse_header(std::string_view key, std::string_view value) {
@@ -125,8 +142,9 @@ std::vector<Action> parse_row(std::string_view row, const std::string& place) {
     at = row.find_first_not_of(kBlanks, end);
     const auto fail = [&] {
       throw ScheduleError(
-          fmt::format("{}, column {}: \"{}\" is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0",
-                      place, token.column, token.text.substr(0, kShownTokenLength)));
+          fmt::format("{}, column {}: \"{}\" {}", place, token.column, token.text.substr(0, kShownTokenLength),
+                      action_remedy(token.text.substr(0, kShownTokenLength),
+                                    "is not an action: write <stage><OP><micro-batch>, as in 0F3 or 1SEND_F0")));
     };
     const std::size_t ampersand = token.text.find('&');
     std::optional<Action> action = parse_action(token.text.substr(0, ampersand));

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/action_remedy.h"
 #include "schedules/forms/schedule_shape.h"
 
 namespace plumb {
@@ -75,6 +76,14 @@ std::string_view unquoted(std::string_view text) {
   return trim(text.substr(1, text.size() - 2));
 }
 
+/// What stands between cells: where there is no comma, spreadsheets of many countries write semicolons, and what is
+/// copied out of them has tabs. Pairs have semicolons of their own.
+char separator_of(std::string_view text) {
+  if (text.find(',') != std::string_view::npos) return ',';
+  if (text.find('\t') != std::string_view::npos) return '\t';
+  return text.find(';') != std::string_view::npos && text.find('(') == std::string_view::npos ? ';' : ',';
+}
+
 /// A place in the file, for messages.
 struct CellPlace {
   std::size_t row = 0;
@@ -87,6 +96,7 @@ class Reader {
 
   TorchCsv read(std::string_view text) {
     text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);  // blank lines at the end are no ranks
+    separator_ = separator_of(text);
     for (std::size_t row = 1; !text.empty(); ++row) {
       const std::size_t end = std::min(text.find('\n'), text.size());
       read_row(row, text.substr(0, end));
@@ -105,7 +115,7 @@ class Reader {
       fail({row, 1}, line, fmt::format("begins one rank more than {}, the most there can be", kMostRows));
     std::vector<Action>& actions = result_.schedule.ranks.emplace_back();
     for (std::size_t column = 1;; ++column) {
-      const std::size_t comma = line.find(',');
+      const std::size_t comma = line.find(separator_);
       read_cell({row, column}, unquoted(line.substr(0, comma)), actions);
       if (comma == std::string_view::npos) return;
       line.remove_prefix(comma + 1);
@@ -120,8 +130,10 @@ class Reader {
     const Cell cell = parse_cell(text, reading_);
     if (cell.actions.empty()) {
       fail(place, text,
-           text.starts_with('(') ? "is not a pair: write (<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B"
-                                 : "is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it");
+           text.starts_with('(')
+               ? "is not a pair: write (<stage>F<micro-batch>;<stage>B<micro-batch>)OVERLAP_F_B"
+               : action_remedy(text,
+                               "is not an action: write <stage><F, B, I or W><micro-batch> and nothing behind it"));
     }
     if (!cell.dropped.empty()) {
       result_.notes.push_back(fmt::format("{}: row {}, column {}: \"{}\" behind {} left out", file_, place.row,
@@ -150,6 +162,7 @@ class Reader {
   const std::string& file_;
   TorchReading reading_;
   TorchCsv result_;
+  char separator_ = ',';
   bool communicates_ = false;
   std::optional<CellPlace> first_empty_;
 };

@@ -1,5 +1,7 @@
 #include "tools/inputs/schedule_input.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -58,6 +60,7 @@ Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& co
 
 Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   if (names_schedule_file(arguments.name)) return read_schedule(arguments.name, arguments.lenient);
+  if (std::filesystem::is_regular_file(arguments.name)) fail_ending(arguments.name);
   return make_schedule(arguments.name, parameters_of(arguments, costs));
 }
 

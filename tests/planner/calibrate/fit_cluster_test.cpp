@@ -143,9 +143,8 @@ TEST_CASE("a run's step gives the efficiency at which its plan lasts as long, an
   const double step = slow.predicted->prediction.step_time.count();
   const std::int64_t peak = slow.predicted->prediction.peak_memory_bytes[0];
   const ClusterSpec base = preset_cluster("h100");
-  const TrainingLog log{.file = "m.log",
-                        .values = {step * 0.99, step, step * 1.01},
-                        .reserved_bytes = peak + (std::int64_t{3} << 30)};
+  const TrainingLog log{
+      .file = "m.log", .values = {step * 0.99, step, step * 1.01}, .reserved_bytes = peak + (std::int64_t{3} << 30)};
   const ClusterFit fit = fit_cluster(base, {.trainings = {log}, .plan = plan});
   CHECK(constant(fit, "device.gemm_efficiency").value == doctest::Approx(0.4).epsilon(1e-4));
   CHECK(constant(fit, "device.gemm_efficiency").observations == 3);

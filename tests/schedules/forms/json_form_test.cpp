@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
@@ -31,4 +32,12 @@ TEST_CASE("what is not in the form is refused with its place") {
   CHECK_THROWS_AS(reading(R"({"microbatches": 1, "stages": [], "ranks": [], "color": "red"})")(), SpecError);
   CHECK_THROWS_AS(reading(R"({"microbatches": 1, "weights": "heavy", "stages": [], "ranks": []})")(), SpecError);
   CHECK_THROWS_AS(reading("{")(), SpecError);
+}
+
+TEST_CASE("a list of rows is a schedule too, each a string or a list of actions") {
+  const Schedule plain = parse_schedule("0F0 0B0\n1F0 1B0");
+  CHECK(parse_schedule_json(R"([["0F0", "0B0"], "1F0 1B0"])", "a.json") == plain);
+  CHECK_THROWS_WITH_AS(parse_schedule_json(R"([["0F0", 3]])", "a.json"),
+                       "a.json: row 0 holds something that is no string: write actions, as in \"0F0\"", ScheduleError);
+  CHECK_THROWS_AS(parse_schedule_json("[3]", "a.json"), ScheduleError);
 }

@@ -43,6 +43,15 @@ TEST_CASE("comments and blank lines are skipped") {
   CHECK(parse_schedule("# one\n\n0F0\n  # two\n") == parse_schedule("0F0"));
 }
 
+TEST_CASE("rows may have their rank in front, in order") {
+  CHECK(parse_schedule("rank 0: 0F0 0B0\nRank 1:  1F0\t1B0\n") == parse_schedule("0F0 0B0\n1F0 1B0"));
+  CHECK_THROWS_WITH_AS(parse_schedule("rank 1: 1F0 1B0\nrank 0: 0F0 0B0\n", "a.txt"),
+                       "a.txt: line 1, column 1: rank \"1\" stands where rank 0 is: list the ranks in order, from 0",
+                       ScheduleError);
+  CHECK_THROWS_WITH_AS(parse_schedule("rank 0: F0", "a.txt"),
+                       "a.txt: line 1, column 9: \"F0\" has no stage: write it in front, as in 0F0", ScheduleError);
+}
+
 TEST_CASE("a fault names file, line and column") {
   CHECK_THROWS_WITH_AS(
       parse_schedule("0F0\n1F0 1G0", "mine.txt"),

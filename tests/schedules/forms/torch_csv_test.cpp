@@ -21,6 +21,14 @@ TEST_CASE("cells in quotes are cells, and blank lines at the end are no ranks") 
   CHECK_THROWS_AS(read_torch_csv("\"0F0,0B0\n", "a.csv"), ScheduleError);
 }
 
+TEST_CASE("without commas, semicolons or tabs stand between cells") {
+  const Schedule plain = read_torch_csv("0F0,,0B0\n1F0,1B0,\n", "a.csv").schedule;
+  CHECK(read_torch_csv("0F0;;0B0\r\n1F0;1B0;\r\n", "a.csv").schedule == plain);
+  CHECK(read_torch_csv("0F0\t\t0B0\n1F0\t1B0\t\n", "a.csv").schedule == plain);
+  // One pair, no separator.
+  CHECK(read_torch_csv("(0F0;1B1)OVERLAP_F_B\n", "a.csv").schedule.ranks[0].size() == 2);
+}
+
 TEST_CASE("a stage that no rank lists is said to be missing") {
   const std::vector<Violation> found = validate(read_torch_csv("0F0,0B0\n2F0,2B0\n", "a.csv").schedule);
   REQUIRE(found.size() == 1);

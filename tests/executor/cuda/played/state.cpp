@@ -38,6 +38,11 @@ bool State::step() {
       for (const cudaStream_t stream : context.streams)
         if (!stream->queue.empty()) busy.push_back(stream);
   std::ranges::shuffle(busy, random);
+  // A device that lags behind does streams by turns that last: what nobody waits for comes late.
+  if (options.seed % 3 == 0) {
+    if (!busy.empty() && random() % 32 == 0) busy.front()->turn = random();
+    std::ranges::stable_sort(busy, {}, [](cudaStream_t stream) { return stream->turn; });
+  }
   for (const cudaStream_t stream : busy) {
     Enqueued& next = stream->queue.front();
     bool is_over = false, has_moved = false;
@@ -163,6 +168,7 @@ void restart(const Options& options) {
     CUstream_st& legacy = *state.streams.emplace_back(std::make_unique<CUstream_st>());
     legacy.device = device;
     legacy.multiprocessors = options.multiprocessors;
+    legacy.turn = state.random.max();
     context.legacy = &legacy;
     context.streams.insert(&legacy);
   }

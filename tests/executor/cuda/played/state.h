@@ -83,6 +83,7 @@ struct CUstream_st {
   int device = 0;
   int multiprocessors = 0;
   bool is_alive = true;
+  unsigned long turn = 0;
   std::deque<plumb::played::Enqueued> queue;
   plumb::played::CapturePtr capture;
   std::vector<std::size_t> last;  // nodes that the next one of the capture stands behind
