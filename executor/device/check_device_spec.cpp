@@ -30,8 +30,7 @@ bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
 void require_device_runnable(const RunSpec& spec) {
   constexpr const char* kCpu = "use --backend cpu";
   const ProcessGrid& grid = spec.grid;
-  refuse(grid.expert != 1 || !spec.meshes.empty(), "expert groups, or meshes of other shapes",
-         "set ep to 1, or use --backend cpu");
+  refuse(grid.expert != 1, "expert groups", "set ep to 1, or use --backend cpu");
   refuse(spec.zero >= 2 && spec.layerwise && std::ranges::count(stages_with_copies(spec.schedule), true) > 0,
          "ZeRO layer by layer over copies of a stage in one schedule", "gather whole stages, or use --backend cpu");
   for (const std::vector<Action>& actions : spec.schedule.ranks)

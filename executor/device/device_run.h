@@ -14,6 +14,7 @@
 #include "executor/device/stage/device_stage.h"
 #include "executor/device_plan/device_groups.h"
 #include "executor/device_plan/plan_device.h"
+#include "executor/division/resharding_pieces.h"
 #include "executor/training/step_scale.h"
 #include "executor/training/training_plan.h"
 #include "schedules/dependencies.h"
@@ -63,8 +64,8 @@ class DeviceRun {
       }
   }
 
-  ContextSeat context_seat(int lane) const {
-    return {spec_.grid.context, world_.lane(lane).context, spec_.context_attention};
+  ContextSeat context_seat(const GridCoordinates& place) const {
+    return {spec_.grid.context, place.context, spec_.context_attention};
   }
 
   void make_stages();
@@ -75,13 +76,37 @@ class DeviceRun {
   /// What OFFLOADs fill.
   void allocate_hosts();
   void upload_batch(int step);
-  void upload_batch(int step, int lane);
+  void upload_batch(int step, int rank, const DeviceStage& stage) const;
   /// Addresses stay the same: each call is recorded once.
   void record();
   /// On all ranks that are here: one of the pipeline, or those of copies of a stage that do something together.
   void record_call(std::size_t index);
-  /// A message between machines: the end of it that is here, if one is.
-  void record_message(std::size_t index, int lane);
+
+  // Messages (device_run_messages.cpp).
+  struct Message {
+    MessageKind kind = MessageKind::kActivation;
+    int from = 0, to = 0;    // pipeline ranks
+    std::int64_t words = 0;  // of 4 bytes, that reach a rank
+  };
+  struct MessagePiece {
+    int source = 0, destination = 0;  // ranks of the world
+    std::int64_t from = 0, to = 0;    // its first word in what either end has
+    std::int64_t words = 0;
+  };
+  Message message_of(const PlacedAction& send) const;
+  std::int64_t incoming_words(int stage, bool forward) const;
+  MeshTensor mesh_tensor(int pipeline) const;
+  bool are_like_meshes(int one, int other) const;
+  int first_rank(int pipeline) const;
+  /// In one order on all ranks; between any two there is one at most.
+  std::vector<MessagePiece> message_pieces(const Message& message) const;
+  /// Between ranks that share a device.
+  void send_here(CallRecorder& kernels, const PlacedAction& send, int lane) const;
+  /// Between machines: the ends of it that are here.
+  void record_message(std::size_t index);
+  /// What the tensor ranks of a stage give each other before they take a message.
+  void complete_message(CallRecorder& recorder, const PlacedAction& taker, int lane) const;
+
   /// Activations of a micro-batch between their places and those where they are away.
   void move(CallRecorder& kernels, const PlacedAction& placed, int lane) const;
   void perform(CallRecorder& kernels, const PlacedAction& placed, std::size_t call, int lane);
@@ -100,6 +125,10 @@ class DeviceRun {
   bool joins(std::size_t pipeline) const;
   std::int64_t measure_bytes(std::size_t pipeline) const;
   std::int64_t most_partials(std::size_t stage) const;
+  bool is_between_meshes(const TiedStages& pair) const;
+  void allocate_tied_tables();
+  std::int64_t whole_table_bytes(std::size_t pipeline) const;
+  void sum_between_meshes(CallRecorder& sums, std::size_t pair, std::size_t pipeline, int lane) const;
   void allocate_measures();
   /// By phase: in each, all ranks have as many pieces.
   std::vector<std::vector<RecordedPiece>> joint_step(std::size_t pipeline, int lane);
@@ -147,6 +176,7 @@ class DeviceRun {
   std::vector<std::byte*> arenas_;         // [lane, rank]; null for those that are not here
   std::vector<std::byte*> hosts_;          // likewise of the host's memory; null, too, for those that need none
   std::optional<std::size_t> joint_step_;  // the call; none: nothing is done together
+  std::vector<float*> whole_tables_;       // [lane, rank] of tied tables whose ends are on meshes of different shape
   std::vector<StepNumbers*> measures_;     // [lane, rank] where all agree: what its gradients measure, then all ranks';
                                            // behind it partial sums
 };

@@ -27,56 +27,22 @@ void DeviceRun::record() {
       record_call(i);
       continue;
     }
-    for (int lane = 0; lane < world_.lanes(); ++lane) record_message(i, lane);
+    record_message(i);
   }
   recorded_->settle(program_, world_.ranks(), std::move(names));
 }
 
 void DeviceRun::record_call(std::size_t index) {
-  struct Part {
-    int lane = 0;
-    CallRecorder recorder;
-  };
-  std::map<int, Part> parts;  // by rank of the world
+  std::map<int, CallRecorder> parts;  // by rank of the world
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (const PlacedAction& placed : calls_[index]) {
       if (!is_here(static_cast<std::size_t>(placed.rank), lane)) continue;
-      Part& part = parts[world_.rank_of(placed.rank, lane)];
-      part.lane = lane;
-      perform(part.recorder, placed, index, lane);
+      perform(parts[world_.rank_of(placed.rank, lane)], placed, index, lane);
     }
-  for (auto& [rank, part] : parts)
-    recorded_->add(index, {.rank = rank, .lane = part.lane, .stream = program_.calls[index].stream, .pieces = {}},
-                   part.recorder.take());
-}
-
-void DeviceRun::record_message(std::size_t index, int lane) {
-  const PlacedAction& send = calls_[index].front();
-  const bool forward = send.action.op == Op::kSendActivation;
-  const int source = world_.rank_of(program_.calls[index].rank, lane);
-  const int destination = world_.rank_of(send.outgoing.rank, lane);
-  const DeviceStage& stage = lane_stages(lane)[static_cast<std::size_t>(send.action.stage)];
-  DeviceExchange exchange{
-      .communicator = groups_.channel(forward ? MessageKind::kActivation : MessageKind::kGradient, source, destination),
-      .elements = ((forward ? stage.output_bytes() : stage.input_bytes()) + 3) / 4};
-  const auto add = [&](int rank, DeviceStream stream) {
-    CallRecorder recorder;
-    recorder.exchange(exchange);
-    recorded_->add(index, {.rank = rank, .lane = lane, .stream = stream, .pieces = {}}, recorder.take());
-  };
-  if (world_.is_here(source)) {
-    exchange.kind = NcclKind::kSend;
-    exchange.peer = 1;
-    exchange.values = address(send.incoming, lane);
-    add(source, program_.calls[index].stream);
-  }
-  if (world_.is_here(destination)) {
-    exchange.kind = NcclKind::kReceive;
-    exchange.member = 1;
-    exchange.peer = 0;
-    exchange.values = address(send.outgoing, lane);
-    add(destination, forward ? DeviceStream::kReceiveActivation : DeviceStream::kReceiveGradient);
-  }
+  for (auto& [rank, recorder] : parts)
+    recorded_->add(
+        index, {.rank = rank, .lane = world_.track_lane(rank), .stream = program_.calls[index].stream, .pieces = {}},
+        recorder.take());
 }
 
 void DeviceRun::move(CallRecorder& kernels, const PlacedAction& placed, int lane) const {
@@ -113,6 +79,7 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
                         .moved = workspace,
                         .moves = &moves};
   CallRecorder* buckets = hosts_of_buckets_.contains(static_cast<std::int32_t>(call)) ? &kernels : nullptr;
+  complete_message(kernels, placed, lane);
   if (placed.opens_gradients) stage.open_gradients(kernels, pass);
   switch (action.op) {
     case Op::kForward:
@@ -127,9 +94,8 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
     case Op::kWeightGrad:
       return stage.weight_grad(kernels, pass, buckets);
     case Op::kSendActivation:
-      return kernels.copy(pass.outgoing, pass.incoming, stage.output_bytes());
     case Op::kSendGradient:
-      return kernels.copy(pass.outgoing, pass.incoming, stage.input_bytes());
+      return send_here(kernels, placed, lane);
     case Op::kReduceGrad:
       if (is_reduced_here(placed.id)) stage.reduce(kernels, pass, static_cast<std::size_t>(action.part));
       return;

@@ -35,11 +35,11 @@ void DeviceRun::note(std::vector<RankOutcome>& ranks, const std::vector<CallTime
 }
 
 void DeviceRun::note_losses(std::vector<RankOutcome>& ranks, int lane) {
-  if (world_.lane(lane).tensor != 0) return;  // its tensor ranks have the same
   for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
     const auto rank = static_cast<std::size_t>(schedule_.stages[stage].rank);
     const DeviceStage& own = lane_stages(lane)[stage];
     if (!is_here(rank, lane)) continue;
+    if (world_.place(static_cast<int>(rank), lane).tensor != 0) continue;  // its tensor ranks have the same
     const auto put = [&](std::vector<MicrobatchLoss>& losses, const std::vector<double>& sums) {
       for (std::size_t i = 0; i < sums.size(); ++i)
         if (training_.versions.version[stage][i] >= 0)
@@ -56,18 +56,20 @@ std::vector<CallTimes> DeviceRun::times_of_actions(const std::vector<std::vector
   const StageNeighbors neighbors = stage_neighbors(schedule_);
   for (std::size_t call = 0; call < times.size(); ++call)
     for (std::size_t track = 0; track < times[call].size(); ++track) {
-      if (recorded_->world().tracks[call][track].lane != lane) continue;
-      const Action& send = calls_[call].front().action;
+      const int of = recorded_->world().tracks[call][track].rank;
       // A rank's part of a joint step counts with the steps of its own that follow.
       for (const PlacedAction& placed : calls_[call])
-        if (is_send(send.op) || recorded_->world().tracks[call][track].rank == world_.rank_of(placed.rank, lane))
+        if (of == world_.rank_of(placed.rank, lane))
           of_action[static_cast<std::size_t>(placed.id)] = times[call][track];
+      const Action& send = calls_[call].front().action;
       if (!is_send(send.op)) continue;
       const bool forward = send.op == Op::kSendActivation;
       const int to = (forward ? neighbors.successor : neighbors.predecessor)[static_cast<std::size_t>(send.stage)];
+      const int receiver = world_.rank_of(schedule_.stages[static_cast<std::size_t>(to)].rank, lane);
       const std::int32_t receive =
           table.find(forward ? Op::kRecvActivation : Op::kRecvGradient, to, send.microbatch, send.part);
-      if (receive >= 0) of_action[static_cast<std::size_t>(receive)] = times[call][track];
+      if (receive >= 0 && receiver >= 0 && world_.track_lane(receiver) == world_.track_lane(of))
+        of_action[static_cast<std::size_t>(receive)] = times[call][track];
     }
   return of_action;
 }

@@ -1,6 +1,7 @@
 #pragma once
-// Which ranks of the world a run has on its machine: all of them, or one. Ranks that differ in their pipeline
-// coordinate alone are a lane; every lane does the pipeline's program, and messages stay in it.
+// Which ranks of the world a run has on its machine: all of them, or one. A lane is a number within the mesh of each
+// pipeline rank: where meshes are of one shape its ranks differ in their pipeline coordinate alone, and messages stay
+// in it. Every lane does the pipeline's program.
 
 #include <optional>
 #include <vector>
@@ -17,17 +18,25 @@ class DeviceWorld {
   int ranks() const { return world_size(grid_); }
   bool is_one_rank() const { return own_rank_.has_value(); }
 
-  /// Those that have a rank here.
-  int lanes() const { return static_cast<int>(lanes_.size()); }
-  /// `pipeline` of no meaning.
-  const GridCoordinates& lane(int number) const { return lanes_[static_cast<std::size_t>(number)]; }
+  /// Those that have a rank here: as many as the largest mesh has ranks, or one.
+  int lanes() const { return lanes_; }
+  /// A rank in the mesh of a pipeline rank; some rank of it where the lane has none there.
+  GridCoordinates place(int pipeline, int lane) const;
+  /// -1 where the lane has none there.
   int rank_of(int pipeline, int lane) const;
-  bool is_here(int rank) const { return !own_rank_ || *own_rank_ == rank; }
+  bool is_here(int rank) const { return rank >= 0 && (!own_rank_ || *own_rank_ == rank); }
+
+  /// The lane of a rank that is here.
+  int lane_of(int rank) const;
+  /// Within which messages stay (CallTrack::lane): a lane, or where meshes differ in shape one of the pipelines.
+  int track_lane(int rank) const;
+  bool has_like_meshes() const { return has_like_meshes_; }
 
  private:
   const RankGrid& grid_;
   std::optional<int> own_rank_;
-  std::vector<GridCoordinates> lanes_;
+  bool has_like_meshes_ = true;
+  int lanes_ = 1;
 };
 
 }  // namespace plumb

@@ -68,10 +68,13 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
   make_stages();
   std::vector<DeviceStageBytes> stage_bytes;
   MicrobatchMemory of_microbatches;
-  for (const DeviceStage& stage : lane_stages(0)) {
-    stage_bytes.push_back(
-        {.whole_gradients = stage.whole_gradient_bytes(), .update_workspace = stage.update_workspace_bytes()});
-    of_microbatches.push_back(stage.microbatch_memory());
+  for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
+    const DeviceStage& first = lane_stages(0)[stage];
+    std::int64_t update = 0;  // shares by layer differ
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      update = std::max(update, lane_stages(lane)[stage].update_workspace_bytes());
+    stage_bytes.push_back({.whole_gradients = first.whole_gradient_bytes(), .update_workspace = update});
+    of_microbatches.push_back(first.microbatch_memory());
   }
   program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches);
   calls_ = placed_calls(program_, schedule_);
@@ -79,6 +82,7 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
   require_memory();
   for_each_stage([&](int, DeviceStage& stage) { stage.settle(machine_, options.capture_gradients); });
   allocate_measures();
+  allocate_tied_tables();
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
       arenas_.push_back(is_here(rank, lane) ? machine_.allocate(program_.arena_bytes[rank]) : nullptr);
@@ -129,6 +133,7 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
   });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      if (!is_here(rank, lane)) continue;
       outcome(ranks, rank, lane).peak_memory_bytes = taken_bytes(rank);
       outcome(ranks, rank, lane).peak_host_bytes += program_.host_bytes[rank];
     }
@@ -161,40 +166,44 @@ void DeviceRun::make_stages() {
         static_cast<float>(1.0 / static_cast<double>(batch_tokens(spec_, training_, static_cast<std::size_t>(batch)))));
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t stage = 0; stage < spec_.stage_layers.size(); ++stage) {
-      const int rank = world_.rank_of(schedule_.stages[stage].rank, lane);
+      const RankGrid& grid = training_.replay.grid;
+      const GridCoordinates place = world_.place(schedule_.stages[stage].rank, lane);
+      const int rank = world_rank_of(grid, place), parts = std::max(1, parts_of_microbatch(grid, place.pipeline));
       LayerWork work = work_;
-      work.tensor_parallel = mesh_of(training_.replay.grid, schedule_.stages[stage].rank).tensor;
+      work.microbatch /= parts;
+      work.tensor_parallel = mesh_of(grid, place.pipeline).tensor;
       work.sequence_parallel = spec_.sequence_parallel && work.tensor_parallel > 1;
-      stages_.emplace_back(
-          DeviceStageOptions{.layers = spec_.stage_layers[stage],
-                             .tensor = {.ranks = work.tensor_parallel, .rank = world_.lane(lane).tensor},
-                             .tensor_group = groups_.tensor(rank),
-                             .context = context_seat(lane),
-                             .context_group = groups_.context(rank),
-                             .first_layer = training_.first_layer[stage],
-                             .is_tied = is_tied_,
-                             .work = work,
-                             .microbatches = schedule_.microbatches,
-                             .first_sample = world_.lane(lane).data * schedule_.microbatches * spec_.microbatch,
-                             .sample_stride = spec_.microbatch,
-                             .half = spec_.half,
-                             .optimizer = spec_.optimizer,
-                             .is_optimizer_on_host = spec_.offload_optimizer,
-                             .update_window_bytes = options_.update_window_bytes,
-                             .seed = spec_.seed,
-                             .gradient_scales = gradient_scales,
-                             .steps = batches(),
-                             .rebuild = stage_rebuild(spec_, stage),
-                             .kept_microbatches = kept_microbatches(spec_, stage),
-                             .agrees = agrees_,
-                             .clip_norm = static_cast<float>(spec_.clip_norm),
-                             .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
-                                        .zero = spec_.zero,
-                                        .shard_by = spec_.shard_by,
-                                        .is_half = spec_.half.has_value(),
-                                        .bucket_layers = training_.bucket_layers[stage],
-                                        .layerwise = spec_.layerwise},
-                             .resume = spec_.resume.get()});
+      stages_.emplace_back(DeviceStageOptions{
+          .layers = spec_.stage_layers[stage],
+          .tensor = {.ranks = work.tensor_parallel, .rank = place.tensor},
+          .tensor_group = groups_.tensor(rank),
+          .context = context_seat(place),
+          .context_group = groups_.context(rank),
+          .first_layer = training_.first_layer[stage],
+          .is_tied = is_tied_,
+          .work = work,
+          .microbatches = schedule_.microbatches,
+          .first_sample =
+              place.data / parts * schedule_.microbatches * spec_.microbatch + place.data % parts * work.microbatch,
+          .sample_stride = spec_.microbatch,
+          .half = spec_.half,
+          .optimizer = spec_.optimizer,
+          .is_optimizer_on_host = spec_.offload_optimizer,
+          .update_window_bytes = options_.update_window_bytes,
+          .seed = spec_.seed,
+          .gradient_scales = gradient_scales,
+          .steps = batches(),
+          .rebuild = stage_rebuild(spec_, stage),
+          .kept_microbatches = kept_microbatches(spec_, stage),
+          .agrees = agrees_,
+          .clip_norm = static_cast<float>(spec_.clip_norm),
+          .shares = {.copies = groups_.copies(rank, static_cast<int>(stage)),
+                     .zero = spec_.zero,
+                     .shard_by = spec_.shard_by,
+                     .is_half = spec_.half.has_value(),
+                     .bucket_layers = training_.bucket_layers[stage],
+                     .layerwise = spec_.layerwise},
+          .resume = spec_.resume.get()});
     }
 }
 
@@ -218,7 +227,7 @@ CostTable DeviceRun::costs() const {
 }
 
 std::int64_t DeviceRun::taken_bytes(std::size_t rank) const {
-  std::int64_t bytes = program_.arena_bytes[rank] + measure_bytes(rank);
+  std::int64_t bytes = program_.arena_bytes[rank] + measure_bytes(rank) + whole_table_bytes(rank);
   for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage)
     if (static_cast<std::size_t>(schedule_.stages[stage].rank) == rank) bytes += lane_stages(0)[stage].held_bytes();
   return bytes;
@@ -229,7 +238,7 @@ void DeviceRun::require_memory() {
   for_each_stage([&](int, const DeviceStage& stage) { held += stage.held_bytes(); });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank)
-      if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank);
+      if (is_here(rank, lane)) arenas += program_.arena_bytes[rank] + measure_bytes(rank) + whole_table_bytes(rank);
   arenas += machine_.own_bytes(world_.is_one_rank() ? 1 : world_.ranks());
   const std::int64_t there = machine_.free_bytes();
   if (held + arenas <= there) return;
@@ -251,32 +260,34 @@ void DeviceRun::allocate_hosts() {
 }
 
 void DeviceRun::upload_batch(int step) {
-  for (int lane = 0; lane < world_.lanes(); ++lane) upload_batch(step, lane);
+  for_each_stage([&](int rank, const DeviceStage& stage) {
+    if (stage.reads_tokens() || stage.reads_targets()) upload_batch(step, rank, stage);
+  });
 }
 
-void DeviceRun::upload_batch(int step, int lane) {
-  const std::size_t each = static_cast<std::size_t>(tokens_of(work_));
+void DeviceRun::upload_batch(int step, int rank, const DeviceStage& stage) const {
+  const RankGrid& grid = training_.replay.grid;
+  const GridCoordinates at = coordinates_of(grid, rank);
+  const int parts = std::max(1, parts_of_microbatch(grid, at.pipeline));
+  const std::int64_t samples = spec_.microbatch / parts;
+  const auto each = static_cast<std::size_t>(samples * work_.sequence);
+  const ContextTokens tokens = context_tokens({0, spec_.sequence}, context_seat(at));
   std::vector<std::int32_t> inputs(each * static_cast<std::size_t>(schedule_.microbatches)), targets(inputs.size());
-  const std::int64_t of_replica = schedule_.microbatches * spec_.microbatch;
-  const ContextTokens tokens = context_tokens({0, spec_.sequence}, context_seat(lane));
   for (int i = 0; i < schedule_.microbatches; ++i) {
-    const BatchPlace place{.seed = spec_.seed,
-                           .step = step,
-                           .first_sample = world_.lane(lane).data * of_replica + i * spec_.microbatch,
-                           .count = spec_.microbatch,
-                           .sequence = spec_.sequence,
-                           .slice = tokens.first,
-                           .second_slice = tokens.second};
+    const BatchPlace place{
+        .seed = spec_.seed,
+        .step = step,
+        .first_sample = (at.data / parts * schedule_.microbatches + i) * spec_.microbatch + at.data % parts * samples,
+        .count = samples,
+        .sequence = spec_.sequence,
+        .slice = tokens.first,
+        .second_slice = tokens.second};
     const std::size_t first = each * static_cast<std::size_t>(i);
-    fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
-    fill_targets(std::span(targets).subspan(first, each), spec_.text, place);
+    if (stage.reads_tokens()) fill_inputs(std::span(inputs).subspan(first, each), spec_.text, place);
+    if (stage.reads_targets()) fill_targets(std::span(targets).subspan(first, each), spec_.text, place);
   }
-  for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
-    const DeviceStage& own = lane_stages(lane)[stage];
-    if (!is_here(static_cast<std::size_t>(schedule_.stages[stage].rank), lane)) continue;
-    if (own.reads_tokens()) own.upload_tokens(machine_, inputs);
-    if (own.reads_targets()) own.upload_targets(machine_, targets);
-  }
+  if (stage.reads_tokens()) stage.upload_tokens(machine_, inputs);
+  if (stage.reads_targets()) stage.upload_targets(machine_, targets);
 }
 
 void DeviceRun::end_step(std::vector<RankOutcome>& ranks) {

@@ -208,7 +208,11 @@ class BufferWalk {
     const std::int32_t reader = consumer(forward, receive.stage, receive);
     if (copy == ActionTable::kNone || reader == ActionTable::kNone) return;
     const StageCosts& costs = costs_.stages[static_cast<std::size_t>(sender)];
-    open(rank_, BufferUse::kMessage, forward ? costs.activation_message_bytes : costs.gradient_message_bytes,
+    const StageCosts& own = costs_.stages[static_cast<std::size_t>(receive.stage)];
+    const std::int64_t sent = forward ? costs.activation_message_bytes : costs.gradient_message_bytes;
+    // On a mesh of another shape as much as its own messages in the other direction have.
+    const std::int64_t held = forward ? own.gradient_message_bytes : own.activation_message_bytes;
+    open(rank_, BufferUse::kMessage, held > 0 ? held : sent,
          {calls_.of_action[static_cast<std::size_t>(copy)], calls_.of_action[static_cast<std::size_t>(reader)]});
     buffers_.back().taker = reader;
   }

@@ -75,6 +75,54 @@ void DeviceRun::allocate_measures() {
     }
 }
 
+bool DeviceRun::is_between_meshes(const TiedStages& pair) const {
+  const auto rank = [&](int stage) { return schedule_.stages[static_cast<std::size_t>(stage)].rank; };
+  return !are_like_meshes(rank(pair.embedding), rank(pair.head));
+}
+
+void DeviceRun::allocate_tied_tables() {
+  for (int lane = 0; lane < world_.lanes(); ++lane)
+    for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      const std::int64_t bytes = whole_table_bytes(rank);
+      whole_tables_.push_back(is_here(rank, lane) && bytes > 0 ? reinterpret_cast<float*>(machine_.allocate(bytes))
+                                                               : nullptr);
+    }
+}
+
+std::int64_t DeviceRun::whole_table_bytes(std::size_t pipeline) const {
+  std::int64_t elements = 0;
+  for (const TiedStages& pair : training_.replay.tied)
+    for (const int end : {pair.embedding, pair.head})
+      if (is_between_meshes(pair) &&
+          static_cast<std::size_t>(schedule_.stages[static_cast<std::size_t>(end)].rank) == pipeline)
+        elements = std::max(elements, pair.elements);
+  return elements * std::int64_t{sizeof(float)};
+}
+
+/// The two ends are divided differently: the first replica of each gives its rows of the whole table.
+void DeviceRun::sum_between_meshes(CallRecorder& sums, std::size_t pair, std::size_t pipeline, int lane) const {
+  const TiedStages& tied = training_.replay.tied[pair];
+  const bool has_first =
+      static_cast<std::size_t>(schedule_.stages[static_cast<std::size_t>(tied.embedding)].rank) == pipeline;
+  const ModelEnd end = has_first ? ModelEnd::kEmbedding : ModelEnd::kHead;
+  const DeviceStage& own = lane_stages(lane)[static_cast<std::size_t>(has_first ? tied.embedding : tied.head)];
+  const GridCoordinates place = world_.place(static_cast<int>(pipeline), lane);
+  const std::int64_t rows = own.tied_table(end).count;
+  const std::int64_t first = std::min(tied.elements, place.tensor * rows);
+  const std::int64_t bytes = std::min(rows, tied.elements - first) * std::int64_t{sizeof(float)};
+  float* const table = whole_tables_[static_cast<std::size_t>(lane) * schedule_.ranks.size() + pipeline];
+  sums.fill_zero(table, tied.elements);
+  if (place.data == 0 && place.context == 0 && bytes > 0) sums.copy(table + first, own.tied_gradients(end), bytes);
+  const NcclSeat& seat = groups_.tied(world_.rank_of(static_cast<int>(pipeline), lane), pair);
+  sums.exchange({.kind = NcclKind::kAllReduce,
+                 .communicator = seat.number,
+                 .member = seat.member,
+                 .values = reinterpret_cast<std::byte*>(table),
+                 .elements = tied.elements});
+  sums.open_piece();
+  if (bytes > 0) sums.copy(own.tied_gradients(end), table + first, bytes);
+}
+
 std::vector<std::vector<RecordedPiece>> DeviceRun::joint_step(std::size_t pipeline, int lane) {
   const int rank = world_.rank_of(static_cast<int>(pipeline), lane);
   const auto is_own = [&](int stage) {
@@ -102,6 +150,8 @@ std::vector<std::vector<RecordedPiece>> DeviceRun::joint_step(std::size_t pipeli
       float *const first = own.tied_gradients(end), *const last = stage(tied[i].head).tied_gradients(ModelEnd::kHead);
       sums.add_gradients(first, first, last, elements);
       sums.copy(last, first, elements * std::int64_t{sizeof(float)});
+    } else if ((has_embedding || has_head) && is_between_meshes(tied[i])) {
+      sum_between_meshes(sums, i, pipeline, lane);
     } else if (has_embedding || has_head) {
       const NcclSeat& seat = groups_.tied(rank, i);
       sums.exchange({.kind = NcclKind::kAllReduce,
@@ -151,7 +201,7 @@ void DeviceRun::record_joint_step(std::size_t index) {
     for (int lane = 0; lane < world_.lanes(); ++lane) {
       if (!joins(pipeline) || !is_here(pipeline, lane)) continue;
       const int rank = world_.rank_of(static_cast<int>(pipeline), lane);
-      parts.push_back({.track = {.rank = rank, .lane = lane, .stream = call.stream, .pieces = {}},
+      parts.push_back({.track = {.rank = rank, .lane = world_.track_lane(rank), .stream = call.stream, .pieces = {}},
                        .phases = joint_step(pipeline, lane)});
       CallRecorder own;
       if (static_cast<std::size_t>(call.rank) == pipeline) perform(own, calls_[index].front(), index, lane);

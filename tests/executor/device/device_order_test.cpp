@@ -135,6 +135,22 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
   CHECK(calls > 1000);
 }
 
+TEST_CASE("between meshes of different shape too: pieces of messages, what completes them, and tied tables") {
+  for (const Resharding kind : {Resharding::kDirect, Resharding::kAllGather, Resharding::kBroadcast})
+    for (const bool is_tied : {false, true}) {
+      CAPTURE(static_cast<int>(kind));
+      CAPTURE(is_tied);
+      RunSpec spec = laid_out(model_of(is_tied, false), is_tied ? "1f1b" : "zb-h1", 1, 1, 1);
+      spec.schedule =
+          lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = 1}});
+      spec.meshes = is_tied ? std::vector<StageMesh>{{.data = 1, .tensor = 2}, {.data = 2, .tensor = 1}}
+                            : std::vector<StageMesh>{{.data = 1, .tensor = 1}, {.data = 2, .tensor = 2}};
+      spec.resharding = kind;
+      spec.microbatch = 4;
+      CHECK(check_lists(spec) > 40);
+    }
+}
+
 TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pipeline exchange") {
   for (const std::string name : {"chimera", "dualpipe"})
     for (const int zero : {0, 1, 2, 3})

@@ -157,6 +157,20 @@ TEST_CASE("layer by layer too, bitwise as on one machine where two members add")
   CHECK(of_all(on_threads(spec, 4)).losses == run_device(spec, alone).losses);
 }
 
+TEST_CASE("stages on meshes of different shape train with a machine for each rank as on one machine") {
+  for (const Resharding kind : {Resharding::kAllGather, Resharding::kBroadcast}) {
+    CAPTURE(static_cast<int>(kind));
+    RunSpec spec = spec_of_lowered(
+        llama_model(), lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true}}), 1);
+    spec.meshes = {{.data = 2, .tensor = 1}, {.data = 1, .tensor = 2}};
+    spec.resharding = kind;
+    spec.microbatch = 4;
+    spec.steps = 2;
+    HostMachine alone;
+    CHECK(of_all(on_threads(spec, 4)).losses == run_device(spec, alone).losses);
+  }
+}
+
 TEST_CASE("context ranks with a machine each train bitwise as on one machine") {
   for (const ContextAttention attention : {ContextAttention::kUlysses, ContextAttention::kRing}) {
     CAPTURE(static_cast<int>(attention));

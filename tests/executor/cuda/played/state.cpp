@@ -5,14 +5,53 @@
 
 namespace plumb::played {
 
-State& State::get() {
-  static State state;
-  return state;
-}
-
 int& current_device() {
   thread_local int device = 0;
   return device;
+}
+
+namespace {
+
+void begin(State& state, const Options& options) {
+  for (const auto& [at, memory] : state.memory) std::free(at - 256);
+  state.memory.clear();
+  state.captures.clear();
+  state.contexts.clear();
+  state.streams.clear();
+  state.events.clear();
+  state.graphs.clear();
+  state.launchables.clear();
+  state.faults.clear();
+  state.ranges.clear();
+  state.open.clear();
+  state.counts = {};
+  state.kernel = 0;
+  state.nccl_calls.assign(static_cast<std::size_t>(options.devices), 0);
+  state.options = options;
+  state.random.seed(options.seed);
+  current_device() = 0;
+  state.contexts.resize(static_cast<std::size_t>(options.devices));
+  for (int device = 0; device < options.devices; ++device) {
+    Context& context = state.contexts[static_cast<std::size_t>(device)];
+    CUstream_st& legacy = *state.streams.emplace_back(std::make_unique<CUstream_st>());
+    legacy.device = device;
+    legacy.multiprocessors = options.multiprocessors;
+    legacy.turn = state.random.max();
+    context.legacy = &legacy;
+    context.streams.insert(&legacy);
+  }
+}
+
+}  // namespace
+
+/// A process that never says restart() has a GPU as it is by default.
+State& State::get() {
+  static State& state = []() -> State& {
+    auto* made = new State;  // for ever: threads may outlive what is static
+    begin(*made, {});
+    return *made;
+  }();
+  return state;
 }
 
 bool State::step_graph(GraphRun& run) {
@@ -145,33 +184,7 @@ cudaError_t refused(const Call& call) {
 void restart(const Options& options) {
   State& state = State::get();
   const std::lock_guard lock(state.mutex);
-  for (const auto& [at, memory] : state.memory) std::free(at - 256);
-  state.memory.clear();
-  state.captures.clear();
-  state.contexts.clear();
-  state.streams.clear();
-  state.events.clear();
-  state.graphs.clear();
-  state.launchables.clear();
-  state.faults.clear();
-  state.ranges.clear();
-  state.open.clear();
-  state.counts = {};
-  state.kernel = 0;
-  state.nccl_calls.assign(static_cast<std::size_t>(options.devices), 0);
-  state.options = options;
-  state.random.seed(options.seed);
-  current_device() = 0;
-  state.contexts.resize(static_cast<std::size_t>(options.devices));
-  for (int device = 0; device < options.devices; ++device) {
-    Context& context = state.contexts[static_cast<std::size_t>(device)];
-    CUstream_st& legacy = *state.streams.emplace_back(std::make_unique<CUstream_st>());
-    legacy.device = device;
-    legacy.multiprocessors = options.multiprocessors;
-    legacy.turn = state.random.max();
-    context.legacy = &legacy;
-    context.streams.insert(&legacy);
-  }
+  begin(state, options);
 }
 
 std::vector<std::string> faults() {
