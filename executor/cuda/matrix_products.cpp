@@ -1,5 +1,7 @@
 #include "executor/cuda/matrix_products.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "executor/cuda/check_cuda.h"
@@ -47,8 +49,30 @@ void MatrixProducts::settle(cudaStream_t stream) {
 
 // Row-major [r, c] is column-major [c, r]: each product is that of the transposed matrices.
 
+MatrixProducts::Product MatrixProducts::forward_product(const GemmSize& size) {
+  return {.rows = size.n, .columns = size.m, .inner = size.k, .left_transposed = true};
+}
+
+MatrixProducts::Product MatrixProducts::weight_grad_product(const GemmSize& size) {
+  return {.rows = size.n, .columns = size.m, .inner = size.k, .right_transposed = true, .adds = true};
+}
+
 void MatrixProducts::forward(void* y, const void* x, const void* weight, const GemmSize& size, cudaStream_t stream) {
-  multiply({.rows = size.n, .columns = size.m, .inner = size.k, .left_transposed = true}, y, weight, x, stream);
+  multiply(forward_product(size), y, weight, x, stream);
+}
+
+bool MatrixProducts::forward_with_bias(void* y, const void* x, const void* weight, const void* bias,
+                                       const GemmSize& size, cudaStream_t stream) {
+  return multiply(forward_product(size), y, weight, x, stream,
+                  {.kind = CUBLASLT_EPILOGUE_BIAS, .bias = const_cast<void*>(bias)});
+}
+
+bool MatrixProducts::forward_with_gelu(void* y, void* up, const void* x, const void* weight, const void* bias,
+                                       const GemmSize& size, cudaStream_t stream) {
+  return multiply(forward_product(size), y, weight, x, stream,
+                  {.kind = bias == nullptr ? CUBLASLT_EPILOGUE_GELU_AUX : CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
+                   .bias = const_cast<void*>(bias),
+                   .activated = up});
 }
 
 void MatrixProducts::input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size,
@@ -58,14 +82,27 @@ void MatrixProducts::input_grad(void* dx, const void* dy, const void* weight, co
 
 void MatrixProducts::weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size,
                                  cudaStream_t stream) {
-  multiply({.rows = size.n, .columns = size.m, .inner = size.k, .right_transposed = true, .adds = true}, dweight, x, dy,
-           stream);
+  multiply(weight_grad_product(size), dweight, x, dy, stream);
 }
 
-const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product) {
+const float* MatrixProducts::weight_grad_with_sums(float* dweight, const void* dy, const void* x, const GemmSize& size,
+                                                   cudaStream_t stream) {
+  settle(stream);
+  std::byte* sums = static_cast<std::byte*>(workspaces_[stream]) + kAlgorithmWorkspaceBytes;
+  if (!multiply(weight_grad_product(size), dweight, x, dy, stream, {.kind = CUBLASLT_EPILOGUE_BGRADB, .bias = sums}))
+    return nullptr;
+  return reinterpret_cast<const float*>(sums);
+}
+
+/// With the addresses of this epilogue.
+const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product, const ProductEpilogue& epilogue) {
   const auto [place, is_new] = prepared_.try_emplace(product);
   Prepared& made = place->second;
-  if (!is_new) return made;
+  const bool has_epilogue = product.epilogue != CUBLASLT_EPILOGUE_DEFAULT;
+  if (!is_new) {
+    if (has_epilogue && made.exists) describe(made.operation, epilogue, product.rows);
+    return made;
+  }
   check(cublasLtMatmulDescCreate(&made.operation, CUBLAS_COMPUTE_32F, CUDA_R_32F), "a product");
   const cublasOperation_t yes = CUBLAS_OP_T;
   if (product.left_transposed)
@@ -76,6 +113,7 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
     check(cublasLtMatmulDescSetAttribute(made.operation, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &multiprocessors_,
                                          sizeof(multiprocessors_)),
           "a product");
+  if (has_epilogue) describe(made.operation, epilogue, product.rows);
   made.left = product.left_transposed ? layout(stored_, product.inner, product.rows)
                                       : layout(stored_, product.rows, product.inner);
   made.right = product.right_transposed ? layout(stored_, product.columns, product.inner)
@@ -84,7 +122,7 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
 
   cublasLtMatmulPreference_t preference = nullptr;
   check(cublasLtMatmulPreferenceCreate(&preference), "a product");
-  const std::size_t workspace = kProductWorkspaceBytes;
+  const std::size_t workspace = kAlgorithmWorkspaceBytes;
   // Not "in place", whose order of additions is that of the blocks' ends.
   const std::uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
@@ -102,6 +140,10 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, made.operation, made.left, made.right, made.out,
                                                                made.out, preference, 1, &best, &found);
   cublasLtMatmulPreferenceDestroy(preference);
+  if (has_epilogue && (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0))) {
+    made.exists = false;
+    return made;
+  }
   check(status, "cuBLASLt's choice of an algorithm");
   if (found == 0)
     throw RunError(fmt::format("cuBLASLt has no algorithm for a product of {} x {} x {}", product.rows, product.columns,
@@ -110,17 +152,25 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product)
   return made;
 }
 
-void MatrixProducts::multiply(Product product, void* out, const void* left, const void* right, cudaStream_t stream) {
+bool MatrixProducts::multiply(Product product, void* out, const void* left, const void* right, cudaStream_t stream,
+                              const ProductEpilogue& epilogue) {
+  if (!may_take_in(epilogue, product.rows, product.columns)) return false;
   product.left_alignment = alignment_of(left);
   product.right_alignment = alignment_of(right);
   product.out_alignment = alignment_of(out);
-  const Prepared& made = prepared(product);
+  // Which an epilogue's addresses share with what is stored.
+  for (const void* address : {epilogue.bias, epilogue.activated})
+    if (address != nullptr) product.out_alignment = std::min(product.out_alignment, alignment_of(address));
+  product.epilogue = epilogue.kind;
+  const Prepared& made = prepared(product, epilogue);
+  if (!made.exists) return false;
   settle(stream);
   void* workspace = workspaces_[stream];
   const float alpha = 1, beta = product.adds ? 1.0F : 0.0F;
   check(cublasLtMatmul(handle_, made.operation, &alpha, left, made.left, right, made.right, &beta, out, made.out, out,
-                       made.out, &made.algorithm, workspace, kProductWorkspaceBytes, stream),
+                       made.out, &made.algorithm, workspace, kAlgorithmWorkspaceBytes, stream),
         "a product by cuBLASLt");
+  return true;
 }
 
 }  // namespace plumb::cuda

@@ -1,7 +1,7 @@
 #pragma once
-// The three products of a linear layer by cuBLASLt (kernels/cpu/gemm.h has shapes and names), fp32 accumulation. The
-// algorithm of each shape is asked for once; split reductions are in an order that sizes decide, so that the same
-// product has the same bits.
+// The three products of a linear layer by cuBLASLt (kernels/cpu/gemm.h has shapes and names), fp32 accumulation, by
+// themselves or with what follows them (product_epilogue.h). The algorithm of each shape and epilogue is asked for
+// once; split reductions are in an order that sizes decide, so that the same product has the same bits.
 
 #include <cublasLt.h>
 #include <cuda_runtime.h>
@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <map>
 
+#include "executor/cuda/product_epilogue.h"
 #include "kernels/cpu/gemm.h"
 
 namespace plumb::cuda {
 
-/// That cuBLASLt has on each stream with products.
+/// Memory of each stream with products: cuBLASLt's workspace, and behind it a bias's gradient.
 inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20U;
+inline constexpr std::size_t kAlgorithmWorkspaceBytes = kProductWorkspaceBytes - kBiasGradientBytes;
 
 class MatrixProducts {
  public:
@@ -34,6 +36,18 @@ class MatrixProducts {
   void input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size, cudaStream_t stream);
   void weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size, cudaStream_t stream);
 
+  // The same with an epilogue. False, or null: there is none for such a product, and nothing is enqueued.
+
+  /// y = x W^T + bias. bias: stored, [n]
+  bool forward_with_bias(void* y, const void* x, const void* weight, const void* bias, const GemmSize& size,
+                         cudaStream_t stream);
+  /// up = x W^T + bias (null: none), y = GELU by tanh of that before it is rounded.
+  bool forward_with_gelu(void* y, void* up, const void* x, const void* weight, const void* bias, const GemmSize& size,
+                         cudaStream_t stream);
+  /// Besides sums of dy over its rows [m], in memory of the stream that its next product may take.
+  const float* weight_grad_with_sums(float* dweight, const void* dy, const void* x, const GemmSize& size,
+                                     cudaStream_t stream);
+
  private:
   /// out [rows, columns] = left * right, all column-major: left [rows, inner] and right [inner, columns] lie transposed
   /// where set.
@@ -41,19 +55,25 @@ class MatrixProducts {
     std::int64_t rows = 0, columns = 0, inner = 0;
     bool left_transposed = false, right_transposed = false;
     bool adds = false;  // to what is there, in fp32
+    cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
     /// Bytes that the matrices' addresses are multiples of, as far as an algorithm may ask for it.
     std::uint32_t left_alignment = 1, right_alignment = 1, out_alignment = 1;
 
+    // NOLINTNEXTLINE(modernize-use-nullptr): false alarm
     auto operator<=>(const Product&) const = default;
   };
   struct Prepared {
     cublasLtMatmulDesc_t operation = nullptr;
     cublasLtMatrixLayout_t left = nullptr, right = nullptr, out = nullptr;
     cublasLtMatmulAlgo_t algorithm{};
+    bool exists = true;  // an algorithm; false only with an epilogue
   };
 
-  const Prepared& prepared(const Product& product);
-  void multiply(Product product, void* out, const void* left, const void* right, cudaStream_t stream);
+  static Product forward_product(const GemmSize& size);
+  static Product weight_grad_product(const GemmSize& size);
+  const Prepared& prepared(const Product& product, const ProductEpilogue& epilogue);
+  bool multiply(Product product, void* out, const void* left, const void* right, cudaStream_t stream,
+                const ProductEpilogue& epilogue = {});
 
   const cudaDataType_t stored_;
   const std::int32_t multiprocessors_;

@@ -76,6 +76,21 @@ void CallRecorder::linear_weight_grad(float* dweight, const void* dy, const void
   add([=](DeviceKernels& kernels) { kernels.linear_weight_grad(dweight, dy, x, size); });
 }
 
+void CallRecorder::linear_bias_forward(void* y, const void* x, const void* weight, const DeviceBias& bias,
+                                       const GemmSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.linear_bias_forward(y, x, weight, bias, size); });
+}
+
+void CallRecorder::linear_gelu_forward(void* y, void* up, const void* x, const void* weight, const DeviceBias& bias,
+                                       const GemmSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.linear_gelu_forward(y, up, x, weight, bias, size); });
+}
+
+void CallRecorder::linear_bias_weight_grad(float* dweight, float* dbias, const void* dy, const void* x,
+                                           const GemmSize& size) {
+  add([=](DeviceKernels& kernels) { kernels.linear_bias_weight_grad(dweight, dbias, dy, x, size); });
+}
+
 void CallRecorder::norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
                                 const NormSize& size, float epsilon) {
   add([=](DeviceKernels& kernels) { kernels.norm_forward(y, sum, x, residual, norm, size, epsilon); });

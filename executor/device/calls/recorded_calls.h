@@ -49,6 +49,12 @@ class CallRecorder final : public DeviceKernels {
   void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) override;
   void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) override;
   void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) override;
+  void linear_bias_forward(void* y, const void* x, const void* weight, const DeviceBias& bias,
+                           const GemmSize& size) override;
+  void linear_gelu_forward(void* y, void* up, const void* x, const void* weight, const DeviceBias& bias,
+                           const GemmSize& size) override;
+  void linear_bias_weight_grad(float* dweight, float* dbias, const void* dy, const void* x,
+                               const GemmSize& size) override;
   void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
                     const NormSize& size, float epsilon) override;
   void norm_backward(void* dx, float* dgain, float* dbias, const void* dy, const void* past, const void* x,

@@ -29,6 +29,12 @@ struct DeviceNorm {
   float* rstd = nullptr;
 };
 
+/// The bias [out] of a linear layer: in fp32, and as it is stored beside the matrices. Null: none.
+struct DeviceBias {
+  const float* values = nullptr;
+  const void* stored = nullptr;
+};
+
 class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels, public DeviceUpdateKernels {
  public:
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
@@ -45,6 +51,21 @@ class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels, p
   virtual void linear_forward(void* y, const void* x, const void* weight, const GemmSize& size) = 0;
   virtual void linear_input_grad(void* dx, const void* dy, const void* weight, const GemmSize& size) = 0;
   virtual void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) = 0;
+
+  // Products with what follows them. Either they are the product and the kernels below one behind the other: each
+  // result is rounded as it is stored, and the bias is the fp32 one. Or, where a machine's products take it in
+  // (cuda/product_epilogue.h), sums stay in fp32 until the end and the bias is the stored one: in fp32 the same bits
+  // but for GELU's tanh and the order of a bias gradient's sum, in 16 bits fewer roundings.
+
+  /// y = x W^T + bias
+  virtual void linear_bias_forward(void* y, const void* x, const void* weight, const DeviceBias& bias,
+                                   const GemmSize& size) = 0;
+  /// up = x W^T + bias; y = GELU by tanh of it. Both [m, n]
+  virtual void linear_gelu_forward(void* y, void* up, const void* x, const void* weight, const DeviceBias& bias,
+                                   const GemmSize& size) = 0;
+  /// dW += dy^T x, dbias += sums of dy over its rows. dbias: [m]
+  virtual void linear_bias_weight_grad(float* dweight, float* dbias, const void* dy, const void* x,
+                                       const GemmSize& size) = 0;
 
   /// sum = x + residual where there is one (null: `sum` is not written), y = norm of that. x, residual, sum, y: [R, C]
   virtual void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,

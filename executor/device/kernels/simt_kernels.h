@@ -6,6 +6,7 @@
 //   launch_warps(body)                         enqueues a body for tensor cores (simt/warp.h)
 //   copy(to, from, bytes)
 //   forward(S*, const S*, const S*, GemmSize), input_grad(...), weight_grad(float*, const S*, const S*, GemmSize)
+//   and, if its products take in what follows them, all three *_with_* of cuda/matrix_products.h
 //
 // and all of it happens in order. It is written once: a GPU's stream runs it (executor/cuda), and the tests do on the
 // host.
@@ -61,6 +62,33 @@ class SimtKernels final : public SimtUpdateKernels<S, Launcher> {
   }
   void linear_weight_grad(float* dweight, const void* dy, const void* x, const GemmSize& size) override {
     launcher_.weight_grad(dweight, stored(dy), stored(x), size);
+  }
+  void linear_bias_forward(void* y, const void* x, const void* weight, const DeviceBias& bias,
+                           const GemmSize& size) override {
+    if constexpr (kHasEpilogues)
+      if (launcher_.forward_with_bias(stored(y), stored(x), stored(weight), stored(bias.stored), size)) return;
+    linear_forward(y, x, weight, size);
+    bias_forward(y, bias.values, size.m, size.n);
+  }
+  void linear_gelu_forward(void* y, void* up, const void* x, const void* weight, const DeviceBias& bias,
+                           const GemmSize& size) override {
+    if constexpr (kHasEpilogues)
+      if (launcher_.forward_with_gelu(stored(y), stored(up), stored(x), stored(weight), stored(bias.stored), size))
+        return;
+    if (bias.values != nullptr)
+      linear_bias_forward(up, x, weight, bias, size);
+    else
+      linear_forward(up, x, weight, size);
+    const std::int64_t elements = size.m * size.n;
+    launcher_.launch_elements(simt::GeluForward<S>{stored(y), stored(up), elements, false}, elements);
+  }
+  void linear_bias_weight_grad(float* dweight, float* dbias, const void* dy, const void* x,
+                               const GemmSize& size) override {
+    if constexpr (kHasEpilogues)
+      if (const float* sums = launcher_.weight_grad_with_sums(dweight, stored(dy), stored(x), size))
+        return add_gradients(dbias, dbias, sums, size.m);
+    linear_weight_grad(dweight, dy, x, size);
+    bias_backward(dbias, dy, size.k, size.m);
   }
 
   void norm_forward(void* y, void* sum, const void* x, const void* residual, const DeviceNorm& norm,
@@ -205,6 +233,9 @@ class SimtKernels final : public SimtUpdateKernels<S, Launcher> {
   }
 
  private:
+  static constexpr bool kHasEpilogues = requires(Launcher launcher, S* stored, const GemmSize& size) {
+    launcher.forward_with_bias(stored, stored, stored, stored, size);
+  };
   static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
   static constexpr int kAttentionLanes = 128;  // keys of a tile
   static constexpr int kFewestLanes = 32, kMostLanes = 1024;

@@ -66,6 +66,7 @@ struct DeviceLayerCall {
   int layer_number = 0;
   std::int64_t first_sample = 0;
   const StepNumbers* numbers = nullptr;  ///< one
+  bool rebuilds_cheap = false;           ///< rebuild_cheap() comes before the backward
 
   /// A gain or bias by its element of the layer's parameters; null for none (-1).
   const float* vector(std::int64_t element) const {

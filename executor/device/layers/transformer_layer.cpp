@@ -131,6 +131,18 @@ class DeviceTransformer : public DeviceLayer {
   const std::byte* weight(const DeviceLayerCall& call, std::int64_t at) const {
     return call.weights + at * element_bytes_;
   }
+  DeviceBias bias_at(const DeviceLayerCall& call, std::int64_t at) const {
+    if (at < 0) return {};
+    return {.values = call.vector(at), .stored = weight(call, at)};
+  }
+  /// y = x W^T and the bias, where there is one.
+  void multiply(const DeviceLayerCall& call, DeviceTensor y, const std::byte* x, std::int64_t at, std::int64_t bias,
+                const GemmSize& size) const {
+    if (bias < 0) return call.kernels.linear_forward(address_of(call, y), x, weight(call, at), size);
+    call.kernels.linear_bias_forward(address_of(call, y), x, weight(call, at), bias_at(call, bias), size);
+  }
+  /// Whether the bias behind a product whose sums ranks add up may be added before: there is one rank.
+  bool is_alone() const { return share_.ranks == 1; }
   /// Of all rows, or the own ones.
   void add_bias(const DeviceLayerCall& call, void* y, std::int64_t bias, std::int64_t rows,
                 std::int64_t columns) const {
@@ -175,17 +187,22 @@ class DeviceTransformer : public DeviceLayer {
   void row_parallel_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy,
                              DeviceTensor x, std::int64_t in) const {
     const std::int64_t h = layer_.hidden;
-    call.kernels.linear_weight_grad(call.gradients + at, all_rows(call, dy, norm_gradient_), address_of(call, x),
-                                    {h, in, rows_});
+    const GemmSize size{h, in, rows_};
+    float* const weights = call.gradients + at;
+    const std::byte* const rows = all_rows(call, dy, norm_gradient_);
+    if (bias >= 0 && !call.tensor.divides_rows)
+      return call.kernels.linear_bias_weight_grad(weights, call.gradients + bias, rows, address_of(call, x), size);
+    call.kernels.linear_weight_grad(weights, rows, address_of(call, x), size);
     if (bias < 0) return;
     call.tensor.add_replicated(call.gradients + bias, floats_of(call, replicated_), h,
                                [&](float* to) { call.kernels.bias_backward(to, address_of(call, dy), own_, h); });
   }
   void column_parallel_gradient(const DeviceLayerCall& call, std::int64_t at, std::int64_t bias, DeviceTensor dy,
                                 DeviceTensor x, std::int64_t out) const {
-    call.kernels.linear_weight_grad(call.gradients + at, address_of(call, dy), all_rows(call, x, norm_gradient_),
-                                    {out, layer_.hidden, rows_});
-    if (bias >= 0) call.kernels.bias_backward(call.gradients + bias, address_of(call, dy), rows_, out);
+    const GemmSize size{out, layer_.hidden, rows_};
+    const std::byte* const rows = all_rows(call, x, norm_gradient_);
+    if (bias < 0) return call.kernels.linear_weight_grad(call.gradients + at, address_of(call, dy), rows, size);
+    call.kernels.linear_bias_weight_grad(call.gradients + at, call.gradients + bias, address_of(call, dy), rows, size);
   }
   /// Gradients of keys and values that neighbouring ranks have become the sum of theirs: one over the whole group, in
   /// which each set of sharers has columns of its own.
@@ -242,10 +259,17 @@ void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
   const std::int64_t h = layer_.hidden;
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
   if (experts_) return experts_->forward(call, at(branch_), at(norm2_output_));
-  kernels.linear_forward(at(up_), all_rows(call, norm2_output_, branch_), weight(call, at_.up), {rows_, up_width_, h});
-  add_bias(call, at(up_), at_.up_bias, rows_, up_width_);
-  kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
-  kernels.linear_forward(at(branch_), at(activated_), weight(call, at_.down), {rows_, h, layer_.ffn});
+  const std::byte* const rows = all_rows(call, norm2_output_, branch_);
+  const GemmSize up{rows_, up_width_, h};
+  // What is rebuilt from `up` has the bits of the kernel that does it.
+  if (layer_.mlp == MlpKind::kGelu && !layer_.exact_gelu && !call.rebuilds_cheap) {
+    kernels.linear_gelu_forward(at(activated_), at(up_), rows, weight(call, at_.up), bias_at(call, at_.up_bias), up);
+  } else {
+    multiply(call, up_, rows, at_.up, at_.up_bias, up);
+    kernels.activation_forward(layer_, at(activated_), at(up_), rows_);
+  }
+  const bool adds_bias = is_alone() && layer_.dropout > 0;  // otherwise it is added with the residual
+  multiply(call, branch_, at(activated_), at_.down, adds_bias ? at_.down_bias : -1, {rows_, h, layer_.ffn});
 }
 
 /// From the output's gradient to norm_gradient_.
@@ -275,18 +299,16 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
 
   kernels.norm_forward(at(norm1_output_), nullptr, at(input_), nullptr, norm_in(call, norm1_), {own_, h}, epsilon);
-  kernels.linear_forward(at(qkv_), all_rows(call, norm1_output_, branch_), weight(call, at_.qkv),
-                         {rows_, qkv_width_, h});
-  add_bias(call, at(qkv_), at_.qkv_bias, rows_, qkv_width_);
+  multiply(call, qkv_, all_rows(call, norm1_output_, branch_), at_.qkv, at_.qkv_bias, {rows_, qkv_width_, h});
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kForward);
   if (context_)
     context_->forward(call, attention_of(call), at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_));
   else
     kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_of(call),
                               call.numbers);
-  kernels.linear_forward(at(branch_), at(attention_output_), weight(call, at_.output), {rows_, h, query_});
+  multiply(call, branch_, at(attention_output_), at_.output, is_alone() ? at_.output_bias : -1, {rows_, h, query_});
   std::byte* branch = sum_rows(call, branch_);
-  add_bias(call, branch, at_.output_bias, own_, h);
+  if (!is_alone()) add_bias(call, branch, at_.output_bias, own_, h);
   if (layer_.dropout > 0) {
     drop_branch(call, kAttentionBranch, at(residual_), branch, input_);
     kernels.norm_forward(at(norm2_output_), nullptr, at(residual_), nullptr, norm_in(call, norm2_), {own_, h}, epsilon);
@@ -297,7 +319,7 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   feed_forward(call);
   branch = sum_rows(call, branch_);
   if (layer_.dropout > 0) {
-    add_bias(call, branch, at_.down_bias, own_, h);
+    if (!is_alone() || experts_) add_bias(call, branch, at_.down_bias, own_, h);
     drop_branch(call, kFeedForwardBranch, output, branch, residual_);
   } else {
     kernels.residual_add(output, at(residual_), branch, call.vector(at_.down_bias), own_, h);

@@ -133,7 +133,8 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
       .seed = options_.seed,
       .layer_number = options_.first_layer + static_cast<int>(layer),
       .first_sample = options_.first_sample + pass.microbatch * options_.sample_stride,
-      .numbers = numbers_};
+      .numbers = numbers_,
+      .rebuilds_cheap = layout_of(pass.microbatch).rebuild.what == Rebuild::kSelective};
 }
 
 /// `input` is copied to where the first layer takes it; the last one writes `output`.

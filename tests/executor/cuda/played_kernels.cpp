@@ -56,6 +56,15 @@ class PlayedLauncher {
   void weight_grad(float* dweight, const S* dy, const S* x, const GemmSize& size) {
     products_->weight_grad(dweight, dy, x, size, stream_);
   }
+  bool forward_with_bias(S* y, const S* x, const S* weight, const S* bias, const GemmSize& size) {
+    return products_->forward_with_bias(y, x, weight, bias, size, stream_);
+  }
+  bool forward_with_gelu(S* y, S* up, const S* x, const S* weight, const S* bias, const GemmSize& size) {
+    return products_->forward_with_gelu(y, up, x, weight, bias, size, stream_);
+  }
+  const float* weight_grad_with_sums(float* dweight, const S* dy, const S* x, const GemmSize& size) {
+    return products_->weight_grad_with_sums(dweight, dy, x, size, stream_);
+  }
 
  private:
   MatrixProducts* products_;
