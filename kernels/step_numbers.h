@@ -13,6 +13,7 @@ struct StepNumbers {
   float gradient_factor = 1;    ///< what gradients are multiplied by before the update: undoes that, and clips
   float skips = 0;              ///< not 0: gradients overflow, and weights and moments stay as they are
   float square_sum = 0;         ///< of all gradients, loss scale included
+  float fresh_share = 1;        ///< Adafactor's t^-exponent: what newest gradients have of the second moment
   std::uint64_t replay = 0;     ///< which replay of the run this is: dropout draws its masks from it
 };
 

@@ -4,7 +4,6 @@
 
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/run_device.h"
-#include "executor/device/stage/device_update.h"
 #include "executor/division/tensor_division.h"
 #include "schedules/error.h"
 
@@ -34,8 +33,6 @@ void require_device_runnable(const RunSpec& spec) {
   refuse(grid.expert != 1, "expert groups", "set ep to 1, or use --backend cpu");
   refuse(spec.zero >= 2 && spec.layerwise && std::ranges::count(stages_with_copies(spec.schedule), true) > 0,
          "ZeRO layer by layer over copies of a stage in one schedule", "gather whole stages, or use --backend cpu");
-  refuse(!has_device_update(spec.optimizer), "8-bit AdamW and Adafactor", "use adamw, sgd or lion, or --backend cpu");
-  refuse(spec.offload_optimizer, "an optimizer whose state is in the host's memory", kCpu);
   for (const std::vector<Action>& actions : spec.schedule.ranks)
     for (const Action& action : actions)
       refuse(action.part != 0 && action.op != Op::kReduceGrad, "slices of sequences", kCpu);  // of these it is a bucket

@@ -109,7 +109,8 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
     case Op::kOptimizerStep:
       return stage.optimizer_step(
           kernels, placed.step, weights,
-          measure(static_cast<std::size_t>(schedule_.stages[static_cast<std::size_t>(action.stage)].rank), lane));
+          measure(static_cast<std::size_t>(schedule_.stages[static_cast<std::size_t>(action.stage)].rank), lane),
+          pass.workspace);
     default:
       return;  // RESHARD: its place in the arena is free
   }

@@ -65,13 +65,17 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
       loss_scale_(first_loss_scale(spec)) {
   require_joint_step();
   make_stages();
-  std::vector<std::int64_t> whole_gradients;
+  std::vector<DeviceStageBytes> stage_bytes;
   MicrobatchMemory of_microbatches;
-  for (const DeviceStage& stage : lane_stages(0)) {
-    whole_gradients.push_back(stage.whole_gradient_bytes());
-    of_microbatches.push_back(stage.microbatch_memory());
+  for (std::size_t stage = 0; stage < schedule_.stages.size(); ++stage) {
+    const DeviceStage& first = lane_stages(0)[stage];
+    std::int64_t update = 0;  // shares by layer differ
+    for (int lane = 0; lane < world_.lanes(); ++lane)
+      update = std::max(update, lane_stages(lane)[stage].update_workspace_bytes());
+    stage_bytes.push_back({.whole_gradients = first.whole_gradient_bytes(), .update_workspace = update});
+    of_microbatches.push_back(first.microbatch_memory());
   }
-  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, whole_gradients, of_microbatches);
+  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches);
   calls_ = placed_calls(program_, schedule_);
   joint_step_ = find_joint_step();
   require_memory();
@@ -123,13 +127,14 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
     ParameterBytes& bytes = ranks[static_cast<std::size_t>(rank)].parameter_bytes;
     bytes = bytes + ParameterBytes{.weights = held.parameter_bytes,
                                    .gradients = held.gradient_bytes,
-                                   .optimizer = held.optimizer_bytes};
+                                   .optimizer = stage.optimizer_bytes()};
+    ranks[static_cast<std::size_t>(rank)].peak_host_bytes += stage.host_bytes();
   });
   for (int lane = 0; lane < world_.lanes(); ++lane)
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
       if (!is_here(rank, lane)) continue;
       outcome(ranks, rank, lane).peak_memory_bytes = taken_bytes(rank);
-      outcome(ranks, rank, lane).peak_host_bytes = program_.host_bytes[rank];
+      outcome(ranks, rank, lane).peak_host_bytes += program_.host_bytes[rank];
     }
   return ranks;
 }
@@ -182,6 +187,8 @@ void DeviceRun::make_stages() {
           .sample_stride = spec_.microbatch,
           .half = spec_.half,
           .optimizer = spec_.optimizer,
+          .is_optimizer_on_host = spec_.offload_optimizer,
+          .update_window_bytes = options_.update_window_bytes,
           .seed = spec_.seed,
           .gradient_scales = gradient_scales,
           .steps = batches(),

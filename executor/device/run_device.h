@@ -6,21 +6,23 @@
 #include <functional>
 
 #include "executor/device/device_machine.h"
+#include "executor/device/stage/optimizer_places.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
 namespace plumb {
 
 struct DeviceRunOptions {
-  bool capture_gradients = false;                        ///< keep what each optimizer step consumes (for tests)
-  bool capture_weights = false;                          ///< keep the weights after the last step (for tests)
-  int checkpoint_every = 0;                              ///< replays; 0: no checkpoints. The last one has one too.
-  std::function<void(const TrainingState&)> checkpoint;  ///< called with each, between replays
+  bool capture_gradients = false;                         ///< keep what each optimizer step consumes (for tests)
+  bool capture_weights = false;                           ///< keep the weights after the last step (for tests)
+  int checkpoint_every = 0;                               ///< replays; 0: no checkpoints. The last one has one too.
+  std::function<void(const TrainingState&)> checkpoint;   ///< called with each, between replays
+  std::int64_t update_window_bytes = kUpdateWindowBytes;  ///< of an optimizer whose state is in the host's memory
 };
 
 /// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
 /// dense language models, whole sequences, schedules without copies of stages and moves,
-/// recomputation of all of a stage's micro-batches or of none, AdamW, SGD or Lion.
+/// recomputation of all of a stage's micro-batches or of none.
 void require_device_runnable(const RunSpec& spec);
 
 /// Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if weights and arenas

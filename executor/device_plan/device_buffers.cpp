@@ -13,11 +13,11 @@ namespace {
 class BufferWalk {
  public:
   BufferWalk(const Schedule& schedule, const CostTable& costs, const DeviceCalls& calls,
-             std::span<const std::int64_t> whole_gradient_bytes, const MicrobatchMemory& of_microbatches)
+             std::span<const DeviceStageBytes> stage_bytes, const MicrobatchMemory& of_microbatches)
       : schedule_(schedule),
         costs_(costs),
         calls_(calls),
-        whole_gradient_bytes_(whole_gradient_bytes),
+        stage_bytes_(stage_bytes),
         of_microbatches_(of_microbatches),
         table_(schedule),
         neighbors_(stage_neighbors(schedule)),
@@ -59,7 +59,7 @@ class BufferWalk {
     const StageMemory& memory = memory_of(action);
     if (is_compute(action.op) && action.op != Op::kOptimizerStep)
       use(gathered_[static_cast<std::size_t>(action.stage)], call);
-    if (!whole_gradient_bytes_.empty()) add_gradients(action, call);
+    if (!stage_bytes_.empty()) add_gradients(action, call);
     use_replaced_weights(action, call);
     switch (action.op) {
       case Op::kForward:
@@ -110,6 +110,11 @@ class BufferWalk {
       case Op::kReshard:
         gathered_[static_cast<std::size_t>(action.stage)] = kNone;
         return;
+      case Op::kOptimizerStep:
+        if (!stage_bytes_.empty())
+          open(rank_, BufferUse::kWorkspace, stage_bytes_[static_cast<std::size_t>(action.stage)].update_workspace,
+               {call});
+        return;
       default:
         return;
     }
@@ -125,7 +130,7 @@ class BufferWalk {
   /// Gradients that are sharded: B, I and W add to all of them, REDUCE_GRAD has done with them.
   void add_gradients(const Action& action, std::int32_t call) {
     std::size_t& gradients = gradients_[static_cast<std::size_t>(action.stage)];
-    const std::int64_t bytes = whole_gradient_bytes_[static_cast<std::size_t>(action.stage)];
+    const std::int64_t bytes = stage_bytes_[static_cast<std::size_t>(action.stage)].whole_gradients;
     if (gives_input_gradient(action.op) || gives_weight_gradient(action.op)) {
       if (gradients == kNone) gradients = open(rank_, BufferUse::kGradients, bytes, {});
       return use(gradients, call);
@@ -237,7 +242,7 @@ class BufferWalk {
   const Schedule& schedule_;
   const CostTable& costs_;
   const DeviceCalls& calls_;
-  std::span<const std::int64_t> whole_gradient_bytes_;
+  std::span<const DeviceStageBytes> stage_bytes_;
   const MicrobatchMemory& of_microbatches_;
   ActionTable table_;
   StageNeighbors neighbors_;
@@ -254,9 +259,9 @@ class BufferWalk {
 }  // namespace
 
 std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
-                                         std::span<const std::int64_t> whole_gradient_bytes,
+                                         std::span<const DeviceStageBytes> stage_bytes,
                                          const MicrobatchMemory& of_microbatches) {
-  return BufferWalk(lowered, costs, calls, whole_gradient_bytes, of_microbatches).walk();
+  return BufferWalk(lowered, costs, calls, stage_bytes, of_microbatches).walk();
 }
 
 }  // namespace plumb

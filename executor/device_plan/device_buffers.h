@@ -18,7 +18,7 @@ using MicrobatchMemory = std::vector<std::vector<StageMemory>>;
 /// Without offsets, and none of no bytes. Weights, gradients and optimizer state stay for the whole run: they are none
 /// of these.
 std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTable& costs, const DeviceCalls& calls,
-                                         std::span<const std::int64_t> whole_gradient_bytes = {},
+                                         std::span<const DeviceStageBytes> stage_bytes = {},
                                          const MicrobatchMemory& of_microbatches = {});
 
 }  // namespace plumb

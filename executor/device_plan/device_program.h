@@ -55,6 +55,12 @@ enum class BufferUse : std::uint8_t {
   kWeights,      ///< a version of the weights that an OPTIMIZER_STEP has replaced, to its last user
 };
 
+/// What a stage needs in the arena beyond the cost table's bytes.
+struct DeviceStageBytes {
+  std::int64_t whole_gradients = 0;   ///< gradients that are sharded, before their reduction; 0: they are not
+  std::int64_t update_workspace = 0;  ///< while an OPTIMIZER_STEP runs
+};
+
 /// A tensor, or several that live as long, in an arena.
 struct DeviceBuffer {
   int rank = 0;  ///< whose arena; of kHost, whose part of the host's memory

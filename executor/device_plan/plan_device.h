@@ -19,12 +19,11 @@ inline constexpr std::int64_t kArenaAlignment = 512;
 /// lifetimes are guessed: other durations than these cost time, not correctness. The same inputs give the same program.
 ///
 /// `agrees`: as device_calls(). `waits`: those that others imply are left out, or all are there (world_calls.h).
-/// whole_gradient_bytes: [stage] of gradients that are sharded, before their reduction; none: no stage has such.
+/// stage_bytes: [stage]; none: no stage has such.
 /// of_microbatches: bytes of stages whose micro-batches are not alike.
 enum class DeviceWaits : std::uint8_t { kNeeded, kAll };
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees = false,
-                          DeviceWaits waits = DeviceWaits::kNeeded,
-                          std::span<const std::int64_t> whole_gradient_bytes = {},
+                          DeviceWaits waits = DeviceWaits::kNeeded, std::span<const DeviceStageBytes> stage_bytes = {},
                           const MicrobatchMemory& of_microbatches = {});
 
 }  // namespace plumb

@@ -2,6 +2,7 @@
 
 #include "kernels/cuda/launch.cuh"
 #include "kernels/simt/activation.h"
+#include "kernels/simt/adafactor.h"
 #include "kernels/simt/adamw.h"
 #include "kernels/simt/adamw_8bit.h"
 #include "kernels/simt/bias.h"
@@ -41,6 +42,7 @@ namespace plumb::cuda {
   PLUMB_INSTANTIATE(simt::AdamW8BitUpdate<S, float>); \
   PLUMB_INSTANTIATE(simt::SgdUpdate<S, float>);       \
   PLUMB_INSTANTIATE(simt::LionUpdate<S, float>);      \
+  PLUMB_INSTANTIATE(simt::AdafactorStep<S>);          \
   PLUMB_INSTANTIATE(simt::BiasForward<S>);            \
   PLUMB_INSTANTIATE(simt::BiasBackward<S>);           \
   PLUMB_INSTANTIATE(simt::PoolingForward<S>);         \
@@ -61,5 +63,9 @@ PLUMB_INSTANTIATE_STORED(Fp16);
 PLUMB_INSTANTIATE(simt::RouterForward);
 PLUMB_INSTANTIATE(simt::RouterBackward);
 PLUMB_INSTANTIATE(simt::StepDecision);
+PLUMB_INSTANTIATE(simt::AdafactorRows);
+PLUMB_INSTANTIATE(simt::AdafactorColumns);
+PLUMB_INSTANTIATE(simt::AdafactorMatrixDirection);
+PLUMB_INSTANTIATE(simt::AdafactorVectorDirection);
 
 }  // namespace plumb::cuda

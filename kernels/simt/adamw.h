@@ -35,9 +35,9 @@ struct AdamWUpdate {
   }
 };
 
-/// partial[p] = sum of squares of the p-th of `pieces` stretches of x (or x + y, where there is one); with an element
-/// beyond `limit`, infinite or NaN it is none of the finite numbers, which is how an overflow is found. A piece is a
-/// block's. x: [elements]; partial: [pieces]
+/// partial[p] = sum of squares of the p-th of `pieces` stretches of x; with an element beyond `limit`, infinite or NaN
+/// it is none of the finite numbers, which is how an overflow is found. A piece is a block's. x: [elements]; partial:
+/// [pieces]
 template <class S>
 struct SumOfSquares {
   float* partial;
@@ -45,7 +45,6 @@ struct SumOfSquares {
   std::int64_t elements;
   std::int64_t pieces;
   float limit = INFINITY;
-  const S* y = nullptr;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -53,7 +52,7 @@ struct SumOfSquares {
     for (std::int64_t piece = thread.block(); piece < pieces; piece += thread.blocks()) {
       const std::int64_t first = piece * each, left = elements - first;
       const float sum = sum_over_row(thread, left < each ? left : each, [&](std::int64_t i) {
-        const float value = widened(x[first + i]) + (y == nullptr ? 0.0F : widened(y[first + i]));
+        const float value = widened(x[first + i]);
         return fabsf(value) > limit ? INFINITY : value * value;
       });
       if (thread.lane() == 0) partial[piece] = sum;
@@ -62,20 +61,17 @@ struct SumOfSquares {
 };
 
 /// What the optimizer does with a step's gradients (executor/training/step_scale.h): fills in gradient_factor, skips
-/// and square_sum of `numbers` from the partial sums of all gradients, which lie in two places. One block. clip_norm 0:
-/// not clipped. partials: [count], more: [more_count]
+/// and square_sum of `numbers` from the partial sums of all gradients. One block. clip_norm 0: not clipped. partials:
+/// [count]
 struct StepDecision {
   StepNumbers* numbers;
   const float* partials;
   std::int64_t count;
-  const float* more;
-  std::int64_t more_count;
   float clip_norm;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
-    const float sum = sum_over_row(thread, count + more_count,
-                                   [&](std::int64_t i) { return i < count ? partials[i] : more[i - count]; });
+    const float sum = sum_over_row(thread, count, [&](std::int64_t i) { return partials[i]; });
     if (thread.block() > 0 || thread.lane() > 0) return;
     const bool overflows = !(sum < INFINITY);
     const float norm = sqrtf(sum) / numbers->loss_scale;

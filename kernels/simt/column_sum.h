@@ -10,11 +10,10 @@ namespace plumb {
 
 inline constexpr int kSumColumns = 32;  ///< of a block
 
-/// to[c] += the sum over r of value(r, c), for the block's columns; every lane calls. `to` null: nothing.
-template <class Thread, class Value>
-PLUMB_SIMT void add_column_sums(const Thread& thread, float* to, std::int64_t rows, std::int64_t columns,
-                                const Value& value) {
-  if (to == nullptr) return;
+/// take(c, the sum over r of value(r, c)) for the block's columns, by one lane; every lane calls.
+template <class Thread, class Value, class Take>
+PLUMB_SIMT void for_each_column_sum(const Thread& thread, std::int64_t rows, std::int64_t columns, const Value& value,
+                                    const Take& take) {
   const int wide = thread.lanes() < kSumColumns ? thread.lanes() : kSumColumns;
   const int groups = thread.lanes() / wide;
   const std::int64_t stretches = (columns + wide - 1) / wide;
@@ -28,10 +27,18 @@ PLUMB_SIMT void add_column_sums(const Thread& thread, float* to, std::int64_t ro
     if (thread.lane() < wide && c < columns) {
       float total = 0;
       for (int group = 0; group < groups; ++group) total += shared[group * wide + thread.lane()];
-      to[c] += total;
+      take(c, total);
     }
     thread.sync();
   }
+}
+
+/// to[c] += the sum over r of value(r, c), for the block's columns; every lane calls. `to` null: nothing.
+template <class Thread, class Value>
+PLUMB_SIMT void add_column_sums(const Thread& thread, float* to, std::int64_t rows, std::int64_t columns,
+                                const Value& value) {
+  if (to == nullptr) return;
+  for_each_column_sum(thread, rows, columns, value, [&](std::int64_t c, float total) { to[c] += total; });
 }
 
 }  // namespace plumb

@@ -174,29 +174,8 @@ void CallRecorder::cross_entropy_from_parts(float* losses, void* logits, const f
   });
 }
 
-void CallRecorder::sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) {
-  add([=](DeviceKernels& kernels) { kernels.sum_of_squares(partials, x, y, elements, limit); });
-}
-
-void CallRecorder::decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
-                               std::int64_t more_count, float clip_norm) {
-  add([=](DeviceKernels& kernels) { kernels.decide_step(numbers, partials, count, more, more_count, clip_norm); });
-}
-
 void CallRecorder::add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) {
   add([=](DeviceKernels& kernels) { kernels.add_gradients(sum, x, y, elements); });
-}
-
-void CallRecorder::sgd_update(const DeviceUpdate& update, const Sgd& optimizer) {
-  add([=](DeviceKernels& kernels) { kernels.sgd_update(update, optimizer); });
-}
-
-void CallRecorder::lion_update(const DeviceUpdate& update, const Lion& optimizer) {
-  add([=](DeviceKernels& kernels) { kernels.lion_update(update, optimizer); });
-}
-
-void CallRecorder::adamw_update(const DeviceUpdate& update, const AdamW& optimizer) {
-  add([=](DeviceKernels& kernels) { kernels.adamw_update(update, optimizer); });
 }
 
 }  // namespace plumb

@@ -83,13 +83,16 @@ class CallRecorder final : public DeviceKernels {
   void cross_entropy_from_parts(float* losses, void* logits, const float* all_parts, int ranks,
                                 const std::int32_t* targets, const VocabPart& part, float gradient_scale,
                                 const float* loss_scale) override;
-  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override;
-  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
-                   std::int64_t more_count, float clip_norm) override;
   void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override;
+
+  // Of optimizers (recorded_update_calls.cpp).
+  void sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) override;
+  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, float clip_norm) override;
   void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override;
+  void adamw_8bit_update(const DeviceUpdate& update, const DeviceByteMoments& moments, const AdamW& optimizer) override;
   void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override;
   void lion_update(const DeviceUpdate& update, const Lion& optimizer) override;
+  void adafactor_update(const DeviceUpdate& update, const DeviceFactors& factors, const Adafactor& optimizer) override;
 
   // Of experts (recorded_expert_calls.cpp).
   void router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) override;

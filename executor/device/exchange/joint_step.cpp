@@ -177,7 +177,7 @@ std::vector<std::vector<RecordedPiece>> DeviceRun::joint_step(std::size_t pipeli
       own.measure_gradients(measures, partials + count);
       count += own.partial_count();
     }
-    measures.decide_step(numbers, partials, count, nullptr, 0, 0);
+    measures.decide_step(numbers, partials, count, 0);
     static_assert(offsetof(StepNumbers, square_sum) == offsetof(StepNumbers, skips) + sizeof(float));
     if (const NcclSeat& seat = groups_.everyone(rank); seat.members > 1)  // how many overflow, and the sum
       measures.exchange({.kind = NcclKind::kAllReduce,

@@ -11,13 +11,13 @@
 #include "executor/device/kernels/device_context_kernels.h"
 #include "executor/device/kernels/device_expert_kernels.h"
 #include "executor/device/kernels/device_image_kernels.h"
+#include "executor/device/kernels/device_update_kernels.h"
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/cpu/vocab_parallel_cross_entropy.h"
 #include "kernels/layer.h"
-#include "kernels/optimizer.h"
 #include "kernels/step_numbers.h"
 
 namespace plumb {
@@ -36,21 +36,10 @@ struct DeviceBias {
   const void* stored = nullptr;
 };
 
-/// One optimizer's update: parameters, moments, gradients [elements].
-struct DeviceUpdate {
-  void* weights = nullptr;  ///< stored; may be master itself in fp32
-  float* master = nullptr;
-  float* gradients = nullptr;
-  float* first_moment = nullptr;   ///< of SGD and Lion the momentum
-  float* second_moment = nullptr;  ///< AdamW's
-  std::int64_t elements = 0;
-  const StepNumbers* numbers = nullptr;
-};
-
-/// Partial sums of a stage's gradients.
-inline constexpr std::int64_t kGradientPieces = 256;
-
-class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels, public DeviceImageKernels {
+class DeviceKernels : public DeviceExpertKernels,
+                      public DeviceContextKernels,
+                      public DeviceUpdateKernels,
+                      public DeviceImageKernels {
  public:
   /// Between tensors of one device, or one and DeviceMachine::allocate_on_host()'s.
   virtual void copy(void* to, const void* from, std::int64_t bytes) = 0;
@@ -129,19 +118,8 @@ class DeviceKernels : public DeviceExpertKernels, public DeviceContextKernels, p
                                         const std::int32_t* targets, const VocabPart& part, float gradient_scale,
                                         const float* loss_scale) = 0;
 
-  /// Of x, or x + y where there is one. partials: [kGradientPieces]; one is not finite if a term is beyond `limit` or
-  /// no number.
-  virtual void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) = 0;
-  /// Fills in what follows from the partial sums of all gradients [count] and [more_count]; clip_norm 0: not clipped.
-  virtual void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
-                           std::int64_t more_count, float clip_norm) = 0;
   /// sum = x + y, in fp32.
   virtual void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) = 0;
-
-  /// Zeroes the gradients.
-  virtual void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) = 0;
-  virtual void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) = 0;
-  virtual void lion_update(const DeviceUpdate& update, const Lion& optimizer) = 0;
 };
 
 }  // namespace plumb

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "executor/device/kernels/simt_context_kernels.h"
+#include "executor/device/kernels/simt_update_kernels.h"
 #include "kernels/simt/activation.h"
 #include "kernels/simt/patches.h"
 #include "kernels/simt/pooling.h"
@@ -15,8 +15,8 @@
 namespace plumb {
 
 template <class S, class Launcher>
-class SimtImageKernels : public SimtContextKernels<S, Launcher> {
-  using Others = SimtContextKernels<S, Launcher>;
+class SimtImageKernels : public SimtUpdateKernels<S, Launcher> {
+  using Others = SimtUpdateKernels<S, Launcher>;
 
  protected:
   using Others::launcher_;

@@ -16,7 +16,6 @@
 
 #include "executor/device/kernels/simt_image_kernels.h"
 #include "kernels/simt/activation.h"
-#include "kernels/simt/adamw.h"
 #include "kernels/simt/attention.h"
 #include "kernels/simt/bias.h"
 #include "kernels/simt/copy_columns.h"
@@ -24,11 +23,9 @@
 #include "kernels/simt/dropout.h"
 #include "kernels/simt/embedding.h"
 #include "kernels/simt/fill.h"
-#include "kernels/simt/lion.h"
 #include "kernels/simt/norm.h"
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
-#include "kernels/simt/sgd.h"
 #include "kernels/simt/vocab_parallel_cross_entropy.h"
 #include "kernels/simt/warp_attention.h"
 #include "kernels/simt/warp_attention_backward.h"
@@ -231,34 +228,8 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
                      part.rows, lanes_for(part.columns));
   }
 
-  void sum_of_squares(float* partials, const float* x, const float* y, std::int64_t elements, float limit) override {
-    launcher_.launch(simt::SumOfSquares<float>{partials, x, elements, kGradientPieces, limit, y}, kGradientPieces,
-                     kColumnLanes);
-  }
-  void decide_step(StepNumbers* numbers, const float* partials, std::int64_t count, const float* more,
-                   std::int64_t more_count, float clip_norm) override {
-    launcher_.launch(simt::StepDecision{numbers, partials, count, more, more_count, clip_norm}, 1, kColumnLanes);
-  }
   void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) override {
     launcher_.launch_elements(simt::ResidualAdd<float>{sum, x, y, nullptr, elements, 1}, elements);
-  }
-
-  void adamw_update(const DeviceUpdate& update, const AdamW& optimizer) override {
-    launcher_.launch_elements(simt::AdamWUpdate<S, float>{.weights = stored(update.weights),
-                                                          .master = update.master,
-                                                          .gradients = update.gradients,
-                                                          .first_moment = update.first_moment,
-                                                          .second_moment = update.second_moment,
-                                                          .elements = update.elements,
-                                                          .optimizer = optimizer,
-                                                          .numbers = update.numbers},
-                              update.elements);
-  }
-  void sgd_update(const DeviceUpdate& update, const Sgd& optimizer) override {
-    launch_momentum_update<simt::SgdUpdate<S, float>>(update, optimizer);
-  }
-  void lion_update(const DeviceUpdate& update, const Lion& optimizer) override {
-    launch_momentum_update<simt::LionUpdate<S, float>>(update, optimizer);
   }
 
  private:
@@ -282,18 +253,6 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
     } else {
       return false;
     }
-  }
-
-  template <class Body, class Optimizer>
-  void launch_momentum_update(const DeviceUpdate& update, const Optimizer& optimizer) {
-    launcher_.launch_elements(Body{.weights = stored(update.weights),
-                                   .master = update.master,
-                                   .gradients = update.gradients,
-                                   .momentum = update.first_moment,
-                                   .elements = update.elements,
-                                   .optimizer = optimizer,
-                                   .numbers = update.numbers},
-                              update.elements);
   }
 
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }

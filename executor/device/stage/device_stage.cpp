@@ -36,20 +36,18 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
       tokens_(tokens_of(options.work)),
       places_(device_parameter_places(options_.layers)),
       shares_(places_, options.shares),
+      optimizer_places_(places_, shares_.own(),
+                        {.optimizer = options.optimizer,
+                         .is_half = options.half.has_value(),
+                         .is_on_host = options.is_optimizer_on_host,
+                         .window_bytes = options.update_window_bytes}),
       vectors_(places_) {
-  const ElementRange own = shares_.own();
-  for (const PlacedParameter& parameter : places_.parameters) {
-    const std::int64_t first = std::max(parameter.first, own.first);
-    const std::int64_t end = std::min(parameter.first + parameter.count, own.first + own.count);
-    if (first >= end) continue;
-    const bool decays = parameter.tensor.shape.size() > 1;
-    if (update_ranges_.empty() || update_ranges_.back().decays != decays)
-      update_ranges_.push_back({.first = first, .decays = decays});
-    update_ranges_.back().count = end - update_ranges_.back().first;
-  }
   if (options_.is_tied) find_tied_tables();
   if (options_.agrees) find_measured();
   place_layers();
+  update_constants_ = constants_.size();
+  const std::vector<float> of_update = update_constants(options_.optimizer);
+  constants_.insert(constants_.end(), of_update.begin(), of_update.end());
   layer_room_ = layer_room();
 }
 
@@ -73,10 +71,13 @@ std::int64_t DeviceStage::output_bytes() const {
 
 std::int64_t DeviceStage::held_bytes() const {
   const StageMemory held = memory();
-  return held.parameter_bytes + held.gradient_bytes + held.optimizer_bytes +
+  std::int64_t state = 0;  // with the room between its fields
+  if (!optimizer_places_.is_on_host())
+    state = optimizer_places_.block_bytes() + (options_.half ? shares_.own().count * std::int64_t{sizeof(float)} : 0);
+  return held.parameter_bytes + held.gradient_bytes + state +
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
          options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
-         (options_.half && shares_.zero() > 0 ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
+         (has_vector_block() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
          (shares_.reduces_layers() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) + tied_buffer_bytes() +
          data_bytes();
 }
@@ -93,22 +94,31 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
     narrow(narrow_weights.data(), held.data(), std::ssize(held), *options_.half);
     stored_weights_ = machine.allocate(is_whole ? stored_bytes() : std::ssize(held) * element_bytes_ + 2);
     machine.upload(stored_weights_, std::as_bytes(std::span(narrow_weights)));
-    master_ = allocate_elements<float>(machine, own.count);
-    upload_all<float>(machine, master_, own_weights);
+    if (!optimizer_places_.has_master_on_host()) {
+      master_ = allocate_elements<float>(machine, own.count);
+      upload_all<float>(machine, master_, own_weights);
+    }
   } else {
     master_ = allocate_elements<float>(machine, std::ssize(held));
     upload_all<float>(machine, master_, held);
     stored_weights_ = reinterpret_cast<std::byte*>(master_);
   }
-  if (options_.half && shares_.zero() > 0) {
+  if (has_vector_block()) {
     const std::vector<float> vectors = vectors_.packed(weights);
     vector_block_ = allocate_elements<float>(machine, vectors_.elements());
     upload_all<float>(machine, vector_block_, vectors);
   }
   gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
-  first_moment_ = allocate_elements<float>(machine, own.count);
-  if (moments_of(options_.optimizer) > 1) second_moment_ = allocate_elements<float>(machine, own.count);
-  restore_moments(machine);
+  const std::int64_t state_bytes = optimizer_places_.block_bytes();
+  if (optimizer_places_.is_on_host()) {
+    state_ = machine.allocate_on_host(state_bytes);
+    std::fill_n(state_, state_bytes, std::byte{0});
+  } else {
+    state_ = machine.allocate(state_bytes);
+  }
+  if (optimizer_places_.has_master_on_host())
+    write_state(machine, optimizer_places_.master(), std::as_bytes(own_weights));
+  restore_state(machine);
   if (!constants_.empty()) {
     device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
     upload_all<float>(machine, device_constants_, constants_);
@@ -122,30 +132,23 @@ void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
   if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced,
-                                 const StepNumbers* whole) const {
+void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const StepNumbers* whole,
+                                 std::byte* workspace) const {
   StepNumbers* numbers = numbers_ + step;
   if (replaced != nullptr) {
     const std::int64_t stored = stored_bytes();
     kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
-    if (options_.half) vectors_.pack(kernels, reinterpret_cast<float*>(replaced + aligned_bytes(stored)), master_);
+    auto* const packed = reinterpret_cast<float*>(replaced + aligned_bytes(stored));
+    if (has_vector_block())
+      kernels.copy(packed, vector_block_, vectors_.elements() * std::int64_t{sizeof(float)});
+    else if (options_.half)
+      vectors_.pack(kernels, packed, master_);
   }
-  if (options_.agrees) kernels.decide_step(numbers, &whole->square_sum, 1, nullptr, 0, options_.clip_norm);
+  if (options_.agrees) kernels.decide_step(numbers, &whole->square_sum, 1, options_.clip_norm);
   const ElementRange own = shares_.own();
   if (captured_ != nullptr)
     kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});
-  std::byte* stored = shares_.zero() < 3 ? stored_weights_ + own.first * element_bytes_ : stored_weights_;
-  for (const UpdateRange& range : update_ranges_) {
-    const std::int64_t at = range.first - own.first;
-    enqueue_update(kernels, options_.optimizer, range.decays,
-                   {.weights = stored + at * element_bytes_,
-                    .master = own_master() + at,
-                    .gradients = own_gradients() + at,
-                    .first_moment = first_moment_ + at,
-                    .second_moment = second_moment_ == nullptr ? nullptr : second_moment_ + at,
-                    .elements = range.count,
-                    .numbers = numbers});
-  }
+  for (const UpdatePart& part : optimizer_places_.parts()) update_part(kernels, part, numbers, workspace);
   if (shares_.zero() != 1) return;
   // What the reduction left of others' shares.
   if (own.first > 0) kernels.fill_zero(gradients_, own.first);

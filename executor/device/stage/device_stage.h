@@ -13,6 +13,7 @@
 #include "executor/device/device_machine.h"
 #include "executor/device/exchange/device_shares.h"
 #include "executor/device/layers/device_layer.h"
+#include "executor/device/stage/optimizer_places.h"
 #include "executor/device/stage/packed_vectors.h"
 #include "executor/device/stage/stage_layout.h"
 #include "executor/device/stage/stage_rebuild.h"
@@ -37,6 +38,8 @@ struct DeviceStageOptions {
   std::int64_t sample_stride = 0;  ///< from one micro-batch to the next
   std::optional<HalfFormat> half;  ///< how weights and activations are stored; none: fp32
   OptimizerSettings optimizer;
+  bool is_optimizer_on_host = false;  ///< its state, which comes to the device for each part's update
+  std::int64_t update_window_bytes = kUpdateWindowBytes;  ///< then
   std::uint64_t seed = 1;
   std::vector<float> gradient_scales;  ///< [micro-batch] 1 / tokens of its batch
   int steps = 1;                       ///< optimizer steps of a replay: several in an asynchronous schedule
@@ -91,8 +94,13 @@ class DeviceStage {
   /// Of one version of the weights that others have replaced.
   std::int64_t version_bytes() const;
 
-  /// Of everything that stays for the whole run.
+  /// Of everything that stays on the device for the whole run.
   std::int64_t held_bytes() const;
+  /// Of the optimizer's state and master weights, wherever they are; of these in the host's memory.
+  std::int64_t optimizer_bytes() const { return optimizer_places_.state_bytes(); }
+  std::int64_t host_bytes() const { return optimizer_places_.is_on_host() ? optimizer_places_.block_bytes() : 0; }
+  /// While an OPTIMIZER_STEP runs.
+  std::int64_t update_workspace_bytes() const { return optimizer_places_.workspace_bytes(); }
 
   /// Allocates, and uploads the first weights: the initial ones, or those with which a training goes on. Where
   /// gradients are captured, the optimizer's step copies what it consumes.
@@ -140,8 +148,10 @@ class DeviceStage {
   std::int64_t partial_count() const { return std::ssize(measured_) * kGradientPieces; }
 
   /// `whole`: what all gradients have measured, where the step depends on it. `step`: which one of the replay.
-  /// `replaced` [version_bytes()] gets the weights as they were, where it is not null.
-  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const StepNumbers* whole) const;
+  /// `replaced` [version_bytes()] gets the weights as they were, where it is not null. workspace:
+  /// [update_workspace_bytes()]
+  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const StepNumbers* whole,
+                      std::byte* workspace) const;
 
   /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
   void begin_step(DeviceMachine& machine, int replay, float loss_scale);
@@ -218,11 +228,17 @@ class DeviceStage {
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
                           const LayerMemory& memory) const;
   std::int64_t elements() const { return places_.first_element.back(); }
-  void copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const;
+  void copy_values(ModelValues& model, std::span<const float> own, float factor) const;
+  std::vector<float> downloaded(DeviceMachine& machine, const float* own) const;
+  std::vector<float> downloaded_master(DeviceMachine& machine) const;
   std::vector<double> sums_of_losses(DeviceMachine& machine, const float* losses, std::int64_t layers) const;
   std::vector<float> initial_weights() const;
   std::vector<float> first_weights() const;
-  void restore_moments(DeviceMachine& machine);
+  void write_state(DeviceMachine& machine, StatePlace at, std::span<const std::byte> bytes);
+  std::vector<std::byte> read_state(DeviceMachine& machine) const;
+  void restore_state(DeviceMachine& machine);
+  void update_part(DeviceKernels& kernels, const UpdatePart& part, const StepNumbers* numbers,
+                   std::byte* workspace) const;
   template <class Visit>
   void for_each_own_run(Visit visit) const;
   template <class Values>
@@ -232,7 +248,11 @@ class DeviceStage {
   void allocate_data(DeviceMachine& machine);
   std::int64_t data_bytes() const;
   std::int64_t stored_bytes() const;
-  /// Within blocks that hold own elements alone, or all.
+  /// Whether 16-bit weights have their vectors in fp32 apart, as no whole master weights are on the device.
+  bool has_vector_block() const {
+    return options_.half && (shares_.zero() > 0 || optimizer_places_.has_master_on_host());
+  }
+  /// Within blocks that hold own elements alone, or all; null: on the host.
   float* own_master() const;
   float* own_gradients() const;
 
@@ -242,31 +262,25 @@ class DeviceStage {
   std::int64_t tokens_;  // T
   ParameterPlaces places_;
   DeviceShares shares_;
+  OptimizerPlaces optimizer_places_;
   PackedVectors vectors_;
   std::vector<PlacedLayer> layers_;
   StageLayout layout_, kept_layout_;  // the latter of micro-batches that are kept where others are computed again
   std::int64_t expert_layers_ = 0;
   LayerRoom layer_room_;
-  /// Neighbours in the stage's blocks that the optimizer treats alike: weight decay spares vectors.
-  struct UpdateRange {
-    std::int64_t first = 0, count = 0;
-    bool decays = false;
-  };
-
-  std::vector<UpdateRange> update_ranges_;
   std::array<ElementRange, 2> tied_tables_;  // [end] of the stage's blocks; count 0: none here
   std::vector<ElementRange> measured_;       // likewise: gradients that this rank speaks for
   std::vector<float> constants_;
+  std::size_t update_constants_ = 0;  // where the optimizer's begin
   std::int64_t updates_ = 0;
   StepNumbers last_numbers_;
 
   // On the device.
   std::byte* stored_weights_ = nullptr;  // [elements], or where they are sharded [own]; master_ itself in fp32
-  float* master_ = nullptr;              // likewise; in 16 bits [own]
+  float* master_ = nullptr;              // likewise; in 16 bits [own], or on the host among the optimizer's state
   float* gradients_ = nullptr;           // [elements], or where they are sharded [own]
-  float* first_moment_ = nullptr;        // [own]
-  float* second_moment_ = nullptr;       // [own], of AdamW
-  float* vector_block_ = nullptr;        // [vectors] in 16 bits where the master copy is sharded
+  std::byte* state_ = nullptr;           // optimizer_places_' block, perhaps in the host's memory
+  float* vector_block_ = nullptr;        // [vectors] in 16 bits where the master copy is sharded or on the host
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise

@@ -42,7 +42,7 @@ void DeviceStage::measure_gradients(DeviceKernels& kernels, float* partials) con
   const float limit = options_.half == HalfFormat::kFp16 ? kLargestFp16 : INFINITY;  // beyond it one has overflown
   const std::int64_t first = shares_.zero() < 2 ? 0 : shares_.own().first;
   for (const ElementRange& range : measured_) {
-    kernels.sum_of_squares(partials, gradients_ + (range.first - first), nullptr, range.count, limit);
+    kernels.sum_of_squares(partials, gradients_ + (range.first - first), range.count, limit);
     partials += kGradientPieces;
   }
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "executor/device/stage/device_stage.h"
-#include "executor/device/stage/device_update.h"
 
 namespace plumb {
 
@@ -43,7 +42,7 @@ StageMemory DeviceStage::memory() const {
   StageMemory memory = layout_.microbatch_memory();
   memory.parameter_bytes = (shares_.zero() < 3 ? elements() : own) * element_bytes_;
   memory.gradient_bytes = (shares_.zero() < 2 ? elements() : own) * single;
-  memory.optimizer_bytes = (moments_of(options_.optimizer) + (options_.half ? 1 : 0)) * own * single;
+  memory.optimizer_bytes = optimizer_places_.is_on_host() ? 0 : optimizer_bytes();
   if (shares_.zero() == 3 && !shares_.gathers_layers()) memory.unsharded_bytes = version_bytes();
   memory.forward_workspace_bytes += moved_bytes(false);
   memory.backward_workspace_bytes += moved_bytes(true);
@@ -93,7 +92,7 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const std::int64_t first = places_.first_element[layer];
   const std::int64_t token = pass.microbatch * tokens_;
   const bool is_elsewhere = pass.weights != nullptr;  // replaced, or gathered
-  const bool is_packed = options_.half && (is_elsewhere || shares_.zero() > 0);
+  const bool is_packed = has_vector_block() || (options_.half && is_elsewhere);
   const std::byte* weights = is_elsewhere ? pass.weights : stored_weights_;
   const float* vectors = is_packed ? vector_block_ : master_;
   if (is_elsewhere)

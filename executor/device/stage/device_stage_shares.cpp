@@ -51,6 +51,7 @@ void DeviceStage::gather(CallRecorder& recorder, std::byte* gathered) const {
 }
 
 float* DeviceStage::own_master() const {
+  if (optimizer_places_.has_master_on_host()) return nullptr;
   return options_.half || shares_.zero() == 3 ? master_ : master_ + shares_.own().first;
 }
 
@@ -73,11 +74,17 @@ std::vector<float> DeviceStage::initial_weights() const {
   return weights;
 }
 
-/// As CpuParameters does: padding of a vocabulary is nobody's, what all tensor ranks have is the first one's.
-void DeviceStage::copy_values(DeviceMachine& machine, ModelValues& model, const float* own, float factor) const {
-  if (!shares_.speaks()) return;
+/// Of own elements.
+std::vector<float> DeviceStage::downloaded(DeviceMachine& machine, const float* own) const {
   std::vector<float> values(static_cast<std::size_t>(shares_.own().count));
   machine.download(std::as_writable_bytes(std::span(values)), own);
+  return values;
+}
+
+/// As CpuParameters does: padding of a vocabulary is nobody's, what all tensor ranks have is the first one's.
+void DeviceStage::copy_values(ModelValues& model, std::span<const float> own, float factor) const {
+  if (!shares_.speaks()) return;
+  std::vector<float> values(own.begin(), own.end());
   for (float& value : values) value *= factor;
   for (const ParameterPiece& piece : pieces_in(places_, shares_.own())) {
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
@@ -95,11 +102,11 @@ void DeviceStage::copy_values(DeviceMachine& machine, ModelValues& model, const 
 }
 
 void DeviceStage::copy_weights(DeviceMachine& machine, ModelValues& model) const {
-  copy_values(machine, model, own_master(), 1);
+  copy_values(model, downloaded_master(machine), 1);
 }
 
 void DeviceStage::copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const {
-  copy_values(machine, model, captured_ + step * shares_.own().count, last_numbers_.gradient_factor);
+  copy_values(model, downloaded(machine, captured_ + step * shares_.own().count), last_numbers_.gradient_factor);
 }
 
 }  // namespace plumb

@@ -3,23 +3,46 @@
 #include <algorithm>
 #include <cstring>
 
+#include "executor/cpu/optimizer_state.h"
 #include "executor/device/stage/device_stage.h"
 #include "executor/training/training_state.h"
 
 namespace plumb {
 
-/// Calls visit(the parameter's layer in the model, its number there, first element in own blocks, in the whole
-/// parameter, count) for each run of elements for which this rank speaks.
+namespace {
+
+constexpr std::int64_t kSingleBytes = 4;
+
+/// Of one parameter of the model, elements that this rank has.
+struct OwnRun {
+  std::size_t piece = 0;             // of the own elements
+  std::int64_t first_in_piece = 0;   // element
+  std::size_t layer = 0, index = 0;  // of the parameter in the model
+  std::int64_t own = 0;              // first element in own blocks
+  std::int64_t whole = 0;            // and in the parameter
+  std::int64_t count = 0;
+};
+
+}  // namespace
+
+/// Calls visit(OwnRun) for each of them.
 template <class Visit>
 void DeviceStage::for_each_own_run(Visit visit) const {
-  for (const ParameterPiece& piece : pieces_in(places_, shares_.own())) {
+  const std::vector<ParameterPiece> pieces = pieces_in(places_, shares_.own());
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    const ParameterPiece& piece = pieces[i];
     const PlacedParameter& parameter = places_.parameters[piece.parameter];
     for (const ElementRun& run : element_runs(model_layers_[parameter.layer], parameter.index, options_.tensor)) {
       const std::int64_t first = std::max(run.local, piece.first_in_tensor);
       const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
       if (first < end)
-        visit(static_cast<std::size_t>(options_.first_layer) + parameter.layer, parameter.index,
-              piece.first_in_range + (first - piece.first_in_tensor), run.whole + (first - run.local), end - first);
+        visit(OwnRun{.piece = i,
+                     .first_in_piece = first - piece.first_in_tensor,
+                     .layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
+                     .index = parameter.index,
+                     .own = piece.first_in_range + (first - piece.first_in_tensor),
+                     .whole = run.whole + (first - run.local),
+                     .count = end - first});
     }
   }
 }
@@ -43,38 +66,70 @@ std::vector<float> DeviceStage::first_weights() const {
   });
 }
 
-void DeviceStage::restore_moments(DeviceMachine& machine) {
+/// Into the block that may be in the host's memory: between replays nothing else touches it.
+void DeviceStage::write_state(DeviceMachine& machine, StatePlace at, std::span<const std::byte> bytes) {
+  if (optimizer_places_.is_on_host())
+    std::ranges::copy(bytes, state_ + at.first);
+  else
+    machine.upload(state_ + at.first, bytes);
+}
+
+std::vector<std::byte> DeviceStage::read_state(DeviceMachine& machine) const {
+  std::vector<std::byte> block(static_cast<std::size_t>(optimizer_places_.block_bytes()));
+  if (optimizer_places_.is_on_host())
+    std::copy_n(state_, block.size(), block.begin());
+  else
+    machine.download(block, state_);
+  return block;
+}
+
+std::vector<float> DeviceStage::downloaded_master(DeviceMachine& machine) const {
+  if (own_master() != nullptr) return downloaded(machine, own_master());
+  std::vector<float> values(static_cast<std::size_t>(shares_.own().count));
+  std::memcpy(values.data(), state_ + optimizer_places_.master().first, values.size() * sizeof(float));
+  return values;
+}
+
+void DeviceStage::restore_state(DeviceMachine& machine) {
   if (options_.resume == nullptr) return;
-  const ElementRange own = shares_.own();
-  std::vector<float*> moments = {first_moment_};
-  if (second_moment_ != nullptr) moments.push_back(second_moment_);
-  for (std::size_t field = 0; field < moments.size(); ++field) {
-    const std::vector<float> block = block_of([&](std::size_t layer, std::size_t parameter) {
-      return reinterpret_cast<const float*>(options_.resume->parameters[layer][parameter].fields[field].bytes.data());
-    });
-    machine.upload(moments[field], std::as_bytes(std::span(block).subspan(static_cast<std::size_t>(own.first),
-                                                                          static_cast<std::size_t>(own.count))));
-  }
+  const bool by_element = is_elementwise(options_.optimizer);
+  std::vector<std::byte> block = read_state(machine);
+  for_each_own_run([&](const OwnRun& run) {
+    const SavedParameter& parameter = options_.resume->parameters[run.layer][run.index];
+    const std::vector<StatePlace>& places = optimizer_places_.fields(run.piece);
+    for (std::size_t field = 0; field < parameter.fields.size(); ++field) {
+      const std::vector<std::byte>& saved = parameter.fields[field].bytes;
+      std::byte* const to = block.data() + places[field].first;
+      if (by_element)
+        std::copy_n(saved.data() + kSingleBytes * run.whole, kSingleBytes * run.count,
+                    to + kSingleBytes * run.first_in_piece);
+      else
+        std::ranges::copy(saved, to);
+    }
+  });
+  write_state(machine, {0, optimizer_places_.block_bytes()}, block);
   updates_ = options_.resume->updates;
 }
 
 void DeviceStage::save(DeviceMachine& machine, TrainingState& state) const {
   state.updates = updates_;
   if (!shares_.speaks()) return;
-  const auto downloaded = [&](const float* from) {
-    std::vector<float> values(static_cast<std::size_t>(shares_.own().count));
-    machine.download(std::as_writable_bytes(std::span(values)), from);
-    return values;
-  };
-  std::vector<std::vector<float>> moments = {downloaded(first_moment_)};
-  if (second_moment_ != nullptr) moments.push_back(downloaded(second_moment_));
-  const std::vector<float> weights = downloaded(own_master());
-  for_each_own_run([&](std::size_t layer, std::size_t index, std::int64_t own, std::int64_t whole, std::int64_t count) {
-    SavedParameter& parameter = state.parameters[layer][index];
-    std::copy_n(weights.begin() + own, count, parameter.weights.begin() + whole);
-    for (std::size_t field = 0; field < moments.size(); ++field)
-      std::memcpy(parameter.fields[field].bytes.data() + whole * std::int64_t{sizeof(float)},
-                  moments[field].data() + own, static_cast<std::size_t>(count) * sizeof(float));
+  const bool by_element = is_elementwise(options_.optimizer);
+  const std::vector<std::byte> block = read_state(machine);
+  const std::vector<float> weights = downloaded_master(machine);
+  for_each_own_run([&](const OwnRun& run) {
+    SavedParameter& parameter = state.parameters[run.layer][run.index];
+    std::copy_n(weights.begin() + run.own, run.count, parameter.weights.begin() + run.whole);
+    const std::vector<StatePlace>& places = optimizer_places_.fields(run.piece);
+    for (std::size_t field = 0; field < parameter.fields.size(); ++field) {
+      std::vector<std::byte>& whole = parameter.fields[field].bytes;
+      const std::byte* const from = block.data() + places[field].first;
+      if (by_element)
+        std::copy_n(from + kSingleBytes * run.first_in_piece, kSingleBytes * run.count,
+                    whole.data() + kSingleBytes * run.whole);
+      else
+        std::copy_n(from, whole.size(), whole.begin());
+    }
   });
 }
 

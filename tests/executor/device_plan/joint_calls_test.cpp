@@ -47,7 +47,7 @@ TEST_CASE("copies of a stage reduce and gather in one call, which stands behind 
         stage.memory.unsharded_bytes = 700;
         stage.activation_message_bytes = stage.gradient_message_bytes = 100;
       }
-      const std::vector<std::int64_t> gradients(lowered.stages.size(), zero < 2 ? 0 : 600);
+      const std::vector<DeviceStageBytes> gradients(lowered.stages.size(), {.whole_gradients = zero < 2 ? 0 : 600});
       DeviceProgram program = plan_device(lowered, costs, false, DeviceWaits::kNeeded, gradients);
       for (const std::string& finding : check_device_program(program, lowered)) FAIL_CHECK(finding);
       int missed = 0;
