@@ -10,6 +10,7 @@
 #include "planner/cost/nccl/point_to_point.h"
 #include "planner/cost/nccl/tuning.h"
 #include "planner/score/row_fields.h"
+#include "schedules/spelling.h"
 
 namespace plumb {
 namespace {
@@ -36,11 +37,7 @@ std::int64_t count_of(const nlohmann::json& row, const char* key, std::int64_t l
 
 /// "all-reduce, `NCCL_NVLS_ENABLE=0`" -> all-reduce.
 CollectiveKind kind_of(const std::string& text) {
-  std::string name;
-  for (const char c : text.substr(0, text.find(','))) {
-    if (std::isalnum(static_cast<unsigned char>(c)))
-      name += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  const std::string name = letters_and_digits(text.substr(0, text.find(',')));
   static const std::map<std::string, CollectiveKind> kinds = {{"allreduce", CollectiveKind::kAllReduce},
                                                               {"allgather", CollectiveKind::kAllGather},
                                                               {"reducescatter", CollectiveKind::kReduceScatter},

@@ -11,6 +11,7 @@
 
 #include "planner/score/source_mapping.h"
 #include "schedules/generators/spellings.h"
+#include "schedules/spelling.h"
 
 namespace plumb {
 namespace {
@@ -25,15 +26,6 @@ std::string lower(std::string_view text) {
 
 bool has(const std::string& text, std::string_view word) {
   return text.find(word) != std::string::npos;
-}
-
-/// Letters and digits only: "Llama 3.1 8B" and "llama-3.1-8b" are the same.
-std::string plain(std::string_view name) {
-  std::string result;
-  for (const char c : lower(name)) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) result += c;
-  }
-  return result;
 }
 
 void put_if_missing(json& model, std::string_view key, const json& value) {
@@ -79,7 +71,7 @@ json renamed(const json& fields) {
 /// Of a model's name, without the word "moe" and without what `extra` finds.
 std::string without(std::string_view name, const std::regex& extra) {
   static const std::regex kMoe("moe", std::regex::icase);
-  return plain(std::regex_replace(std::regex_replace(std::string(name), kMoe, ""), extra, ""));
+  return letters_and_digits(std::regex_replace(std::regex_replace(std::string(name), kMoe, ""), extra, ""));
 }
 
 /// By its name in any spelling; without the active parameters ("Qwen3 MoE 30B" is "qwen3-30b-a3b"); without the total,
@@ -87,7 +79,7 @@ std::string without(std::string_view name, const std::regex& extra) {
 const json* preset_named(const std::map<std::string, json>& models, std::string_view name) {
   static const std::regex kActive(R"([-_ ]a\d+b$)", std::regex::icase);
   static const std::regex kTotal(R"([-_ ]\d+(\.\d+)?[bt]$)", std::regex::icase);
-  const std::string wanted = plain(name);
+  const std::string wanted = letters_and_digits(name);
   const std::string shorter = without(name, kActive);
   const std::string family = without(name, kTotal);
   if (shorter.empty() || family.empty()) return nullptr;
@@ -95,10 +87,10 @@ const json* preset_named(const std::map<std::string, json>& models, std::string_
   const json* total = nullptr;
   int relatives = 0;
   for (const auto& [preset, model] : models) {
-    if (plain(preset) == wanted) return &model;
+    if (letters_and_digits(preset) == wanted) return &model;
     if (without(preset, kActive) == shorter) active = &model;
-    if (plain(preset) == family) total = &model;
-    relatives += plain(preset).starts_with(family) ? 1 : 0;
+    if (letters_and_digits(preset) == family) total = &model;
+    relatives += letters_and_digits(preset).starts_with(family) ? 1 : 0;
   }
   if (active != nullptr) return active;
   return relatives == 1 ? total : nullptr;

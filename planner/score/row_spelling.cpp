@@ -2,17 +2,17 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
+#include "schedules/spelling.h"
 
 namespace plumb {
 namespace {
@@ -20,8 +20,6 @@ namespace {
 using nlohmann::json;
 
 /// Another spelling in lower case letters and digits only, and the schema's name.
-using Spelling = std::pair<std::string_view, std::string_view>;
-
 constexpr std::array<Spelling, 51> kRow = {{{"numgpus", "gpus"},
                                             {"ngpus", "gpus"},
                                             {"numdevices", "gpus"},
@@ -143,16 +141,6 @@ constexpr std::array<std::string_view, 16> kCounts = {
     "gpus", "gpus_per_node", "nodes", "tp",  "pp", "dp",         "cp",   "ep",
     "etp",  "vpp",           "mbs",   "gbs", "ga", "gbs_tokens", "zero", "n_microbatches"};
 
-std::string plain(std::string_view name) {
-  std::string result;
-  for (const char c : name) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
-      result += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-  }
-  return result;
-}
-
 /// "1,024" -> 1024, "3.5" -> 3.5; nothing for what is no number as a whole.
 std::optional<json> number_in(std::string text) {
   std::erase(text, ',');
@@ -173,14 +161,13 @@ void read_number(json& value) {
   if (const auto number = number_in(value.get<std::string>())) value = *number;
 }
 
-template <std::size_t N>
-void rename(json& object, const std::array<Spelling, N>& spellings) {
+void rename(json& object, std::span<const Spelling> spellings) {
   json found = json::object();
   for (const auto& [key, value] : object.items()) {
     if (value.is_null()) continue;
-    const auto known = std::ranges::find(spellings, plain(key), &Spelling::first);
-    if (known == spellings.end() || !value_at(object, known->second).is_null()) continue;
-    if (!found.contains(known->second)) found[std::string(known->second)] = value;
+    const std::string name(meaning(spellings, letters_and_digits(key)));
+    if (name.empty() || !value_at(object, name).is_null()) continue;
+    if (!found.contains(name)) found[name] = value;
   }
   object.update(found);
 }
@@ -191,11 +178,10 @@ json& part(json& row, const char* key) {
   return inner;
 }
 
-template <std::size_t N>
-bool spells(const std::array<Spelling, N>& spellings, std::string_view key) {
-  const std::string wanted = plain(key);
-  return std::ranges::any_of(spellings,
-                             [&](const Spelling& s) { return wanted == s.first || wanted == plain(s.second); });
+bool spells(std::span<const Spelling> spellings, std::string_view key) {
+  const std::string wanted = letters_and_digits(key);
+  return std::ranges::any_of(
+      spellings, [&](const Spelling& s) { return wanted == s.text || wanted == letters_and_digits(s.means); });
 }
 
 /// A row of a flat table has its measurements, and the model's sizes, beside the degrees: they go to their parts.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "planner/search/layout_conflict.h"
+#include "schedules/generators/catalogue.h"
 
 namespace plumb {
 namespace {
@@ -34,7 +35,9 @@ struct ScheduleChoice {
 std::vector<ScheduleChoice> schedule_choices(const ModelSpec& model, int pipeline, const LayoutRequest& request) {
   std::vector<ScheduleChoice> choices;
   if (request.schedule && *request.schedule != "interleaved") {
-    for (const int chunks : fixed_or(request.chunks, {1})) choices.push_back({*request.schedule, chunks});
+    const CatalogueEntry& entry = catalogue_entry(*request.schedule);
+    const int own = entry.takes_chunks ? 1 : entry.chunks;
+    choices.push_back({*request.schedule, request.chunks.value_or(own)});
     return choices;
   }
   const bool may_interleave = pipeline > 1 || request.schedule.has_value();

@@ -250,6 +250,13 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
     throw ScheduleError(fmt::format("a batch of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
                                     parameters.batch));
   }
+  const double forwards = static_cast<double>(parameters.ranks) * parameters.microbatches *
+                          std::max(parameters.chunks, entry.chunks) * parameters.slices;
+  if (forwards > kMostForwards) {
+    throw ScheduleError(fmt::format(
+        "{} micro-batches on {} ranks make a schedule of {:.3g} forwards, too long to write down: give fewer than {}",
+        parameters.microbatches, parameters.ranks, forwards, kMostForwards));
+  }
   return entry.make(parameters);
 }
 

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string>
 
 #include "schedules/generators/catalogue.h"
+#include "schedules/spelling.h"
 
 namespace plumb {
 namespace {
-
-struct Spelling {
-  std::string_view text;  ///< letters and digits only, in lower case
-  std::string_view means;
-};
 
 // Papers, Megatron-LM, PyTorch (torch.distributed.pipelining), Alpa, PaddlePaddle, ColossalAI, torchtitan.
 constexpr std::array kSpellings = {
@@ -107,19 +102,6 @@ constexpr std::array kNotHeld = {
     Spelling{"graphpipe", "its stages are no chain: take 1f1b"},
     Spelling{"pipeoffload", "it is interleaved with activations in the host's memory: take that, with --offload"},
 };
-
-std::string letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const unsigned char c : text) {
-    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
-  }
-  return result;
-}
-
-std::string_view meaning(const auto& spellings, std::string_view text) {
-  const auto it = std::ranges::find(spellings, text, &Spelling::text);
-  return it == std::end(spellings) ? std::string_view{} : it->means;
-}
 
 }  // namespace
 

@@ -86,6 +86,19 @@ TEST_CASE("a layout given in full is that layout") {
   CHECK(result.ranked[0].layout == layout);
 }
 
+TEST_CASE("a schedule with chunks of its own is planned with them, named or not") {
+  for (const std::string schedule : {"zb-v", "v-half", "dualpipev"}) {
+    CAPTURE(schedule);
+    const auto planned = [&](const std::string& chunks) {
+      return search_layouts(small_gpt(), round_cluster(8), kTraining,
+                            parse_layout("pp=2,schedule=" + schedule + chunks), {.keep = 1});
+    };
+    REQUIRE(planned("").ranked.size() == 1);
+    CHECK(planned("").ranked[0].layout.chunks == 2);
+    CHECK(planned("").ranked[0].layout == planned(",v=2").ranked[0].layout);
+  }
+}
+
 TEST_CASE("layouts whose micro-batches enter at both ends are planned, and their bound drops no winner") {
   for (const std::string schedule : {"dualpipe", "chimera"}) {
     CAPTURE(schedule);

@@ -2,17 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "schedules/nearest_name.h"
+#include "schedules/spelling.h"
 
 namespace plumb {
 namespace {
-
-struct Spelling {
-  std::string_view text;  ///< letters and digits only, in lower case
-  std::string_view means;
-};
 
 constexpr std::array kClusters = {
     Spelling{"a10080gb", "a100"},
@@ -69,14 +64,6 @@ constexpr std::array kNotHeld = {
     LikeCluster{"a100pcie", "a100", "PCIe between the devices"},
 };
 
-std::string letters_and_digits(std::string_view text) {
-  std::string result;
-  for (const unsigned char c : text) {
-    if (std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
-  }
-  return result;
-}
-
 /// Without what stands around a model's name in repositories, and before a device's.
 std::string bare(std::string_view text) {
   std::string plain = letters_and_digits(text);
@@ -87,11 +74,6 @@ std::string bare(std::string_view text) {
     if (plain.ends_with(suffix) && plain.size() > suffix.size()) plain.erase(plain.size() - suffix.size());
   }
   return plain;
-}
-
-std::string_view meaning(const auto& spellings, std::string_view text) {
-  const auto it = std::ranges::find(spellings, text, &Spelling::text);
-  return it == std::end(spellings) ? std::string_view{} : it->means;
 }
 
 }  // namespace

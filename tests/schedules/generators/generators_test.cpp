@@ -204,6 +204,11 @@ TEST_CASE("names and numbers that cannot be are refused with the remedy") {
                     "there is no schedule \"gpip\": did you mean \"gpipe\"? `plumb schedule list` names them all");
   CHECK_THROWS_AS(make_schedule("1f1b", {.ranks = 0}), ScheduleError);
   CHECK_THROWS_AS(make_schedule("1f1b", {.microbatches = -1}), ScheduleError);
+  CHECK_THROWS_WITH(
+      make_schedule("1f1b", {.ranks = 1000, .microbatches = 100000}),
+      "100000 micro-batches on 1000 ranks make a schedule of 1e+08 forwards, too long to write down: give "
+      "fewer than 16777216");
+  CHECK_THROWS_AS(make_schedule("seq1f1b", {.ranks = 4, .microbatches = 1 << 20, .slices = 8}), ScheduleError);
   CHECK_THROWS_AS(make_schedule("1f1b", {.chunks = 2}), ScheduleError);
 }
 

@@ -1,0 +1,21 @@
+#include "schedules/spelling.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace plumb {
+
+std::string letters_and_digits(std::string_view text) {
+  std::string result;
+  for (const unsigned char c : text) {
+    if (c < 0x80 && std::isalnum(c) != 0) result += static_cast<char>(std::tolower(c));
+  }
+  return result;
+}
+
+std::string_view meaning(std::span<const Spelling> spellings, std::string_view text) {
+  const auto it = std::ranges::find(spellings, text, &Spelling::text);
+  return it == spellings.end() ? std::string_view{} : it->means;
+}
+
+}  // namespace plumb
