@@ -130,6 +130,11 @@ class Planning(CommandLineTest):
         self.assertEqual(times, sorted(times, reverse=True))  # a faster network is never slower
         self.assertEqual(len(csv.read_text().splitlines()), 7)
 
+    def test_what_if_rows_that_the_plans_layout_does_not_fit_name_the_search(self):
+        other_depth = ("whatif", self.llama_plan(), "--vary", "model.layers=32,48")
+        self.assertIn("--replan", plumb(*other_depth).stderr)
+        self.assertNotIn("--replan", plumb(*other_depth, "--replan").stderr)
+
     def test_what_cannot_exist_exits_3_with_the_nearest_change(self):
         question = ("plan", "llama-3-8b", "h100:16", "--global-batch", 128, "--layout")
         self.refused(3, *question, "tp=16,pp=1,dp=1", says=["tp"])  # 8 kv heads

@@ -83,8 +83,11 @@ int whatif_verb(const WhatifArguments& arguments) {
     write_file(arguments.csv, to_csv(table_of(rows, true)));
     print_note(fmt::format("wrote {}", arguments.csv));
   }
-  const bool any_feasible = std::ranges::any_of(rows, [](const WhatIfRow& row) { return row.infeasible.empty(); });
-  return any_feasible ? kDone : kInfeasible;
+  const auto feasible = std::ranges::count_if(rows, [](const WhatIfRow& row) { return row.infeasible.empty(); });
+  if (feasible < std::ssize(rows) && !arguments.replan && !plan.order) {
+    print_note("each row kept the plan's layout and split: --replan searches the best layout of each row anew");
+  }
+  return feasible > 0 ? kDone : kInfeasible;
 }
 
 }  // namespace plumb
