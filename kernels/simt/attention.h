@@ -15,8 +15,17 @@
 namespace plumb::simt {
 
 inline constexpr int kLargestHead = 256;
-inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; a lane for every kChannelsOfLane of others
-inline constexpr int kChannelsOfLane = kLargestHead / kFewestAttentionLanes;
+inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; head_size / 8 for others
+
+/// Channels of a head that a lane has room for: the largest head's over the fewest lanes, 8. A Thread whose block may
+/// have fewer lanes than that says so, by kFewestLanes (tests/executor/device/lone_thread.h).
+template <class Thread>
+PLUMB_SIMT constexpr int channels_of_lane() {
+  if constexpr (requires { Thread::kFewestLanes; })
+    return kLargestHead / Thread::kFewestLanes;
+  else
+    return kLargestHead / kFewestAttentionLanes;
+}
 
 /// Where rows and heads of q, k and v lie in [b*s, (a+2k)*d].
 struct AttentionRows {
@@ -110,7 +119,7 @@ struct AttentionForward {
       const std::int64_t first_row = batch * size.sequence;
       const std::int64_t kv = rows.kv_head(head);
       const S* q = qkv + rows.query(first_row + query, head);
-      float sums[kChannelsOfLane] = {};
+      float sums[channels_of_lane<Thread>()] = {};
       float largest = -INFINITY;
       float total = 0;
       for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
@@ -159,7 +168,7 @@ struct AttentionQueryGradient {
                                          [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
       const std::int64_t statistic = rows.statistic(batch, head, query);
       if (thread.lane() == 0) products[statistic] = product;
-      float sums[kChannelsOfLane] = {};
+      float sums[channels_of_lane<Thread>()] = {};
       for (std::int64_t tile = rows.first_key(query); tile <= query; tile += thread.lanes()) {
         const std::int64_t key = tile + thread.lane();
         float of_score = 0;
@@ -200,8 +209,8 @@ struct AttentionKeyValueGradient {
       const std::int64_t end = rows.queries_end(key);
       const S* k = qkv + rows.key(first_row + key, kv);
       const S* v = qkv + rows.value(first_row + key, kv);
-      float to_key[kChannelsOfLane] = {};
-      float to_value[kChannelsOfLane] = {};
+      float to_key[channels_of_lane<Thread>()] = {};
+      float to_value[channels_of_lane<Thread>()] = {};
       for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
         for (std::int64_t tile = key; tile < end; tile += thread.lanes()) {
           const std::int64_t query = tile + thread.lane();

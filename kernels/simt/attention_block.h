@@ -1,7 +1,8 @@
 #pragma once
 // Causal attention of a rank's queries to a block of keys and values that goes round a ring of context ranks, on a GPU
 // (kernels/cpu/attention_piece.h; Liu et al. 2023). What the queries see of each block is merged by log-sum-exp, in
-// fp32; the gradients of the block are added in fp32 and go round with it. Blocks and lanes as in attention.h, on the
+// fp32; the gradients of the block are added in fp32 and go round with it. So it is of a slice's queries before the
+// keys and values of their sequences (Sun et al. 2024), which are one block. Blocks and lanes as in attention.h, on the
 // vector units too.
 
 #include "kernels/simt/attention.h"
@@ -28,13 +29,20 @@ struct AttentionBlock {
   AttentionSize size;  ///< sequence: S, tokens that a rank has of each
   RunsOfTokens queries;
   RunsOfTokens keys;
-  bool is_first = false;  ///< that the queries see: there is nothing to add to
+  bool is_first = false;        ///< that the queries see: there is nothing to add to
+  std::int64_t key_rows = 0;    ///< K of each sequence in the block; 0: S
+  std::int64_t key_stride = 0;  ///< rows from a sequence to the next one in the block's tensor; 0: K
+
+  PLUMB_SIMT std::int64_t rows_of_keys() const { return key_rows > 0 ? key_rows : size.sequence; }
+  PLUMB_SIMT std::int64_t stride_of_keys() const { return key_stride > 0 ? key_stride : rows_of_keys(); }
 
   /// Rows of the block that the query at a position sees: from the first to the one behind the last.
   PLUMB_SIMT std::int64_t first_key(std::int64_t query) const {
-    return size.window > 0 ? keys.row_from(query - size.window + 1, size.sequence) : 0;
+    return size.window > 0 ? keys.row_from(query - size.window + 1, rows_of_keys()) : 0;
   }
-  PLUMB_SIMT std::int64_t keys_end(std::int64_t query) const { return keys.row_from(query + 1, size.sequence); }
+  PLUMB_SIMT std::int64_t keys_end(std::int64_t query) const { return keys.row_from(query + 1, rows_of_keys()); }
+  /// Behind the last row that any query sees.
+  PLUMB_SIMT std::int64_t keys_seen() const { return keys_end(queries.position(size.sequence - 1)); }
   /// Queries that see the key at a position.
   PLUMB_SIMT std::int64_t first_query(std::int64_t key) const { return queries.row_from(key, size.sequence); }
   PLUMB_SIMT std::int64_t queries_end(std::int64_t key) const {
@@ -42,11 +50,25 @@ struct AttentionBlock {
   }
 };
 
+/// Of a slice's queries, before the keys and values [b*s, 2k*d] of their sequences.
+inline AttentionBlock block_of_slice(const AttentionSlice& slice) {
+  const std::int64_t whole = slice.size.sequence;
+  AttentionBlock block{
+      .size = slice.size,
+      .queries = {.first = slice.first, .second = slice.first + slice.count, .split = slice.count},
+      .keys = {.first = 0, .second = whole, .split = whole},
+      .is_first = true,
+      .key_rows = whole,
+  };
+  block.size.sequence = slice.count;
+  return block;
+}
+
 }  // namespace plumb
 
 namespace plumb::simt {
 
-/// Where rows and heads lie in a block's keys and values [b*S, 2k*d].
+/// Where rows and heads lie in a block's keys and values [b*K, 2k*d].
 struct AttentionBlockRows {
   AttentionSize size;
 
@@ -63,8 +85,8 @@ PLUMB_SIMT void for_each_channel(const Thread& thread, std::int64_t channels, co
   for (std::int64_t c = thread.lane(); c < channels; c += thread.lanes(), ++slot) visit(slot, c);
 }
 
-/// output: [b*S, a*d], or null before the last block; sums: likewise in fp32; log_sum_exp: [b, a, S]; qkv: [b*S,
-/// (a+2k)*d]; keys_values: [b*S, 2k*d]
+/// output: [b*S, a*d], or null before the last block; sums: likewise in fp32, or null where the first block is the
+/// last; log_sum_exp: [b, a, S]; qkv: [b*S, (a+2k)*d]; keys_values: [b*K, 2k*d]
 template <class S>
 struct AttentionBlockForward {
   S* output;
@@ -83,17 +105,19 @@ struct AttentionBlockForward {
     const ProbabilityMask mask(size.dropout, numbers);
     for_each_attention_row(thread, size, size.heads, [&](std::int64_t batch, std::int64_t head, std::int64_t row) {
       const std::int64_t first_row = batch * size.sequence, kv = rows.kv_head(head);
+      const std::int64_t first_key_row = batch * block.stride_of_keys();
       const std::int64_t query = block.queries.position(row), end = block.keys_end(query);
       const std::int64_t statistic = rows.statistic(batch, head, row);
       const float before = block.is_first ? -INFINITY : log_sum_exp[statistic];
       const S* q = qkv + rows.query(first_row + row, head);
-      float part[kChannelsOfLane] = {};
+      float part[channels_of_lane<Thread>()] = {};
       float largest = -INFINITY;
       float total = 0;
       for (std::int64_t tile = block.first_key(query); tile < end; tile += thread.lanes()) {
         const std::int64_t key = tile + thread.lane();
         float score = -INFINITY;
-        if (key < end) score = rows.scale() * dot(q, keys_values + block_rows.key(first_row + key, kv), size.head_size);
+        if (key < end)
+          score = rows.scale() * dot(q, keys_values + block_rows.key(first_key_row + key, kv), size.head_size);
         const float most = Larger{}(largest, combine_over_block(thread, score, Larger{}));
         const float shrink = expf(largest - most);  // 0 in the first tile
         const float weight = key < end ? expf(score - most) : 0.0F;
@@ -101,7 +125,7 @@ struct AttentionBlockForward {
         largest = most;
         const float kept = key < end ? weight * mask.factor(batch, head, query, block.keys.position(key)) : 0.0F;
         add_weighted_rows(thread, part, shrink, kept, smaller(end - tile, thread.lanes()), size.head_size,
-                          [&](std::int64_t i) { return keys_values + block_rows.value(first_row + tile + i, kv); });
+                          [&](std::int64_t i) { return keys_values + block_rows.value(first_key_row + tile + i, kv); });
       }
       float keep = block.is_first ? 0.0F : 1.0F;
       float add = 0;
@@ -118,7 +142,7 @@ struct AttentionBlockForward {
       for_each_channel(thread, size.head_size, [&](int slot, std::int64_t c) {
         const float past = block.is_first ? 0.0F : sums[at + c] * keep;
         const float sum = past + part[slot] * add;
-        sums[at + c] = sum;
+        if (sums != nullptr) sums[at + c] = sum;
         if (output != nullptr) store(output[at + c], sum);
       });
     });
@@ -126,8 +150,8 @@ struct AttentionBlockForward {
 };
 
 /// dqkv: [b*S, (a+2k)*d], of which the queries' columns are written, or null before the last block; sums: [b*S, a*d] in
-/// fp32; products: as AttentionQueryGradient's, written with each block. output and log_sum_exp: of the whole
-/// attention.
+/// fp32, or null where the first block is the last; products: as AttentionQueryGradient's, written with each block.
+/// output and log_sum_exp: of the whole attention.
 template <class S>
 struct AttentionBlockQueryGradient {
   S* dqkv;
@@ -149,6 +173,7 @@ struct AttentionBlockQueryGradient {
     const ProbabilityMask mask(size.dropout, numbers);
     for_each_attention_row(thread, size, size.heads, [&](std::int64_t batch, std::int64_t head, std::int64_t row) {
       const std::int64_t first_row = batch * size.sequence, kv = rows.kv_head(head);
+      const std::int64_t first_key_row = batch * block.stride_of_keys();
       const std::int64_t query = block.queries.position(row), end = block.keys_end(query);
       const std::int64_t statistic = rows.statistic(batch, head, row), at = rows.output(first_row + row, head);
       const S* q = qkv + rows.query(first_row + row, head);
@@ -157,32 +182,32 @@ struct AttentionBlockQueryGradient {
       const float product = sum_over_row(thread, size.head_size,
                                          [&](std::int64_t c) { return widened(gradient[c]) * widened(own_output[c]); });
       if (thread.lane() == 0) products[statistic] = product;
-      float part[kChannelsOfLane] = {};
+      float part[channels_of_lane<Thread>()] = {};
       for (std::int64_t tile = block.first_key(query); tile < end; tile += thread.lanes()) {
         const std::int64_t key = tile + thread.lane();
         float of_score = 0;
         if (key < end) {
-          const S* k = keys_values + block_rows.key(first_row + key, kv);
-          const S* v = keys_values + block_rows.value(first_row + key, kv);
+          const S* k = keys_values + block_rows.key(first_key_row + key, kv);
+          const S* v = keys_values + block_rows.value(first_key_row + key, kv);
           const float score = rows.scale() * dot(q, k, size.head_size);
           const float probability = expf(score - log_sum_exp[statistic]);
           const float factor = mask.factor(batch, head, query, block.keys.position(key));
           of_score = probability * (factor * dot(gradient, v, size.head_size) - product);
         }
         add_weighted_rows(thread, part, 1, of_score, smaller(end - tile, thread.lanes()), size.head_size,
-                          [&](std::int64_t i) { return keys_values + block_rows.key(first_row + tile + i, kv); });
+                          [&](std::int64_t i) { return keys_values + block_rows.key(first_key_row + tile + i, kv); });
       }
       const std::int64_t to = rows.query(first_row + row, head);
       for_each_channel(thread, size.head_size, [&](int slot, std::int64_t c) {
         const float sum = (block.is_first ? 0.0F : sums[at + c]) + rows.scale() * part[slot];
-        sums[at + c] = sum;
+        if (sums != nullptr) sums[at + c] = sum;
         if (dqkv != nullptr) store(dqkv[to + c], sum);
       });
     });
   }
 };
 
-/// gradients: [b*S, 2k*d], fp32, added to; behind AttentionBlockQueryGradient, whose products it reads.
+/// gradients: [b*K, 2k*d], fp32, added to; behind AttentionBlockQueryGradient, whose products it reads.
 template <class S>
 struct AttentionBlockKeyValueGradient {
   float* gradients;
@@ -201,15 +226,17 @@ struct AttentionBlockKeyValueGradient {
     const AttentionBlockRows block_rows{size};
     const ProbabilityMask mask(size.dropout, numbers);
     const std::int64_t group = size.heads / size.kv_heads;
-    for_each_attention_row(thread, size, size.kv_heads, [&](std::int64_t batch, std::int64_t kv, std::int64_t key_row) {
+    AttentionSize seen = size;
+    seen.sequence = block.keys_seen();
+    for_each_attention_row(thread, seen, size.kv_heads, [&](std::int64_t batch, std::int64_t kv, std::int64_t key_row) {
       const std::int64_t first_row = batch * size.sequence, key = block.keys.position(key_row);
       const std::int64_t first = block.first_query(key), end = block.queries_end(key);
-      const std::int64_t key_at = block_rows.key(first_row + key_row, kv);
-      const std::int64_t value_at = block_rows.value(first_row + key_row, kv);
+      const std::int64_t key_at = block_rows.key(batch * block.stride_of_keys() + key_row, kv);
+      const std::int64_t value_at = block_rows.value(batch * block.stride_of_keys() + key_row, kv);
       const S* k = keys_values + key_at;
       const S* v = keys_values + value_at;
-      float to_key[kChannelsOfLane] = {};
-      float to_value[kChannelsOfLane] = {};
+      float to_key[channels_of_lane<Thread>()] = {};
+      float to_value[channels_of_lane<Thread>()] = {};
       for (std::int64_t head = kv * group; head < (kv + 1) * group; ++head) {
         for (std::int64_t tile = first; tile < end; tile += thread.lanes()) {
           const std::int64_t row = tile + thread.lane();

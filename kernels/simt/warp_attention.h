@@ -4,9 +4,11 @@
 // registers (Dao 2023, "FlashAttention-2", algorithm 1). Probabilities are rounded to S before they weigh the values;
 // sums are in fp32. The next tile of keys and values is on its way while one is worked on.
 //
+// Keys and values stand beside the queries, or, of a slice's queries, in a tensor that is kept of whole sequences.
+//
 // It is tested on the host, lane by lane (kernels/simt/warp.h). The backward: kernels/simt/warp_attention_backward.h.
 
-#include "kernels/simt/attention.h"
+#include "kernels/simt/attention_block.h"
 #include "kernels/simt/warp_tiles.h"
 
 namespace plumb::simt {
@@ -33,12 +35,56 @@ PLUMB_SIMT void store_row(S* to, Sums (&sums)[kChannels / 8], int lane, int half
   }
 }
 
-/// Which queries of a tile see which of its keys, counted from the tile's first.
+/// Keys and values beside the queries, of the same tokens: in qkv [b*s, (a+2k)*d].
+template <class S>
+struct OwnKeys {
+  using Gradient = S;
+
+  /// Tokens of each sequence before the queries' first.
+  PLUMB_SIMT std::int64_t before() const { return 0; }
+  PLUMB_SIMT const S* base(const S* qkv) const { return qkv; }
+  PLUMB_SIMT std::int64_t width(const AttentionRows& rows) const { return rows.width(); }
+  PLUMB_SIMT std::int64_t key(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
+                              std::int64_t kv) const {
+    return rows.key(batch * rows.size.sequence + token, kv);
+  }
+  PLUMB_SIMT std::int64_t value(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
+                                std::int64_t kv) const {
+    return rows.value(batch * rows.size.sequence + token, kv);
+  }
+};
+
+/// Those of whole sequences, of which the queries are a slice; their gradients are added up in fp32.
+template <class S>
+struct KeptKeys {
+  using Gradient = float;
+
+  const S* keys_values = nullptr;  ///< [b*s, 2k*d]
+  std::int64_t first = 0;          ///< tokens of each sequence before the slice
+  std::int64_t sequence = 0;       ///< s
+
+  PLUMB_SIMT std::int64_t before() const { return first; }
+  PLUMB_SIMT const S* base(const S*) const { return keys_values; }
+  PLUMB_SIMT std::int64_t width(const AttentionRows& rows) const {
+    return 2 * rows.size.kv_heads * rows.size.head_size;
+  }
+  PLUMB_SIMT std::int64_t key(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
+                              std::int64_t kv) const {
+    return AttentionBlockRows{rows.size}.key(batch * sequence + token, kv);
+  }
+  PLUMB_SIMT std::int64_t value(const AttentionRows& rows, std::int64_t batch, std::int64_t token,
+                                std::int64_t kv) const {
+    return AttentionBlockRows{rows.size}.value(batch * sequence + token, kv);
+  }
+};
+
+/// Which queries of a tile see which of its keys, counted from the tile's first. `before`: tokens of each sequence
+/// before the first query.
 class TileMask {
  public:
-  PLUMB_SIMT TileMask(const AttentionSize& size, std::int64_t first_query, std::int64_t first_key)
-      : ahead_(static_cast<int>(first_query - first_key)),
-        window_(static_cast<int>(size.window > 0 ? size.window : size.sequence)),
+  PLUMB_SIMT TileMask(const AttentionSize& size, std::int64_t before, std::int64_t first_query, std::int64_t first_key)
+      : ahead_(static_cast<int>(before + first_query - first_key)),
+        window_(static_cast<int>(size.window > 0 ? size.window : before + size.sequence)),
         queries_(static_cast<int>(size.sequence - first_query)) {}
 
   PLUMB_SIMT bool sees(int query, int key) const {
@@ -64,7 +110,7 @@ PLUMB_SIMT AttentionItem attention_item(std::int64_t item, std::int64_t batch, s
 }
 
 /// output, log_sum_exp, qkv: as attention_forward's.
-template <class S, int kChannels>
+template <class S, int kChannels, class Keys = OwnKeys<S>>
 struct WarpAttentionForward {
   static constexpr int kWarps = 4;
   static constexpr int kRowTiles = 2;  // of 16 queries, a warp
@@ -76,6 +122,7 @@ struct WarpAttentionForward {
   float* log_sum_exp;
   const S* qkv;
   AttentionSize size;
+  Keys keys = {};
 
   std::int64_t items() const { return size.batch * size.heads * tiles_of(size.sequence, kQueries); }
 
@@ -102,8 +149,8 @@ struct WarpAttentionForward {
     const std::int64_t first_row = item.batch * size.sequence, kv = rows.kv_head(item.head);
     const std::int64_t first_query = item.tile * kQueries;
     const std::int64_t queries_there = smaller(kQueries, size.sequence - first_query);
-    const std::int64_t first_tile = rows.first_key(first_query) / kKeys;
-    const std::int64_t end_tile = tiles_of(first_query + queries_there, kKeys);
+    const std::int64_t first_tile = rows.first_key(keys.before() + first_query) / kKeys;
+    const std::int64_t end_tile = tiles_of(keys.before() + first_query + queries_there, kKeys);
     S* shared = reinterpret_cast<S*>(block.shared());
     const Tile queries{shared};
     const auto keys_in = [&](std::int64_t tile) {
@@ -111,10 +158,12 @@ struct WarpAttentionForward {
     };
     const auto values_in = [&](std::int64_t tile) { return Tile{keys_in(tile).first + kKeys * kChannels}; };
     const auto start_keys = [&](std::int64_t tile) {
-      const std::int64_t key = tile * kKeys, row = first_row + key;
-      start_tile<kKeys, kWarps>(block, keys_in(tile), {qkv + rows.key(row, kv), rows.width(), size.sequence - key},
-                                size.head_size);
-      start_tile<kKeys, kWarps>(block, values_in(tile), {qkv + rows.value(row, kv), rows.width(), size.sequence - key},
+      const std::int64_t key = tile * kKeys, there = keys.before() + size.sequence - key;
+      const S* base = keys.base(qkv);
+      start_tile<kKeys, kWarps>(block, keys_in(tile),
+                                {base + keys.key(rows, item.batch, key, kv), keys.width(rows), there}, size.head_size);
+      start_tile<kKeys, kWarps>(block, values_in(tile),
+                                {base + keys.value(rows, item.batch, key, kv), keys.width(rows), there},
                                 size.head_size);
     };
 
@@ -150,13 +199,13 @@ struct WarpAttentionForward {
   }
 
   template <class Warp>
-  PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& queries, const Tile& keys,
+  PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& queries, const Tile& keys_of_tile,
                            const Tile& values, std::int64_t first_query, std::int64_t first_key) const {
     typename Warp::template PerLane<FragmentSums> scores[kRowTiles][kKeys / 8];
     const int row = warp.index() * kRowTiles * 16;
-    products_of_rows(warp, scores, queries, row, keys);
+    products_of_rows(warp, scores, queries, row, keys_of_tile);
     const AttentionRows rows{size};
-    const TileMask mask(size, first_query + row, first_key);
+    const TileMask mask(size, keys.before(), first_query + row, first_key);
     if (!mask.sees_all(kRowTiles * 16, kKeys)) {
       warp.each_lane([&](int lane) {
         PLUMB_UNROLL

@@ -6,13 +6,15 @@
 // The second pass has the scores transposed, [keys, queries], so that probabilities and their gradients are the left
 // factors of its products as they stand in registers.
 
+#include <type_traits>
+
 #include "kernels/simt/warp_attention.h"
 
 namespace plumb::simt {
 
 /// The queries' columns of dqkv, and products[b, a, s]: the inner product of each output row and its gradient, which
 /// the pass for keys and values reads. doutput, output: [b*s, a*d]
-template <class S, int kChannels>
+template <class S, int kChannels, class Keys = OwnKeys<S>>
 struct WarpAttentionQueryGradient {
   static constexpr int kWarps = 4;
   static constexpr int kRowTiles = 2;
@@ -27,6 +29,7 @@ struct WarpAttentionQueryGradient {
   const S* output;
   const float* log_sum_exp;
   AttentionSize size;
+  Keys keys = {};
 
   std::int64_t items() const { return size.batch * size.heads * tiles_of(size.sequence, kQueries); }
 
@@ -53,8 +56,8 @@ struct WarpAttentionQueryGradient {
     const std::int64_t first_row = item.batch * size.sequence, kv = rows.kv_head(item.head);
     const std::int64_t first_query = item.tile * kQueries;
     const std::int64_t queries_there = smaller(kQueries, size.sequence - first_query);
-    const std::int64_t first_tile = rows.first_key(first_query) / kKeys;
-    const std::int64_t end_tile = tiles_of(first_query + queries_there, kKeys);
+    const std::int64_t first_tile = rows.first_key(keys.before() + first_query) / kKeys;
+    const std::int64_t end_tile = tiles_of(keys.before() + first_query + queries_there, kKeys);
     S* shared = reinterpret_cast<S*>(block.shared());
     const Tile queries{shared}, gradients{shared + kQueries * kChannels};
     const auto keys_in = [&](std::int64_t tile) {
@@ -63,10 +66,12 @@ struct WarpAttentionQueryGradient {
     const auto values_in = [&](std::int64_t tile) { return Tile{keys_in(tile).first + kKeys * kChannels}; };
     float* own_products = reinterpret_cast<float*>(shared + (2 * kQueries + 4 * kKeys) * kChannels);
     const auto start_keys = [&](std::int64_t tile) {
-      const std::int64_t key = tile * kKeys, row = first_row + key;
-      start_tile<kKeys, kWarps>(block, keys_in(tile), {qkv + rows.key(row, kv), rows.width(), size.sequence - key},
-                                size.head_size);
-      start_tile<kKeys, kWarps>(block, values_in(tile), {qkv + rows.value(row, kv), rows.width(), size.sequence - key},
+      const std::int64_t key = tile * kKeys, there = keys.before() + size.sequence - key;
+      const S* base = keys.base(qkv);
+      start_tile<kKeys, kWarps>(block, keys_in(tile),
+                                {base + keys.key(rows, item.batch, key, kv), keys.width(rows), there}, size.head_size);
+      start_tile<kKeys, kWarps>(block, values_in(tile),
+                                {base + keys.value(rows, item.batch, key, kv), keys.width(rows), there},
                                 size.head_size);
     };
 
@@ -128,13 +133,13 @@ struct WarpAttentionQueryGradient {
 
   template <class Warp>
   PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& queries, const Tile& gradients,
-                           const Tile& keys, const Tile& values, std::int64_t first_query,
+                           const Tile& keys_of_tile, const Tile& values, std::int64_t first_query,
                            std::int64_t first_key) const {
     typename Warp::template PerLane<FragmentSums> scores[kRowTiles][kKeys / 8], of_probabilities[kRowTiles][kKeys / 8];
     const int row = warp.index() * kRowTiles * 16;
-    products_of_rows(warp, scores, queries, row, keys);
+    products_of_rows(warp, scores, queries, row, keys_of_tile);
     products_of_rows(warp, of_probabilities, gradients, row, values);
-    const TileMask mask(size, first_query + row, first_key);
+    const TileMask mask(size, keys.before(), first_query + row, first_key);
     const float factor = AttentionRows{size}.scale() * kLog2E;
     warp.each_lane([&](int lane) {
       PLUMB_UNROLL for (int r = 0; r < kRowTiles; ++r) PLUMB_UNROLL for (int c = 0; c < kKeys / 8; ++c)
@@ -145,7 +150,7 @@ struct WarpAttentionQueryGradient {
         score = sees ? probability * (of_probabilities[r][c].of(lane).sum[i] - own.product[r][i / 2].of(lane)) : 0.0F;
       }
     });
-    add_weighted_tile(warp, own.gradient, scores, keys);
+    add_weighted_tile(warp, own.gradient, scores, keys_of_tile);
   }
 
   template <class Warp>
@@ -162,9 +167,22 @@ struct WarpAttentionQueryGradient {
   }
 };
 
-/// The keys' and values' columns of dqkv, behind WarpAttentionQueryGradient. The queries of a group's heads are added
-/// in their order.
-template <class S, int kChannels>
+/// to[c] += scale * sums, as store_row.
+template <int kChannels, class Sums>
+PLUMB_SIMT void add_row(float* to, Sums (&sums)[kChannels / 8], int lane, int half, float scale,
+                        std::int64_t channels) {
+  PLUMB_UNROLL for (int c = 0; c < kChannels / 8; ++c) {
+    const int channel = 8 * c + column_of_sum(lane, 0);
+    const FragmentSums& own = sums[c].of(lane);
+    if (channel >= channels) continue;
+    to[channel] += scale * own.sum[2 * half];
+    to[channel + 1] += scale * own.sum[2 * half + 1];
+  }
+}
+
+/// The keys' and values' columns of dqkv, behind WarpAttentionQueryGradient; or, of kept ones, what is added to their
+/// gradients [b*s, 2k*d]. The queries of a group's heads are added in their order.
+template <class S, int kChannels, class Keys = OwnKeys<S>>
 struct WarpAttentionKeyValueGradient {
   static constexpr int kWarps = 4;
   static constexpr int kKeys = kWarps * 16;
@@ -172,18 +190,19 @@ struct WarpAttentionKeyValueGradient {
   static constexpr std::int64_t kSharedBytes =
       std::int64_t{2 * kKeys + 4 * kQueries} * kChannels * 2 + 4 * kQueries * 4;
 
-  S* dqkv;
+  typename Keys::Gradient* dqkv;
   const float* products;
   const S* doutput;
   const S* qkv;
   const float* log_sum_exp;
   AttentionSize size;
+  Keys keys = {};
 
-  std::int64_t items() const { return size.batch * size.kv_heads * tiles_of(size.sequence, kKeys); }
+  std::int64_t items() const { return size.batch * size.kv_heads * tiles_of(keys.before() + size.sequence, kKeys); }
 
   template <class Block>
   PLUMB_SIMT void operator()(const Block& block) const {
-    const std::int64_t all = size.batch * size.kv_heads * tiles_of(size.sequence, kKeys);
+    const std::int64_t all = size.batch * size.kv_heads * tiles_of(keys.before() + size.sequence, kKeys);
     for (std::int64_t item = block.block(); item < all; item += block.blocks())
       attend(block, attention_item(item, size.batch, size.kv_heads));  // the first keys have most queries
   }
@@ -208,11 +227,14 @@ struct WarpAttentionKeyValueGradient {
     const std::int64_t first_row = item.batch * size.sequence, kv = item.head;
     const std::int64_t group = size.heads / size.kv_heads;
     const std::int64_t first_key = item.tile * kKeys;
-    const std::int64_t keys_there = smaller(kKeys, size.sequence - first_key);
-    const std::int64_t first_tile = first_key / kQueries;
-    const std::int64_t tiles = tiles_of(rows.queries_end(first_key + keys_there - 1), kQueries) - first_tile;
+    const std::int64_t keys_there = smaller(kKeys, keys.before() + size.sequence - first_key);
+    const std::int64_t first_tile = (first_key > keys.before() ? first_key - keys.before() : 0) / kQueries;
+    // The last key in terms of the queries: some that a slice keeps lie before all of its queries.
+    const std::int64_t queries_end = rows.queries_end(first_key + keys_there - 1 - keys.before());
+    const std::int64_t tiles = tiles_of(queries_end, kQueries) - first_tile;
+    if (queries_end <= 0) return;  // nobody sees them any more
     S* shared = reinterpret_cast<S*>(block.shared());
-    const Tile keys{shared}, values{shared + kKeys * kChannels};
+    const Tile tile_of_keys{shared}, tile_of_values{shared + kKeys * kChannels};
     // Step i: tile first_tile + i % tiles of head kv * group + i / tiles.
     const auto queries_in = [&](std::int64_t step) {
       return Tile{shared + (2 * kKeys + step % 2 * 2 * kQueries) * kChannels};
@@ -243,9 +265,13 @@ struct WarpAttentionKeyValueGradient {
       });
     };
 
-    start_tile<kKeys, kWarps>(block, keys, {qkv + rows.key(first_row + first_key, kv), rows.width(), keys_there},
+    const S* base = keys.base(qkv);
+    const std::int64_t keys_width = keys.width(rows);
+    start_tile<kKeys, kWarps>(block, tile_of_keys,
+                              {base + keys.key(rows, item.batch, first_key, kv), keys_width, keys_there},
                               size.head_size);
-    start_tile<kKeys, kWarps>(block, values, {qkv + rows.value(first_row + first_key, kv), rows.width(), keys_there},
+    start_tile<kKeys, kWarps>(block, tile_of_values,
+                              {base + keys.value(rows, item.batch, first_key, kv), keys_width, keys_there},
                               size.head_size);
     start_step(0);
     typename Block::template PerWarp<State<Warp>> states;
@@ -261,8 +287,8 @@ struct WarpAttentionKeyValueGradient {
       block.sync();
       if (step + 1 < tiles * group) start_step(step + 1);
       block.each_warp([&](const auto& warp) {
-        add_tile(warp, block.of(states, warp), keys, values, queries_in(step), gradients_in(step), statistics_in(step),
-                 first_key, first_query_of(step));
+        add_tile(warp, block.of(states, warp), tile_of_keys, tile_of_values, queries_in(step), gradients_in(step),
+                 statistics_in(step), first_key, first_query_of(step));
       });
     }
     block.each_warp([&](const auto& warp) {
@@ -270,10 +296,16 @@ struct WarpAttentionKeyValueGradient {
       warp.each_lane([&](int lane) {
         PLUMB_UNROLL for (int half = 0; half < 2; ++half) {
           const std::int64_t key = first_key + warp.index() * 16 + row_of_sum(lane, 2 * half);
-          if (key >= size.sequence) continue;
-          const std::int64_t row = first_row + key;
-          store_row<kChannels>(dqkv + rows.key(row, kv), own.of_keys[0], lane, half, rows.scale(), size.head_size);
-          store_row<kChannels>(dqkv + rows.value(row, kv), own.of_values[0], lane, half, 1, size.head_size);
+          if (key >= keys.before() + size.sequence) continue;
+          typename Keys::Gradient* to_key = dqkv + keys.key(rows, item.batch, key, kv);
+          typename Keys::Gradient* to_value = dqkv + keys.value(rows, item.batch, key, kv);
+          if constexpr (std::is_same_v<typename Keys::Gradient, float>) {
+            add_row<kChannels>(to_key, own.of_keys[0], lane, half, rows.scale(), size.head_size);
+            add_row<kChannels>(to_value, own.of_values[0], lane, half, 1, size.head_size);
+          } else {
+            store_row<kChannels>(to_key, own.of_keys[0], lane, half, rows.scale(), size.head_size);
+            store_row<kChannels>(to_value, own.of_values[0], lane, half, 1, size.head_size);
+          }
         }
       });
     });
@@ -281,13 +313,13 @@ struct WarpAttentionKeyValueGradient {
   }
 
   template <class Warp>
-  PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& keys, const Tile& values,
+  PLUMB_SIMT void add_tile(const Warp& warp, State<Warp>& own, const Tile& keys_of_tile, const Tile& values,
                            const Tile& queries, const Tile& gradients, const Statistics& statistics,
                            std::int64_t first_key, std::int64_t first_query) const {
     typename Warp::template PerLane<FragmentSums> probabilities[1][kQueries / 8], of_probabilities[1][kQueries / 8];
     const int row = warp.index() * 16;
-    products_of_rows(warp, probabilities, keys, row, queries);
-    const TileMask mask(size, first_query, first_key + row);
+    products_of_rows(warp, probabilities, keys_of_tile, row, queries);
+    const TileMask mask(size, keys.before(), first_query, first_key + row);
     const float factor = AttentionRows{size}.scale() * kLog2E;
     warp.each_lane([&](int lane) {
       PLUMB_UNROLL for (int c = 0; c < kQueries / 8; ++c) PLUMB_UNROLL for (int i = 0; i < 4; ++i) {
