@@ -1,5 +1,6 @@
 // The loss of samples of real numbers. R = b samples, C numbers or classes.
 
+#include <algorithm>
 #include <utility>
 
 #include "executor/cpu/layer_kinds.h"
@@ -9,9 +10,10 @@ namespace {
 
 struct LossSaved : LayerSaved {
   Tensor predictions;  // [R, C]; from the forward on their gradient
+  Tensor input;        // likewise, as they were, where it is asked for
 
-  std::vector<Tensor*> tensors() override { return {&predictions}; }
-  Tensor* kept_input() override { return &predictions; }
+  std::vector<Tensor*> tensors() override { return {&predictions, &input}; }
+  Tensor* kept_input() override { return &input; }
   std::vector<Tensor*> narrowable() override { return {&predictions}; }
 };
 
@@ -25,6 +27,10 @@ class CpuLoss : public CpuLayer {
     auto& saved = static_cast<LossSaved&>(kept);
     const CpuContext& context = call.context;
     const std::int64_t rows = tokens_of(context.work);
+    if (call.keep_input) {
+      saved.input = context.pool->take(input.elements());
+      std::ranges::copy(input.values(), saved.input.values().begin());
+    }
     saved.predictions = std::move(input);
     if (layer_.loss == LossKind::kCrossEntropy) {
       Tensor labels = context.pool->take(rows);

@@ -315,16 +315,15 @@ void CpuParameters::for_each_run(const std::vector<ParameterPiece>& pieces, Repl
     for (const ElementRun& run :
          element_runs(options_.layers[parameter.layer], parameter.index, options_.tensor, options_.experts)) {
       if (run.is_replica && replicated == Replicated::kOnFirstTensorRank) continue;
-      const std::int64_t first = std::max(run.local, piece.first_in_tensor);
-      const std::int64_t end = std::min(run.local + run.count, piece.first_in_tensor + piece.count);
-      if (first < end)
+      const ElementRun own = within(run, piece.first_in_tensor, piece.count);
+      if (own.count > 0)
         visit(WholeRun{.piece = i,
-                       .first_in_piece = first - piece.first_in_tensor,
+                       .first_in_piece = own.local - piece.first_in_tensor,
                        .layer = static_cast<std::size_t>(options_.first_layer) + parameter.layer,
                        .index = parameter.index,
-                       .whole = run.whole + (first - run.local),
-                       .first_in_own = piece.first_in_range + (first - piece.first_in_tensor),
-                       .count = end - first});
+                       .whole = own.whole,
+                       .first_in_own = piece.first_in_range + (own.local - piece.first_in_tensor),
+                       .count = own.count});
     }
   }
 }

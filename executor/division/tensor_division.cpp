@@ -120,6 +120,14 @@ std::vector<Layer> divide_layers(const std::vector<Layer>& layers, int ranks) {
   return shares;
 }
 
+ElementRun within(const ElementRun& run, std::int64_t first, std::int64_t count) {
+  const std::int64_t begin = std::max(run.local, first), end = std::min(run.local + run.count, first + count);
+  return {.local = begin,
+          .whole = run.whole + (begin - run.local),
+          .count = std::max<std::int64_t>(0, end - begin),
+          .is_replica = run.is_replica};
+}
+
 std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat,
                                      const ExpertSeat& experts) {
   const ParameterTensor tensor = layer_parameters(layer)[parameter];

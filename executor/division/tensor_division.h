@@ -57,6 +57,9 @@ struct ElementRun {
   bool is_replica = false;  ///< a rank before this one has them too
 };
 
+/// What of `run` lies within [first, first + count) of the rank's parameter; its count is 0 where nothing does.
+ElementRun within(const ElementRun& run, std::int64_t first, std::int64_t count);
+
 /// All elements of the rank's share of a parameter (in the order of layer_parameters()), ascending in `local`; what
 /// pads a vocabulary is in none.
 std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat,

@@ -79,6 +79,20 @@ TEST_CASE("heads of queries, keys and values stay together, and so do a channel'
   CHECK(starts(4) == std::vector<std::int64_t>{12, 36});  // 24 channels
 }
 
+TEST_CASE("a run is cut to what lies within a range of the rank's parameter") {
+  const ElementRun run{.local = 10, .whole = 100, .count = 8, .is_replica = true};
+  const auto cut = [&](std::int64_t first, std::int64_t count) {
+    const ElementRun part = within(run, first, count);
+    CHECK(part.is_replica);
+    return std::vector<std::int64_t>{part.local, part.whole, part.count};
+  };
+  CHECK(cut(0, 100) == std::vector<std::int64_t>{10, 100, 8});
+  CHECK(cut(12, 3) == std::vector<std::int64_t>{12, 102, 3});
+  CHECK(cut(0, 12) == std::vector<std::int64_t>{10, 100, 2});
+  CHECK(within(run, 0, 10).count == 0);
+  CHECK(within(run, 30, 5).count == 0);
+}
+
 TEST_CASE("ranks that share a kv head have the same rows, of which the first is told") {
   const Layer layer = llama_block();  // 4 heads, 2 kv heads of 4 channels
   CHECK(kv_sharers(layer, 2) == 1);
