@@ -16,8 +16,8 @@ namespace {
 
 class Checker {
  public:
-  Checker(const DeviceProgram& program, const Schedule& schedule)
-      : program_(program), schedule_(schedule), clocks_(static_cast<int>(schedule.ranks.size())) {}
+  Checker(const DeviceProgram& program, const Schedule& schedule, JointPasses passes)
+      : program_(program), schedule_(schedule), passes_(passes), clocks_(static_cast<int>(schedule.ranks.size())) {}
 
   std::vector<std::string> check() {
     if (!check_order()) return std::move(found_);  // without it the clocks say nothing
@@ -44,7 +44,7 @@ class Checker {
     std::map<std::int32_t, std::int32_t> call_of;
     for (std::size_t index = 0; index < program_.calls.size(); ++index)
       call_of[program_.calls[index].action] = static_cast<std::int32_t>(index);
-    const std::vector<std::int32_t> leaders = joint_leaders(schedule_);
+    const std::vector<std::int32_t> leaders = joint_leaders(schedule_, passes_);
     for (const Dependency& dependency : dependencies(schedule_)) {
       if (is_order_of_joint_gathers(dependency, leaders)) continue;
       const auto from = call_of.find(leaders[static_cast<std::size_t>(dependency.from)]);
@@ -171,6 +171,7 @@ class Checker {
 
   const DeviceProgram& program_;
   const Schedule& schedule_;
+  const JointPasses passes_;
   const ActionIds ids_ = action_ids(schedule_);
   CallClocks clocks_;
   std::vector<std::string> found_;
@@ -178,8 +179,9 @@ class Checker {
 
 }  // namespace
 
-std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered) {
-  return Checker(program, lowered).check();
+std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered,
+                                              JointPasses passes) {
+  return Checker(program, lowered, passes).check();
 }
 
 }  // namespace plumb

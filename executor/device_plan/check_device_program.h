@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "executor/device_plan/device_program.h"
+#include "executor/device_plan/joint_calls.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -17,6 +18,8 @@ namespace plumb {
 ///   two buffers share bytes, and one is written while the other may still be in use;
 ///   a buffer reaches beyond its arena;
 ///   an action works with weights that its stage has replaced, and no buffer has them.
-std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered);
+/// passes: as plan_device().
+std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered,
+                                              JointPasses passes = JointPasses::kNone);
 
 }  // namespace plumb

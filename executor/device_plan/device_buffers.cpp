@@ -25,6 +25,7 @@ class BufferWalk {
                static_cast<std::size_t>(table_.parts())),
         gathered_(schedule.stages.size(), kNone),
         gradients_(schedule.stages.size(), kNone),
+        sequences_(schedule.stages.size() * static_cast<std::size_t>(schedule.microbatches)),
         replacers_(weight_replacers(schedule)),
         replaced_(replacers_.size(), kNone) {}
 
@@ -55,11 +56,19 @@ class BufferWalk {
     std::size_t away = kNone;
   };
 
+  /// What all slices of a micro-batch share on its stage's rank.
+  struct Sequences {
+    std::size_t kept = kNone, gradients = kNone;
+  };
+
   void visit(const Action& action, std::int32_t call) {
     const StageMemory& memory = memory_of(action);
     if (is_compute(action.op) && action.op != Op::kOptimizerStep)
       use(gathered_[static_cast<std::size_t>(action.stage)], call);
-    if (!stage_bytes_.empty()) add_gradients(action, call);
+    if (!stage_bytes_.empty()) {
+      add_gradients(action, call);
+      use_sequences(action, call);
+    }
     use_replaced_weights(action, call);
     switch (action.op) {
       case Op::kForward:
@@ -138,6 +147,22 @@ class BufferWalk {
     if (action.op != Op::kReduceGrad) return;
     use(gradients, call);
     gradients = kNone;
+  }
+
+  /// Attention of a slice reads what the slices before have kept, and adds to what they get of gradients.
+  void use_sequences(const Action& action, std::int32_t call) {
+    const bool is_backward = gives_input_gradient(action.op);
+    if (!is_backward && action.op != Op::kForward && action.op != Op::kRecompute) return;
+    const DeviceStageBytes& bytes = stage_bytes_[static_cast<std::size_t>(action.stage)];
+    Sequences& own =
+        sequences_[static_cast<std::size_t>(action.stage) * static_cast<std::size_t>(schedule_.microbatches) +
+                   static_cast<std::size_t>(action.microbatch)];
+    if (own.kept == kNone) own.kept = open(rank_, BufferUse::kSequences, bytes.sequences, {});
+    use(own.kept, call);
+    if (!is_backward) return;
+    if (own.gradients == kNone)
+      own.gradients = open(rank_, BufferUse::kSequenceGradients, bytes.sequence_gradients, {});
+    use(own.gradients, call);
   }
 
   /// Activations come to be: by the forward, or from where they were.
@@ -249,6 +274,7 @@ class BufferWalk {
   std::vector<Slot> slots_;              // [stage, micro-batch, slice]
   std::vector<std::size_t> gathered_;    // [stage] the whole weights that stand now
   std::vector<std::size_t> gradients_;   // [stage] the whole gradients, likewise
+  std::vector<Sequences> sequences_;     // [stage, micro-batch]
   std::vector<std::int32_t> replacers_;  // [action id]
   std::vector<std::size_t> replaced_;    // [action id] what an OPTIMIZER_STEP leaves of the weights that it replaces
   std::vector<DeviceBuffer> buffers_;

@@ -33,8 +33,8 @@ DeviceStream stream_of(Op op) {
 }
 
 /// [action id] the action whose call does its work; -1 for those that are no work of their rank's device.
-std::vector<std::int32_t> workers_of(const Schedule& schedule) {
-  const std::vector<std::int32_t> leaders = joint_leaders(schedule);
+std::vector<std::int32_t> workers_of(const Schedule& schedule, JointPasses passes) {
+  const std::vector<std::int32_t> leaders = joint_leaders(schedule, passes);
   std::vector<std::int32_t> workers;
   for (const auto& actions : schedule.ranks) {
     bool after_first = false;
@@ -43,7 +43,7 @@ std::vector<std::int32_t> workers_of(const Schedule& schedule) {
       if (is_recv(action.op) || action.op == Op::kReshard) {
         workers.push_back(-1);
       } else if (after_first) {
-        workers.push_back(id - 1);
+        workers.push_back(workers.back());
       } else {
         workers.push_back(leaders[static_cast<std::size_t>(id)]);
       }
@@ -81,8 +81,8 @@ struct Edge {
 /// Plays the schedule on the streams, earliest call first.
 class Player {
  public:
-  Player(const Schedule& schedule, const CostTable& costs, bool agrees)
-      : schedule_(schedule), costs_(costs), workers_(workers_of(schedule)), nodes_(workers_.size()) {
+  Player(const Schedule& schedule, const CostTable& costs, bool agrees, JointPasses passes)
+      : schedule_(schedule), costs_(costs), workers_(workers_of(schedule, passes)), nodes_(workers_.size()) {
     place_actions();
     add_dependencies();
     if (agrees) add_agreement();
@@ -119,7 +119,7 @@ class Player {
     if (result.calls.size() != expected)  // a valid schedule has no cycle but where copies gather their weights
       throw ScheduleError(
           "copies of a stage gather their weights in different orders, and a device would wait in a circle: list their "
-          "UNSHARDs alike, or use --backend cpu");
+          "UNSHARDs (layer by layer their passes) alike, or use --backend cpu");
     for (std::size_t id = 0; id < nodes_.size(); ++id) {
       if (workers_[id] >= 0) result.of_action[id] = result.of_action[static_cast<std::size_t>(workers_[id])];
     }
@@ -143,6 +143,7 @@ class Player {
     const StageNeighbors neighbors = stage_neighbors(schedule_);
     std::size_t id = 0;
     for (std::size_t rank = 0; rank < schedule_.ranks.size(); ++rank) {
+      const auto first_of_rank = static_cast<std::int32_t>(id);
       std::vector<std::int32_t> last(kDeviceStreamCount, -1);
       for (const Action& action : schedule_.ranks[rank]) {
         Node& node = nodes_[id];
@@ -156,13 +157,16 @@ class Player {
         } else if (workers_[id] >= 0) {
           SimTime& duration = nodes_[static_cast<std::size_t>(workers_[id])].duration;
           const SimTime own = duration_of(costs_, action);
-          const bool meets_others = action.op == Op::kReduceGrad || action.op == Op::kUnshard;
+          const bool meets_others =
+              action.op == Op::kReduceGrad || action.op == Op::kUnshard || workers_[id] < first_of_rank;
           duration = meets_others ? std::max(duration, own) : duration + own;
         }
-        if (workers_[id] == static_cast<std::int32_t>(id)) {
+        // A pass that meets those of copies is in the order of each of their ranks.
+        const bool is_own = workers_[id] == static_cast<std::int32_t>(id);
+        if (is_own || (node.stream == DeviceStream::kCompute && workers_[id] >= 0)) {
           std::int32_t& before = last[static_cast<std::size_t>(node.stream)];
-          if (before >= 0) connect(before, {.to = static_cast<std::int32_t>(id)});
-          before = static_cast<std::int32_t>(id);
+          if (before >= 0 && before != workers_[id]) connect(before, {.to = workers_[id]});
+          before = workers_[id];
         }
         ++id;
       }
@@ -234,8 +238,8 @@ std::vector<std::int32_t> last_gradient_actions(const Schedule& lowered) {
   return last;
 }
 
-DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees) {
-  return Player(lowered, costs, agrees).play();
+DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees, JointPasses passes) {
+  return Player(lowered, costs, agrees, passes).play();
 }
 
 }  // namespace plumb

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/device_plan/device_program.h"
+#include "executor/device_plan/joint_calls.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "schedules/time.h"
@@ -24,7 +25,8 @@ struct DeviceCalls {
 /// `lowered` breaks no rule of schedules/validate.h, and `costs` has all of its stages.
 /// `agrees`: what the optimizer does depends on all gradients (clipping, loss scaling), so that each OPTIMIZER_STEP
 /// waits for the last gradients of every rank, and their REDUCE_GRADs; then no rank computes behind its first one.
-DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees = false);
+DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees = false,
+                         JointPasses passes = JointPasses::kNone);
 
 /// [rank] id of the compute action behind which its gradients are complete: the last before its first OPTIMIZER_STEP;
 /// -1 where there is none.

@@ -18,9 +18,14 @@ DeviceGroupTable::DeviceGroupTable(const TrainingPlan& plan) {
     };
     tensor_.push_back(seat("tensor group", group_ranks(grid, Group::kTensor, rank)));
     context_.push_back(seat("context group", group_ranks(grid, Group::kContext, rank)));
-    std::vector<NcclSeat>& of_stages = copies_.emplace_back();
+    expert_.push_back(grid.grid.expert > 1 ? seat("expert group", group_ranks(grid, Group::kExpert, rank))
+                                           : NcclSeat{});
     const ReplayGroupRanks groups = replay_group_ranks(plan.replay, coordinates_of(grid, rank));
-    for (const CommunicatorGroup& group : groups.copies) of_stages.push_back(seat(group.name, group.ranks));
+    const auto of_stages = [&](const std::vector<CommunicatorGroup>& all, std::vector<NcclSeat>& seats) {
+      for (const CommunicatorGroup& group : all) seats.push_back(seat(group.name, group.ranks));
+    };
+    of_stages(groups.copies, copies_.emplace_back());
+    of_stages(groups.expert_copies, expert_copies_.emplace_back());
     const CommunicatorGroup everyone = everyone_of(grid);
     everyone_.push_back(plan.replay.policy.agrees ? seat(everyone.name, everyone.ranks) : NcclSeat{});
     std::vector<NcclSeat>& of_pairs = tied_.emplace_back();

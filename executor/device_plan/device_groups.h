@@ -18,8 +18,13 @@ class DeviceGroupTable {
   /// `number` is NcclCall::kNone where the rank is alone.
   const NcclSeat& tensor(int rank) const { return tensor_[static_cast<std::size_t>(rank)]; }
   const NcclSeat& context(int rank) const { return context_[static_cast<std::size_t>(rank)]; }
+  const NcclSeat& expert(int rank) const { return expert_[static_cast<std::size_t>(rank)]; }
   const NcclSeat& copies(int rank, int stage) const {
     return copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
+  }
+  /// Those of them that have the same experts.
+  const NcclSeat& expert_copies(int rank, int stage) const {
+    return expert_copies_[static_cast<std::size_t>(rank)][static_cast<std::size_t>(stage)];
   }
 
   /// Where all ranks agree on something before a step; otherwise alone.
@@ -35,10 +40,10 @@ class DeviceGroupTable {
 
  private:
   NcclCommunicators communicators_;
-  std::vector<NcclSeat> tensor_, context_;     // [rank]
-  std::vector<std::vector<NcclSeat>> copies_;  // [rank][stage]
-  std::vector<NcclSeat> everyone_;             // [rank]
-  std::vector<std::vector<NcclSeat>> tied_;    // [rank][pair]
+  std::vector<NcclSeat> tensor_, context_, expert_;            // [rank]
+  std::vector<std::vector<NcclSeat>> copies_, expert_copies_;  // [rank][stage]
+  std::vector<NcclSeat> everyone_;                             // [rank]
+  std::vector<std::vector<NcclSeat>> tied_;                    // [rank][pair]
 };
 
 }  // namespace plumb

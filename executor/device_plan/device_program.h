@@ -53,12 +53,16 @@ enum class BufferUse : std::uint8_t {
   kGuest,        ///< activations of the partner rank (EVICT to LOAD)
   kHost,         ///< activations in the host's memory (OFFLOAD to RELOAD)
   kWeights,      ///< a version of the weights that an OPTIMIZER_STEP has replaced, to its last user
+  kSequences,    ///< what the slices of a micro-batch keep of its whole sequences, from the first F to the last I
+  kSequenceGradients,  ///< what they owe to it, from the first I to the last
 };
 
 /// What a stage needs in the arena beyond the cost table's bytes.
 struct DeviceStageBytes {
-  std::int64_t whole_gradients = 0;   ///< gradients that are sharded, before their reduction; 0: they are not
-  std::int64_t update_workspace = 0;  ///< while an OPTIMIZER_STEP runs
+  std::int64_t whole_gradients = 0;     ///< gradients that are sharded, before their reduction; 0: they are not
+  std::int64_t update_workspace = 0;    ///< while an OPTIMIZER_STEP runs
+  std::int64_t sequences = 0;           ///< of a micro-batch's whole sequences, where it runs in slices
+  std::int64_t sequence_gradients = 0;  ///< likewise
 };
 
 /// A tensor, or several that live as long, in an arena.

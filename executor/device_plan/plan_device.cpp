@@ -121,8 +121,9 @@ std::int64_t event_count(const DeviceProgram& program) {
 }
 
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees, DeviceWaits waits,
-                          std::span<const DeviceStageBytes> stage_bytes, const MicrobatchMemory& of_microbatches) {
-  DeviceCalls calls = device_calls(lowered, costs, agrees);
+                          std::span<const DeviceStageBytes> stage_bytes, const MicrobatchMemory& of_microbatches,
+                          JointPasses passes) {
+  DeviceCalls calls = device_calls(lowered, costs, agrees, passes);
   DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, stage_bytes, of_microbatches)};
   place_buffers(program, calls, lowered.ranks.size());
   program.calls = std::move(calls.calls);

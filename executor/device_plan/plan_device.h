@@ -20,10 +20,10 @@ inline constexpr std::int64_t kArenaAlignment = 512;
 ///
 /// `agrees`: as device_calls(). `waits`: those that others imply are left out, or all are there (world_calls.h).
 /// stage_bytes: [stage]; none: no stage has such.
-/// of_microbatches: bytes of stages whose micro-batches are not alike.
+/// of_microbatches: bytes of stages whose micro-batches are not alike. passes: those in which copies of a stage meet.
 enum class DeviceWaits : std::uint8_t { kNeeded, kAll };
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees = false,
                           DeviceWaits waits = DeviceWaits::kNeeded, std::span<const DeviceStageBytes> stage_bytes = {},
-                          const MicrobatchMemory& of_microbatches = {});
+                          const MicrobatchMemory& of_microbatches = {}, JointPasses passes = JointPasses::kNone);
 
 }  // namespace plumb

@@ -9,6 +9,7 @@
 
 #include "executor/device_plan/check_device_program.h"
 #include "schedules/action_table.h"
+#include "schedules/dependencies.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
@@ -240,6 +241,43 @@ TEST_CASE("device plan: whoever works with replaced weights finds them in a buff
     CHECK(versions >=
           3 * 6 - 3);  // each of three ranks replaces weights that are in use in all steps but its last ones
   }
+}
+
+TEST_CASE(
+    "device plan: what slices keep of their sequences lives from the first F to the last part of the input gradient") {
+  for (const char* name : {"seq1f1b", "terapipe"})
+    for (const int ranks : {1, 2, 4}) {
+      CAPTURE(name);
+      CAPTURE(ranks);
+      const int slices = 3, microbatches = 2 * ranks;
+      const Schedule lowered =
+          lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .slices = slices}));
+      const std::vector<DeviceStageBytes> bytes(lowered.stages.size(),
+                                                {.sequences = 6 * kUnit, .sequence_gradients = 12 * kUnit});
+      const DeviceProgram program = plan_device(lowered, costs_for(lowered), false, DeviceWaits::kNeeded, bytes);
+      CHECK(check_device_program(program, lowered) == std::vector<std::string>{});
+      const ActionIds ids = action_ids(lowered);
+      const auto action_of = [&](std::int32_t call) {
+        const ActionPlace at = place_of(ids, program.calls[static_cast<std::size_t>(call)].action);
+        return lowered.ranks[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.position)];
+      };
+      std::int64_t kept = 0, gradients = 0;
+      for (const DeviceBuffer& buffer : program.buffers) {
+        if (buffer.use != BufferUse::kSequences && buffer.use != BufferUse::kSequenceGradients) continue;
+        const Action first = action_of(buffer.calls.front()), last = action_of(buffer.calls.back());
+        const bool is_gradient = buffer.use == BufferUse::kSequenceGradients;
+        ++(is_gradient ? gradients : kept);
+        CHECK(buffer.bytes == (is_gradient ? 12 : 6) * kUnit);
+        CHECK(buffer.calls.size() == static_cast<std::size_t>(is_gradient ? slices : 2 * slices));
+        CHECK(first.op == (is_gradient ? Op::kBackward : Op::kForward));
+        CHECK(int{first.part} == (is_gradient ? slices - 1 : 0));
+        CHECK(last.op == Op::kBackward);
+        CHECK(int{last.part} == 0);
+        CHECK(first.microbatch == last.microbatch);
+      }
+      CHECK(kept == ranks * microbatches);
+      CHECK(gradients == ranks * microbatches);
+    }
 }
 
 TEST_CASE("device plan: the streams of two stages under 1F1B") {
