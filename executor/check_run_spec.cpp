@@ -159,7 +159,8 @@ void check_state(const RunSpec& spec) {
                                    : "Adafactor sums rows and columns of a whole tensor";
   const RankGrid grid = rank_grid_of(spec);
   const int tensor = largest(grid, &StageMesh::tensor);
-  require(spec.zero == 0 || largest(grid, &StageMesh::data) * spec.grid.context == 1,
+  const bool has_copies = std::ranges::count(stages_with_copies(spec.schedule), true) > 0;
+  require(spec.zero == 0 || (largest(grid, &StageMesh::data) * spec.grid.context == 1 && !has_copies),
           fmt::format("{}, and ZeRO {} would divide its state; use ZeRO stage 0, AdamW, SGD or Lion", why, spec.zero));
   require(tensor == 1,
           fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why, tensor));

@@ -94,7 +94,7 @@ class DeviceRun {
     std::int64_t words = 0;
   };
   Message message_of(const PlacedAction& send) const;
-  std::int64_t incoming_words(int stage, bool forward) const;
+  std::int64_t incoming_words(int stage, int slice, bool forward) const;
   MeshTensor mesh_tensor(int pipeline) const;
   bool are_like_meshes(int one, int other) const;
   int first_rank(int pipeline) const;

@@ -39,10 +39,15 @@ void DeviceRun::record_call(std::size_t index) {
       if (!is_here(static_cast<std::size_t>(placed.rank), lane)) continue;
       perform(parts[world_.rank_of(placed.rank, lane)], placed, index, lane);
     }
-  for (auto& [rank, recorder] : parts)
+  std::map<int, std::vector<RecordedPiece>> pieces;
+  std::size_t most = 0;
+  for (auto& [rank, recorder] : parts) most = std::max(most, (pieces[rank] = recorder.take()).size());
+  for (auto& [rank, own] : pieces) {
+    if (calls_[index].front().action.op == Op::kOptimizerStep) own.resize(most);  // shares have parts as they are
     recorded_->add(
         index, {.rank = rank, .lane = world_.track_lane(rank), .stream = program_.calls[index].stream, .pieces = {}},
-        recorder.take());
+        std::move(own));
+  }
 }
 
 void DeviceRun::move(CallRecorder& kernels, const PlacedAction& placed, int lane) const {
@@ -66,6 +71,7 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
   std::byte* const workspace = address(placed.workspace, lane);
   MovedLayers moves;
   const DevicePass pass{.microbatch = action.microbatch,
+                        .slice = has_microbatch(action.op) ? action.part : 0,
                         .recorder = &kernels,
                         .early = address(placed.early, lane),
                         .late = address(placed.late, lane),
@@ -76,11 +82,14 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
                         .outgoing = address(placed.outgoing, lane),
                         .weights = weights,
                         .whole_gradients = reinterpret_cast<float*>(address(placed.gradients, lane)),
+                        .sequences = address(placed.sequences, lane),
+                        .sequence_gradients = reinterpret_cast<float*>(address(placed.sequence_gradients, lane)),
                         .moved = workspace,
                         .moves = &moves};
   CallRecorder* buckets = hosts_of_buckets_.contains(static_cast<std::int32_t>(call)) ? &kernels : nullptr;
   complete_message(kernels, placed, lane);
   if (placed.opens_gradients) stage.open_gradients(kernels, pass);
+  if (placed.opens_sequence_gradients) stage.open_sequence_gradients(kernels, pass);
   switch (action.op) {
     case Op::kForward:
       return stage.forward(kernels, pass);
@@ -89,8 +98,7 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
     case Op::kBackward:
       return stage.backward(kernels, pass, placed.recomputes, buckets);
     case Op::kInputGrad:
-      if (placed.recomputes) stage.recompute(kernels, pass);
-      return stage.input_grad(kernels, pass);
+      return stage.input_grad(kernels, pass, placed.recomputes);
     case Op::kWeightGrad:
       return stage.weight_grad(kernels, pass, buckets);
     case Op::kSendActivation:
@@ -110,7 +118,7 @@ void DeviceRun::perform(CallRecorder& kernels, const PlacedAction& placed, std::
       return stage.optimizer_step(
           kernels, placed.step, weights,
           measure(static_cast<std::size_t>(schedule_.stages[static_cast<std::size_t>(action.stage)].rank), lane),
-          pass.workspace);
+          workspace);
     default:
       return;  // RESHARD: its place in the arena is free
   }

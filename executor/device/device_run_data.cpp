@@ -33,8 +33,9 @@ void DeviceRun::upload_batch(int step, int rank, const DeviceStage& stage) const
   const GridCoordinates at = coordinates_of(grid, rank);
   const int parts = std::max(1, parts_of_microbatch(grid, at.pipeline));
   const std::int64_t count = spec_.microbatch / parts;
-  const ContextTokens tokens = context_tokens({0, spec_.sequence}, context_seat(at));
-  const auto place = [&](int i) {
+  const auto place = [&](int i, int slice) {
+    const ContextTokens tokens =
+        context_tokens(slice_tokens(spec_.sequence, training_.replay.slices, slice), context_seat(at));
     return BatchPlace{
         .seed = spec_.seed,
         .step = step,
@@ -48,24 +49,34 @@ void DeviceRun::upload_batch(int step, int rank, const DeviceStage& stage) const
   const int microbatches = schedule_.microbatches;
   const SampleData& samples = spec_.samples;
   const bool reads_text = spec_.samples.outputs == 0;
+  // A slice's tokens of all sequences, then the next one's.
+  const auto for_each_slice = [&](std::span<std::int32_t> part, int i, auto fill) {
+    for (int slice = 0; slice < training_.replay.slices; ++slice) {
+      const BatchPlace of = place(i, slice);
+      const auto own = static_cast<std::size_t>(count * (of.slice.count + of.second_slice.count));
+      fill(part.first(own), of);
+      part = part.subspan(own);
+    }
+  };
   if (stage.reads_tokens())
     stage.upload_tokens(machine_, filled<std::int32_t>(microbatches, each, [&](auto part, int i) {
-                          fill_inputs(part, spec_.text, place(i));
+                          for_each_slice(part, i, [&](std::span<std::int32_t> own, const BatchPlace& of) {
+                            fill_inputs(own, spec_.text, of);
+                          });
                         }));
   if (stage.reads_samples())
     stage.upload_samples(machine_, filled<float>(microbatches, count * output_elements(samples.shape, {}),
-                                                 [&](auto part, int i) { fill_samples(part, samples, place(i)); }));
+                                                 [&](auto part, int i) { fill_samples(part, samples, place(i, 0)); }));
   if (stage.reads_targets())
     stage.upload_targets(machine_, filled<std::int32_t>(microbatches, each, [&](auto part, int i) {
-                           if (reads_text) {
-                             fill_targets(part, spec_.text, place(i));
-                           } else {
-                             fill_labels(part, samples, place(i));
-                           }
+                           if (!reads_text) return fill_labels(part, samples, place(i, 0));
+                           for_each_slice(part, i, [&](std::span<std::int32_t> own, const BatchPlace& of) {
+                             fill_targets(own, spec_.text, of);
+                           });
                          }));
   if (stage.reads_sample_targets())
     stage.upload_sample_targets(machine_, filled<float>(microbatches, count * samples.outputs, [&](auto part, int i) {
-                                  fill_sample_targets(part, samples, place(i));
+                                  fill_sample_targets(part, samples, place(i, 0));
                                 }));
 }
 

@@ -16,13 +16,13 @@ DeviceRun::Message DeviceRun::message_of(const PlacedAction& send) const {
   return {.kind = forward ? MessageKind::kActivation : MessageKind::kGradient,
           .from = send.rank,
           .to = schedule_.stages[static_cast<std::size_t>(stage)].rank,
-          .words = incoming_words(stage, forward)};
+          .words = incoming_words(stage, send.action.part, forward)};
 }
 
 /// Of 4 bytes, that reach each rank of a stage.
-std::int64_t DeviceRun::incoming_words(int stage, bool forward) const {
+std::int64_t DeviceRun::incoming_words(int stage, int slice, bool forward) const {
   const DeviceStage& own = lane_stages(0)[static_cast<std::size_t>(stage)];
-  return ((forward ? own.input_bytes() : own.output_bytes()) + 3) / 4;
+  return ((forward ? own.input_bytes(slice) : own.output_bytes(slice)) + 3) / 4;
 }
 
 MeshTensor DeviceRun::mesh_tensor(int pipeline) const {
@@ -130,7 +130,7 @@ void DeviceRun::complete_message(CallRecorder& recorder, const PlacedAction& tak
   const Resharding kind = training_.replay.policy.resharding;
   if (are_like_meshes(sender, taker.rank) || own.tensor == 1 || own.scattered || kind == Resharding::kDirect) return;
   const NcclSeat& seat = groups_.tensor(world_.rank_of(taker.rank, lane));
-  const std::int64_t words = incoming_words(taker.action.stage, forward);
+  const std::int64_t words = incoming_words(taker.action.stage, taker.action.part, forward);
   DeviceExchange exchange{.kind = NcclKind::kBroadcast,
                           .communicator = seat.number,
                           .member = seat.member,

@@ -42,6 +42,12 @@ bool has_tied_head(const RunSpec& spec) {
   return false;
 }
 
+/// In which passes copies of a stage exchange.
+JointPasses joint_passes(const RunSpec& spec) {
+  if (!spec.layerwise || spec.zero < 2) return JointPasses::kNone;
+  return spec.zero == 2 ? JointPasses::kWeightGrads : JointPasses::kAll;
+}
+
 LossScale first_loss_scale(const RunSpec& spec) {
   if (spec.resume != nullptr) return spec.resume->loss_scale;
   return {.scale = spec.half == HalfFormat::kFp16 ? kFirstFp16LossScale : 1};
@@ -72,11 +78,15 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
     std::int64_t update = 0;  // shares by layer differ
     for (int lane = 0; lane < world_.lanes(); ++lane)
       update = std::max(update, lane_stages(lane)[stage].update_workspace_bytes());
-    stage_bytes.push_back({.whole_gradients = first.whole_gradient_bytes(), .update_workspace = update});
+    stage_bytes.push_back({.whole_gradients = first.whole_gradient_bytes(),
+                           .update_workspace = update,
+                           .sequences = first.sequence_bytes(),
+                           .sequence_gradients = first.sequence_gradient_bytes()});
     of_microbatches.push_back(first.microbatch_memory());
   }
-  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches);
-  calls_ = placed_calls(program_, schedule_);
+  const JointPasses passes = joint_passes(spec);
+  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches, passes);
+  calls_ = placed_calls(program_, schedule_, passes);
   joint_step_ = find_joint_step();
   require_memory();
   for_each_stage([&](int, DeviceStage& stage) { stage.settle(machine_, options.capture_gradients); });
@@ -178,9 +188,12 @@ void DeviceRun::make_stages() {
           .tensor_group = groups_.tensor(rank),
           .context = context_seat(place),
           .context_group = groups_.context(rank),
+          .experts = {.ranks = spec_.grid.expert, .rank = groups_.expert(rank).member},
+          .expert_group = groups_.expert(rank),
           .first_layer = training_.first_layer[stage],
           .is_tied = is_tied_,
           .work = work,
+          .slices = training_.replay.slices,
           .microbatches = schedule_.microbatches,
           .first_sample =
               place.data / parts * schedule_.microbatches * spec_.microbatch + place.data % parts * work.microbatch,
@@ -202,6 +215,7 @@ void DeviceRun::make_stages() {
                      .is_half = spec_.half.has_value(),
                      .bucket_layers = training_.bucket_layers[stage],
                      .layerwise = spec_.layerwise},
+          .expert_copies = groups_.expert_copies(rank, static_cast<int>(stage)),
           .resume = spec_.resume.get()});
     }
 }

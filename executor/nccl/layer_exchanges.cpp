@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <variant>
 
+#include "executor/division/expert_rows.h"
 #include "executor/division/tensor_division.h"
 
 namespace plumb {
@@ -75,10 +76,8 @@ class PassExchanges {
   /// Rows to or from the experts: as many to each rank as can be.
   void expert_rows(const TransformerLayer& own, std::int64_t columns) {
     if (shape_.expert == 1) return;
-    std::int64_t to_each = rows_ * own.experts_per_token;
-    if (own.capacity_factor > 0)
-      to_each = std::min(to_each, own.experts / shape_.expert * shape_.sequences *
-                                      std::min(expert_capacity(own, shape_.sequence), shape_.tokens));
+    const std::int64_t to_each = most_rows_to_expert_rank(
+        own, {.sequences = shape_.sequences, .tokens = shape_.tokens, .sequence = shape_.sequence}, shape_.expert);
     add({.group = ExchangeGroup::kExpert,
          .op = CollectiveOp::kAllToAll,
          .elements = shape_.expert * to_each * columns,

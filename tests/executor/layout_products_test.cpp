@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "executor/run.h"
+#include "product_pairs.h"
 #include "schedules/error.h"
 #include "small_model.h"
 
@@ -130,25 +131,16 @@ std::vector<Product> all_products() {
   }
 }
 
-using Pair = std::array<int, 4>;  // two factors and their values
-std::vector<Pair> pairs_of(const Product& product) {
-  std::vector<Pair> pairs;
-  for (std::size_t a = 0; a < kFactors; ++a)
-    for (std::size_t b = a + 1; b < kFactors; ++b)
-      pairs.push_back({static_cast<int>(a), static_cast<int>(b), product[a], product[b]});
-  return pairs;
-}
-
 /// Greedily: of the products shuffled, each that has a pair which has not been seen, those with many first.
 std::vector<Product> pairwise_cover(std::vector<Product> all) {
   std::ranges::shuffle(all, std::mt19937_64(1));
-  std::set<Pair> seen;
+  std::set<FactorPair> seen;
   std::vector<Product> cover;
   for (std::size_t wanted = kFactors * (kFactors - 1) / 2; wanted > 0;
        wanted = wanted > 6 ? wanted * 2 / 3 : wanted - 1)
     for (const Product& product : all) {
-      const std::vector<Pair> pairs = pairs_of(product);
-      const auto gain = std::ranges::count_if(pairs, [&](const Pair& pair) { return !seen.contains(pair); });
+      const std::vector<FactorPair> pairs = pairs_of(product);
+      const auto gain = std::ranges::count_if(pairs, [&](const FactorPair& pair) { return !seen.contains(pair); });
       if (gain < static_cast<std::ptrdiff_t>(wanted)) continue;
       cover.push_back(product);
       seen.insert(pairs.begin(), pairs.end());

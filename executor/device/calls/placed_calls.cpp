@@ -62,35 +62,45 @@ class BufferIndex {
   std::vector<Places> of_;  // [action id]
 };
 
-/// Buffers of whole weights and gradients, by call and stage.
+/// Buffers that several calls of a stage share, by call: whole weights and gradients, and those of a micro-batch's
+/// whole sequences.
 class StageBuffers {
  public:
   StageBuffers(const DeviceProgram& program, const Schedule& lowered, const ActionIds& ids) {
     for (const DeviceBuffer& buffer : program.buffers) {
-      if (buffer.use != BufferUse::kGathered && buffer.use != BufferUse::kGradients) continue;
+      if (!is_of_stage(buffer.use) && !is_of_sequences(buffer.use)) continue;
       const ActionPlace maker = place_of(ids, buffer.maker);
       const Action& action =
           lowered.ranks[static_cast<std::size_t>(maker.rank)][static_cast<std::size_t>(maker.position)];
-      for (const std::int32_t call : buffer.calls) of_[{buffer.use, call, action.stage}] = &buffer;
+      for (const std::int32_t call : buffer.calls) of_[key_of(buffer.use, call, action)] = &buffer;
     }
   }
 
   void place(PlacedAction& placed, std::int32_t call) const {
-    if (const DeviceBuffer* gathered = find(BufferUse::kGathered, call, placed.action.stage))
-      placed.gathered = {gathered->rank, gathered->offset};
-    const DeviceBuffer* gradients = find(BufferUse::kGradients, call, placed.action.stage);
-    if (gradients == nullptr) return;
-    placed.gradients = {gradients->rank, gradients->offset};
-    placed.opens_gradients = gradients->calls.front() == call;
+    const auto put = [&](BufferUse use, ArenaPlace& at, bool* opens = nullptr) {
+      const auto found = of_.find(key_of(use, call, placed.action));
+      if (found == of_.end()) return;
+      at = {found->second->rank, found->second->offset};
+      if (opens != nullptr) *opens = found->second->calls.front() == call;
+    };
+    put(BufferUse::kGathered, placed.gathered);
+    put(BufferUse::kGradients, placed.gradients, &placed.opens_gradients);
+    put(BufferUse::kSequences, placed.sequences);
+    put(BufferUse::kSequenceGradients, placed.sequence_gradients, &placed.opens_sequence_gradients);
   }
 
  private:
-  const DeviceBuffer* find(BufferUse use, std::int32_t call, int stage) const {
-    const auto found = of_.find({use, call, stage});
-    return found == of_.end() ? nullptr : found->second;
+  using Key = std::tuple<BufferUse, std::int32_t, int, int>;  // call, stage, micro-batch
+
+  static bool is_of_stage(BufferUse use) { return use == BufferUse::kGathered || use == BufferUse::kGradients; }
+  static bool is_of_sequences(BufferUse use) {
+    return use == BufferUse::kSequences || use == BufferUse::kSequenceGradients;
+  }
+  static Key key_of(BufferUse use, std::int32_t call, const Action& action) {
+    return {use, call, action.stage, is_of_sequences(use) ? action.microbatch : -1};
   }
 
-  std::map<std::tuple<BufferUse, std::int32_t, int>, const DeviceBuffer*> of_;
+  std::map<Key, const DeviceBuffer*> of_;
 };
 
 /// The action whose rebuilt buffers a micro-batch's backward would use.
@@ -132,7 +142,8 @@ int steps_before(const Schedule& lowered, const ActionPlace& place, int stage) {
 
 }  // namespace
 
-std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered) {
+std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered,
+                                                    JointPasses passes) {
   const ActionIds ids = action_ids(lowered);
   const ActionTable table(lowered);
   const StageNeighbors neighbors = stage_neighbors(lowered);
@@ -178,15 +189,14 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
         const BufferIndex::Places& again = buffers.of(rebuilder);
         result.rebuilt_early = again.rebuilt_early;
         result.rebuilt_late = again.rebuilt_late;
-        const bool is_rebuilt = again.rebuilt_early.rank >= 0 || again.rebuilt_late.rank >= 0;
-        result.recomputes = is_rebuilt && rebuilder == id && action.op != Op::kRecompute;
+        result.recomputes = rebuilder == id && action.op != Op::kRecompute;
       }
     }
     return result;
   };
 
   std::map<std::int32_t, std::vector<std::int32_t>> others;  // that are done together with the first
-  const std::vector<std::int32_t> leaders = joint_leaders(lowered);
+  const std::vector<std::int32_t> leaders = joint_leaders(lowered, passes);
   for (std::size_t id = 0; id < leaders.size(); ++id)
     if (leaders[id] != static_cast<std::int32_t>(id)) others[leaders[id]].push_back(static_cast<std::int32_t>(id));
 

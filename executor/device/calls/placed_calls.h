@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "executor/device_plan/device_program.h"
+#include "executor/device_plan/joint_calls.h"
 #include "schedules/schedule.h"
 
 namespace plumb {
@@ -31,15 +32,19 @@ struct PlacedAction {
                          ///< I, W: those of their version, if it is not the newest
   ArenaPlace gathered;   ///< F, R, B, I, W, UNSHARD: whole weights that are sharded
   ArenaPlace gradients;  ///< B, I, W, REDUCE_GRAD: likewise gradients
-  bool opens_gradients = false;  ///< the first to use them
-  ArenaPlace workspace;          ///< F, R, B, I, W
-  ArenaPlace incoming;           ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
-  ArenaPlace outgoing;           ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
+  bool opens_gradients = false;           ///< the first to use them
+  ArenaPlace sequences;                   ///< F, R, B, I: what the slices of the micro-batch keep of its sequences
+  ArenaPlace sequence_gradients;          ///< B, I: what they owe to it
+  bool opens_sequence_gradients = false;  ///< likewise
+  ArenaPlace workspace;                   ///< F, R, B, I, W
+  ArenaPlace incoming;                    ///< F: the stage's input; B, I: its output's gradient; SEND: what is sent
+  ArenaPlace outgoing;                    ///< F: the stage's output; B, I: its input's gradient; SEND: where it goes
 };
 
 /// [call] its actions in the order of the list: two in an overlapped pair, one of each copy where copies of a stage do
 /// something together (executor/device_plan/joint_calls.h), otherwise one. `lowered` is the schedule that `program` was
-/// made of.
-std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered);
+/// made of, with those passes.
+std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered,
+                                                    JointPasses passes = JointPasses::kNone);
 
 }  // namespace plumb

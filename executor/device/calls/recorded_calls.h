@@ -99,10 +99,18 @@ class CallRecorder final : public DeviceKernels {
   void router_input_grad(void* dx, const float* dscores, const void* weight, const RouterProduct& size) override;
   void router_weight_grad(float* dweight, const float* dscores, const void* x, const RouterProduct& size) override;
   void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
+  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
+  void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override;
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                       const PickRouting& size, bool renormalised, const float* added) override;
   void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                     const PickRouting& size, const BalanceScale& scale) override;
+  void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
+                       const ExpertBlocks& size) override;
+  void place_received(std::int32_t* places, std::int32_t* bounds, const std::int32_t* counts,
+                      const ExpertBlocks& size) override;
+  void place_singles(float* placed, const float* values, const std::int32_t* places, std::int64_t count) override;
+  void take_singles(float* values, const float* placed, const std::int32_t* places, std::int64_t count) override;
   void place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) override;
   void sum_placed_rows(void* rows, const void* placed, const std::int32_t* places, const float* weights,
                        const CopyRowsSize& size) override;
@@ -123,6 +131,9 @@ class CallRecorder final : public DeviceKernels {
   void attention_block_forward(void* output, float* sums, float* log_sum_exp, const BlockOperands& of) override;
   void attention_block_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
                                 const void* output, const float* log_sum_exp, const BlockOperands& of) override;
+  void attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) override;
+  void attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput, const void* output,
+                                const float* log_sum_exp, const SliceOperands& of) override;
 
   // Of images (recorded_image_calls.cpp).
   void image_to_patches(void* patches, const void* images, const ConvolutionSize& size, std::int64_t group) override;

@@ -1,4 +1,4 @@
-// Kernels of a context group's attention, recorded.
+// Kernels of a context group's attention, and of slices, recorded.
 
 #include "executor/device/calls/recorded_calls.h"
 
@@ -29,6 +29,17 @@ void CallRecorder::attention_block_backward(void* dqkv, float* gradients, float*
                                             const BlockOperands& of) {
   add([=](DeviceKernels& kernels) {
     kernels.attention_block_backward(dqkv, gradients, sums, products, doutput, output, log_sum_exp, of);
+  });
+}
+
+void CallRecorder::attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) {
+  add([=](DeviceKernels& kernels) { kernels.attention_slice_forward(output, log_sum_exp, of); });
+}
+
+void CallRecorder::attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput,
+                                            const void* output, const float* log_sum_exp, const SliceOperands& of) {
+  add([=](DeviceKernels& kernels) {
+    kernels.attention_slice_backward(dqkv, gradients, products, doutput, output, log_sum_exp, of);
   });
 }
 

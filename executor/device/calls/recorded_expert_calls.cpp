@@ -20,6 +20,14 @@ void CallRecorder::route(float* scores, const DeviceRoutes& routes, const PickRo
   add([=](DeviceKernels& kernels) { kernels.route(scores, routes, size, renormalised); });
 }
 
+void CallRecorder::pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) {
+  add([=](DeviceKernels& kernels) { kernels.pick(scores, routes, size, renormalised); });
+}
+
+void CallRecorder::place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) {
+  add([=](DeviceKernels& kernels) { kernels.place_shared_picks(routes, room, size); });
+}
+
 void CallRecorder::route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                                   const PickRouting& size, bool renormalised, const float* added) {
   add([=](DeviceKernels& kernels) {
@@ -30,6 +38,24 @@ void CallRecorder::route_backward(float* probabilities, const float* weight_grad
 void CallRecorder::balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                                 const PickRouting& size, const BalanceScale& scale) {
   add([=](DeviceKernels& kernels) { kernels.balance_loss(losses, added, probabilities, routes, size, scale); });
+}
+
+void CallRecorder::place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
+                                   const ExpertBlocks& size) {
+  add([=](DeviceKernels& kernels) { kernels.place_in_blocks(routes, counts, picks, size); });
+}
+
+void CallRecorder::place_received(std::int32_t* places, std::int32_t* bounds, const std::int32_t* counts,
+                                  const ExpertBlocks& size) {
+  add([=](DeviceKernels& kernels) { kernels.place_received(places, bounds, counts, size); });
+}
+
+void CallRecorder::place_singles(float* placed, const float* values, const std::int32_t* places, std::int64_t count) {
+  add([=](DeviceKernels& kernels) { kernels.place_singles(placed, values, places, count); });
+}
+
+void CallRecorder::take_singles(float* values, const float* placed, const std::int32_t* places, std::int64_t count) {
+  add([=](DeviceKernels& kernels) { kernels.take_singles(values, placed, places, count); });
 }
 
 void CallRecorder::place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) {

@@ -1,6 +1,7 @@
 #pragma once
 // What the ranks of a context group exchange around attention: heads by an all-to-all (Ulysses), or keys, values and
-// their gradients by shifts (ring). Which exchanges these are is also in executor/nccl/layer_exchanges.h.
+// their gradients by shifts (ring); and a router's picks. Which exchanges these are is also in
+// executor/nccl/layer_exchanges.h.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace plumb {
 struct DeviceContextGroup {
   CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
   NcclSeat seat;
-  ContextTokens tokens;  ///< of each sequence that this rank has; of no meaning in a group of one
+  ContextTokens tokens;  ///< of each sequence, or of its slice, that this rank has
 
   bool is_shared() const { return seat.members > 1; }
 
@@ -33,6 +34,15 @@ struct DeviceContextGroup {
   void shift_singles(float* incoming, const float* outgoing, std::int64_t elements) const {
     exchange(DevicePairs::kShift, false, reinterpret_cast<std::byte*>(incoming),
              reinterpret_cast<const std::byte*>(outgoing), elements);
+  }
+
+  /// Everyone gets each rank's block, of words of 4 bytes. values: [elements], of which the own block is there
+  void gather_words(float* values, std::int64_t elements) const {
+    recorder->exchange({.kind = NcclKind::kAllGather,
+                        .communicator = seat.number,
+                        .member = seat.member,
+                        .values = reinterpret_cast<std::byte*>(values),
+                        .elements = elements});
   }
 
  private:

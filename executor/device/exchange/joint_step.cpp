@@ -215,7 +215,12 @@ void DeviceRun::record_joint_step(std::size_t index) {
   }
   for (Part& part : parts) {
     std::vector<RecordedPiece> pieces;
-    for (std::vector<RecordedPiece>& phase : part.phases) std::ranges::move(phase, std::back_inserter(pieces));
+    for (std::vector<RecordedPiece>& phase : part.phases) {
+      const auto before = static_cast<std::int32_t>(pieces.size());
+      for (RecordedPiece& piece : phase)
+        for (std::int32_t& former : piece.behind) former += before;
+      std::ranges::move(phase, std::back_inserter(pieces));
+    }
     recorded_->add(index, std::move(part.track), std::move(pieces));
   }
 }

@@ -1,7 +1,8 @@
 #pragma once
 // The GPU kernels of a context group's attention as its layer calls them
-// (executor/device/layers/context_attention.h), besides those of device_kernels.h. Symbols: b sequences, S tokens that
-// a rank has of each, a heads, k kv heads and d channels a head of this tensor rank.
+// (executor/device/layers/context_attention.h), and of slices (slice_attention.h), besides those of device_kernels.h.
+// Symbols: b sequences, S tokens that a rank has of each, a heads, k kv heads and d channels a head of this tensor
+// rank.
 
 #include <cstdint>
 
@@ -17,6 +18,15 @@ struct BlockOperands {
   const void* qkv = nullptr;
   const void* keys_values = nullptr;
   AttentionBlock block;
+  const StepNumbers* numbers = nullptr;  ///< of dropout
+};
+
+/// The queries of a slice before the keys and values of their sequences. Stored: qkv [b*count, (a+2k)*d], of which the
+/// queries are read, keys_values [b*s, 2k*d].
+struct SliceOperands {
+  const void* qkv = nullptr;
+  const void* keys_values = nullptr;
+  AttentionSlice slice;
   const StepNumbers* numbers = nullptr;  ///< of dropout
 };
 
@@ -40,6 +50,13 @@ class DeviceContextKernels {
   /// (a+2k)*d], whose queries' columns get the sums, or null before the last block; products: fp32 scratch [b, a, S]
   virtual void attention_block_backward(void* dqkv, float* gradients, float* sums, float* products, const void* doutput,
                                         const void* output, const float* log_sum_exp, const BlockOperands& of) = 0;
+
+  /// output: stored [b*count, a*d], log_sum_exp: [b, a, count]
+  virtual void attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) = 0;
+  /// Adds to gradients [b*s, 2k*d], fp32, what the queries owe to all that they see; dqkv: stored [b*count, (a+2k)*d],
+  /// whose queries' columns are written; products: fp32 scratch [b, a, count]
+  virtual void attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput,
+                                        const void* output, const float* log_sum_exp, const SliceOperands& of) = 0;
 };
 
 }  // namespace plumb

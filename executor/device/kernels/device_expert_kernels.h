@@ -7,8 +7,10 @@
 #include <cstdint>
 
 #include "kernels/cpu/copy_rows.h"
+#include "kernels/simt/expert_blocks.h"
 #include "kernels/simt/expert_products.h"
 #include "kernels/simt/expert_routes.h"
+#include "kernels/simt/shared_picks.h"
 
 namespace plumb {
 
@@ -19,6 +21,16 @@ struct DeviceRoutes {
   std::int32_t* places = nullptr;  ///< [T, k] its row; -1: dropped
   std::int32_t* bounds = nullptr;  ///< [E + 1] of the experts' rows
   std::int32_t* loads = nullptr;   ///< [b, E] picks, dropped ones included
+};
+
+/// Where picks of whole sequences are worked on; integers.
+struct SharedPickRoom {
+  std::int32_t* gathered = nullptr;      ///< [n, b, S, k], with all members' picks
+  std::int32_t* whole = nullptr;         ///< [b, s, k]
+  std::int32_t* whole_places = nullptr;  ///< [b, s, k]
+  std::int32_t* whole_bounds = nullptr;  ///< [E + 1]
+  std::int32_t* kept = nullptr;          ///< [b, S, k]
+  std::int32_t* kept_loads = nullptr;    ///< [b, E]
 };
 
 /// Of a router: its scores, whatever tensors are stored in, are fp32.
@@ -49,12 +61,26 @@ class DeviceExpertKernels {
 
   /// Scores become probabilities, and all of `routes` is written.
   virtual void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
+  /// The same in two parts, between which a context group gathers its picks: probabilities, picks and weights; then
+  /// places, bounds and loads, those of whole sequences.
+  virtual void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
+  virtual void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) = 0;
   /// Probabilities become the gradient of the scores. added: [b, E], or null
   virtual void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                               const PickRouting& size, bool renormalised, const float* added) = 0;
   /// losses: [T] written; added: [b, E] written
   virtual void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,
                             const PickRouting& size, const BalanceScale& scale) = 0;
+
+  /// Of an expert group (kernels/simt/expert_blocks.h): routes.places become those in blocks, counts [E] are written;
+  /// then, from received counts, places [n, M] and bounds [E/n + 1].
+  virtual void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
+                               const ExpertBlocks& size) = 0;
+  virtual void place_received(std::int32_t* places, std::int32_t* bounds, const std::int32_t* counts,
+                              const ExpertBlocks& size) = 0;
+  /// fp32 numbers to their places, and back (0 where there is none).
+  virtual void place_singles(float* placed, const float* values, const std::int32_t* places, std::int64_t count) = 0;
+  virtual void take_singles(float* values, const float* placed, const std::int32_t* places, std::int64_t count) = 0;
 
   virtual void place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) = 0;
   virtual void sum_placed_rows(void* rows, const void* placed, const std::int32_t* places, const float* weights,

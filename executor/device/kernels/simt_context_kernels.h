@@ -1,6 +1,6 @@
 #pragma once
-// The kernels of a context group's attention out of the bodies of kernels/simt (device/kernels/simt_kernels.h says what
-// a Launcher is).
+// The kernels of a context group's attention, and of slices, out of the bodies of kernels/simt
+// (device/kernels/simt_kernels.h says what a Launcher is).
 
 #include <cstdint>
 
@@ -8,6 +8,8 @@
 #include "kernels/simt/attention_block.h"
 #include "kernels/simt/copy_columns.h"
 #include "kernels/simt/exchange_heads.h"
+#include "kernels/simt/warp_attention.h"
+#include "kernels/simt/warp_attention_backward.h"
 
 namespace plumb {
 
@@ -45,14 +47,56 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
         rows_of(of.block.size, of.block.size.heads), kBlockLanes);
     launcher_.launch(simt::AttentionBlockKeyValueGradient<S>{gradients, products, stored(doutput), stored(of.qkv),
                                                              stored(of.keys_values), log_sum_exp, of.block, of.numbers},
-                     rows_of(of.block.size, of.block.size.kv_heads), kBlockLanes);
+                     of.block.size.batch * of.block.size.kv_heads * of.block.keys_seen(), kBlockLanes);
+  }
+  void attention_slice_forward(void* output, float* log_sum_exp, const SliceOperands& of) override {
+    const AttentionBlock block = block_of_slice(of.slice);
+    if (on_tensor_cores(block.size, [&]<int kChannels>() {
+          using Body = simt::WarpAttentionForward<S, kChannels, simt::KeptKeys<S>>;
+          launcher_.launch_warps(Body{stored(output), log_sum_exp, stored(of.qkv), block.size, kept_keys(of)});
+        }))
+      return;
+    attention_block_forward(output, nullptr, log_sum_exp, {of.qkv, of.keys_values, block, of.numbers});
+  }
+  void attention_slice_backward(void* dqkv, float* gradients, float* products, const void* doutput, const void* output,
+                                const float* log_sum_exp, const SliceOperands& of) override {
+    const AttentionBlock block = block_of_slice(of.slice);
+    if (on_tensor_cores(block.size, [&]<int kChannels>() {
+          using Queries = simt::WarpAttentionQueryGradient<S, kChannels, simt::KeptKeys<S>>;
+          using KeysAndValues = simt::WarpAttentionKeyValueGradient<S, kChannels, simt::KeptKeys<S>>;
+          launcher_.launch_warps(Queries{stored(dqkv), products, stored(doutput), stored(of.qkv), stored(output),
+                                         log_sum_exp, block.size, kept_keys(of)});
+          launcher_.launch_warps(KeysAndValues{gradients, products, stored(doutput), stored(of.qkv), log_sum_exp,
+                                               block.size, kept_keys(of)});
+        }))
+      return;
+    attention_block_backward(dqkv, gradients, nullptr, products, doutput, output, log_sum_exp,
+                             {of.qkv, of.keys_values, block, of.numbers});
   }
 
  protected:
   using Experts::launcher_;
   using Experts::stored;
 
+  /// Calls run<kChannels>() if tensor cores take such numbers and heads.
+  template <class Run>
+  static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
+    if constexpr (sizeof(S) == 2) {
+      if (!simt::fits_tensor_cores(size)) return false;
+      if (size.head_size <= 64)
+        run.template operator()<64>();
+      else
+        run.template operator()<128>();
+      return true;
+    } else {
+      return false;
+    }
+  }
+
  private:
+  static simt::KeptKeys<S> kept_keys(const SliceOperands& of) {
+    return {stored(of.keys_values), of.slice.first, of.slice.size.sequence};
+  }
   static constexpr int kBlockLanes = 128;  // keys of a tile
   static std::int64_t rows_of(const AttentionSize& size, std::int64_t heads) {
     return size.batch * heads * size.sequence;

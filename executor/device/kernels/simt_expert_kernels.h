@@ -32,12 +32,23 @@ class SimtExpertKernels : public DeviceKernels {
   }
 
   void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
+    pick(scores, routes, size, renormalised);
+    place(routes.places, routes.bounds, routes.picks, routes.loads, size);
+  }
+  void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
     launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size), renormalised},
                      size.tokens(), kRouterLanes);
-    const std::int64_t lists = size.sequences * size.experts;
-    launcher_.launch(simt::CountPicks{routes.loads, routes.picks, size}, lists, kPickLanes);
-    launcher_.launch(simt::PlacePicks{routes.places, routes.bounds, routes.picks, routes.loads, size}, lists,
-                     kPickLanes);
+  }
+  void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override {
+    PickRouting whole = size.own, own = size.own;
+    whole.sequence = size.whole_sequence();
+    own.capacity = own.sequence * own.picks;  // all that are kept
+    const std::int64_t picks = own.tokens() * own.picks;
+    launcher_.launch_elements(simt::SpreadPicks{room.whole, room.gathered, size}, size.members * picks);
+    place(room.whole_places, room.whole_bounds, room.whole, routes.loads, whole);
+    launcher_.launch_elements(simt::KeepOwnPicks{room.kept, routes.places, routes.picks, room.whole_places, size},
+                              picks);
+    place(routes.places, routes.bounds, room.kept, room.kept_loads, own);
   }
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                       const PickRouting& size, bool renormalised, const float* added) override {
@@ -50,6 +61,22 @@ class SimtExpertKernels : public DeviceKernels {
     launcher_.launch(simt::BalanceLoss{losses, added, probabilities, routes.loads, size, scale.scale,
                                        scale.gradient_scale, scale.loss_scale},
                      size.tokens(), kRouterLanes);
+  }
+
+  void place_in_blocks(const DeviceRoutes& routes, std::int32_t* counts, std::int64_t picks,
+                       const ExpertBlocks& size) override {
+    launcher_.launch_elements(simt::PlaceInBlocks{routes.places, counts, routes.picks, routes.bounds, picks, size},
+                              picks);
+  }
+  void place_received(std::int32_t* places, std::int32_t* bounds, const std::int32_t* counts,
+                      const ExpertBlocks& size) override {
+    launcher_.launch(simt::PlaceReceived{places, bounds, counts, size}, size.all_experts(), kRowLanes);
+  }
+  void place_singles(float* placed, const float* values, const std::int32_t* places, std::int64_t count) override {
+    launcher_.launch_elements(simt::PlaceSingles{placed, values, places, count}, count);
+  }
+  void take_singles(float* values, const float* placed, const std::int32_t* places, std::int64_t count) override {
+    launcher_.launch_elements(simt::TakeSingles{values, placed, places, count}, count);
   }
 
   void place_rows(void* placed, const void* rows, const std::int32_t* places, const CopyRowsSize& size) override {
@@ -100,6 +127,14 @@ class SimtExpertKernels : public DeviceKernels {
 
   static RouterSize router_size(const PickRouting& size) { return {size.tokens(), size.experts, size.picks}; }
   static bool is_aligned(const void* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 16 == 0; }
+
+  /// Counts picks, and gives them rows.
+  void place(std::int32_t* places, std::int32_t* bounds, const std::int32_t* picks, std::int32_t* loads,
+             const PickRouting& size) {
+    const std::int64_t lists = size.sequences * size.experts;
+    launcher_.launch(simt::CountPicks{loads, picks, size}, lists, kPickLanes);
+    launcher_.launch(simt::PlacePicks{places, bounds, picks, loads, size}, lists, kPickLanes);
+  }
 
   template <class Body>
   void launch_rows(const Body& body) {

@@ -27,8 +27,6 @@
 #include "kernels/simt/residual.h"
 #include "kernels/simt/rotary.h"
 #include "kernels/simt/vocab_parallel_cross_entropy.h"
-#include "kernels/simt/warp_attention.h"
-#include "kernels/simt/warp_attention_backward.h"
 
 namespace plumb {
 
@@ -36,6 +34,7 @@ template <class S, class Launcher>
 class SimtKernels final : public SimtImageKernels<S, Launcher> {
   using Others = SimtImageKernels<S, Launcher>;
   using Others::launcher_;
+  using Others::on_tensor_cores;
   using Others::stored;
 
  public:
@@ -239,21 +238,6 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   static constexpr int kColumnLanes = 256;     // of bodies that sum columns: eight groups of rows
   static constexpr int kAttentionLanes = 128;  // keys of a tile
   static constexpr int kFewestLanes = 32, kMostLanes = 1024;
-
-  /// Calls run<kChannels>() if tensor cores take such numbers and heads.
-  template <class Run>
-  static bool on_tensor_cores(const AttentionSize& size, const Run& run) {
-    if constexpr (sizeof(S) == 2) {
-      if (!simt::fits_tensor_cores(size)) return false;
-      if (size.head_size <= 64)
-        run.template operator()<64>();
-      else
-        run.template operator()<128>();
-      return true;
-    } else {
-      return false;
-    }
-  }
 
   static std::int64_t stretches(std::int64_t columns, std::int64_t each) { return (columns + each - 1) / each; }
   static EmbeddingSize embedding_size(const EmbeddingLayer& layer, const LayerWork& work) {

@@ -5,33 +5,41 @@
 namespace plumb {
 namespace {
 
-RunsOfTokens runs_of(std::int64_t whole_sequence, const ContextSeat& seat, int rank) {
+RunsOfTokens runs_of(const TokenRange& shared, const ContextSeat& seat, int rank) {
   ContextSeat of = seat;
   of.rank = rank;
-  const ContextTokens tokens = context_tokens({0, whole_sequence}, of);
+  const ContextTokens tokens = context_tokens(shared, of);
   return {.first = tokens.first.first, .second = tokens.second.first, .split = tokens.first.count};
 }
 
 }  // namespace
 
-DeviceContextAttention::DeviceContextAttention(const AttentionSize& size, const ContextSeat& seat,
+DeviceContextAttention::DeviceContextAttention(const AttentionSize& size, const DeviceTensorShare& share,
                                                std::int64_t element_bytes, std::int64_t& forward_workspace,
-                                               std::int64_t& backward_workspace)
+                                               std::int64_t& backward_workspace, DeviceLayerBytes& bytes)
     : size_(size),
-      seat_(seat),
+      share_(share),
+      seat_(share.context),
+      before_(share.slice.first / seat_.ranks),
+      kept_(share.sequence / seat_.ranks),
       element_bytes_(element_bytes),
       forward_(place_room(forward_workspace)),
       backward_(place_room(backward_workspace)) {
-  const auto place = [&](std::int64_t bytes) {
-    return place_tensor(DevicePlace::kWorkspace, backward_workspace, bytes);
+  const auto place = [&](std::int64_t of_bytes) {
+    return place_tensor(DevicePlace::kWorkspace, backward_workspace, of_bytes);
   };
-  if (seat.attention == ContextAttention::kUlysses) {
+  if (seat_.attention == ContextAttention::kUlysses) {
     whole_doutput_ = place(rows() * query_columns() * element_bytes);
-    whole_dqkv_ = place((rows() * query_columns() + block_elements()) * element_bytes);
-  } else {
-    gradients_ = place(block_elements() * std::int64_t{sizeof(float)});
-    arriving_ = place(block_elements() * std::int64_t{sizeof(float)});
+    whole_dqkv_ = place(rows() * (query_columns() + key_columns()) * element_bytes);
+    if (is_sliced()) of_heads_.emplace(of_heads(size), share.sequence, share.slice, element_bytes, bytes);
+    return;
   }
+  gradients_ = place(block_elements() * std::int64_t{sizeof(float)});
+  arriving_ = place(block_elements() * std::int64_t{sizeof(float)});
+  if (!is_sliced()) return;
+  const std::int64_t kept = size.batch * kept_ * key_columns();
+  bytes.sequences = aligned_bytes(kept * element_bytes);
+  bytes.sequence_gradients = aligned_bytes(kept * std::int64_t{sizeof(float)});
 }
 
 DeviceContextAttention::Room DeviceContextAttention::place_room(std::int64_t& total) const {
@@ -39,8 +47,8 @@ DeviceContextAttention::Room DeviceContextAttention::place_room(std::int64_t& to
   const std::int64_t queries = rows() * query_columns();
   Room room;
   if (seat_.attention == ContextAttention::kUlysses) {
-    room.outgoing = place((queries + block_elements()) * element_bytes_);
-    room.incoming = place((queries + block_elements()) * element_bytes_);
+    room.outgoing = place((queries + rows() * key_columns()) * element_bytes_);
+    room.incoming = place((queries + rows() * key_columns()) * element_bytes_);
     room.whole_output = place(queries * element_bytes_);
   } else {
     room.outgoing = place(block_elements() * element_bytes_);
@@ -57,7 +65,7 @@ void DeviceContextAttention::forward(const DeviceLayerCall& call, const Attentio
 }
 
 void DeviceContextAttention::backward(const DeviceLayerCall& call, const AttentionSize& size,
-                                      const Gradients& of) const {
+                                      const AttentionGradients& of) const {
   if (seat_.attention == ContextAttention::kUlysses) return ulysses_backward(call, size, of);
   ring_backward(call, size, of);
 }
@@ -111,29 +119,59 @@ void DeviceContextAttention::ulysses_forward(const DeviceLayerCall& call, const 
                                              float* log_sum_exp, std::byte* qkv) const {
   std::byte* const whole_output = address_of(call, forward_.whole_output);
   to_heads(call, forward_, qkv, qkv, qkv_shares());
-  call.kernels.attention_forward(whole_output, log_sum_exp, qkv, of_heads(size), call.numbers);
+  if (of_heads_)
+    of_heads_->forward(call, of_heads(size), whole_output, log_sum_exp, qkv);
+  else
+    call.kernels.attention_forward(whole_output, log_sum_exp, qkv, of_heads(size), call.numbers);
   to_tokens(call, forward_, output, whole_output, output_shares());
 }
 
 void DeviceContextAttention::ulysses_backward(const DeviceLayerCall& call, const AttentionSize& size,
-                                              const Gradients& of) const {
+                                              const AttentionGradients& of) const {
   std::byte* const whole_doutput = address_of(call, whole_doutput_);
   std::byte* const whole_output = address_of(call, backward_.whole_output);
   std::byte* const whole_dqkv = address_of(call, whole_dqkv_);
   to_heads(call, backward_, whole_doutput, of.doutput, output_shares());
   to_heads(call, backward_, whole_output, of.output, output_shares());
-  call.kernels.attention_backward(whole_dqkv, of.products, whole_doutput, of.qkv, whole_output, of.log_sum_exp,
-                                  of_heads(size), call.numbers);
+  if (of_heads_)
+    of_heads_->backward(call, of_heads(size),
+                        {.dqkv = whole_dqkv,
+                         .products = of.products,
+                         .doutput = whole_doutput,
+                         .qkv = of.qkv,
+                         .output = whole_output,
+                         .log_sum_exp = of.log_sum_exp});
+  else
+    call.kernels.attention_backward(whole_dqkv, of.products, whole_doutput, of.qkv, whole_output, of.log_sum_exp,
+                                    of_heads(size), call.numbers);
   to_tokens(call, backward_, of.dqkv, whole_dqkv, qkv_shares());
 }
 
-/// Before the block that has come so many steps round the ring: that of the rank so far before.
-AttentionBlock DeviceContextAttention::block_of(const AttentionSize& size, int step) const {
-  const std::int64_t whole = size_.sequence * seat_.ranks;
-  return {.size = size,
-          .queries = runs_of(whole, seat_, seat_.rank),
-          .keys = runs_of(whole, seat_, (seat_.rank - step + seat_.ranks) % seat_.ranks),
-          .is_first = step == 0};
+/// Calls visit(piece) for the slices so far of the block that has come so many steps round the ring: that of the rank
+/// so far before.
+template <class Visit>
+void DeviceContextAttention::for_each_piece(const AttentionSize& size, int step, Visit visit) const {
+  const int owner = (seat_.rank - step + seat_.ranks) % seat_.ranks;
+  for (int slice = 0; slice <= share_.slice_number; ++slice) {
+    const TokenRange shared = slice_tokens(share_.sequence, share_.slices, slice);
+    visit(Piece{.first_row = shared.first / seat_.ranks,
+                .is_last = step + 1 == seat_.ranks && slice == share_.slice_number,
+                .block = {.size = size,
+                          .queries = runs_of(share_.slice, seat_, seat_.rank),
+                          .keys = runs_of(shared, seat_, owner),
+                          .is_first = step == 0 && slice == 0,
+                          .key_rows = shared.count / seat_.ranks,
+                          .key_stride = block_rows()}});
+  }
+}
+
+/// The slice's keys and values, for those behind it.
+void DeviceContextAttention::keep(const DeviceLayerCall& call, const std::byte* qkv) const {
+  const std::int64_t width = query_columns() + key_columns();
+  for (std::int64_t i = 0; i < size_.batch; ++i)
+    call.kernels.copy_columns(call.sequences + (i * kept_ + before_) * key_columns() * element_bytes_, key_columns(),
+                              qkv + (i * size_.sequence * width + query_columns()) * element_bytes_, width,
+                              {size_.sequence, key_columns()});
 }
 
 /// Calls attend(step, keys and values) for each rank's block, this rank's first.
@@ -142,8 +180,13 @@ void DeviceContextAttention::pass_round(const DeviceLayerCall& call, const Room&
                                         Attend attend) const {
   std::byte* current = address_of(call, room.outgoing);
   std::byte* next = address_of(call, room.incoming);
-  call.kernels.copy_columns(current, key_columns(), qkv + query_columns() * element_bytes_,
-                            query_columns() + key_columns(), {rows(), key_columns()});
+  const std::int64_t row = key_columns() * element_bytes_;
+  if (is_sliced())
+    for (std::int64_t i = 0; i < size_.batch; ++i)
+      call.kernels.copy(current + i * block_rows() * row, call.sequences + i * kept_ * row, block_rows() * row);
+  else
+    call.kernels.copy_columns(current, key_columns(), qkv + query_columns() * element_bytes_,
+                              query_columns() + key_columns(), {rows(), key_columns()});
   for (int step = 0; step < seat_.ranks; ++step) {
     const bool is_last = step + 1 == seat_.ranks;
     if (!is_last) call.context.shift(next, current, block_elements());
@@ -154,16 +197,22 @@ void DeviceContextAttention::pass_round(const DeviceLayerCall& call, const Room&
 
 void DeviceContextAttention::ring_forward(const DeviceLayerCall& call, const AttentionSize& size, std::byte* output,
                                           float* log_sum_exp, const std::byte* qkv) const {
+  if (is_sliced()) keep(call, qkv);
   pass_round(call, forward_, qkv, [&](int step, const std::byte* keys_values) {
-    call.kernels.attention_block_forward(
-        step + 1 == seat_.ranks ? output : nullptr, floats_of(call, forward_.sums), log_sum_exp,
-        {.qkv = qkv, .keys_values = keys_values, .block = block_of(size, step), .numbers = call.numbers});
+    for_each_piece(size, step, [&](const Piece& piece) {
+      call.kernels.attention_block_forward(
+          piece.is_last ? output : nullptr, floats_of(call, forward_.sums), log_sum_exp,
+          {.qkv = qkv,
+           .keys_values = keys_values + piece.first_row * key_columns() * element_bytes_,
+           .block = piece.block,
+           .numbers = call.numbers});
+    });
   });
 }
 
 /// Gradients of a block come behind it, and at last to the rank that has it.
 void DeviceContextAttention::ring_backward(const DeviceLayerCall& call, const AttentionSize& size,
-                                           const Gradients& of) const {
+                                           const AttentionGradients& of) const {
   float* gradients = floats_of(call, gradients_);
   float* arriving = floats_of(call, arriving_);
   const auto go_on = [&] {
@@ -173,14 +222,26 @@ void DeviceContextAttention::ring_backward(const DeviceLayerCall& call, const At
   call.kernels.fill_zero(gradients, block_elements());
   pass_round(call, backward_, of.qkv, [&](int step, const std::byte* keys_values) {
     if (step > 0) go_on();
-    call.kernels.attention_block_backward(
-        step + 1 == seat_.ranks ? of.dqkv : nullptr, gradients, floats_of(call, backward_.sums), of.products,
-        of.doutput, of.output, of.log_sum_exp,
-        {.qkv = of.qkv, .keys_values = keys_values, .block = block_of(size, step), .numbers = call.numbers});
+    for_each_piece(size, step, [&](const Piece& piece) {
+      call.kernels.attention_block_backward(
+          piece.is_last ? of.dqkv : nullptr, gradients + piece.first_row * key_columns(),
+          floats_of(call, backward_.sums), of.products, of.doutput, of.output, of.log_sum_exp,
+          {.qkv = of.qkv,
+           .keys_values = keys_values + piece.first_row * key_columns() * element_bytes_,
+           .block = piece.block,
+           .numbers = call.numbers});
+    });
   });
   go_on();
-  call.kernels.narrow_columns(of.dqkv + query_columns() * element_bytes_, query_columns() + key_columns(), gradients,
-                              {rows(), key_columns()});
+  const std::int64_t width = query_columns() + key_columns();
+  std::byte* const to = of.dqkv + query_columns() * element_bytes_;
+  if (!is_sliced()) return call.kernels.narrow_columns(to, width, gradients, {rows(), key_columns()});
+  for (std::int64_t i = 0; i < size_.batch; ++i) {
+    float* const sums = call.sequence_gradients + i * kept_ * key_columns();
+    call.kernels.add_gradients(sums, sums, gradients + i * block_rows() * key_columns(), block_rows() * key_columns());
+    call.kernels.narrow_columns(to + i * size_.sequence * width * element_bytes_, width, sums + before_ * key_columns(),
+                                {size_.sequence, key_columns()});
+  }
 }
 
 }  // namespace plumb

@@ -4,15 +4,12 @@
 #include <algorithm>
 
 #include "executor/cpu/layer.h"
+#include "executor/device/layers/convolution_chunks.h"
 #include "executor/device/layers/image_layers.h"
-#include "kernels/simt/patches.h"
 #include "kernels/simt/relu.h"
 
 namespace plumb {
 namespace {
-
-/// Of patches, where that is more than one image's: what a product takes at once.
-constexpr std::int64_t kPatchBytes = std::int64_t{16} << 20;
 
 class DeviceConvolution : public DeviceLayer {
  public:
@@ -39,10 +36,10 @@ class DeviceConvolution : public DeviceLayer {
     output_gradient_ = place_tensor(DevicePlace::kLate, bytes_.late, outputs_ * element_bytes);
     if (layer.relu) mask_ = place_tensor(DevicePlace::kEarly, bytes_.early, simt::relu_mask_bytes(outputs_));
 
-    const std::int64_t of_image = std::max<std::int64_t>(1, pixels_ * patch_ * element_bytes);
-    chunk_ = std::clamp<std::int64_t>(kPatchBytes / of_image, 1, std::max<std::int64_t>(1, size_.images));
+    chunk_ = images_of_chunk(size_, element_bytes);
     std::int64_t workspace = 0;
-    if (!patches_are_images()) patches_ = place_tensor(DevicePlace::kWorkspace, workspace, chunk_ * of_image);
+    if (!patches_are_images(size_))
+      patches_ = place_tensor(DevicePlace::kWorkspace, workspace, chunk_ * patch_bytes_of_image(size_, element_bytes));
     if (layer.groups > 1)
       group_ = place_tensor(DevicePlace::kWorkspace, workspace, chunk_ * pixels_ * group_filters() * element_bytes);
     bytes_.forward_workspace = bytes_.backward_workspace = workspace;
@@ -75,7 +72,7 @@ class DeviceConvolution : public DeviceLayer {
     auto* const dx = static_cast<std::byte*>(input_gradient);
     for_each_chunk([&](const ConvolutionSize& chunk, std::int64_t image, std::int64_t group) {
       std::byte* const to = dx + image * image_bytes_;
-      std::byte* const patches = patches_are_images() ? to : address_of(call, patches_);
+      std::byte* const patches = patches_are_images(size_) ? to : address_of(call, patches_);
       call.kernels.linear_input_grad(patches, gradient_of(call, chunk, image, group), filters(call, group),
                                      {chunk.images * pixels_, patch_, group_filters()});
       if (patches != to) call.kernels.patches_to_image(to, patches, chunk, group);
@@ -94,10 +91,6 @@ class DeviceConvolution : public DeviceLayer {
 
  private:
   std::int64_t group_filters() const { return layer_.filters / layer_.groups; }
-  /// Windows of one pixel: nothing to cut out.
-  bool patches_are_images() const {
-    return layer_.kernel == 1 && layer_.stride == 1 && layer_.padding == 0 && layer_.groups == 1;
-  }
   /// Of an image's first output row, in a group's columns.
   std::int64_t column_bytes(std::int64_t image, std::int64_t group) const {
     return (image * pixels_ * layer_.filters + group * group_filters()) * element_bytes_;
@@ -123,7 +116,7 @@ class DeviceConvolution : public DeviceLayer {
   const std::byte* patches_of(const DeviceLayerCall& call, const ConvolutionSize& chunk, std::int64_t image,
                               std::int64_t group) const {
     const std::byte* const images = address_of(call, input_) + image * image_bytes_;
-    if (patches_are_images()) return images;
+    if (patches_are_images(size_)) return images;
     call.kernels.image_to_patches(address_of(call, patches_), images, chunk, group);
     return address_of(call, patches_);
   }

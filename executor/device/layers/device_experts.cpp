@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "executor/device/layers/device_parameters.h"
+#include "executor/cpu/layer.h"
 
 namespace plumb {
 namespace {
@@ -19,8 +19,8 @@ std::int32_t* integers_of(const DeviceLayerCall& call, DeviceTensor tensor) {
 
 }  // namespace
 
-DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& work, std::int64_t element_bytes,
-                             DeviceLayerBytes& bytes)
+DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& work, const DeviceTensorShare& share,
+                             std::int64_t element_bytes, DeviceLayerBytes& bytes)
     : layer_(layer),
       expert_(with_ffn(layer, layer.expert_ffn)),
       shared_(with_ffn(layer, layer.shared_ffn)),
@@ -31,51 +31,56 @@ DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& wor
                .sequence = work.sequence,
                .experts = layer.experts,
                .picks = layer.experts_per_token,
-               .capacity = expert_capacity(layer, work.sequence)} {
+               .capacity = expert_capacity(layer, work.sequence * share.context.ranks)},
+      shared_picks_{.own = routing_,
+                    .members = share.context.ranks,
+                    .member = share.context.rank,
+                    .is_zigzag = share.context.attention == ContextAttention::kRing} {
   const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
   router_ = parameter_offset(layer, "router.weight");
-  const std::int64_t common = common_elements(layer);
-  up_at_ = common + parameter_offset(layer, "experts." + up + ".weight");
-  down_at_ = common + parameter_offset(layer, "experts.down.weight");
+  up_at_ = parameter_offset(layer, "experts." + up + ".weight", share.experts.ranks);
+  down_at_ = parameter_offset(layer, "experts.down.weight", share.experts.ranks);
   shared_up_at_ = parameter_offset(layer, "shared." + up + ".weight");
   shared_down_at_ = parameter_offset(layer, "shared.down.weight");
 
+  const auto workspace = [](std::int64_t& total, std::int64_t all) {
+    return place_tensor(DevicePlace::kWorkspace, total, all);
+  };
   constexpr std::int64_t kWord = sizeof(float);
-  const std::int64_t h = layer.hidden, picked = rows(), lists = work.microbatch * layer.experts;
+  const std::int64_t h = layer.hidden, own = picked(), lists = work.microbatch * layer.experts;
+  weight_gradients_ = workspace(bytes.backward_workspace, own * kWord);
+  added_ = workspace(bytes.backward_workspace, lists * kWord);
+  // The experts' rows are done when the router and the shared expert begin.
+  std::int64_t of_rows = bytes.backward_workspace, of_tokens = bytes.backward_workspace;
+  exchange_.emplace(layer, work, share, element_bytes, bytes, of_rows);
+  activated_gradient_ = workspace(of_rows, rows() * layer.expert_ffn * element_bytes);
+  part_ = workspace(of_tokens, tokens_ * h * element_bytes);
+  shared_gradient_ = workspace(of_tokens, tokens_ * layer.shared_ffn * element_bytes);
+  bytes.backward_workspace = std::max(of_rows, of_tokens);
+  if (share.context.ranks > 1)
+    whole_picks_ =
+        workspace(bytes.forward_workspace, (3 * share.context.ranks * own + own + layer.experts + 1 + lists) * kWord);
+  if (layer.shared_ffn > 0) shared_output_ = workspace(bytes.forward_workspace, tokens_ * h * element_bytes);
+
   const auto early = [&](std::int64_t words) { return place_tensor(DevicePlace::kEarly, bytes.early, words * kWord); };
   const auto late = [&](std::int64_t all) { return place_tensor(DevicePlace::kLate, bytes.late, all); };
   const auto cheap = [&](std::int64_t elements) {
     return place_tensor(DevicePlace::kCheap, bytes.cheap, elements * element_bytes);
   };
-  picks_ = early(picked);
-  weights_ = early(picked);
-  places_ = early(picked);
+  picks_ = early(own);
+  weights_ = early(own);
+  places_ = early(own);
   loads_ = early(lists);
   probabilities_ = late(tokens_ * layer.experts * kWord);
   bounds_ = late((layer.experts + 1) * kWord);
-  input_ = late(picked * h * element_bytes);
-  up_ = late(picked * width() * element_bytes);
-  output_gradient_ = late(picked * h * element_bytes);
-  activated_ = cheap(picked * layer.expert_ffn);
+  input_ = late(rows() * h * element_bytes);
+  up_ = late(rows() * width() * element_bytes);
+  output_gradient_ = late(rows() * h * element_bytes);
+  activated_ = cheap(rows() * layer.expert_ffn);
   if (layer.shared_ffn > 0) {
     shared_up_ = late(tokens_ * shared_width() * element_bytes);
     shared_activated_ = cheap(tokens_ * layer.shared_ffn);
   }
-
-  const auto workspace = [](std::int64_t& total, std::int64_t all) {
-    return place_tensor(DevicePlace::kWorkspace, total, all);
-  };
-  output_ = workspace(bytes.forward_workspace, picked * h * element_bytes);
-  if (layer.shared_ffn > 0) shared_output_ = workspace(bytes.forward_workspace, tokens_ * h * element_bytes);
-  weight_gradients_ = workspace(bytes.backward_workspace, picked * kWord);
-  added_ = workspace(bytes.backward_workspace, lists * kWord);
-  // The experts' rows are done when the router and the shared expert begin.
-  std::int64_t of_rows = bytes.backward_workspace, of_tokens = bytes.backward_workspace;
-  activated_gradient_ = workspace(of_rows, picked * layer.expert_ffn * element_bytes);
-  input_gradient_ = workspace(of_rows, picked * h * element_bytes);
-  part_ = workspace(of_tokens, tokens_ * h * element_bytes);
-  shared_gradient_ = workspace(of_tokens, tokens_ * layer.shared_ffn * element_bytes);
-  bytes.backward_workspace = std::max(of_rows, of_tokens);
 }
 
 DeviceRoutes DeviceExperts::routes(const DeviceLayerCall& call) const {
@@ -87,7 +92,26 @@ DeviceRoutes DeviceExperts::routes(const DeviceLayerCall& call) const {
 }
 
 ExpertRows DeviceExperts::expert_rows(const DeviceLayerCall& call) const {
-  return {.bounds = integers_of(call, bounds_), .rows = rows(), .experts = layer_.experts};
+  return exchange_->expert_rows(call, integers_of(call, bounds_));
+}
+
+/// An expert takes the first picks of a whole sequence.
+void DeviceExperts::route(const DeviceLayerCall& call) const {
+  DeviceKernels& kernels = call.kernels;
+  const DeviceRoutes to = routes(call);
+  if (!call.context.is_shared())
+    return kernels.route(floats_of(call, probabilities_), to, routing_, layer_.renormalised);
+  kernels.pick(floats_of(call, probabilities_), to, routing_, layer_.renormalised);
+  const std::int64_t own = picked(), all = shared_picks_.members * own;
+  SharedPickRoom room{.gathered = integers_of(call, whole_picks_)};
+  room.whole = room.gathered + all;
+  room.whole_places = room.whole + all;
+  room.kept = room.whole_places + all;
+  room.whole_bounds = room.kept + own;
+  room.kept_loads = room.whole_bounds + layer_.experts + 1;
+  kernels.copy(room.gathered + shared_picks_.member * own, to.picks, own * std::int64_t{sizeof(std::int32_t)});
+  call.context.gather_words(floats_of(call, whole_picks_), all);
+  kernels.place_shared_picks(to, room, shared_picks_);
 }
 
 void DeviceExperts::forward(const DeviceLayerCall& call, void* output, const void* input) const {
@@ -97,14 +121,17 @@ void DeviceExperts::forward(const DeviceLayerCall& call, void* output, const voi
   const DeviceRoutes to = routes(call);
   const ExpertRows rows = expert_rows(call);
   kernels.router_scores(floats_of(call, probabilities_), input, weight(call, router_), router_product());
-  kernels.route(floats_of(call, probabilities_), to, routing_, layer_.renormalised);
-  kernels.place_rows(at(input_), input, to.places, copy_size());
-  kernels.experts_forward(at(up_), at(input_), weight(call, up_at_), rows, width(), h);
+  route(call);
+  exchange_->share_routes(call, to);
+  exchange_->to_experts(call, false, at(input_), input, to.places);
+  kernels.experts_forward(at(up_), at(input_), expert_weight(call, up_at_), rows, width(), h);
   if (layer_.shared_ffn > 0)
     kernels.linear_forward(at(shared_up_), input, weight(call, shared_up_at_), {tokens_, shared_width(), h});
   activate(call);
-  kernels.experts_forward(at(output_), at(activated_), weight(call, down_at_), rows, h, layer_.expert_ffn);
-  kernels.sum_placed_rows(output, at(output_), to.places, to.weights, copy_size());
+  std::byte* const made = exchange_->experts_output(call, false);
+  kernels.experts_forward(made, at(activated_), expert_weight(call, down_at_), rows, h, layer_.expert_ffn);
+  exchange_->from_experts(call, false);
+  kernels.sum_placed_rows(output, made, to.places, to.weights, copy_size());
   if (layer_.shared_ffn == 0) return;
   kernels.linear_forward(at(shared_output_), at(shared_activated_), weight(call, shared_down_at_),
                          {tokens_, h, layer_.shared_ffn});
@@ -124,14 +151,20 @@ void DeviceExperts::input_grad(const DeviceLayerCall& call, void* dinput, const 
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
   const DeviceRoutes to = routes(call);
   const ExpertRows rows = expert_rows(call);
-  kernels.place_rows(at(output_gradient_), output_gradient, to.places, copy_size());
-  kernels.experts_input_grad(at(activated_gradient_), at(output_gradient_), weight(call, down_at_), rows, ffn, h);
-  kernels.weigh_picks(floats_of(call, weight_gradients_), at(activated_gradient_), at(output_gradient_), at(activated_),
-                      to, {rows.rows, ffn, h});
+  const DeviceRoutes weighed = exchange_->send_weights(call, to);
+  float* const weight_gradients = floats_of(call, weight_gradients_);
+  exchange_->to_experts(call, true, at(output_gradient_), output_gradient, to.places);
+  kernels.experts_input_grad(at(activated_gradient_), at(output_gradient_), expert_weight(call, down_at_), rows, ffn,
+                             h);
+  kernels.weigh_picks(exchange_->weight_gradients(call, weight_gradients), at(activated_gradient_),
+                      at(output_gradient_), at(activated_), weighed, {rows.rows, ffn, h});
   kernels.activation_backward(expert_, at(up_), at(activated_gradient_), rows.rows);
-  kernels.experts_input_grad(at(input_gradient_), at(up_), weight(call, up_at_), rows, h, width());
-  kernels.sum_placed_rows(dinput, at(input_gradient_), to.places, nullptr, copy_size());
-  call.tensor.sum_singles(floats_of(call, weight_gradients_), rows.rows);
+  std::byte* const made = exchange_->experts_output(call, true);
+  kernels.experts_input_grad(made, at(up_), expert_weight(call, up_at_), rows, h, width());
+  exchange_->from_experts(call, true);
+  kernels.sum_placed_rows(dinput, made, to.places, nullptr, copy_size());
+  exchange_->return_weight_gradients(call, weight_gradients, to.places);
+  call.tensor.sum_singles(weight_gradients, picked());
   router_input_grad(call, dinput);
   if (layer_.shared_ffn > 0) shared_input_grad(call, dinput, output_gradient);
 }
@@ -143,7 +176,8 @@ void DeviceExperts::router_input_grad(const DeviceLayerCall& call, void* dinput)
   float* added = nullptr;
   if (layer_.balance_loss > 0) {
     added = floats_of(call, added_);
-    const double share = static_cast<double>(layer_.experts) / static_cast<double>(routing_.sequence * routing_.picks);
+    const double share =
+        static_cast<double>(layer_.experts) / static_cast<double>(shared_picks_.whole_sequence() * routing_.picks);
     kernels.balance_loss(call.balance_losses, added, probabilities, to, routing_,
                          {.scale = static_cast<float>(layer_.balance_loss * share),
                           .gradient_scale = call.gradient_scale,
@@ -172,9 +206,9 @@ void DeviceExperts::weight_grad(const DeviceLayerCall& call, const void* output_
   const std::int64_t h = layer_.hidden;
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
   const ExpertRows rows = expert_rows(call);
-  kernels.experts_weight_grad(call.gradients + down_at_, at(output_gradient_), at(activated_), rows, h,
+  kernels.experts_weight_grad(call.expert_gradients + down_at_, at(output_gradient_), at(activated_), rows, h,
                               layer_.expert_ffn);
-  kernels.experts_weight_grad(call.gradients + up_at_, at(up_), at(input_), rows, width(), h);
+  kernels.experts_weight_grad(call.expert_gradients + up_at_, at(up_), at(input_), rows, width(), h);
   kernels.router_weight_grad(call.gradients + router_, floats_of(call, probabilities_), input, router_product());
   if (layer_.shared_ffn == 0) return;
   kernels.linear_weight_grad(call.gradients + shared_down_at_, output_gradient, at(shared_activated_),

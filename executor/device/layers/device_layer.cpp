@@ -20,7 +20,7 @@ struct Maker {
 
   using Made = std::unique_ptr<DeviceLayer>;
   Made operator()(const EmbeddingLayer& layer) const {
-    return make_device_embedding(layer, work, element_bytes, share.context);
+    return make_device_embedding(layer, work, element_bytes, share);
   }
   Made operator()(const TransformerLayer& layer) const {
     return make_device_transformer(layer, work, element_bytes, share);
@@ -56,8 +56,7 @@ void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, c
     call.kernels.dropout(y + at, x + at, residual == nullptr ? nullptr : residual + at, dropout_key(call, place), rows,
                          probability, call.numbers);
   };
-  const ContextTokens tokens =
-      call.context.is_shared() ? call.context.tokens : ContextTokens{.first = {0, work.sequence}};
+  const ContextTokens& tokens = call.context.tokens;
   if (!call.tensor.divides_rows && tokens.second.count == 0)
     return drop(0, {.first_sample = call.first_sample,
                     .count = work.microbatch,

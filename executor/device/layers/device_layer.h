@@ -10,9 +10,11 @@
 #include <vector>
 
 #include "executor/device/exchange/device_context_group.h"
+#include "executor/device/exchange/device_expert_group.h"
 #include "executor/device/exchange/device_tensor_group.h"
 #include "executor/device/kernels/device_kernels.h"
 #include "executor/device/stage/packed_vectors.h"
+#include "executor/division/tensor_division.h"
 #include "kernels/layer.h"
 
 namespace plumb {
@@ -39,6 +41,8 @@ struct DeviceLayerBytes {
   std::int64_t passing = 0;  ///< of the larger one
   std::int64_t forward_workspace = 0;
   std::int64_t backward_workspace = 0;
+  std::int64_t sequences = 0;  ///< where sequences are sliced: kept of them whole, from the first F to the last I
+  std::int64_t sequence_gradients = 0;  ///< likewise from the first I on, zeros at first
 };
 
 /// A micro-batch at a layer.
@@ -49,12 +53,16 @@ struct DeviceLayerCall {
   std::byte* cheap = nullptr;
   std::byte* workspace = nullptr;
   std::byte* passing = nullptr;
-  const std::byte* weights = nullptr;  ///< the layer's parameters, stored
-  const float* vectors = nullptr;      ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
+  std::byte* sequences = nullptr;       ///< of a micro-batch that runs in slices, whichever this is
+  float* sequence_gradients = nullptr;  ///< likewise
+  const std::byte* weights = nullptr;   ///< the layer's parameters, stored; those of routed experts lie apart
+  const float* vectors = nullptr;       ///< the same in fp32; behind `packed` its vectors alone, and the whole stage's
   const PackedVectors* packed = nullptr;
-  std::int64_t first_element = 0;    ///< the layer's, in the stage
-  std::int64_t first_packed = 0;     ///< with which `vectors` begins, where they are packed
-  float* gradients = nullptr;        ///< likewise
+  std::int64_t first_element = 0;  ///< the layer's, in the stage
+  std::int64_t first_packed = 0;   ///< with which `vectors` begins, where they are packed
+  float* gradients = nullptr;      ///< likewise
+  const std::byte* expert_weights = nullptr;
+  float* expert_gradients = nullptr;
   const float* constants = nullptr;  ///< DeviceLayer::constants()
   const std::int32_t* tokens = nullptr;
   const std::int32_t* targets = nullptr;  ///< [T] tokens, or labels of samples
@@ -66,6 +74,7 @@ struct DeviceLayerCall {
   const float* loss_scale = nullptr;
   DeviceTensorGroup tensor;
   DeviceContextGroup context;
+  DeviceExpertGroup experts;
   // Of dropout's masks: the run's seed, the layer's number in the model, the first sample's in the batch.
   std::uint64_t seed = 1;
   int layer_number = 0;
@@ -108,13 +117,20 @@ class DeviceLayer {
   virtual void weight_grad(const DeviceLayerCall& call) const = 0;
 };
 
-/// Of a tensor group's layer.
+/// Which share of a layer, and of its sequences, is here.
 struct DeviceTensorShare {
   int ranks = 1;
   int rank = 0;
   std::int64_t whole_vocabulary = 0;  ///< a head's, of all ranks, without padding
   int kv_sharers = 1;                 ///< neighbouring ranks that have the same kv heads
   ContextSeat context;                ///< of the context group, whose ranks have some tokens of each sequence
+  ExpertSeat experts;                 ///< of the expert group, whose ranks have some experts each
+  std::int64_t sequence = 0;          ///< s: tokens of the context group's sequences
+  TokenRange slice;                   ///< those of the slice that this is; all of them where sequences are whole
+  int slices = 1;                     ///< of each sequence
+  int slice_number = 0;               ///< which of them this is
+
+  bool is_sliced() const { return slice.count < sequence; }
 };
 
 /// Rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.
@@ -132,7 +148,7 @@ std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWo
                                                const DeviceTensorShare& share = {});
 
 std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
-                                                   std::int64_t element_bytes, const ContextSeat& seat);
+                                                   std::int64_t element_bytes, const DeviceTensorShare& share);
 std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& layer, const LayerWork& work,
                                                      std::int64_t element_bytes, const DeviceTensorShare& share);
 std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,

@@ -10,16 +10,16 @@ namespace {
 class DeviceEmbedding : public DeviceLayer {
  public:
   DeviceEmbedding(const EmbeddingLayer& layer, const LayerWork& work, std::int64_t element_bytes,
-                  const ContextSeat& seat)
+                  const DeviceTensorShare& share)
       : layer_(layer),
         work_(work),
-        tokens_(context_tokens({0, work.sequence * seat.ranks}, seat)),
+        tokens_(context_tokens(share.slice, share.context)),
         element_bytes_(element_bytes),
         tokens_at_(parameter_offset(layer, "tokens.weight")),
         positions_at_(parameter_offset(layer, "positions.weight")),
         output_gradient_(
             place_tensor(DevicePlace::kLate, bytes_.late, own_rows_of(work) * layer.hidden * element_bytes)) {
-    if (has_own_positions()) {
+    if (positions_at_ >= 0 && (share.context.ranks > 1 || share.is_sliced())) {  // all of them: arenas are alike
       const std::int64_t table = work.sequence * layer.hidden;
       own_positions_ = place_tensor(DevicePlace::kWorkspace, bytes_.forward_workspace, table * element_bytes);
       own_position_sums_ =
@@ -108,8 +108,8 @@ class DeviceEmbedding : public DeviceLayer {
 }  // namespace
 
 std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, const LayerWork& work,
-                                                   std::int64_t element_bytes, const ContextSeat& seat) {
-  return std::make_unique<DeviceEmbedding>(layer, work, element_bytes, seat);
+                                                   std::int64_t element_bytes, const DeviceTensorShare& share) {
+  return std::make_unique<DeviceEmbedding>(layer, work, element_bytes, share);
 }
 
 }  // namespace plumb

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "executor/cpu/block_attention.h"
-#include "executor/device/layers/context_attention.h"
+#include "executor/device/layers/block_attention.h"
 #include "executor/device/layers/device_experts.h"
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/device_norm.h"
@@ -77,9 +77,11 @@ class DeviceTransformer : public DeviceLayer {
       replicated_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace,
                                  2 * layer.hidden * std::int64_t{sizeof(float)});
     // The MLP's part of the backward, or the experts', is over when attention's begins.
+    if (layer.experts > 0 && work.sequence_parallel)
+      gathered_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.hidden);
     std::int64_t of_attention = bytes_.backward_workspace;
     if (layer.experts > 0)
-      experts_.emplace(layer, work, element_bytes, bytes_);
+      experts_.emplace(layer, work, share, element_bytes, bytes_);
     else
       activated_gradient_ = place_tensor(DevicePlace::kWorkspace, bytes_.backward_workspace, row * layer.ffn);
     attention_gradient_ = place_tensor(DevicePlace::kWorkspace, of_attention, row * query_);
@@ -89,20 +91,17 @@ class DeviceTransformer : public DeviceLayer {
       shared_ =
           place_tensor(DevicePlace::kWorkspace, of_attention,
                        share.ranks / share.kv_sharers * row * (qkv_width_ - query_) + std::int64_t{sizeof(float)});
-    if (share.context.ranks > 1) {
-      std::int64_t of_forward = 0;  // before attention the branch is over
-      context_.emplace(attention_, share.context, element_bytes, of_forward, of_attention);
-      bytes_.forward_workspace = std::max(bytes_.forward_workspace, of_forward);
-    }
+    std::int64_t of_forward = 0;  // before attention the branch is over
+    attend_.emplace(attention_, share, element_bytes, of_forward, of_attention, bytes_);
+    bytes_.forward_workspace = std::max(bytes_.forward_workspace, of_forward);
     bytes_.backward_workspace = std::max(bytes_.backward_workspace, of_attention);
   }
 
   DeviceLayerBytes bytes() const override { return bytes_; }
   std::vector<float> constants() const override {
     if (layer_.rotary_size == 0) return {};
-    const std::vector<float> whole =
-        rotary_table(attention_.sequence * share_.context.ranks, layer_.rotary_size, layer_.rope_theta);
-    const ContextTokens tokens = context_tokens({0, attention_.sequence * share_.context.ranks}, share_.context);
+    const std::vector<float> whole = rotary_table(share_.sequence, layer_.rotary_size, layer_.rope_theta);
+    const ContextTokens tokens = context_tokens(share_.slice, share_.context);
     std::vector<float> own;
     for (const TokenRange& run : {tokens.first, tokens.second})
       own.insert(own.end(), whole.begin() + run.first * layer_.rotary_size,
@@ -237,20 +236,20 @@ class DeviceTransformer : public DeviceLayer {
   Places at_;
   DeviceLayerBytes bytes_;
   DeviceLayerNorm norm1_, norm2_;
-  std::optional<DeviceExperts> experts_;           // in the MLP's place
-  std::optional<DeviceContextAttention> context_;  // in attention's, where other ranks have tokens of the sequences
-  DeviceTensor input_;                             // [R, h]
-  DeviceTensor log_sum_exp_;                       // [b, a, s], fp32
-  DeviceTensor norm1_output_;                      // [R, h]
-  DeviceTensor qkv_;                               // [T, w]
-  DeviceTensor attention_output_;                  // [T, q]
-  DeviceTensor residual_, mlp_input_;              // [R, h]: the input and attention's branch; of norm 2
-  DeviceTensor norm2_output_;                      // [R, h]
-  DeviceTensor up_;                                // [T, u]
-  DeviceTensor activated_;                         // [T, f]
-  DeviceTensor output_gradient_;                   // [R, h]
-  DeviceTensor branch_;                            // [T, h]
-  DeviceTensor norm_gradient_;                     // [T, h]
+  std::optional<DeviceExperts> experts_;  // in the MLP's place
+  std::optional<DeviceBlockAttention> attend_;
+  DeviceTensor input_;                                        // [R, h]
+  DeviceTensor log_sum_exp_;                                  // [b, a, s], fp32
+  DeviceTensor norm1_output_;                                 // [R, h]
+  DeviceTensor qkv_;                                          // [T, w]
+  DeviceTensor attention_output_;                             // [T, q]
+  DeviceTensor residual_, mlp_input_;                         // [R, h]: the input and attention's branch; of norm 2
+  DeviceTensor norm2_output_;                                 // [R, h]
+  DeviceTensor up_;                                           // [T, u]
+  DeviceTensor activated_;                                    // [T, f]
+  DeviceTensor output_gradient_;                              // [R, h]
+  DeviceTensor branch_;                                       // [T, h]
+  DeviceTensor norm_gradient_;                                // [T, h]
   DeviceTensor stream_gradient_, attention_branch_gradient_;  // [R, h]: between attention and MLP; of its branch
   DeviceTensor dropped_;                                      // [R, h], of a branch, where there is dropout
   DeviceTensor activated_gradient_;                           // [T, f]
@@ -258,6 +257,7 @@ class DeviceTransformer : public DeviceLayer {
   DeviceTensor qkv_gradient_;                                 // [T, w]
   DeviceTensor products_;                                     // [b, a, s], fp32
   DeviceTensor replicated_;                                   // [2h], fp32, where rows are divided
+  DeviceTensor gathered_;                                     // [T, h], before experts where rows are divided
   DeviceTensor shared_;  // [t / sharers, T, w - q], where ranks have the same kv heads
 };
 
@@ -265,7 +265,7 @@ void DeviceTransformer::feed_forward(const DeviceLayerCall& call) const {
   DeviceKernels& kernels = call.kernels;
   const std::int64_t h = layer_.hidden;
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
-  if (experts_) return experts_->forward(call, at(branch_), at(norm2_output_));
+  if (experts_) return experts_->forward(call, at(branch_), all_rows(call, norm2_output_, branch_));
   const std::byte* const rows = all_rows(call, norm2_output_, branch_);
   const GemmSize up{rows_, up_width_, h};
   // What is rebuilt from `up` has the bits of the kernel that does it.
@@ -285,7 +285,7 @@ void DeviceTransformer::feed_forward_input_grad(const DeviceLayerCall& call) con
   const std::int64_t h = layer_.hidden;
   const auto at = [&](DeviceTensor tensor) { return address_of(call, tensor); };
   const DeviceTensor gradient = branch_gradient(call, kFeedForwardBranch, output_gradient_);
-  if (experts_) return experts_->input_grad(call, at(norm_gradient_), at(gradient));
+  if (experts_) return experts_->input_grad(call, at(norm_gradient_), all_rows(call, gradient, gathered_));
   kernels.linear_input_grad(at(activated_gradient_), all_rows(call, gradient, norm_gradient_), weight(call, at_.down),
                             {rows_, layer_.ffn, h});
   kernels.activation_backward(layer_, at(up_), at(activated_gradient_), rows_);
@@ -294,7 +294,11 @@ void DeviceTransformer::feed_forward_input_grad(const DeviceLayerCall& call) con
 
 void DeviceTransformer::feed_forward_weight_grad(const DeviceLayerCall& call) const {
   const DeviceTensor gradient = branch_gradient(call, kFeedForwardBranch, output_gradient_);
-  if (experts_) return experts_->weight_grad(call, address_of(call, gradient), address_of(call, norm2_output_));
+  if (experts_) {
+    const std::byte* const input = all_rows(call, norm2_output_, norm_gradient_);
+    const std::byte* const all = layer_.shared_ffn > 0 ? all_rows(call, gradient, gathered_) : nullptr;
+    return experts_->weight_grad(call, all, input);
+  }
   row_parallel_gradient(call, at_.down, at_.down_bias, gradient, activated_, layer_.ffn);
   column_parallel_gradient(call, at_.up, at_.up_bias, up_, norm2_output_, up_width_);
 }
@@ -308,11 +312,7 @@ void DeviceTransformer::forward(const DeviceLayerCall& call, void* output) const
   kernels.norm_forward(at(norm1_output_), nullptr, at(input_), nullptr, norm_in(call, norm1_), {own_, h}, epsilon);
   multiply(call, qkv_, all_rows(call, norm1_output_, branch_), at_.qkv, at_.qkv_bias, {rows_, qkv_width_, h});
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kForward);
-  if (context_)
-    context_->forward(call, attention_of(call), at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_));
-  else
-    kernels.attention_forward(at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_), attention_of(call),
-                              call.numbers);
+  attend_->forward(call, attention_of(call), at(attention_output_), floats_of(call, log_sum_exp_), at(qkv_));
   multiply(call, branch_, at(attention_output_), at_.output, is_alone() ? at_.output_bias : -1, {rows_, h, query_});
   std::byte* branch = sum_rows(call, branch_);
   if (!is_alone()) add_bias(call, branch, at_.output_bias, own_, h);
@@ -365,17 +365,13 @@ void DeviceTransformer::input_grad(const DeviceLayerCall& call, void* input_grad
       at(attention_gradient_),
       all_rows(call, branch_gradient(call, kAttentionBranch, attention_branch_gradient_), norm_gradient_),
       weight(call, at_.output), {rows_, query_, h});
-  if (context_)
-    context_->backward(call, attention_of(call),
-                       {.dqkv = at(qkv_gradient_),
-                        .products = floats_of(call, products_),
-                        .doutput = at(attention_gradient_),
-                        .qkv = at(qkv_),
-                        .output = at(attention_output_),
-                        .log_sum_exp = floats_of(call, log_sum_exp_)});
-  else
-    kernels.attention_backward(at(qkv_gradient_), floats_of(call, products_), at(attention_gradient_), at(qkv_),
-                               at(attention_output_), floats_of(call, log_sum_exp_), attention_of(call), call.numbers);
+  attend_->backward(call, attention_of(call),
+                    {.dqkv = at(qkv_gradient_),
+                     .products = floats_of(call, products_),
+                     .doutput = at(attention_gradient_),
+                     .qkv = at(qkv_),
+                     .output = at(attention_output_),
+                     .log_sum_exp = floats_of(call, log_sum_exp_)});
   kernels.copy(at(qkv_), at(qkv_gradient_), rows_ * qkv_width_ * element_bytes_);
   if (layer_.rotary_size > 0) kernels.rotary(at(qkv_), call.constants, rotary_, RotaryDirection::kBackward);
   kernels.linear_input_grad(at(norm_gradient_), at(qkv_), weight(call, at_.qkv), {rows_, h, qkv_width_});

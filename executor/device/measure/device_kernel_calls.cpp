@@ -2,6 +2,8 @@
 
 #include <cassert>
 
+#include "executor/device/measure/image_kernel_calls.h"
+
 namespace plumb {
 namespace {
 
@@ -92,7 +94,7 @@ std::byte* DeviceOperands::bytes(std::int64_t count) {
 }
 
 bool is_device_kernel(KernelKind kind) {
-  return kind <= KernelKind::kAdamW;
+  return kind <= KernelKind::kAdamW || is_image_kernel(kind);
 }
 
 std::int64_t operand_tokens(const KernelCall& call) {
@@ -104,6 +106,7 @@ std::int64_t operand_tokens(const KernelCall& call) {
 std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
   const std::vector<std::int64_t>& s = call.shape;
   const std::int64_t room = kMostOperands * kAlignment;
+  if (is_image_kernel(call.kind)) return image_operand_bytes(call, element_bytes) + room;
   switch (call.kind) {
     case KernelKind::kGemm:
       return (s[0] * s[2] + s[1] * s[2]) * element_bytes + s[0] * s[1] * 4 + room;
@@ -124,6 +127,7 @@ std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
 
 void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
   assert(is_device_kernel(call.kind));
+  if (is_image_kernel(call.kind)) return enqueue_image_kernel(kernels, call, with);
   const std::vector<std::int64_t>& s = call.shape;
   switch (call.kind) {
     case KernelKind::kGemm:

@@ -23,6 +23,7 @@ class DeviceOperands {
   float* floats(std::int64_t elements) { return reinterpret_cast<float*>(bytes(elements * 4)); }
   const std::int32_t* tokens() const { return tokens_; }
   const StepNumbers* numbers() const { return numbers_; }
+  std::int64_t element_bytes() const { return element_bytes_; }
 
  private:
   std::byte* memory_;

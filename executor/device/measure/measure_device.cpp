@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "executor/device/measure/device_kernel_calls.h"
+#include "executor/measure/time_left.h"
 #include "kernels/counter_random.h"
 #include "kernels/cpu/half.h"
 #include "schedules/error.h"
@@ -22,6 +23,8 @@ constexpr int kMostRuns = 64;             // of one kernel in a call
 constexpr int kLeastRepeats = 3;
 constexpr int kMostRepeats = 10;
 constexpr double kLargestPart = 0.1;  // of the time left that one kernel's repeats may take
+constexpr double kForKernels = 0.8;   // of the budget; copies have the rest, and what kernels leave
+constexpr int kCopySizesAnyway = 7;  // up to 16 MiB, whatever time is left: smaller ones take no longer than each other
 constexpr int kTinyKernels = 200;
 constexpr std::int64_t kPatternBytes = 16 << 20;
 
@@ -70,14 +73,19 @@ class DeviceSession {
     auto* step_numbers = reinterpret_cast<StepNumbers*>(machine.allocate(sizeof(StepNumbers)));
     machine.upload(step_numbers, std::as_bytes(std::span(&first_step, 1)));
     const std::vector<std::byte> filling = pattern(options.half);
+    const std::int64_t given = std::min(kPatternBytes, block_bytes_);
     for (int part = 0; part < options.parts; ++part) {
       std::byte* block = blocks_.emplace_back(machine.allocate(block_bytes_));
-      for (std::int64_t at = 0; at < block_bytes_; at += kPatternBytes)
-        machine.upload(block + at,
-                       std::span(filling).first(static_cast<std::size_t>(std::min(kPatternBytes, block_bytes_ - at))));
+      machine.upload(block, std::span(filling).first(static_cast<std::size_t>(given)));
       operands_.emplace_back(block, block_bytes_, on_device, step_numbers, element_bytes());
     }
     machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostRepeats + 1)));
+    // The rest by the device itself: gigabytes from the host would take seconds.
+    times_of(options.parts, 0, DeviceStream::kCompute, [&](DeviceKernels& kernels, int part) {
+      std::byte* to = block(part);
+      for (std::int64_t done = given; done < block_bytes_; done *= 2)
+        kernels.copy(to + done, to, std::min(done, block_bytes_ - done));
+    });
   }
 
   const std::vector<KernelCall>& kernels() const { return kernels_; }
@@ -117,10 +125,10 @@ class DeviceSession {
     };
   }
 
-  /// One kernel's sample with so many parts at work; none where it would take too long.
-  std::optional<KernelSample> sample_of(const KernelCall& call, int busy, Seconds left) {
+  /// One kernel's sample with so many parts at work; none where it would take too long, unless it has to be.
+  std::optional<KernelSample> sample_of(const KernelCall& call, int busy, Seconds left, bool has_to_be) {
     const Seconds once = median_of(times_of(busy, 1, DeviceStream::kCompute, runs_of(call, 1)));
-    if (once * kLeastRepeats > left * kLargestPart) return {};
+    if (!has_to_be && once * kLeastRepeats > left * kLargestPart) return {};
     const int runs = static_cast<int>(std::clamp(std::ceil(kShortestCall / once), 1.0, double{kMostRuns}));
     const int repeats =
         static_cast<int>(std::clamp(left * kLargestPart / (once * runs), double{kLeastRepeats}, double{kMostRepeats}));
@@ -153,23 +161,20 @@ class DeviceSession {
   std::vector<DeviceOperands> operands_;
 };
 
-/// Kernels in order of their work; of each kind, those whose time the one before lets expect to fit.
-void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options, DeviceMeasurement& result) {
-  const auto begin = std::chrono::steady_clock::now();
-  struct Known {
-    double work = 0;
-    Seconds time{0};
-  };
-  std::map<KernelKind, Known> last;
+/// Kernels in order of their work: the first of each kind, and those whose time, by the kind's last, will fit.
+void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options, const TimeLeft& time_left,
+                     DeviceMeasurement& result) {
+  std::map<KernelKind, Seconds> of_work;  // a kind's time over its work, in its last sample
   double most_flops = 0, most_moved = 0;
   for (const KernelCall& call : session.kernels()) {
-    const Seconds left = options.budget - std::chrono::duration_cast<Seconds>(std::chrono::steady_clock::now() - begin);
+    const Seconds left = time_left(kForKernels);
     const double work = call.flops + call.elements_moved;
-    Known& known = last[call.kind];
-    if (known.time * (known.work > 0 ? work / known.work : 1) * kLeastRepeats > left * kLargestPart) continue;
-    const std::optional<KernelSample> alone = session.sample_of(call, 1, left);
+    const auto known = of_work.find(call.kind);
+    const bool is_first = known == of_work.end();
+    if (!is_first && known->second * work * kLeastRepeats > left * kLargestPart) continue;
+    const std::optional<KernelSample> alone = session.sample_of(call, 1, left, is_first);
     if (!alone) continue;
-    known = {work, alone->median};
+    of_work[call.kind] = alone->median / work;
     BesideTime* contention = nullptr;
     if (call.kind == KernelKind::kGemm && call.flops > most_flops) {
       most_flops = call.flops;
@@ -181,7 +186,7 @@ void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options
     if (contention != nullptr) *contention = {alone->median, alone->median};
     result.measurement.samples.push_back(*alone);
     if (options.parts == 1) continue;
-    const std::optional<KernelSample> together = session.sample_of(call, options.parts, left);
+    const std::optional<KernelSample> together = session.sample_of(call, options.parts, left, is_first);
     if (!together) continue;
     if (contention != nullptr) contention->beside = together->median;
     result.measurement.samples.push_back(*together);
@@ -200,26 +205,44 @@ void measure_launches(DeviceSession& session, DeviceMeasurement& result) {
   result.enqueue = median_of(enqueued) / kTinyKernels;
 }
 
-void measure_copies(DeviceSession& session, DeviceMachine& machine, const DeviceMeasureOptions& options,
-                    DeviceMeasurement& result) {
+/// Between two parts, in sizes whose repeats fit. The largest that was copied.
+std::int64_t measure_messages(DeviceSession& session, const DeviceMeasureOptions& options, const TimeLeft& time_left,
+                              DeviceMeasurement& result) {
   const std::int64_t most = std::min(options.largest_copy_bytes, session.block_bytes() / 2);
-  for (std::int64_t bytes = 4096; bytes <= most; bytes *= 4) {
-    std::byte* to = options.parts > 1 ? session.block(1) : session.block(0) + session.block_bytes() / 2;
+  std::byte* to = options.parts > 1 ? session.block(1) : session.block(0) + session.block_bytes() / 2;
+  std::int64_t largest = 0;
+  Seconds last{0};
+  int sizes = 0;
+  for (std::int64_t bytes = 4096; bytes <= most; bytes *= 4, ++sizes) {
+    if (sizes >= kCopySizesAnyway && 4 * last * (kMostRepeats + 1) > time_left() * kLargestPart) break;
     const CallWork copy = [&](DeviceKernels& kernels, int) { kernels.copy(to, session.block(0), bytes); };
     result.measurement.samples.push_back(DeviceSession::sample(
         "message", {bytes}, session.times_of(1, kMostRepeats, DeviceStream::kSendActivation, copy), 1));
+    last = result.measurement.samples.back().median;
+    largest = bytes;
   }
-  std::byte* host = machine.allocate_on_host(most);
-  const CallWork from_host = [&](DeviceKernels& kernels, int) { kernels.copy(session.block(0), host, most); };
-  const CallWork to_host = [&](DeviceKernels& kernels, int) { kernels.copy(host, session.block(0), most); };
-  const Seconds in = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCopy, from_host));
-  const Seconds out = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCopy, to_host));
-  result.from_host_bytes_per_second = static_cast<double>(most) / in.count();
-  result.to_host_bytes_per_second = static_cast<double>(most) / out.count();
+  return largest;
+}
 
-  const auto product = std::ranges::max_element(
-      session.kernels(), {}, [](const KernelCall& call) { return call.kind == KernelKind::kGemm ? call.flops : -1; });
-  if (product == session.kernels().end() || product->kind != KernelKind::kGemm) return;
+/// The measured product with most work of those that can be repeated beside copies in the time left; null: none.
+const KernelCall* product_beside_copies(const DeviceSession& session, const DeviceMeasurement& result, Seconds copy,
+                                        Seconds left) {
+  constexpr int kProductsInAll = 52,
+                kCopiesInAll = 18;  // of measure_beside() at most, but for one copy or product each
+  const KernelCall* largest = nullptr;
+  for (const KernelCall& call : session.kernels()) {
+    if (call.kind != KernelKind::kGemm || (largest != nullptr && call.flops <= largest->flops)) continue;
+    const auto sample = std::ranges::find_if(result.measurement.samples, [&](const KernelSample& one) {
+      return one.kernel == kernel_name(call.kind) && one.shape == call.shape && one.busy_ranks == 1;
+    });
+    if (sample == result.measurement.samples.end()) continue;
+    if (largest == nullptr || kProductsInAll * sample->median + kCopiesInAll * copy <= left) largest = &call;
+  }
+  return largest;
+}
+
+void measure_beside(DeviceSession& session, const KernelCall& product, const CallWork& from_host, Seconds in,
+                    DeviceMeasurement& result) {
   constexpr int kProducts = 4, kMostCopies = 1000;
   const auto so_many = [](double count) {
     return static_cast<int>(std::clamp(std::ceil(count), 1.0, 1.0 * kMostCopies));
@@ -229,54 +252,34 @@ void measure_copies(DeviceSession& session, DeviceMachine& machine, const Device
       for (int i = 0; i < count; ++i) work(kernels, part);
     });
   };
-  const CallWork products = session.runs_of(*product, kProducts);
+  const CallWork products = session.runs_of(product, kProducts);
   const Seconds alone = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCompute, products));
   std::vector<Seconds> of_products, of_copies;
   for (int repeat = 0; repeat < kLeastRepeats; ++repeat) {  // the other one goes on until after the end of the one
     of_products.push_back(session.times_beside(products, times(from_host, so_many(2 * alone / in))).first);
     of_copies.push_back(
-        session.times_beside(session.runs_of(*product, so_many(2 * kProducts * in / alone)), from_host).second);
+        session.times_beside(session.runs_of(product, so_many(2 * kProducts * in / alone)), from_host).second);
   }
   result.product_beside_copy = {alone, median_of(of_products)};
   result.copy_beside_product = {in, median_of(of_copies)};
 }
 
-}  // namespace
-
-std::vector<KernelCall> device_kernel_ladder() {
-  std::vector<KernelCall> calls;
-  const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape) {
-    calls.push_back(kernel_call(kind, std::move(shape)));
-  };
-  const auto form = [](GemmForm f) { return static_cast<std::int64_t>(f); };
-  for (const std::int64_t tokens : {512, 2048, 8192}) {
-    for (const std::int64_t out : {1024, 4096, 16384})
-      for (const std::int64_t in : {1024, 4096, 16384}) {
-        add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForward)});
-        add(KernelKind::kGemm, {tokens, in, out, 1, form(GemmForm::kInputGrad)});
-        add(KernelKind::kGemm, {out, in, tokens, 1, form(GemmForm::kWeightGrad)});
-      }
-    for (const std::int64_t columns : {1024, 4096, 16384}) {
-      for (const std::int64_t variant : {0, 1})
-        for (const KernelKind kind :
-             {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
-              KernelKind::kActivationBackward, KernelKind::kEmbeddingForward, KernelKind::kEmbeddingBackward})
-          add(kind, {tokens, columns, variant});
-      for (const KernelKind kind : {KernelKind::kBiasForward, KernelKind::kBiasBackward, KernelKind::kResidualAdd})
-        add(kind, {tokens, columns});
-    }
-    for (const std::int64_t heads : {8, 40}) add(KernelKind::kRotary, {tokens, heads, 128});
-    for (const std::int64_t vocab : {8192, 32768, 131072}) add(KernelKind::kCrossEntropy, {tokens, vocab});
-  }
-  for (const KernelKind kind : {KernelKind::kAttentionForward, KernelKind::kAttentionBackward})
-    for (const std::int64_t sequence : {512, 1024, 2048, 4096, 8192}) {
-      add(kind, {1, sequence, 16, 16, 64, 0});
-      add(kind, {1, sequence, 32, 8, 128, 0});
-    }
-  for (const std::int64_t elements : {std::int64_t{1} << 16, std::int64_t{1} << 22, std::int64_t{1} << 28})
-    add(KernelKind::kAdamW, {elements});
-  return calls;
+void measure_copies(DeviceSession& session, DeviceMachine& machine, const DeviceMeasureOptions& options,
+                    const TimeLeft& time_left, DeviceMeasurement& result) {
+  const std::int64_t most = measure_messages(session, options, time_left, result);
+  if (most == 0) return;
+  std::byte* host = machine.allocate_on_host(most);
+  const CallWork from_host = [&](DeviceKernels& kernels, int) { kernels.copy(session.block(0), host, most); };
+  const CallWork to_host = [&](DeviceKernels& kernels, int) { kernels.copy(host, session.block(0), most); };
+  const Seconds in = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCopy, from_host));
+  const Seconds out = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCopy, to_host));
+  result.from_host_bytes_per_second = static_cast<double>(most) / in.count();
+  result.to_host_bytes_per_second = static_cast<double>(most) / out.count();
+  if (const KernelCall* product = product_beside_copies(session, result, in, time_left()))
+    measure_beside(session, *product, from_host, in, result);
 }
+
+}  // namespace
 
 DeviceMeasurement measure_device(DeviceMachine& machine, const DeviceMeasureOptions& options) {
   if (options.parts < 1) throw SpecError(fmt::format("{} parts of a device: give at least 1", options.parts));
@@ -290,10 +293,11 @@ DeviceMeasurement measure_device(DeviceMachine& machine, const DeviceMeasureOpti
   std::vector<KernelCall> kernels = options.kernels.empty() ? device_kernel_ladder() : options.kernels;
   std::erase_if(kernels, [](const KernelCall& call) { return !is_device_kernel(call.kind); });
   std::ranges::stable_sort(kernels, {}, [](const KernelCall& call) { return call.flops + call.elements_moved; });
+  const TimeLeft time_left(options.budget);
   DeviceSession session(machine, options, std::move(kernels));
   measure_launches(session, result);
-  measure_kernels(session, options, result);
-  measure_copies(session, machine, options, result);
+  measure_kernels(session, options, time_left, result);
+  measure_copies(session, machine, options, time_left, result);
   return result;
 }
 

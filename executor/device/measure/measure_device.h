@@ -18,7 +18,7 @@ namespace plumb {
 struct DeviceMeasureOptions {
   int parts = 1;                   ///< of the device, a rank each, that work at once
   std::optional<HalfFormat> half;  ///< what the machine's kernels store; none: fp32
-  Seconds budget{60};              ///< for the kernels; about
+  Seconds budget{60};              ///< for all of it; what is first of its kind, and copies up to 16 MiB, come anyway
   std::string device;              ///< written into the result as they are
   std::string date;
   std::vector<KernelCall> kernels;  ///< empty: device_kernel_ladder()
@@ -47,14 +47,15 @@ struct DeviceMeasurement {
 };
 
 /// Shapes of models that a GPU trains: products of 512 to 8192 tokens and 1024 to 16384 channels in the three forms,
-/// attention of 512 to 8192 tokens, memory-bound kernels. Only kinds that DeviceKernels has.
+/// attention of 512 to 8192 tokens, memory-bound kernels, convolutions and poolings of 32 images; and each in small.
+/// Only kinds that DeviceKernels has.
 std::vector<KernelCall> device_kernel_ladder();
 
 /// A sample is the median over repeats (and parts) of the time of one kernel between the events of a call, which holds
 /// as many as it takes to last 200 us; operands follow each other through `round_bytes`, and behind a first call that
-/// does not count. Smallest work first; calls whose repeats would not fit the budget, or whose operands do not fit the
-/// device's memory, are left out. The machine is fresh: nothing has been prepared.
-/// Throws SpecError if there is no part or no time.
+/// does not count. Smallest work first, the time looked at between kernels; calls whose repeats would not fit what is
+/// left of the budget, or whose operands do not fit the device's memory, are left out. The machine is fresh: nothing
+/// has been prepared. Throws SpecError if there is no part or no time.
 DeviceMeasurement measure_device(DeviceMachine& machine, const DeviceMeasureOptions& options);
 
 }  // namespace plumb

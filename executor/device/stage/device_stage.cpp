@@ -1,26 +1,13 @@
 #include "executor/device/stage/device_stage.h"
 
 #include <algorithm>
-#include <cmath>
-#include <variant>
 
-#include "executor/cpu/initial_weights.h"
-#include "executor/device/layers/device_parameters.h"
+#include "executor/device/device_values.h"
 #include "executor/device/stage/device_update.h"
-#include "kernels/cpu/half.h"
+#include "executor/training/training_state.h"
 
 namespace plumb {
 namespace {
-
-template <class T>
-T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
-  return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
-}
-
-template <class T>
-void upload_all(DeviceMachine& machine, T* to, std::span<const T> from) {
-  machine.upload(to, std::as_bytes(from));
-}
 
 DeviceStageOptions options_of_share(DeviceStageOptions options) {
   options.layers = divide_layers(options.layers, options.tensor.ranks);
@@ -33,127 +20,143 @@ DeviceStage::DeviceStage(const DeviceStageOptions& options)
     : options_(options_of_share(options)),
       model_layers_(options.layers),
       element_bytes_(options.half ? 2 : 4),
-      tokens_(tokens_of(options.work)),
-      places_(device_parameter_places(options_.layers)),
-      shares_(places_, options.shares),
-      optimizer_places_(places_, shares_.own(),
-                        {.optimizer = options.optimizer,
-                         .is_half = options.half.has_value(),
-                         .is_on_host = options.is_optimizer_on_host,
-                         .window_bytes = options.update_window_bytes}),
-      vectors_(places_) {
+      tokens_(tokens_of(options.work)) {
+  make_blocks();
   if (options_.is_tied) find_tied_tables();
-  if (options_.agrees) find_measured();
+  if (options_.agrees)
+    for (ParameterBlock& block : blocks_)
+      block.find_measured(&block == &blocks_.front() ? tied_table(ModelEnd::kHead) : ElementRange{});
   place_layers();
   update_constants_ = constants_.size();
   const std::vector<float> of_update = update_constants(options_.optimizer);
   constants_.insert(constants_.end(), of_update.begin(), of_update.end());
-  layer_room_ = layer_room();
 }
 
-/// Of all weights as they are stored, in whole words.
-std::int64_t DeviceStage::stored_bytes() const {
-  return (elements() * element_bytes_ + 3) / 4 * 4;
+void DeviceStage::make_blocks() {
+  ParameterBlockOptions block{.tensor = options_.tensor,
+                              .first_layer = options_.first_layer,
+                              .half = options_.half,
+                              .optimizer = {.optimizer = options_.optimizer,
+                                            .is_half = options_.half.has_value(),
+                                            .is_on_host = options_.is_optimizer_on_host,
+                                            .window_bytes = options_.update_window_bytes},
+                              .seed = options_.seed,
+                              .steps = options_.steps,
+                              .shares = options_.shares,
+                              .resume = options_.resume};
+  blocks_.emplace_back(model_layers_, block);
+  block.part = ParameterPart::kExperts;
+  block.experts = options_.experts;
+  block.shares.copies = options_.expert_copies;
+  const bool has_experts =
+      std::ranges::any_of(model_layers_, [](const Layer& layer) { return expert_parameter_count(layer) > 0; });
+  if (has_experts) blocks_.emplace_back(model_layers_, block);
+  place_moved();
 }
 
 std::int64_t DeviceStage::version_bytes() const {
-  const std::int64_t stored = stored_bytes();
-  return options_.half ? aligned_bytes(stored) + vectors_.elements() * std::int64_t{sizeof(float)} : stored;
+  return stacked([](const ParameterBlock& block) { return block.version_bytes(); });
 }
 
-std::int64_t DeviceStage::input_bytes() const {
-  return input_elements(options_.layers.front(), options_.work) * element_bytes_;
+std::int64_t DeviceStage::whole_gradient_bytes() const {
+  return stacked([](const ParameterBlock& block) { return block.whole_gradient_bytes(); });
 }
 
-std::int64_t DeviceStage::output_bytes() const {
-  return output_elements(options_.layers.back(), options_.work) * element_bytes_;
+std::int64_t DeviceStage::optimizer_bytes() const {
+  return sum_of([](const ParameterBlock& block) { return block.optimizer_bytes(); });
+}
+
+std::int64_t DeviceStage::host_bytes() const {
+  return sum_of([](const ParameterBlock& block) { return block.host_bytes(); });
+}
+
+std::int64_t DeviceStage::partial_count() const {
+  return sum_of([](const ParameterBlock& block) { return block.partial_count(); });
+}
+
+std::int64_t DeviceStage::update_workspace_bytes() const {
+  std::int64_t most = 0;
+  for (const ParameterBlock& block : blocks_) most = std::max(most, block.update_workspace_bytes());
+  return most;
+}
+
+/// Weights that are replaced are all there; those that are gathered, where they are sharded.
+const std::byte* DeviceStage::version_of(std::size_t block, const DevicePass& pass) const {
+  if (pass.weights == nullptr || (common().shares().zero() == 3 && blocks_[block].shares().zero() < 3)) return nullptr;
+  return pass.weights + (block == 0 ? 0 : aligned_bytes(common().version_bytes()));
+}
+
+float* DeviceStage::whole_gradients_of(std::size_t block, const DevicePass& pass) const {
+  if (pass.whole_gradients == nullptr || block == 0) return pass.whole_gradients;
+  return pass.whole_gradients + aligned_bytes(common().whole_gradient_bytes()) / std::int64_t{sizeof(float)};
+}
+
+std::int64_t DeviceStage::input_bytes(int slice) const {
+  return input_elements(options_.layers.front(), slices_[static_cast<std::size_t>(slice)].work) * element_bytes_;
+}
+
+std::int64_t DeviceStage::output_bytes(int slice) const {
+  return output_elements(options_.layers.back(), slices_[static_cast<std::size_t>(slice)].work) * element_bytes_;
 }
 
 std::int64_t DeviceStage::held_bytes() const {
-  const StageMemory held = memory();
-  std::int64_t state = 0;  // with the room between its fields
-  if (!optimizer_places_.is_on_host())
-    state = optimizer_places_.block_bytes() + (options_.half ? shares_.own().count * std::int64_t{sizeof(float)} : 0);
-  return held.parameter_bytes + held.gradient_bytes + state +
+  return sum_of([](const ParameterBlock& block) { return block.held_bytes(); }) +
          static_cast<std::int64_t>(constants_.size() * sizeof(float)) +
-         options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) +
-         (has_vector_block() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) +
-         (shares_.reduces_layers() ? vectors_.elements() * std::int64_t{sizeof(float)} : 0) + tied_buffer_bytes() +
-         data_bytes();
+         options_.steps * static_cast<std::int64_t>(sizeof(StepNumbers)) + tied_buffer_bytes() + data_bytes();
 }
 
 void DeviceStage::settle(DeviceMachine& machine, bool capture_gradients) {
-  const std::vector<float> weights = first_weights();
-  const ElementRange own = shares_.own();
-  const auto own_weights =
-      std::span(weights).subspan(static_cast<std::size_t>(own.first), static_cast<std::size_t>(own.count));
-  const bool is_whole = shares_.zero() < 3;
-  const std::span<const float> held = is_whole ? std::span(weights) : own_weights;
-  if (options_.half) {
-    std::vector<std::uint16_t> narrow_weights(held.size());
-    narrow(narrow_weights.data(), held.data(), std::ssize(held), *options_.half);
-    stored_weights_ = machine.allocate(is_whole ? stored_bytes() : std::ssize(held) * element_bytes_ + 2);
-    machine.upload(stored_weights_, std::as_bytes(std::span(narrow_weights)));
-    if (!optimizer_places_.has_master_on_host()) {
-      master_ = allocate_elements<float>(machine, own.count);
-      upload_all<float>(machine, master_, own_weights);
-    }
-  } else {
-    master_ = allocate_elements<float>(machine, std::ssize(held));
-    upload_all<float>(machine, master_, held);
-    stored_weights_ = reinterpret_cast<std::byte*>(master_);
-  }
-  if (has_vector_block()) {
-    const std::vector<float> vectors = vectors_.packed(weights);
-    vector_block_ = allocate_elements<float>(machine, vectors_.elements());
-    upload_all<float>(machine, vector_block_, vectors);
-  }
-  gradients_ = allocate_elements<float>(machine, shares_.zero() < 2 ? elements() : own.count);
-  const std::int64_t state_bytes = optimizer_places_.block_bytes();
-  if (optimizer_places_.is_on_host()) {
-    state_ = machine.allocate_on_host(state_bytes);
-    std::fill_n(state_, state_bytes, std::byte{0});
-  } else {
-    state_ = machine.allocate(state_bytes);
-  }
-  if (optimizer_places_.has_master_on_host())
-    write_state(machine, optimizer_places_.master(), std::as_bytes(own_weights));
-  restore_state(machine);
+  for (ParameterBlock& block : blocks_) block.settle(machine, capture_gradients);
+  if (options_.resume != nullptr) updates_ = options_.resume->updates;
   if (!constants_.empty()) {
     device_constants_ = allocate_elements<float>(machine, static_cast<std::int64_t>(constants_.size()));
     upload_all<float>(machine, device_constants_, constants_);
   }
   allocate_data(machine);
   numbers_ = allocate_elements<StepNumbers>(machine, options_.steps);
-  if (shares_.reduces_layers()) waiting_vectors_ = allocate_elements<float>(machine, vectors_.elements());
   for (const ModelEnd end : {ModelEnd::kEmbedding, ModelEnd::kHead})
-    if (const std::int64_t count = tied_table(end).count; count > 0 && shares_.zero() >= 2)
+    if (const std::int64_t count = tied_table(end).count; count > 0 && common().shares().zero() >= 2)
       whole_tied_[static_cast<std::size_t>(end)] = allocate_elements<float>(machine, count);
-  if (capture_gradients) captured_ = allocate_elements<float>(machine, options_.steps * shares_.own().count);
 }
 
-void DeviceStage::optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const StepNumbers* whole,
+void DeviceStage::open_gradients(DeviceKernels& kernels, const DevicePass& pass) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].open_gradients(kernels, whole_gradients_of(i, pass));
+}
+
+void DeviceStage::reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const {
+  for (std::size_t i = 0; i < blocks_.size(); ++i) blocks_[i].reduce(recorder, whole_gradients_of(i, pass), bucket);
+}
+
+void DeviceStage::gather(CallRecorder& recorder, std::byte* gathered) const {
+  for (const ParameterBlock& block : blocks_) {
+    block.gather(recorder, gathered);
+    if (gathered != nullptr) gathered += aligned_bytes(block.version_bytes());
+  }
+}
+
+void DeviceStage::optimizer_step(CallRecorder& kernels, int step, std::byte* replaced, const StepNumbers* whole,
                                  std::byte* workspace) const {
   StepNumbers* numbers = numbers_ + step;
-  if (replaced != nullptr) {
-    const std::int64_t stored = stored_bytes();
-    kernels.copy(replaced, stored_weights_, elements() * element_bytes_);
-    auto* const packed = reinterpret_cast<float*>(replaced + aligned_bytes(stored));
-    if (has_vector_block())
-      kernels.copy(packed, vector_block_, vectors_.elements() * std::int64_t{sizeof(float)});
-    else if (options_.half)
-      vectors_.pack(kernels, packed, master_);
+  for (std::size_t i = 0; replaced != nullptr && i < blocks_.size(); ++i) {
+    blocks_[i].keep_version(kernels, replaced);
+    replaced += aligned_bytes(blocks_[i].version_bytes());
   }
   if (options_.agrees) kernels.decide_step(numbers, &whole->square_sum, 1, options_.clip_norm);
-  const ElementRange own = shares_.own();
-  if (captured_ != nullptr)
-    kernels.copy(captured_ + step * own.count, own_gradients(), own.count * std::int64_t{sizeof(float)});
-  for (const UpdatePart& part : optimizer_places_.parts()) update_part(kernels, part, numbers, workspace);
-  if (shares_.zero() != 1) return;
-  // What the reduction left of others' shares.
-  if (own.first > 0) kernels.fill_zero(gradients_, own.first);
-  const std::int64_t end = own.first + own.count;
-  if (end < elements()) kernels.fill_zero(gradients_ + end, elements() - end);
+  for (const ParameterBlock& block : blocks_)
+    block.update(kernels, step, numbers, device_constants_ + update_constants_, workspace);
+}
+
+void DeviceStage::copy_weights(DeviceMachine& machine, ModelValues& model) const {
+  for (const ParameterBlock& block : blocks_) block.copy_weights(machine, model);
+}
+
+void DeviceStage::copy_gradients(DeviceMachine& machine, ModelValues& model, int step) const {
+  for (const ParameterBlock& block : blocks_) block.copy_gradients(machine, model, step, last_numbers_.gradient_factor);
+}
+
+void DeviceStage::save(DeviceMachine& machine, TrainingState& state) const {
+  state.updates = updates_;
+  for (const ParameterBlock& block : blocks_) block.save(machine, state);
 }
 
 void DeviceStage::begin_step(DeviceMachine& machine, int replay, float loss_scale) {

@@ -8,13 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "executor/cpu/parameter_places.h"
 #include "executor/device/calls/recorded_calls.h"
 #include "executor/device/device_machine.h"
 #include "executor/device/exchange/device_shares.h"
 #include "executor/device/layers/device_layer.h"
-#include "executor/device/stage/optimizer_places.h"
-#include "executor/device/stage/packed_vectors.h"
+#include "executor/device/stage/parameter_block.h"
 #include "executor/device/stage/stage_layout.h"
 #include "executor/device/stage/stage_rebuild.h"
 #include "executor/division/tensor_division.h"
@@ -30,9 +28,12 @@ struct DeviceStageOptions {
   NcclSeat tensor_group;      ///< the same as a group
   ContextSeat context;        ///< which tokens of each sequence are here: those of `work`
   NcclSeat context_group;     ///< likewise
+  ExpertSeat experts;         ///< which of the experts are here
+  NcclSeat expert_group;      ///< those who have the others
   int first_layer = 0;        ///< its number in the model
   bool is_tied = false;       ///< the model's head and embedding share a table: this stage may have an end of it
   LayerWork work;             ///< of a micro-batch
+  int slices = 1;             ///< that each sequence of it comes in
   int microbatches = 0;
   std::int64_t first_sample = 0;   ///< of the replica's first micro-batch, in the batch
   std::int64_t sample_stride = 0;  ///< from one micro-batch to the next
@@ -48,6 +49,7 @@ struct DeviceStageOptions {
   bool agrees = false;  ///< the step depends on all stages' gradients: they are clipped, or the loss is scaled
   float clip_norm = 0;  ///< 0: not clipped
   DeviceShareOptions shares;
+  NcclSeat expert_copies;  ///< in the place of shares.copies, of routed experts: the copies that have the same ones
   const TrainingState* resume = nullptr;  ///< where it goes on; null: at the beginning. Outlives the stage.
 };
 
@@ -61,6 +63,7 @@ struct MovedLayers {
 /// What a pass over one micro-batch works on.
 struct DevicePass {
   int microbatch = 0;
+  int slice = 0;
   CallRecorder* recorder = nullptr;  ///< where tensor ranks exchange
   std::byte* early = nullptr;        ///< what F keeps, until I and until W
   std::byte* late = nullptr;
@@ -72,6 +75,8 @@ struct DevicePass {
   const std::byte* weights = nullptr;   ///< a replaced version of them, or where they are sharded the whole ones; null:
                                         ///< the newest
   float* whole_gradients = nullptr;     ///< gradients that are sharded: those of all elements, until they are reduced
+  std::byte* sequences = nullptr;       ///< what slices keep of their sequences
+  float* sequence_gradients = nullptr;  ///< what they owe to it
   std::byte* moved = nullptr;           ///< layer by layer: two layers' weights, and one's gradients
   MovedLayers* moves = nullptr;         ///< likewise
 };
@@ -86,8 +91,15 @@ class DeviceStage {
   std::vector<StageMemory> microbatch_memory() const;
   /// Of all gradients from the first that is added to their reduction, where they are sharded; 0: they are not.
   std::int64_t whole_gradient_bytes() const;
-  std::int64_t input_bytes() const;
-  std::int64_t output_bytes() const;
+  /// Of what the slices of a micro-batch keep of its sequences, from the first F to the last I; and of the gradients
+  /// that they add to, from the first I on.
+  std::int64_t sequence_bytes() const { return sequence_bytes_.sequences; }
+  std::int64_t sequence_gradient_bytes() const { return sequence_bytes_.sequence_gradients; }
+  /// Of a slice; of the largest one.
+  std::int64_t input_bytes(int slice) const;
+  std::int64_t output_bytes(int slice) const;
+  std::int64_t input_bytes() const { return input_bytes(largest_slice_); }
+  std::int64_t output_bytes() const { return output_bytes(largest_slice_); }
   /// Of a pass's workspace, in front of what layers use (device_stage_layers.cpp): what is moved layer by layer.
   std::int64_t moved_bytes(bool is_backward) const;
 
@@ -97,18 +109,18 @@ class DeviceStage {
   /// Of everything that stays on the device for the whole run.
   std::int64_t held_bytes() const;
   /// Of the optimizer's state and master weights, wherever they are; of these in the host's memory.
-  std::int64_t optimizer_bytes() const { return optimizer_places_.state_bytes(); }
-  std::int64_t host_bytes() const { return optimizer_places_.is_on_host() ? optimizer_places_.block_bytes() : 0; }
+  std::int64_t optimizer_bytes() const;
+  std::int64_t host_bytes() const;
   /// While an OPTIMIZER_STEP runs.
-  std::int64_t update_workspace_bytes() const { return optimizer_places_.workspace_bytes(); }
+  std::int64_t update_workspace_bytes() const;
 
   /// Allocates, and uploads the first weights: the initial ones, or those with which a training goes on. Where
   /// gradients are captured, the optimizer's step copies what it consumes.
   void settle(DeviceMachine& machine, bool capture_gradients = false);
 
-  /// The tokens and targets of all micro-batches [microbatches * T], before a replay; only where a layer reads them.
-  /// Tokens whose rows another tensor rank has are left out. Of samples that are no text the numbers of all
-  /// [microbatches, T, ...], and their labels, as targets, or the numbers of their targets.
+  /// The tokens and targets of all micro-batches [microbatches * T], each slice by itself, before a replay; only where
+  /// a layer reads them. Tokens whose rows another tensor rank has are left out. Of samples that are no text the
+  /// numbers of all [microbatches, T, ...], and their labels, as targets, or the numbers of their targets.
   bool reads_tokens() const;
   bool reads_samples() const;
   bool reads_targets() const;
@@ -122,13 +134,15 @@ class DeviceStage {
   void forward(DeviceKernels& kernels, const DevicePass& pass) const;
   /// R: all that is computed again, from what F has kept.
   void recompute(DeviceKernels& kernels, const DevicePass& pass) const;
-  void input_grad(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// `recomputes`: no R was there, and what is to be computed again is.
+  void input_grad(DeviceKernels& kernels, const DevicePass& pass, bool recomputes) const;
   /// Says so where a bucket of gradients is complete, if it is told to.
   void weight_grad(DeviceKernels& kernels, const DevicePass& pass, CallRecorder* buckets = nullptr) const;
-  /// B: I and W in one. `recomputes`: no R was there.
+  /// B: I and W in one.
   void backward(DeviceKernels& kernels, const DevicePass& pass, bool recomputes, CallRecorder* buckets = nullptr) const;
-  /// Before the first that adds to gradients that are sharded.
+  /// Before the first that adds to gradients that are sharded; to those of sequences.
   void open_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
+  void open_sequence_gradients(DeviceKernels& kernels, const DevicePass& pass) const;
   /// REDUCE_GRAD of a bucket; UNSHARD. Nothing where the stage has one copy.
   void reduce(CallRecorder& recorder, const DevicePass& pass, std::size_t bucket) const;
   /// gathered: [version_bytes()] of weights that are sharded.
@@ -145,12 +159,12 @@ class DeviceStage {
   /// Sums of squares of the gradients that this rank speaks for, so that of all ranks each element counts once.
   /// partials: [partial_count()]
   void measure_gradients(DeviceKernels& kernels, float* partials) const;
-  std::int64_t partial_count() const { return std::ssize(measured_) * kGradientPieces; }
+  std::int64_t partial_count() const;
 
   /// `whole`: what all gradients have measured, where the step depends on it. `step`: which one of the replay.
   /// `replaced` [version_bytes()] gets the weights as they were, where it is not null. workspace:
   /// [update_workspace_bytes()]
-  void optimizer_step(DeviceKernels& kernels, int step, std::byte* replaced, const StepNumbers* whole,
+  void optimizer_step(CallRecorder& kernels, int step, std::byte* replaced, const StepNumbers* whole,
                       std::byte* workspace) const;
 
   /// Before a replay: what its steps have in numbers. After it: what became of them; steps that were not skipped count.
@@ -177,6 +191,17 @@ class DeviceStage {
     DeviceLayerBytes bytes{};
     std::int64_t constants = 0;      // elements from the stage's first
     std::int64_t expert_layers = 0;  // before it
+    DeviceLayerBytes before{};       // sequences' bytes
+  };
+  /// The layers as they work on a slice of a micro-batch, or on all of it.
+  struct Slice {
+    int number = 0;
+    TokenRange shared;     // of each sequence
+    ContextTokens tokens;  // of these, here
+    LayerWork work;
+    std::int64_t first_row = 0;  // among the micro-batch's T, slice by slice
+    std::vector<PlacedLayer> layers;
+    StageLayout layout, kept_layout;  // the latter of micro-batches that are kept where others are computed again
   };
   /// Where a layer's tensors of a micro-batch lie.
   struct LayerMemory {
@@ -186,8 +211,16 @@ class DeviceStage {
   };
 
   void place_layers();
-  const StageLayout& layout_of(int microbatch) const;
-  DeviceTensorShare share_of(std::size_t layer) const;
+  void place_slice(Slice& slice);
+  static constexpr int kRebuilt = -1;  // any micro-batch that is computed again, if one is
+  const StageLayout& layout_of(const Slice& slice, int microbatch) const;
+  StageMemory slice_memory(int microbatch) const;
+  const Slice& slice_of(const DevicePass& pass) const { return slices_[static_cast<std::size_t>(pass.slice)]; }
+  const StageLayout& layout_of(const DevicePass& pass) const { return layout_of(slice_of(pass), pass.microbatch); }
+  const DeviceLayer& layer_of(const DevicePass& pass, std::size_t layer) const {
+    return *slice_of(pass).layers[layer].layer;
+  }
+  DeviceTensorShare share_of(std::size_t layer, const Slice& slice) const;
   LayerMemory memory_of(const DevicePass& pass, std::size_t layer) const;
   LayerMemory forward_memory(const DevicePass& pass, std::size_t layer) const;
   template <class MemoryOf>
@@ -197,17 +230,8 @@ class DeviceStage {
   void complete_layer(CallRecorder* buckets, std::size_t layer) const;
 
   // Layer by layer (device_stage_layers.cpp).
-  struct LayerRoom {  // bytes of a layer at most
-    std::int64_t stored = 0, vectors = 0, gradients = 0;
-  };
-  struct GatheredLayer {
-    std::byte* weights = nullptr;
-    float* vectors = nullptr;
-  };
-  ElementRange range_of(std::size_t layer) const;
-  LayerRoom layer_room() const;
-  std::byte* gathered_words(const DevicePass& pass, std::size_t layer) const;
-  GatheredLayer gathered_layer(const DevicePass& pass, std::size_t layer) const;
+  void place_moved();
+  bool has_parameters(std::size_t layer) const;
   void fetch(const DevicePass& pass, std::size_t layer, std::optional<std::size_t> next) const;
   void fetch_forward(const DevicePass& pass, std::size_t layer) const;
   void fetch_backward(const DevicePass& pass, std::size_t layer) const;
@@ -216,71 +240,59 @@ class DeviceStage {
   void leave_vectors(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
   void take_vectors(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const;
   void reduce_layer(const DevicePass& pass, std::size_t layer) const;
-  float* layer_gradients(const DevicePass& pass, std::size_t layer) const;
 
   void take_output_gradient(DeviceKernels& kernels, const DevicePass& pass) const;
+  /// From the last layer to the first: visit(layer, where the gradient of its input goes).
+  template <class Visit>
+  void go_back(DeviceKernels& kernels, const DevicePass& pass, bool recomputes, Visit visit) const;
   void layer_backward(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer, std::byte* gradient,
                       CallRecorder* buckets) const;
   void find_tied_tables();
-  void find_measured();
+  void make_blocks();
+  const ParameterBlock& common() const { return blocks_.front(); }
+  template <class Count>
+  std::int64_t sum_of(Count count) const {
+    std::int64_t sum = 0;
+    for (const ParameterBlock& block : blocks_) sum += count(block);
+    return sum;
+  }
+  /// Where each block's begin at an aligned byte.
+  template <class Count>
+  std::int64_t stacked(Count count) const {
+    std::int64_t bytes = 0;
+    for (const ParameterBlock& block : blocks_) bytes = aligned_bytes(bytes) + count(block);
+    return bytes;
+  }
   std::int64_t tied_buffer_bytes() const;
   ElementRange own_of(ElementRange range) const;
+  /// Of a block, in what a pass has of all of them.
+  const std::byte* version_of(std::size_t block, const DevicePass& pass) const;
+  float* whole_gradients_of(std::size_t block, const DevicePass& pass) const;
   DeviceLayerCall call_of(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer,
                           const LayerMemory& memory) const;
-  std::int64_t elements() const { return places_.first_element.back(); }
-  void copy_values(ModelValues& model, std::span<const float> own, float factor) const;
-  std::vector<float> downloaded(DeviceMachine& machine, const float* own) const;
-  std::vector<float> downloaded_master(DeviceMachine& machine) const;
   std::vector<double> sums_of_losses(DeviceMachine& machine, const float* losses, std::int64_t layers) const;
-  std::vector<float> initial_weights() const;
-  std::vector<float> first_weights() const;
-  void write_state(DeviceMachine& machine, StatePlace at, std::span<const std::byte> bytes);
-  std::vector<std::byte> read_state(DeviceMachine& machine) const;
-  void restore_state(DeviceMachine& machine);
-  void update_part(DeviceKernels& kernels, const UpdatePart& part, const StepNumbers* numbers,
-                   std::byte* workspace) const;
-  template <class Visit>
-  void for_each_own_run(Visit visit) const;
-  template <class Values>
-  std::vector<float> block_of(Values values) const;
   std::int64_t sample_bytes() const;
   std::int64_t sample_target_elements() const;
   void allocate_data(DeviceMachine& machine);
   std::int64_t data_bytes() const;
-  std::int64_t stored_bytes() const;
-  /// Whether 16-bit weights have their vectors in fp32 apart, as no whole master weights are on the device.
-  bool has_vector_block() const {
-    return options_.half && (shares_.zero() > 0 || optimizer_places_.has_master_on_host());
-  }
-  /// Within blocks that hold own elements alone, or all; null: on the host.
-  float* own_master() const;
-  float* own_gradients() const;
 
   DeviceStageOptions options_;
   std::vector<Layer> model_layers_;  // as a whole; those in options_ are the rank's share
   std::int64_t element_bytes_;
-  std::int64_t tokens_;  // T
-  ParameterPlaces places_;
-  DeviceShares shares_;
-  OptimizerPlaces optimizer_places_;
-  PackedVectors vectors_;
-  std::vector<PlacedLayer> layers_;
-  StageLayout layout_, kept_layout_;  // the latter of micro-batches that are kept where others are computed again
+  std::int64_t tokens_;                 // T
+  std::vector<ParameterBlock> blocks_;  // common parameters; behind them routed experts, where there are some
+  std::vector<Slice> slices_;
+  int largest_slice_ = 0;
+  DeviceLayerBytes sequence_bytes_;  // sequences' bytes of all layers
   std::int64_t expert_layers_ = 0;
-  LayerRoom layer_room_;
-  std::array<ElementRange, 2> tied_tables_;  // [end] of the stage's blocks; count 0: none here
-  std::vector<ElementRange> measured_;       // likewise: gradients that this rank speaks for
+  std::int64_t moved_weight_bytes_ = 0, moved_gradient_bytes_ = 0;  // layer by layer, of all blocks
+  std::array<ElementRange, 2> tied_tables_;                         // [end] of common parameters; count 0: none here
   std::vector<float> constants_;
   std::size_t update_constants_ = 0;  // where the optimizer's begin
   std::int64_t updates_ = 0;
   StepNumbers last_numbers_;
 
   // On the device.
-  std::byte* stored_weights_ = nullptr;  // [elements], or where they are sharded [own]; master_ itself in fp32
-  float* master_ = nullptr;              // likewise; in 16 bits [own], or on the host among the optimizer's state
-  float* gradients_ = nullptr;           // [elements], or where they are sharded [own]
-  std::byte* state_ = nullptr;           // optimizer_places_' block, perhaps in the host's memory
-  float* vector_block_ = nullptr;        // [vectors] in 16 bits where the master copy is sharded or on the host
   float* device_constants_ = nullptr;
   std::int32_t* token_numbers_ = nullptr;   // [microbatches, T]
   std::int32_t* target_numbers_ = nullptr;  // likewise
@@ -288,10 +300,8 @@ class DeviceStage {
   float* sample_targets_ = nullptr;         // [microbatches, T, width]
   float* losses_ = nullptr;                 // likewise
   float* balance_losses_ = nullptr;         // [expert layers, microbatches, T]
-  float* waiting_vectors_ = nullptr;        // [vectors] layer by layer: gradients of I that wait for W
-  float* captured_ = nullptr;               // [steps, own]
   StepNumbers* numbers_ = nullptr;          // [steps]
-  std::array<float*, 2> whole_tied_ = {};   // [end] gradients of a table of which gradients_ has a share
+  std::array<float*, 2> whole_tied_ = {};   // [end] gradients of a table of which the block has a share
 };
 
 }  // namespace plumb

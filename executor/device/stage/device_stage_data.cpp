@@ -2,21 +2,12 @@
 
 #include <variant>
 
+#include "executor/device/device_values.h"
 #include "executor/device/stage/device_stage.h"
 #include "kernels/cpu/half.h"
 
 namespace plumb {
 namespace {
-
-template <class T>
-T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
-  return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
-}
-
-template <class T>
-void upload_all(DeviceMachine& machine, void* to, std::span<const T> from) {
-  machine.upload(to, std::as_bytes(from));
-}
 
 const LossLayer* loss_of(const std::vector<Layer>& layers) {
   return std::get_if<LossLayer>(&layers.back());

@@ -9,88 +9,49 @@
 
 namespace plumb {
 
-ElementRange DeviceStage::range_of(std::size_t layer) const {
-  const std::int64_t first = places_.first_element[layer];
-  return {first, places_.first_element[layer + 1] - first};
-}
-
-/// Layers lie in them as in the stage's block: what is aligned there is aligned here.
-DeviceStage::LayerRoom DeviceStage::layer_room() const {
-  LayerRoom room;
-  for (std::size_t layer = 0; layer < layers_.size(); ++layer) {
-    const ElementRange range = range_of(layer);
-    const std::int64_t words = shares_.words_of(range).count;
-    room.stored = std::max(room.stored, aligned_bytes(words * 4) + kDeviceTensorAlignment);
-    room.gradients =
-        std::max(room.gradients, aligned_bytes(range.count * std::int64_t{sizeof(float)}) + kDeviceTensorAlignment);
-    const std::int64_t vectors = vectors_.count_before(range.first + range.count) - vectors_.count_before(range.first);
-    if (options_.half) room.vectors = std::max(room.vectors, aligned_bytes(vectors * std::int64_t{sizeof(float)}));
+/// Weights of all blocks, then gradients.
+void DeviceStage::place_moved() {
+  for (const ParameterBlock& block : blocks_) moved_weight_bytes_ += block.moved_weight_bytes();
+  std::int64_t weights = 0;
+  for (ParameterBlock& block : blocks_) {
+    block.place_moved(weights, moved_weight_bytes_ + moved_gradient_bytes_);
+    weights += block.moved_weight_bytes();
+    moved_gradient_bytes_ += block.moved_gradient_bytes();
   }
-  if (!shares_.gathers_layers()) room.stored = room.vectors = 0;
-  if (!shares_.reduces_layers()) room.gradients = 0;
-  return room;
 }
 
 std::int64_t DeviceStage::moved_bytes(bool is_backward) const {
-  return 2 * (layer_room_.stored + layer_room_.vectors) + (is_backward ? layer_room_.gradients : 0);
+  return moved_weight_bytes_ + (is_backward ? moved_gradient_bytes_ : 0);
 }
 
-/// The word in which the layer begins.
-std::byte* DeviceStage::gathered_words(const DevicePass& pass, std::size_t layer) const {
-  const std::int64_t place = static_cast<std::int64_t>(layer % 2) * (layer_room_.stored + layer_room_.vectors);
-  return pass.moved + place + shares_.words_of(range_of(layer)).first * 4 % kDeviceTensorAlignment;
-}
-
-DeviceStage::GatheredLayer DeviceStage::gathered_layer(const DevicePass& pass, std::size_t layer) const {
-  const std::int64_t first = places_.first_element[layer];
-  const std::int64_t place = static_cast<std::int64_t>(layer % 2) * (layer_room_.stored + layer_room_.vectors);
-  std::byte* const weights =
-      gathered_words(pass, layer) + (options_.half ? first % 2 * element_bytes_ : std::int64_t{0});
-  return {.weights = weights,
-          .vectors = reinterpret_cast<float*>(options_.half ? pass.moved + place + layer_room_.stored : weights)};
-}
-
-float* DeviceStage::layer_gradients(const DevicePass& pass, std::size_t layer) const {
-  const std::int64_t first = places_.first_element[layer];
-  if (shares_.zero() < 2) return gradients_ + first;
-  if (!shares_.reduces_layers()) return pass.whole_gradients + first;
-  return reinterpret_cast<float*>(pass.moved + moved_bytes(false) +
-                                  first * std::int64_t{sizeof(float)} % kDeviceTensorAlignment);
+bool DeviceStage::has_parameters(std::size_t layer) const {
+  return std::ranges::any_of(blocks_, [&](const ParameterBlock& block) { return block.range_of(layer).count > 0; });
 }
 
 void DeviceStage::begin_gather(const DevicePass& pass, std::size_t layer) const {
   CallRecorder& recorder = *pass.recorder;
-  const ElementRange range = range_of(layer), words = shares_.words_of(range), own = shares_.own();
-  const std::int64_t per_word = options_.half ? 2 : 1;
-  const std::int64_t first = std::max(own.first, words.first * per_word);
-  const std::int64_t end = std::min(own.first + own.count, (words.first + words.count) * per_word);
-  std::byte* const gathered = gathered_words(pass, layer);
   recorder.go_aside(DeviceStream::kReduce);
-  if (first < end)
-    recorder.copy(gathered + (first - words.first * per_word) * element_bytes_,
-                  stored_weights_ + (first - own.first) * element_bytes_, (end - first) * element_bytes_);
-  for (const DeviceExchange& exchange : shares_.layer_gather(range, gathered)) recorder.exchange(exchange);
+  for (const ParameterBlock& block : blocks_) block.gather_layer(recorder, pass.moved, layer);
   if (options_.half) {
     recorder.open_piece();
-    const GatheredLayer whole = gathered_layer(pass, layer);
-    vectors_.widen_within(recorder, range, whole.vectors, whole.weights, element_bytes_);
+    for (const ParameterBlock& block : blocks_) block.widen_layer(recorder, pass.moved, layer);
   }
   pass.moves->ahead = layer;
   pass.moves->gather = recorder.come_back();
 }
 
 void DeviceStage::fetch(const DevicePass& pass, std::size_t layer, std::optional<std::size_t> next) const {
-  if (!shares_.gathers_layers() || range_of(layer).count == 0) return;
+  if (!common().shares().gathers_layers() || !has_parameters(layer)) return;
   if (pass.moves->ahead != layer) begin_gather(pass, layer);
   const std::int32_t gather = pass.moves->gather;
   pass.moves->ahead.reset();
-  const bool looks_ahead = layout_of(pass.microbatch).rebuild.what == Rebuild::kNothing;
-  if (next && looks_ahead && range_of(*next).count > 0) begin_gather(pass, *next);
+  const bool looks_ahead = layout_of(pass).rebuild.what == Rebuild::kNothing;
+  if (next && looks_ahead && has_parameters(*next)) begin_gather(pass, *next);
   pass.recorder->await(gather);
 }
 
 void DeviceStage::fetch_forward(const DevicePass& pass, std::size_t layer) const {
-  fetch(pass, layer, layer + 1 < layers_.size() ? std::optional(layer + 1) : std::nullopt);
+  fetch(pass, layer, layer + 1 < options_.layers.size() ? std::optional(layer + 1) : std::nullopt);
 }
 
 void DeviceStage::fetch_backward(const DevicePass& pass, std::size_t layer) const {
@@ -99,36 +60,27 @@ void DeviceStage::fetch_backward(const DevicePass& pass, std::size_t layer) cons
 
 /// Zeros, when the gradients that had the place are reduced.
 void DeviceStage::open_layer(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
-  if (!shares_.reduces_layers() || range_of(layer).count == 0) return;
+  if (!common().shares().reduces_layers() || !has_parameters(layer)) return;
   if (pass.moves->reduction >= 0) pass.recorder->await(pass.moves->reduction);
-  kernels.fill_zero(layer_gradients(pass, layer), range_of(layer).count);
+  for (const ParameterBlock& block : blocks_) block.open_layer(kernels, pass.moved, layer);
 }
 
 /// What I has of gradients, all of vectors, waits for W.
 void DeviceStage::leave_vectors(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
-  if (shares_.reduces_layers())
-    vectors_.add_within(kernels, range_of(layer), waiting_vectors_, layer_gradients(pass, layer));
+  for (const ParameterBlock& block : blocks_) block.leave_vectors(kernels, pass.moved, layer);
 }
 
 void DeviceStage::take_vectors(DeviceKernels& kernels, const DevicePass& pass, std::size_t layer) const {
-  if (shares_.reduces_layers())
-    vectors_.take_within(kernels, range_of(layer), layer_gradients(pass, layer), waiting_vectors_);
+  for (const ParameterBlock& block : blocks_) block.take_vectors(kernels, pass.moved, layer);
 }
 
 void DeviceStage::reduce_layer(const DevicePass& pass, std::size_t layer) const {
-  const ElementRange range = range_of(layer), own = shares_.own();
-  if (!shares_.reduces_layers() || range.count == 0) return;
+  if (!common().shares().reduces_layers() || !has_parameters(layer)) return;
   CallRecorder& recorder = *pass.recorder;
-  float* const gradients = layer_gradients(pass, layer);
   recorder.go_aside(DeviceStream::kReduce);
-  for (const DeviceExchange& exchange : shares_.layer_reduction(range, gradients)) recorder.exchange(exchange);
+  for (const ParameterBlock& block : blocks_) block.exchange_gradients(recorder, pass.moved, layer);
   recorder.open_piece();
-  const std::int64_t first = std::max(own.first, range.first);
-  const std::int64_t end = std::min(own.first + own.count, range.first + range.count);
-  if (first < end) {
-    float* const sum = gradients_ + (first - own.first);
-    recorder.add_gradients(sum, sum, gradients + (first - range.first), end - first);
-  }
+  for (const ParameterBlock& block : blocks_) block.add_share(recorder, pass.moved, layer);
   pass.moves->reduction = recorder.come_back();
 }
 

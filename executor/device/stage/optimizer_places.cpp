@@ -50,7 +50,7 @@ OptimizerPlaces::OptimizerPlaces(const ParameterPlaces& places, ElementRange own
     for (UpdatePart& part : parts_)
       part.fields.push_back({master_.first + part.first * kSingleBytes, part.count * kSingleBytes});
   cut_parts();
-  for (const UpdatePart& part : parts_) window_bytes_ = std::max(window_bytes_, bytes_of(part.fields));
+  for (const UpdatePart& part : parts_) half_bytes_ = std::max(half_bytes_, bytes_of(part.fields));
 }
 
 StatePlace OptimizerPlaces::take(std::int64_t bytes) {
@@ -102,7 +102,7 @@ void OptimizerPlaces::add_tensors(const ParameterPlaces& places, const std::vect
   }
 }
 
-/// So that each fits the window. 8-bit AdamW is cut between its blocks, Adafactor nowhere.
+/// So that each fits half of the window. 8-bit AdamW is cut between its blocks, Adafactor nowhere.
 void OptimizerPlaces::cut_parts() {
   if (std::holds_alternative<Adafactor>(options_.optimizer)) return;
   const bool has_blocks = std::holds_alternative<AdamW8Bit>(options_.optimizer);
@@ -115,7 +115,7 @@ void OptimizerPlaces::cut_parts() {
   for (const UpdatePart& part : parts_) {
     std::int64_t each = 0;
     for (std::size_t field = 0; field < part.fields.size(); ++field) each += aligned(bytes_of_step(field));
-    const std::int64_t steps = std::max<std::int64_t>(1, options_.window_bytes / std::max<std::int64_t>(1, each));
+    const std::int64_t steps = std::max<std::int64_t>(1, options_.window_bytes / 2 / std::max<std::int64_t>(1, each));
     for (std::int64_t first = 0; first < part.count; first += steps * step) {
       UpdatePart& piece = cut.emplace_back(part);
       piece.first += first;

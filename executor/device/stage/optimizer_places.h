@@ -1,8 +1,10 @@
 #pragma once
 // Where an optimizer's state of a stage's own elements lies in one block of bytes, on the device or in the host's
 // memory, and in which parts a step updates it. From the host a part's state comes through a window on the device that
-// all parts use in turn: it bounds what the step needs there.
+// all parts use in turn, in one of its halves while the other's is copied: it bounds what the step needs there.
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -12,14 +14,14 @@
 
 namespace plumb {
 
-/// A window of so many bytes hides a copy's latency; an update of less is one part.
+/// Halves of a window of so many bytes hide a copy's latency; an update of less than a half is one part.
 inline constexpr std::int64_t kUpdateWindowBytes = std::int64_t{16} << 20;
 
 struct OptimizerPlacesOptions {
   OptimizerSettings optimizer;
   bool is_half = false;  ///< weights are stored in 16 bits: fp32 master weights of the own elements are state, too
   bool is_on_host = false;
-  std::int64_t window_bytes = kUpdateWindowBytes;  ///< on the host: of a part, unless an update takes a tensor whole
+  std::int64_t window_bytes = kUpdateWindowBytes;  ///< on the host: of two parts, unless an update takes a tensor whole
 };
 
 /// Bytes of the block.
@@ -60,8 +62,13 @@ class OptimizerPlaces {
   bool is_on_host() const { return options_.is_on_host; }
 
   /// What a step needs on the device while it runs: Adafactor's sums of squares, then the window.
-  std::int64_t workspace_bytes() const { return window_offset() + window_bytes_; }
-  std::int64_t window_offset() const { return squares_bytes_; }
+  std::int64_t workspace_bytes() const {
+    return squares_bytes_ + std::min<std::int64_t>(2, std::ssize(parts_)) * half_bytes_;
+  }
+  /// Of the half that a part has.
+  std::int64_t window_offset(std::size_t part) const {
+    return squares_bytes_ + static_cast<std::int64_t>(part % 2) * half_bytes_;
+  }
   /// Where a part's fields lie in the window, by themselves.
   static std::vector<StatePlace> places_in_window(const UpdatePart& part);
 
@@ -75,7 +82,7 @@ class OptimizerPlaces {
   std::vector<UpdatePart> parts_;
   std::vector<std::vector<StatePlace>> fields_;  // [piece][field]
   StatePlace master_;
-  std::int64_t block_bytes_ = 0, state_bytes_ = 0, squares_bytes_ = 0, window_bytes_ = 0;
+  std::int64_t block_bytes_ = 0, state_bytes_ = 0, squares_bytes_ = 0, half_bytes_ = 0;
 };
 
 }  // namespace plumb

@@ -15,7 +15,10 @@ StageLayout stage_layout(const std::vector<Layer>& layers, std::span<const Devic
   DeviceLayerBytes& most = layout.bytes;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (i % std::max<std::size_t>(1, group_layers) == 0) {
-      if (!rebuild.at_once && rebuild.keeps_inputs()) standing = {};
+      if (!rebuild.at_once && rebuild.keeps_inputs()) {
+        standing.early = 0;
+        if (!rebuild.splits) standing.late = 0;
+      }
       layout.groups.push_back({.first = i, .kept = layout.kept_bytes});
       if (rebuild.keeps_inputs()) layout.kept_bytes += aligned_bytes(input_elements(layers[i], work) * element_bytes);
     }

@@ -20,9 +20,9 @@ bool gathers_for_rebuild(const RunSpec& spec) {
 StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage) {
   const bool lists = count_of(spec, stage, Op::kRecompute) > 0;
   if (spec.rebuild_which == RebuildWhich::kListed && !lists) return {};
-  return {.what = spec.rebuild,
-          .layers = spec.rebuild_layers,
-          .at_once = lists || count_of(spec, stage, Op::kInputGrad) > 0 || gathers_for_rebuild(spec)};
+  const bool splits = count_of(spec, stage, Op::kInputGrad) > 0;
+  const bool at_once = lists || (splits && spec.rebuild != Rebuild::kLayers) || gathers_for_rebuild(spec);
+  return {.what = spec.rebuild, .layers = spec.rebuild_layers, .at_once = at_once, .splits = splits};
 }
 
 std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage) {

@@ -11,8 +11,9 @@ namespace plumb {
 struct StageRebuild {
   Rebuild what = Rebuild::kNothing;
   int layers = 1;       ///< of Rebuild::kLayers
-  bool at_once = true;  ///< all that is rebuilt stands until the backward's end, as the schedule has an R, or I and W;
-                        ///< otherwise B rebuilds group by group (of kSelective layer by layer)
+  bool at_once = true;  ///< all that is rebuilt stands until the backward's end, as the schedule has an R;
+                        ///< otherwise B or I rebuilds group by group (of kSelective layer by layer)
+  bool splits = false;  ///< group by group: I and W are apart, so that what W needs of all groups stands until then
 
   /// F keeps inputs of groups alone.
   bool keeps_inputs() const { return what == Rebuild::kStage || what == Rebuild::kLayers; }

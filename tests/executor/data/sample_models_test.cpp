@@ -72,3 +72,12 @@ TEST_CASE("a stage that is computed again draws the same dropout") {
     CHECK(gradients_of(again) == gradients_of(spec_of(model, schedule_of("1f1b", 3))));
   }
 }
+
+TEST_CASE("a stage of the loss alone is computed again from what it was given") {
+  for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
+    const Schedule order = make_schedule("interleaved", {.ranks = 3, .microbatches = 6, .chunks = 2});
+    RunSpec again = spec_of(model, order);
+    again.rebuild = Rebuild::kStage;
+    CHECK(run(again).losses == run(spec_of(model, order)).losses);
+  }
+}

@@ -84,6 +84,18 @@ TEST_CASE("replicas that drop, and that shard their state, go on from a checkpoi
   }
 }
 
+TEST_CASE("in 16 bits, too, where vectors come from shares as they are stored") {
+  for (const int zero : {1, 2, 3})
+    for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
+      INFO("ZeRO " << zero);
+      RunSpec spec = smooth_spec(zero);
+      spec.half = half;
+      const RunResult whole = on_host(spec);
+      spec.resume = stopped(spec, true);
+      CHECK(on_host(spec).weights == whole.weights);
+    }
+}
+
 TEST_CASE("a training goes from the CPU to a device, and back") {
   const std::vector<OptimizerSettings> optimizers = {smooth_adamw(), AdamW8Bit{.adamw = smooth_adamw()}, Adafactor{}};
   for (const OptimizerSettings& optimizer : optimizers) {

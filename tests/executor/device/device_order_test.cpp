@@ -1,7 +1,5 @@
 // What a rank on a device of its own exchanges, against executor/nccl's list: call by call on each communicator.
 
-#include <map>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -9,57 +7,14 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/device/run_device.h"
-#include "executor/nccl/nccl_order.h"
 #include "tests/executor/device/host_run.h"
+#include "tests/executor/device/noting_machine.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
 using namespace plumb::test;
 
 namespace {
-
-using Call = std::tuple<NcclKind, std::int32_t, std::int64_t>;  // kind, peer, bytes
-using Lists = std::map<std::pair<std::string, std::vector<int>>, std::vector<Call>>;
-
-/// Notes what is exchanged, and exchanges nothing. The list counts tensor ranks' partial sums in fp32, in which the cpu
-/// backend has them; a device has them as activations are stored, so that in 16 bits elements are compared, not bytes.
-class NotingMachine : public HostMachine {
- public:
-  explicit NotingMachine(std::optional<HalfFormat> half) : HostMachine(half) {}
-  void join(const DeviceGroups& groups) override { groups_ = groups; }
-  void exchange(const DeviceExchange& exchange) override {
-    const NcclCommunicator& of = groups_.communicators.at(static_cast<std::size_t>(exchange.communicator));
-    CHECK(of.ranks.at(static_cast<std::size_t>(exchange.member)) == groups_.rank);
-    auto& list = lists_[{of.name, of.ranks}];
-    if (exchange.pairs == DevicePairs::kNone) {
-      list.emplace_back(exchange.kind, exchange.peer, 4 * exchange.elements);
-      return;
-    }
-    const auto members = static_cast<std::int32_t>(of.ranks.size());
-    const bool is_shift = exchange.pairs == DevicePairs::kShift;
-    const std::int64_t bytes = 4 * exchange.elements / (is_shift ? 1 : members);
-    for (std::int32_t distance = 1; distance < (is_shift ? 2 : members); ++distance) {
-      list.emplace_back(NcclKind::kSend, (exchange.member + distance) % members, bytes);
-      list.emplace_back(NcclKind::kReceive, (exchange.member - distance + members) % members, bytes);
-    }
-  }
-  const Lists& lists() const { return lists_; }
-
- private:
-  DeviceGroups groups_;
-  Lists lists_;
-};
-
-Lists planned(const NcclOrder& order, std::size_t rank) {
-  Lists lists;
-  for (const NcclCall& call : order.ranks[rank].calls) {
-    if (call.kind == NcclKind::kCompute) continue;
-    const NcclCommunicator& of = order.communicators[static_cast<std::size_t>(call.communicator)];
-    lists[{of.name, of.ranks}].emplace_back(call.kind, call.peer, call.bytes);
-  }
-  return lists;
-}
 
 std::vector<Layer> model_of(bool is_tied, bool is_half) {
   if (is_half) return is_tied ? tied_llama_model() : llama_model();
@@ -72,33 +27,6 @@ TransformerLayer four_heads(TransformerLayer block) {
   block.kv_heads *= 2;
   block.head_size /= 2;
   return block;
-}
-
-/// Calls that are compared, of all ranks.
-std::int64_t check_lists(const RunSpec& spec) {
-  std::int64_t calls = 0;
-  const NcclOrder order = plan_nccl_order(spec, plan_training(spec));
-  for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
-    NotingMachine machine(spec.half);
-    run_device_rank(spec, static_cast<int>(rank), machine);
-    const Lists expected = planned(order, rank);
-    for (const auto& [of, list] : expected) {
-      const std::string group = of.first;
-      CAPTURE(group);
-      const auto own = machine.lists().find(of);
-      REQUIRE(own != machine.lists().end());
-      CHECK(own->second.size() == list.size());
-      for (std::size_t i = 0; i < list.size() && i < own->second.size(); ++i) {
-        CAPTURE(i);
-        CHECK(nccl_kind_name(std::get<0>(own->second[i])) == nccl_kind_name(std::get<0>(list[i])));
-        CHECK(std::get<1>(own->second[i]) == std::get<1>(list[i]));
-        CHECK(std::get<2>(own->second[i]) == std::get<2>(list[i]));
-      }
-      calls += std::ssize(list);
-    }
-    CHECK(machine.lists().size() == expected.size());
-  }
-  return calls;
 }
 
 RunSpec laid_out(const std::vector<Layer>& model, const std::string& name, int replicas, int tensor, int zero) {
@@ -133,6 +61,60 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
         calls += check_lists(spec);
       }
   CHECK(calls > 1000);
+}
+
+TEST_CASE("slices of sequences send and receive their own bytes, of 2 and of 3 tokens") {
+  std::int64_t calls = 0;
+  for (const bool is_half : {false, true})
+    for (const std::string name : {"seq1f1b", "terapipe"})
+      for (const auto& [replicas, tensor, zero] : {std::tuple{1, 1, 0}, std::tuple{2, 2, 1}, std::tuple{2, 1, 3}}) {
+        CAPTURE(name);
+        CAPTURE(zero);
+        const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4, .slices = 3});
+        RunSpec spec =
+            spec_of_lowered(llama_model(), lower(order, {.data = {.enabled = replicas > 1, .zero = zero}}), replicas);
+        spec.grid.tensor = tensor;
+        spec.zero = zero;
+        spec.layerwise = zero == 3;
+        spec.sequence = 8;
+        spec.steps = 1;
+        if (is_half) spec.half = HalfFormat::kBf16;
+        calls += check_lists(spec);
+      }
+  CHECK(calls > 1000);
+}
+
+TEST_CASE(
+    "context ranks exchange blocks of a slice and of those before, or the slice's heads, as NCCL's list has them") {
+  std::int64_t calls = 0;
+  for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
+    CAPTURE(static_cast<int>(attention));
+    const Schedule order = make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2});
+    RunSpec spec = spec_of_lowered(llama_model(), lower(order, {.data = {.enabled = true}}), 1);
+    spec.grid.context = 2;
+    spec.context_attention = attention;
+    spec.sequence = 8;
+    spec.microbatch = 2;
+    spec.steps = 1;
+    calls += check_lists(spec);
+  }
+  CHECK(calls > 400);
+}
+
+TEST_CASE("copies of a stage in one schedule exchange layer by layer what NCCL's list has") {
+  std::int64_t calls = 0;
+  for (const std::string name : {"chimera", "dualpipe"})
+    for (const int zero : {2, 3})
+      for (const int replicas : {1, 2}) {
+        CAPTURE(name);
+        CAPTURE(zero);
+        RunSpec spec = laid_out(untied_gpt_model(), name, replicas, 1, zero);
+        const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4});
+        spec.schedule = lower(order, {.data = {.enabled = true, .zero = zero}});
+        spec.layerwise = true;
+        calls += check_lists(spec);
+      }
+  CHECK(calls > 500);
 }
 
 TEST_CASE("between meshes of different shape too: pieces of messages, what completes them, and tied tables") {
@@ -218,4 +200,48 @@ TEST_CASE("the all-to-alls and the rings of context groups too") {
       spec.sequence = 16;
       CHECK(check_lists(spec) > 100);
     }
+}
+
+TEST_CASE("and a router's picks, with rows divided and whole") {
+  for (const bool divides_rows : {false, true})
+    for (const std::vector<Layer>& model : {mixtral_model(), shared_expert_model()}) {
+      CAPTURE(divides_rows);
+      RunSpec spec = laid_out(model, "zb-h1", 2, divides_rows ? 2 : 1, 0);
+      spec.grid.data = 1;
+      spec.grid.context = 2;
+      spec.sequence_parallel = divides_rows;
+      spec.sequence = 16;
+      CHECK(check_lists(spec) > 100);
+    }
+}
+
+TEST_CASE("gradients and weights of experts are exchanged by themselves") {
+  for (const bool layerwise : {false, true})
+    for (const int zero : {0, 1, 2, 3}) {
+      CAPTURE(zero);
+      CAPTURE(layerwise);
+      RunSpec spec = laid_out(zero % 2 == 0 ? mixtral_model() : shared_expert_model(), "1f1b", 2, 1, zero);
+      spec.layerwise = layerwise && zero >= 2;
+      spec.sequence = 8;
+      CHECK(check_lists(spec) > 30);
+    }
+}
+
+TEST_CASE("the all-to-alls of expert groups too, in blocks whose size no pick decides") {
+  for (const std::vector<Layer>& model : {mixtral_model(), shared_expert_model()})
+    for (const ProcessGrid& grid :
+         {ProcessGrid{.expert = 2, .data = 2}, ProcessGrid{.tensor = 2, .expert = 2, .data = 4},
+          ProcessGrid{.context = 2, .expert = 4, .data = 2}})
+      for (const int zero : {0, 3}) {
+        CAPTURE(grid.expert);
+        CAPTURE(zero);
+        RunSpec spec = laid_out(model, zero == 0 ? "zb-h1" : "1f1b", grid.data * grid.context, grid.tensor, zero);
+        spec.grid.data = grid.data;
+        spec.grid.context = grid.context;
+        spec.grid.expert = grid.expert;
+        spec.layerwise = zero == 3;
+        spec.sequence_parallel = grid.tensor > 1;
+        spec.sequence = 16;
+        CHECK(check_lists(spec) > 100);
+      }
 }

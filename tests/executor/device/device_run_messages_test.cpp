@@ -32,16 +32,6 @@ RunSpec over(const std::vector<Layer>& model, const std::string& name, const std
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec) {
-  const RunResult cpu = run(spec, {.capture_gradients = true}), device = on_host(spec);
-  check_losses(device, cpu, spec.half ? 5e-3 : 1e-6);
-  if (!spec.half) CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-  CHECK(device.parameter_bytes == cpu.parameter_bytes);
-  const RunResult other = on_host(spec, 3);
-  CHECK(other.losses == device.losses);
-  CHECK(other.weights == device.weights);
-}
-
 }  // namespace
 
 TEST_CASE("stages on meshes of different shape hand tensors over on a device as on the CPU, in all three ways") {
@@ -54,22 +44,22 @@ TEST_CASE("stages on meshes of different shape hand tensors over on a device as 
         RunSpec spec = over(untied_gpt_model(), divides_rows ? "zb-h1" : "1f1b", meshes, 1, 0);
         spec.resharding = kind;
         spec.sequence_parallel = divides_rows;
-        check_beside_cpu(spec);
+        check_shares_beside_cpu(spec);
       }
 }
 
 TEST_CASE("with tied tables over both meshes, several pipelines, ZeRO and 16 bits too") {
   for (const int zero : {0, 1, 2}) {
     CAPTURE(zero);
-    check_beside_cpu(over(gpt_model(), "1f1b", {kTensor2, kData2}, 1, zero));
+    check_shares_beside_cpu(over(gpt_model(), "1f1b", {kTensor2, kData2}, 1, zero));
   }
   RunSpec spec = over(gpt_model(), "interleaved", {kData2, kTensor2}, 1, 0);
   spec.clip_norm = 0.5;
-  check_beside_cpu(spec);
-  check_beside_cpu(over(llama_model(), "1f1b", {kBoth, StageMesh{.data = 4}}, 2, 3));
+  check_shares_beside_cpu(spec);
+  check_shares_beside_cpu(over(llama_model(), "1f1b", {kBoth, StageMesh{.data = 4}}, 2, 3));
   spec = over(llama_model(), "1f1b", {kTensor2, kData2}, 1, 3);
   spec.layerwise = true;
-  check_beside_cpu(spec);
+  check_shares_beside_cpu(spec);
   spec.half = HalfFormat::kBf16;
-  check_beside_cpu(spec);
+  check_shares_beside_cpu(spec);
 }

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "executor/device/run_device.h"
+#include "executor/run.h"
 #include "tests/executor/device/host_machine.h"
 #include "tests/executor/small_model.h"
 
@@ -47,6 +48,48 @@ inline void check_losses(const RunResult& device, const RunResult& cpu, double t
   REQUIRE(device.losses.size() == cpu.losses.size());
   for (std::size_t i = 0; i < cpu.losses.size(); ++i)
     CHECK(device.losses[i] == doctest::Approx(cpu.losses[i]).epsilon(tolerance));
+}
+
+/// Losses (those of balance too), and in fp32, which a tolerance up to 1e-4 stands for, weights and the gradients of
+/// the first and the last step.
+inline void check_beside(const RunResult& device, const RunResult& cpu, double tolerance = 1e-5) {
+  check_losses(device, cpu, tolerance);
+  REQUIRE(device.balance_losses.size() == cpu.balance_losses.size());
+  for (std::size_t i = 0; i < cpu.balance_losses.size(); ++i)
+    CHECK(device.balance_losses[i] == doctest::Approx(cpu.balance_losses[i]).epsilon(tolerance));
+  if (tolerance > 1e-4) return;
+  CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < tolerance);
+  CHECK(worst_difference(device.gradients.back(), cpu.gradients.back()) < 1e-3);
+  CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
+}
+
+/// The same bits when the streams go in a random order.
+inline void check_any_order(const RunSpec& spec, const RunResult& device) {
+  const RunResult other = on_host(spec, 3);
+  CHECK(other.losses == device.losses);
+  CHECK(other.weights == device.weights);
+}
+
+inline void check_beside_cpu(const RunSpec& spec, double tolerance = 1e-5) {
+  check_beside(on_host(spec), run(spec, {.capture_gradients = true, .capture_weights = true}), tolerance);
+}
+
+/// check_beside_cpu and check_any_order.
+inline void check_beside_cpu_in_any_order(const RunSpec& spec) {
+  const RunResult device = on_host(spec);
+  check_beside(device, run(spec, {.capture_gradients = true, .capture_weights = true}));
+  check_any_order(spec, device);
+}
+
+/// Of ranks that share a stage's state: closer losses, the first step's gradients, the bytes that each rank holds, and
+/// check_any_order. Returns the device's.
+inline RunResult check_shares_beside_cpu(const RunSpec& spec) {
+  const RunResult cpu = run(spec, {.capture_gradients = true}), device = on_host(spec);
+  check_losses(device, cpu, spec.half ? 5e-3 : 1e-6);
+  if (!spec.half) CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < 1e-5);
+  CHECK(device.parameter_bytes == cpu.parameter_bytes);
+  check_any_order(spec, device);
+  return device;
 }
 
 /// Whether every stage adds the gradients of its norms (I) and of its other weights (W) by ascending micro-batch.

@@ -25,17 +25,6 @@ RunSpec replicated(const std::vector<Layer>& model, const std::string& name, int
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec) {
-  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  check_losses(device, cpu, 1e-6);
-  CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-  CHECK(worst_difference(device.gradients[1], cpu.gradients[1]) < 1e-2);  // AdamW beside gradients next to 0
-  CHECK(device.parameter_bytes == cpu.parameter_bytes);
-  const RunResult other = on_host(spec, 3);
-  CHECK(other.losses == device.losses);
-  CHECK(other.weights == device.weights);
-}
-
 }  // namespace
 
 TEST_CASE("replicas on a device train as the CPU's, in every order that streams and events allow") {
@@ -43,9 +32,9 @@ TEST_CASE("replicas on a device train as the CPU's, in every order that streams 
            {"1f1b", 1, 2}, {"1f1b", 2, 2}, {"gpipe", 2, 3}, {"zb-h1", 2, 4}, {"interleaved", 2, 2}, {"zb-v", 2, 2}}) {
     CAPTURE(name);
     CAPTURE(replicas);
-    check_beside_cpu(replicated(llama_model(), name, ranks, replicas));
+    check_shares_beside_cpu(replicated(llama_model(), name, ranks, replicas));
   }
-  check_beside_cpu(replicated(untied_gpt_model(), "1f1b", 2, 2));
+  check_shares_beside_cpu(replicated(untied_gpt_model(), "1f1b", 2, 2));
 }
 
 TEST_CASE("a bucket's reduction starts inside the last backward on a device, with the CPU's gradients") {
@@ -57,7 +46,7 @@ TEST_CASE("a bucket's reduction starts inside the last backward on a device, wit
       spec.schedule = lower(make_schedule(name, {.ranks = 2, .microbatches = 4}),
                             {.data = {.enabled = true, .zero = zero, .buckets = {3, 2}}});
       spec.zero = zero;
-      check_beside_cpu(spec);
+      check_shares_beside_cpu(spec);
       bool has_overlapped = false;
       for (unsigned seed = 1; seed <= 10; ++seed) {
         const RunResult result = on_host(spec, seed);
@@ -81,9 +70,9 @@ TEST_CASE("a device shards optimizer state, gradients and weights over replicas 
       CAPTURE(name);
       CAPTURE(zero);
       RunSpec spec = replicated(untied_gpt_model(), name, ranks, replicas, zero);
-      check_beside_cpu(spec);
+      check_shares_beside_cpu(spec);
       spec.shard_by = ShardBy::kLayer;
-      check_beside_cpu(spec);
+      check_shares_beside_cpu(spec);
     }
 }
 
@@ -96,12 +85,12 @@ TEST_CASE("a tensor group on a device trains as the CPU's: heads, channels and v
       if (zero > 0 && replicas == 1) continue;
       RunSpec spec = replicated(untied_gpt_model(), name, ranks, replicas, zero);
       spec.grid.tensor = tensor;
-      check_beside_cpu(spec);
+      check_shares_beside_cpu(spec);
     }
   }
   std::vector<Layer> model = llama_model();
   std::get<EmbeddingLayer>(model.front()).vocab = std::get<HeadLayer>(model.back()).vocab = 33;  // padded
   RunSpec spec = replicated(model, "1f1b", 2, 1);
   spec.grid.tensor = 2;
-  check_beside_cpu(spec);
+  check_shares_beside_cpu(spec);
 }

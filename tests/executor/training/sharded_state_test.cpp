@@ -329,6 +329,11 @@ TEST_CASE("what cannot be sharded or agreed on is refused in a sentence") {
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("Adafactor sums rows and columns"), SpecError);
   spec.optimizer = AdamW8Bit{};
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("8-bit AdamW quantises blocks"), SpecError);
+  spec = spec_of_lowered(llama_model(), lower(make_schedule("chimera", {.ranks = 2, .microbatches = 2}),
+                                              {.data = {.enabled = true, .zero = 1}}));
+  spec.zero = 1;
+  spec.optimizer = Adafactor{};
+  CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("Adafactor sums rows and columns"), SpecError);
   spec = sharded_spec(llama_model(), order, 2, {.zero = 1});
   spec.zero = 0;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("gathers weights that are whole"), ScheduleError);

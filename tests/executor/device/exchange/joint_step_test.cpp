@@ -32,16 +32,6 @@ const std::vector<std::tuple<const char*, int, int, int, int>> kLayouts = {
     {"gpipe", 2, 2, 1, 3},       {"1f1b", 2, 1, 2, 0}, {"1f1b", 1, 2, 2, 0},
     {"interleaved", 2, 2, 1, 0}, {"zb-v", 2, 2, 1, 2}, {"1f1b", 2, 2, 2, 3}};
 
-RunResult check_beside_cpu(const RunSpec& spec) {
-  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  check_losses(device, cpu, 1e-6);
-  CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-  const RunResult other = on_host(spec, 3);
-  CHECK(other.losses == device.losses);
-  CHECK(other.weights == device.weights);
-  return device;
-}
-
 }  // namespace
 
 TEST_CASE("a device clips by the norm of all stages, replicas, shares and tensor ranks as the CPU does") {
@@ -51,7 +41,7 @@ TEST_CASE("a device clips by the norm of all stages, replicas, shares and tensor
     CAPTURE(zero);
     RunSpec spec = divided(untied_gpt_model(), name, ranks, replicas, tensor, zero);
     spec.clip_norm = 0.05;
-    const RunResult clipped = check_beside_cpu(spec);
+    const RunResult clipped = check_shares_beside_cpu(spec);
     if (zero > 0) continue;
     spec.clip_norm = 0;
     CHECK(worst_difference(on_host(spec).gradients[0], clipped.gradients[0]) > 0.1);  // it does clip
@@ -67,11 +57,11 @@ TEST_CASE("both ends of a tied table get the sum of their gradients over all cop
       CAPTURE(clip);
       RunSpec spec = divided(gpt_model(), name, ranks, replicas, tensor, zero);
       spec.clip_norm = clip;
-      const RunResult device = check_beside_cpu(spec);
+      const RunResult device = check_shares_beside_cpu(spec);
       CHECK(device.weights.front().front() == device.weights.back().back());  // the ends stay the same
       if (zero == 0 || tensor > 1) continue;
       spec.shard_by = ShardBy::kLayer;
-      check_beside_cpu(spec);
+      check_shares_beside_cpu(spec);
     }
 }
 

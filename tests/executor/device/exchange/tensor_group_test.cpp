@@ -30,17 +30,6 @@ RunSpec in_groups(const std::vector<Layer>& model, const std::string& name, int 
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec) {
-  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  check_losses(device, cpu, 1e-5);
-  CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-  CHECK(worst_difference(device.gradients[1], cpu.gradients[1]) < 1e-3);
-  CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
-  const RunResult other = on_host(spec, 3);
-  CHECK(other.losses == device.losses);
-  CHECK(other.weights == device.weights);
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -53,7 +42,7 @@ TEST_CASE(
       RunSpec spec = in_groups(model, name, ranks, tensor, replicas, zero);
       const std::int64_t whole = on_host(spec).peak_memory_bytes.front();
       spec.sequence_parallel = true;
-      check_beside_cpu(spec);
+      check_beside_cpu_in_any_order(spec);
       CHECK(on_host(spec).peak_memory_bytes.front() < whole);
     }
 }
@@ -65,11 +54,11 @@ TEST_CASE("kv heads that several tensor ranks on a device have get the sum of th
   for (const bool divides_rows : {false, true}) {
     RunSpec spec = in_groups(model, "1f1b", 2, 2);
     spec.sequence_parallel = divides_rows;
-    check_beside_cpu(spec);
+    check_beside_cpu_in_any_order(spec);
     spec = in_groups(llama_model(), "zb-h1", 2, 4);  // two heads, each of two ranks
     spec.sequence_parallel = divides_rows;
     spec.clip_norm = 0.05;
-    check_beside_cpu(spec);
+    check_beside_cpu_in_any_order(spec);
   }
 }
 
@@ -82,12 +71,12 @@ TEST_CASE("tensor ranks and replicas on a device drop what the CPU's drop") {
       CAPTURE(divides_rows);
       RunSpec spec = in_groups(with_dropout(model), "1f1b", 2, tensor, replicas);
       spec.sequence_parallel = divides_rows;
-      check_beside_cpu(spec);
+      check_beside_cpu_in_any_order(spec);
     }
   RunSpec spec = in_groups(with_dropout(llama_model()), "1f1b", 2, 4);  // blocks of less than a sample
   spec.sequence_parallel = true;
   spec.microbatch = 1;
-  check_beside_cpu(spec);
+  check_beside_cpu_in_any_order(spec);
 }
 
 TEST_CASE("in bf16 replicas on a device shard as they do in fp32, and follow the CPU") {

@@ -45,17 +45,6 @@ RunSpec shared(const std::vector<Layer>& model, const std::string& name, const P
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec) {
-  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  check_losses(device, cpu, 1e-5);
-  CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-  CHECK(worst_difference(device.gradients[1], cpu.gradients[1]) < 1e-3);
-  CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
-  const RunResult other = on_host(spec, 3);
-  CHECK(other.losses == device.losses);
-  CHECK(other.weights == device.weights);
-}
-
 constexpr ContextAttention kBoth[] = {ContextAttention::kUlysses, ContextAttention::kRing};
 
 }  // namespace
@@ -65,7 +54,7 @@ TEST_CASE("context ranks on a device train as the CPU's, by all-to-all and by th
     for (const std::vector<Layer>& model :
          {with_heads(llama_model()), with_heads(gpt_model()), with_heads(llama_model(), 3)}) {
       CAPTURE(static_cast<int>(attention));
-      check_beside_cpu(shared(model, "1f1b", {.context = 2}, attention));
+      check_beside_cpu_in_any_order(shared(model, "1f1b", {.context = 2}, attention));
     }
 }
 
@@ -79,7 +68,7 @@ TEST_CASE("four of them too, with one sequence and with two") {
       CAPTURE(microbatch);
       RunSpec spec = shared(model, "gpipe", {.context = 4}, attention);
       spec.microbatch = microbatch;
-      check_beside_cpu(spec);
+      check_beside_cpu_in_any_order(spec);
     }
 }
 
@@ -93,12 +82,12 @@ TEST_CASE("context ranks go with tensor ranks, replicas, sharding, dropout and r
       RunSpec spec = shared(with_dropout(model), "zb-h1", {.tensor = 2, .context = 2, .data = 2}, attention, zero);
       spec.sequence_parallel = zero == 1;
       spec.clip_norm = 0.05;
-      check_beside_cpu(spec);
+      check_beside_cpu_in_any_order(spec);
     }
     for (const Rebuild rebuild : {Rebuild::kStage, Rebuild::kSelective}) {
       RunSpec spec = shared(with_heads(llama_model()), "1f1b", {.context = 2}, attention);
       spec.rebuild = rebuild;
-      check_beside_cpu(spec);
+      check_beside_cpu_in_any_order(spec);
     }
   }
 }

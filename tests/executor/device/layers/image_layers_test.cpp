@@ -28,15 +28,6 @@ RunSpec learning(const std::vector<Layer>& model, std::string_view name, int rep
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec, double tolerance = 1e-5) {
-  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  check_losses(device, cpu, tolerance);
-  if (tolerance > 1e-4) return;
-  CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < 1e-4);
-  CHECK(worst_difference(device.gradients.back(), cpu.gradients.back()) < 1e-3);
-  CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
-}
-
 /// Windows of one pixel, and patches of more images than one product takes.
 std::vector<Layer> wide_model() {
   return {InputLayer{.height = 64, .width = 64, .channels = 2},

@@ -27,14 +27,6 @@ RunSpec branching(const std::vector<Layer>& model, const char* name) {
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec, double tolerance = 1e-5) {
-  const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
-  check_losses(device, cpu, tolerance);
-  if (tolerance > 1e-4) return;
-  CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < 1e-5);
-  CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
-}
-
 }  // namespace
 
 TEST_CASE("parallel residuals on a device give the cpu's losses and gradients, with dropout and experts too") {

@@ -30,6 +30,17 @@ std::vector<KernelCall> small_calls() {
   calls.push_back(kernel_call(KernelKind::kCrossEntropy, {12, kMeasuredVocab}));
   calls.push_back(kernel_call(KernelKind::kRotary, {12, 2, 8}));
   calls.push_back(kernel_call(KernelKind::kAdamW, {300}));
+  for (const KernelKind kind :
+       {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout, KernelKind::kSquaredError})
+    calls.push_back(kernel_call(kind, {12, 20}));
+  for (const KernelKind kind :
+       {KernelKind::kConvolutionForward, KernelKind::kConvolutionInputGrad, KernelKind::kConvolutionWeightGrad}) {
+    calls.push_back(kernel_call(kind, {3, 9, 7, 4, 6, 3, 2, 1, 2}));
+    calls.push_back(kernel_call(kind, {2, 5, 5, 4, 6, 1, 1, 0, 1}));
+  }
+  for (const std::int64_t average : {0, 1})
+    for (const KernelKind kind : {KernelKind::kPoolingForward, KernelKind::kPoolingBackward})
+      calls.push_back(kernel_call(kind, {3, 7, 6, 4, 3, 2, average}));
   return calls;
 }
 
@@ -87,7 +98,11 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
   CHECK(std::ranges::count(measured.measurement.samples, "residual_add", &KernelSample::kernel) == 1);
   HostMachine hurried;
   options.budget = Seconds{1e-7};
-  CHECK(measure_device(hurried, options).measurement.samples.size() == 3);  // copies are not the kernels' business
+  std::set<std::string> kinds;
+  const DeviceMeasurement least = measure_device(hurried, options);
+  for (const KernelSample& sample : least.measurement.samples) kinds.insert(sample.kernel);
+  CHECK(kinds.size() == 25);  // every kind of kernel, and copies
+  CHECK(least.measurement.samples.size() == kinds.size() - 1 + 3);
 }
 
 TEST_CASE("a device's ladder has every kind that its kernels have, and a measurement needs a part and a time") {

@@ -26,18 +26,6 @@ RunSpec layerwise(const std::vector<Layer>& model, const std::string& name, int 
   return spec;
 }
 
-void check_beside_cpu(const RunSpec& spec) {
-  const RunResult cpu = run(spec, {.capture_gradients = true}), device = on_host(spec);
-  check_losses(device, cpu, spec.half ? 5e-3 : 1e-6);
-  if (!spec.half) CHECK(worst_difference(device.gradients[0], cpu.gradients[0]) < 1e-5);
-  CHECK(device.parameter_bytes == cpu.parameter_bytes);
-  for (const unsigned seed : {3U, 4U}) {
-    const RunResult other = on_host(spec, seed);
-    CHECK(other.losses == device.losses);
-    CHECK(other.weights == device.weights);
-  }
-}
-
 /// Of F on rank 0: how often a gather, enqueued before the compute of a layer, need not end before it.
 class WatchedMachine : public HostMachine {
  public:
@@ -100,24 +88,24 @@ TEST_CASE("a device reduces and gathers layer by layer as the CPU does, in every
       CAPTURE(zero);
       RunSpec spec = layerwise(untied_gpt_model(), name, ranks, replicas, zero);
       if (zero == 3) spec.shard_by = replicas == 3 ? ShardBy::kLayer : ShardBy::kElement;
-      check_beside_cpu(spec);
+      check_shares_beside_cpu(spec);
     }
 }
 
 TEST_CASE("in 16 bits, with tensor groups, clipped gradients, tied tables and recomputation too") {
   RunSpec spec = layerwise(tied_llama_model(), "1f1b", 2, 2, 3);
   spec.half = HalfFormat::kBf16;
-  check_beside_cpu(spec);
+  check_shares_beside_cpu(spec);
   spec = layerwise(gpt_model(), "1f1b", 2, 2, 3);
   spec.clip_norm = 0.5;
   spec.grid.tensor = 2;
-  check_beside_cpu(spec);
+  check_shares_beside_cpu(spec);
   for (const Rebuild what : {Rebuild::kStage, Rebuild::kLayers, Rebuild::kSelective}) {
     CAPTURE(static_cast<int>(what));
     spec = layerwise(untied_gpt_model(), "1f1b", 2, 2, 3);
     spec.rebuild = what;
     spec.rebuild_which = RebuildWhich::kAll;
-    check_beside_cpu(spec);
+    check_shares_beside_cpu(spec);
   }
 }
 

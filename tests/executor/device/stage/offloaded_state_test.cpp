@@ -32,7 +32,53 @@ RunResult offloaded(RunSpec spec, std::int64_t window, std::optional<unsigned> s
   return run_device(spec, machine, {.capture_weights = true, .update_window_bytes = window});
 }
 
+/// Counts copies beside which the next call on the compute stream goes on.
+class CountingMachine : public HostMachine {
+ public:
+  void begin_call(std::size_t index, int rank, DeviceStream stream, const char* name) override {
+    count();
+    HostMachine::begin_call(index, rank, stream, name);
+    before_ = stream_ == DeviceStream::kCopy && rank == rank_ ? index_ : kNone;
+    index_ = index;
+    rank_ = rank;
+    stream_ = stream;
+    waits_ = false;
+  }
+  void wait_for(std::size_t earlier) override {
+    HostMachine::wait_for(earlier);
+    waits_ |= earlier == before_;
+  }
+  std::vector<CallTimes> finish() override {
+    count();
+    before_ = kNone;
+    return HostMachine::finish();
+  }
+  int beside() const { return beside_; }
+
+ private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
+  void count() { beside_ += before_ != kNone && stream_ == DeviceStream::kCompute && !waits_ ? 1 : 0; }
+
+  std::size_t index_ = kNone, before_ = kNone;
+  int rank_ = -1, beside_ = 0;
+  DeviceStream stream_ = DeviceStream::kCompute;
+  bool waits_ = false;
+};
+
 }  // namespace
+
+TEST_CASE("the next part comes, and the last one goes back, beside an update") {
+  RunSpec spec = spec_with(smooth_adamw(), std::nullopt);
+  spec.offload_optimizer = true;
+  const auto beside = [&](std::int64_t window) {
+    CountingMachine machine;
+    run_device(spec, machine, {.update_window_bytes = window});
+    return machine.beside();
+  };
+  CHECK(beside(kSmallWindow) > 50);
+  CHECK(beside(kSmallWindow) > beside(4 * kSmallWindow));
+}
 
 TEST_CASE("an offloaded state gives the bits of one on the device, in parts or as one, and as much on the host") {
   for (const OptimizerSettings& optimizer : all_optimizers())

@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/device/layers/device_parameters.h"
 #include "tests/executor/small_model.h"
 
 using namespace plumb;
@@ -36,7 +35,7 @@ void check_cover(const OptimizerPlaces& state, std::int64_t elements) {
 }  // namespace
 
 TEST_CASE("parts of optimizers that go by element are as long as weight decay lets them") {
-  const ParameterPlaces places = device_parameter_places(gpt_model(2));
+  const ParameterPlaces places = parameter_places(gpt_model(2));
   const std::int64_t elements = places.first_element.back();
   for (const OptimizerSettings& optimizer : std::vector<OptimizerSettings>{AdamW{}, Sgd{}, Lion{}}) {
     const OptimizerPlaces state(places, all_of(places), {.optimizer = optimizer});
@@ -49,7 +48,7 @@ TEST_CASE("parts of optimizers that go by element are as long as weight decay le
 }
 
 TEST_CASE("a share of the elements has its own state alone") {
-  const ParameterPlaces places = device_parameter_places(llama_model(1));
+  const ParameterPlaces places = parameter_places(llama_model(1));
   const ElementRange own{100, 333};
   const OptimizerPlaces state(places, own, {.optimizer = AdamW{}, .is_half = true});
   check_cover(state, own.count);
@@ -59,24 +58,26 @@ TEST_CASE("a share of the elements has its own state alone") {
 
 TEST_CASE("optimizers that need whole tensors have a part for each, with stacks of matrices") {
   const std::vector<Layer> model = mixtral_model(2, 1);
-  const ParameterPlaces places = device_parameter_places(model);
-  const OptimizerPlaces state(places, all_of(places), {.optimizer = Adafactor{}});
-  check_cover(state, places.first_element.back());
-  REQUIRE(state.parts().size() == places.parameters.size());
-  for (std::size_t i = 0; i < places.parameters.size(); ++i) {
-    const std::vector<std::int64_t>& shape = places.parameters[i].tensor.shape;
-    const MatrixStackSize& size = state.parts()[i].matrices;
-    CHECK(state.parts()[i].fields == state.fields(i));
-    if (shape.size() == 1) CHECK(size.rows == 0);
-    if (shape.size() > 1) CHECK(size.rows * size.columns * size.matrices == state.parts()[i].count);
-    if (shape.size() == 3) CHECK(size.matrices == shape.front());
+  for (const ParameterPart part : {ParameterPart::kCommon, ParameterPart::kExperts}) {
+    const ParameterPlaces places = parameter_places(model, part);
+    const OptimizerPlaces state(places, all_of(places), {.optimizer = Adafactor{}});
+    check_cover(state, places.first_element.back());
+    REQUIRE(state.parts().size() == places.parameters.size());
+    for (std::size_t i = 0; i < places.parameters.size(); ++i) {
+      const std::vector<std::int64_t>& shape = places.parameters[i].tensor.shape;
+      const MatrixStackSize& size = state.parts()[i].matrices;
+      CHECK(state.parts()[i].fields == state.fields(i));
+      if (shape.size() == 1) CHECK(size.rows == 0);
+      if (shape.size() > 1) CHECK(size.rows * size.columns * size.matrices == state.parts()[i].count);
+      if (shape.size() == 3) CHECK(size.matrices == shape.front());
+    }
+    CHECK(state.workspace_bytes() == factor_square_bytes(part == ParameterPart::kExperts ? 4 : 1));
   }
-  CHECK(state.workspace_bytes() == factor_square_bytes(4));  // of a block's experts
 }
 
 TEST_CASE("a state on the host comes in parts that fit the window") {
-  constexpr std::int64_t kWindow = 20000;
-  const ParameterPlaces places = device_parameter_places({LinearLayer{.in = 100, .out = 120}});
+  constexpr std::int64_t kWindow = 30000;
+  const ParameterPlaces places = parameter_places({LinearLayer{.in = 100, .out = 120}});
   const std::int64_t elements = places.first_element.back();
   for (const OptimizerSettings& optimizer : std::vector<OptimizerSettings>{AdamW{}, AdamW8Bit{}, Lion{}})
     for (const bool is_half : {false, true}) {

@@ -51,13 +51,17 @@ TEST_CASE("in bf16, too, a device rebuilds the same bits selectively") {
   CHECK(on_host(spec).weights == kept.weights);
 }
 
-TEST_CASE("where B rebuilds by itself, a device has one group of layers at a time") {
-  const auto arena = [](int layers) {
-    RunSpec spec = rebuilding(llama_model(14), "gpipe", Rebuild::kLayers, Checkpoint::kNever);
+TEST_CASE("where B or I rebuilds by itself, a device has one group of layers at a time, and what W needs of all") {
+  const auto arena = [](const char* name, Checkpoint lists, int layers) {
+    RunSpec spec = rebuilding(llama_model(14), name, Rebuild::kLayers, lists);
     spec.rebuild_layers = layers;
     return on_host(spec).peak_memory_bytes.front();
   };
-  CHECK(arena(2) < arena(8));
+  for (const char* name : {"gpipe", "zb-h1"}) {
+    CAPTURE(name);
+    CHECK(arena(name, Checkpoint::kNever, 2) < arena(name, Checkpoint::kNever, 8));
+    CHECK(arena(name, Checkpoint::kNever, 2) < arena(name, Checkpoint::kAlways, 2));
+  }
 }
 
 TEST_CASE("a stage whose micro-batches list no R keeps all of them where those that are rebuilt are listed") {

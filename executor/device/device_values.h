@@ -1,0 +1,23 @@
+#pragma once
+// Values of one type in a machine's memory.
+
+#include <cstdint>
+#include <span>
+
+#include "executor/device/device_machine.h"
+
+namespace plumb {
+
+/// Throws what DeviceMachine::allocate does.
+template <class T>
+T* allocate_elements(DeviceMachine& machine, std::int64_t elements) {
+  return reinterpret_cast<T*>(machine.allocate(elements * static_cast<std::int64_t>(sizeof(T))));
+}
+
+/// to: as many values, also of a type that is as wide
+template <class T>
+void upload_all(DeviceMachine& machine, void* to, std::span<const T> from) {
+  machine.upload(to, std::as_bytes(from));
+}
+
+}  // namespace plumb

@@ -1,0 +1,106 @@
+// Which kernels a calibration of a device measures, in which sizes.
+
+#include <array>
+#include <initializer_list>
+#include <utility>
+
+#include "executor/device/measure/device_kernel_calls.h"
+#include "executor/device/measure/measure_device.h"
+
+namespace plumb {
+namespace {
+
+/// Of models that a CPU could train too, and of the last micro-batches of others: launches decide, not rates.
+void add_small_kernels(std::vector<KernelCall>& calls) {
+  const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape) {
+    calls.push_back(kernel_call(kind, std::move(shape)));
+  };
+  constexpr std::int64_t kTokens = 128;
+  for (const std::int64_t out : {128, 512})
+    for (const std::int64_t in : {128, 512})
+      for (const GemmForm form : {GemmForm::kForward, GemmForm::kInputGrad})
+        add(KernelKind::kGemm, {kTokens, out, in, 1, static_cast<std::int64_t>(form)});
+  for (const std::int64_t out : {128, 512})
+    add(KernelKind::kGemm, {out, 128, kTokens, 1, static_cast<std::int64_t>(GemmForm::kWeightGrad)});
+  for (const std::int64_t columns : {128, 512}) {
+    for (const std::int64_t variant : {0, 1})
+      for (const KernelKind kind :
+           {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
+            KernelKind::kActivationBackward, KernelKind::kEmbeddingForward, KernelKind::kEmbeddingBackward})
+        add(kind, {kTokens, columns, variant});
+    for (const KernelKind kind : {KernelKind::kBiasForward, KernelKind::kBiasBackward, KernelKind::kResidualAdd})
+      add(kind, {kTokens, columns});
+  }
+  for (const KernelKind kind : {KernelKind::kAttentionForward, KernelKind::kAttentionBackward})
+    add(kind, {1, kTokens, 4, 4, 32, 0});
+  add(KernelKind::kRotary, {kTokens, 4, 32});
+  add(KernelKind::kCrossEntropy, {kTokens, kMeasuredVocab});
+  add(KernelKind::kAdamW, {1 << 12});
+  for (const KernelKind kind :
+       {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout, KernelKind::kSquaredError})
+    add(kind, {kTokens, 64});
+  for (const KernelKind kind :
+       {KernelKind::kConvolutionForward, KernelKind::kConvolutionInputGrad, KernelKind::kConvolutionWeightGrad})
+    add(kind, {1, 8, 8, 8, 16, 3, 1, 1, 1});
+  for (const std::int64_t average : {0, 1})
+    for (const KernelKind kind : {KernelKind::kPoolingForward, KernelKind::kPoolingBackward})
+      add(kind, {1, 8, 8, 16, 2, 2, average});
+}
+
+}  // namespace
+
+std::vector<KernelCall> device_kernel_ladder() {
+  std::vector<KernelCall> calls;
+  const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape) {
+    calls.push_back(kernel_call(kind, std::move(shape)));
+  };
+  const auto form = [](GemmForm f) { return static_cast<std::int64_t>(f); };
+  add_small_kernels(calls);
+  for (const std::int64_t tokens : {512, 2048, 8192}) {
+    for (const std::int64_t out : {1024, 4096, 16384})
+      for (const std::int64_t in : {1024, 4096, 16384}) {
+        add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForward)});
+        add(KernelKind::kGemm, {tokens, in, out, 1, form(GemmForm::kInputGrad)});
+        add(KernelKind::kGemm, {out, in, tokens, 1, form(GemmForm::kWeightGrad)});
+      }
+    for (const std::int64_t columns : {1024, 4096, 16384}) {
+      for (const std::int64_t variant : {0, 1})
+        for (const KernelKind kind :
+             {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
+              KernelKind::kActivationBackward, KernelKind::kEmbeddingForward, KernelKind::kEmbeddingBackward})
+          add(kind, {tokens, columns, variant});
+      for (const KernelKind kind : {KernelKind::kBiasForward, KernelKind::kBiasBackward, KernelKind::kResidualAdd})
+        add(kind, {tokens, columns});
+    }
+    for (const std::int64_t heads : {8, 40}) add(KernelKind::kRotary, {tokens, heads, 128});
+    for (const std::int64_t vocab : {8192, 32768, 131072}) add(KernelKind::kCrossEntropy, {tokens, vocab});
+    for (const KernelKind kind :
+         {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout, KernelKind::kSquaredError})
+      add(kind, {tokens, 4096});
+  }
+  for (const KernelKind kind : {KernelKind::kAttentionForward, KernelKind::kAttentionBackward})
+    for (const std::int64_t sequence : {512, 1024, 2048, 4096, 8192}) {
+      add(kind, {1, sequence, 16, 16, 64, 0});
+      add(kind, {1, sequence, 32, 8, 128, 0});
+    }
+  for (const std::int64_t elements : {std::int64_t{1} << 16, std::int64_t{1} << 22, std::int64_t{1} << 28})
+    add(KernelKind::kAdamW, {elements});
+  // 32 images at layers of AlexNet, VGG and ResNet: pixels, channels, filters, kernel, stride, padding, groups.
+  for (const auto& s : std::initializer_list<std::array<std::int64_t, 7>>{{224, 3, 64, 3, 1, 1, 1},
+                                                                          {224, 3, 96, 11, 4, 2, 1},
+                                                                          {56, 128, 256, 3, 1, 1, 1},
+                                                                          {28, 256, 512, 3, 1, 1, 1},
+                                                                          {27, 96, 256, 5, 1, 2, 2},
+                                                                          {14, 1024, 256, 1, 1, 0, 1},
+                                                                          {14, 512, 512, 3, 1, 1, 1}})
+    for (const KernelKind kind :
+         {KernelKind::kConvolutionForward, KernelKind::kConvolutionInputGrad, KernelKind::kConvolutionWeightGrad})
+      add(kind, {32, s[0], s[0], s[1], s[2], s[3], s[4], s[5], s[6]});
+  for (const auto& s : std::initializer_list<std::array<std::int64_t, 4>>{{55, 96, 3, 2}, {224, 64, 2, 2}})
+    for (const std::int64_t average : {0, 1})
+      for (const KernelKind kind : {KernelKind::kPoolingForward, KernelKind::kPoolingBackward})
+        add(kind, {32, s[0], s[0], s[1], s[2], s[3], average});
+  return calls;
+}
+
+}  // namespace plumb

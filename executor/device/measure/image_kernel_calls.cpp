@@ -1,0 +1,139 @@
+#include "executor/device/measure/image_kernel_calls.h"
+
+#include <algorithm>
+#include <cassert>
+
+#include "executor/device/layers/convolution_chunks.h"
+#include "kernels/simt/relu.h"
+
+namespace plumb {
+namespace {
+
+constexpr double kDropProbability = 0.1;
+
+ConvolutionSize convolution_of(const KernelCall& call) {
+  const std::vector<std::int64_t>& s = call.shape;
+  return {.images = s[0],
+          .height = s[1],
+          .width = s[2],
+          .channels = s[3],
+          .filters = s[4],
+          .kernel = s[5],
+          .stride = s[6],
+          .padding = s[7],
+          .groups = s[8]};
+}
+
+PoolingSize pooling_of(const KernelCall& call) {
+  const std::vector<std::int64_t>& s = call.shape;
+  return {.images = s[0], .height = s[1], .width = s[2], .channels = s[3], .kernel = s[4], .stride = s[5]};
+}
+
+std::int64_t outputs_of(const PoolingSize& size) {
+  const auto windows = [&](std::int64_t pixels) { return (pixels - size.kernel) / size.stride + 1; };
+  return size.images * windows(size.height) * windows(size.width) * size.channels;
+}
+
+/// As the layer's three passes (layers/convolution_layer.cpp), without bias and ReLU.
+void enqueue_convolution(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const ConvolutionSize size = convolution_of(call);
+  const simt::PatchGrid grid = simt::patch_grid(size);
+  const std::int64_t pixels = grid.rows * grid.columns, filters = size.filters / size.groups;
+  const std::int64_t most = images_of_chunk(size, with.element_bytes());
+  for (std::int64_t image = 0; image < size.images; image += most) {
+    ConvolutionSize chunk = size;
+    chunk.images = std::min(most, size.images - image);
+    const std::int64_t rows = chunk.images * pixels;
+    for (std::int64_t group = 0; group < size.groups; ++group) {
+      std::byte* const images = with.stored(chunk.images * size.height * size.width * size.channels);
+      std::byte* const patches = patches_are_images(size) ? images : with.stored(rows * grid.patch);
+      std::byte* const outputs = with.stored(rows * filters);
+      const auto cut_out = [&] {
+        if (patches != images) kernels.image_to_patches(patches, images, chunk, group);
+      };
+      const auto take_columns = [&](bool puts) {
+        if (size.groups == 1) return;
+        std::byte* const all = with.stored(rows * size.filters);
+        if (puts)
+          kernels.copy_columns(all, size.filters, outputs, filters, {rows, filters});
+        else
+          kernels.copy_columns(outputs, filters, all, size.filters, {rows, filters});
+      };
+      if (call.kind == KernelKind::kConvolutionForward) {
+        cut_out();
+        kernels.linear_forward(outputs, patches, with.stored(filters * grid.patch), {rows, filters, grid.patch});
+        take_columns(true);
+      } else if (call.kind == KernelKind::kConvolutionInputGrad) {
+        take_columns(false);
+        kernels.linear_input_grad(patches, outputs, with.stored(filters * grid.patch), {rows, grid.patch, filters});
+        if (patches != images) kernels.patches_to_image(images, patches, chunk, group);
+      } else {
+        take_columns(false);
+        cut_out();
+        kernels.linear_weight_grad(with.floats(filters * grid.patch), outputs, patches, {filters, grid.patch, rows});
+      }
+    }
+  }
+}
+
+/// The backward of the largest looks for its places among what happens to be there: it reads next to no gradients.
+void enqueue_pooling(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  const PoolingSize size = pooling_of(call);
+  const std::int64_t inputs = size.images * size.height * size.width * size.channels, outputs = outputs_of(size);
+  auto* const places = call.shape[6] != 0 ? nullptr : reinterpret_cast<std::int32_t*>(with.bytes(outputs * 4));
+  std::byte *const outside = with.stored(outputs), *const inside = with.stored(inputs);
+  if (call.kind == KernelKind::kPoolingForward) return kernels.pooling_forward(outside, places, inside, size);
+  kernels.pooling_backward(inside, outside, places, size);
+}
+
+}  // namespace
+
+bool is_image_kernel(KernelKind kind) {
+  return kind >= KernelKind::kConvolutionForward && kind <= KernelKind::kSquaredError;
+}
+
+std::int64_t image_operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
+  const std::vector<std::int64_t>& s = call.shape;
+  switch (call.kind) {
+    case KernelKind::kConvolutionForward:
+    case KernelKind::kConvolutionInputGrad:
+    case KernelKind::kConvolutionWeightGrad: {
+      const ConvolutionSize size = convolution_of(call);
+      const simt::PatchGrid grid = simt::patch_grid(size);
+      const std::int64_t images = images_of_chunk(size, element_bytes), rows = images * grid.rows * grid.columns;
+      return images * (s[1] * s[2] * s[3] * element_bytes + patch_bytes_of_image(size, element_bytes)) +
+             2 * rows * size.filters * element_bytes + size.filters * grid.patch * 4;
+    }
+    case KernelKind::kPoolingForward:
+    case KernelKind::kPoolingBackward:
+      return s[0] * s[1] * s[2] * s[3] * element_bytes + outputs_of(pooling_of(call)) * (element_bytes + 4);
+    default:
+      return s[0] * s[1] * (element_bytes + 4) + s[0] * 4 + simt::relu_mask_bytes(s[0] * s[1]);
+  }
+}
+
+void enqueue_image_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
+  assert(is_image_kernel(call.kind));
+  const std::vector<std::int64_t>& s = call.shape;
+  const auto mask = [&] { return reinterpret_cast<std::uint8_t*>(with.bytes(simt::relu_mask_bytes(s[0] * s[1]))); };
+  switch (call.kind) {
+    case KernelKind::kPoolingForward:
+    case KernelKind::kPoolingBackward:
+      return enqueue_pooling(kernels, call, with);
+    case KernelKind::kReluForward:
+      return kernels.relu_forward(with.stored(s[0] * s[1]), mask(), nullptr, s[0], s[1]);
+    case KernelKind::kReluBackward:
+      return kernels.relu_backward(with.stored(s[0] * s[1]), mask(), s[0] * s[1]);
+    case KernelKind::kDropout: {
+      std::byte* const values = with.stored(s[0] * s[1]);
+      return kernels.dropout(values, values, nullptr, {}, {.count = s[0], .columns = s[1]}, kDropProbability, nullptr);
+    }
+    case KernelKind::kSquaredError:
+      return kernels.squared_error(with.floats(s[0]), with.stored(s[0] * s[1]), with.floats(s[0] * s[1]), s[0], s[1], 1,
+                                   nullptr);
+    default:
+      return enqueue_convolution(kernels, call, with);
+  }
+}
+
+}  // namespace plumb
