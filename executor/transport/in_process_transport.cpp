@@ -31,7 +31,7 @@ void InProcessTransport::wait(std::unique_lock<std::mutex>& lock, std::condition
   while (!done()) {
     require_running();
     const std::int64_t moves = moves_;
-    const bool woken = wake.wait_for(lock, options_.watchdog, [&] { return done() || aborted_; });
+    const bool woken = wake.wait_for(lock, options_.watchdog, [&] { return done() || is_aborted_; });
     if (!woken && moves_ == moves)
       throw RunError(fmt::format("nothing moved for {} s while {}", options_.watchdog.count(), what()));
   }
@@ -45,9 +45,11 @@ struct InProcessTransport::Switchboard {
   };
 
   explicit Switchboard(std::size_t members)
-      : tags(members, MoveTag{.number = -1}), posts(members * members), wake(members) {}
+      : tags(members, MoveTag{.number = -1}), waits_for(members, -1), posts(members * members), wake(members) {}
 
+  std::mutex mutex;
   std::vector<MoveTag> tags;                 // [member] the collective it is at
+  std::vector<int> waits_for;                // [member] the member for whose move it waits; -1: for none
   std::vector<Post> posts;                   // [sender, receiver]
   std::deque<std::condition_variable> wake;  // [member]
 };
@@ -58,13 +60,13 @@ class InProcessTransport::Lines : public PointToPoint {
       : transport_(transport), group_(std::move(group)), member_(member), board_(std::move(board)) {}
 
   void move(const MoveTag& tag, const Move& move) override {
-    std::unique_lock lock(transport_.mutex_);
+    std::unique_lock lock(board_->mutex);
     transport_.require_running();
     announce(tag);
     if (move.send_to >= 0) {
       post(member_, move.send_to) = {move.outgoing, true};
       ++transport_.moves_;
-      wake(move.send_to).notify_all();
+      wake_waiting(lock, move.send_to);
     }
     if (move.receive_from >= 0) take(lock, move);
     if (move.send_to >= 0) wait_for(lock, move.send_to, [&] { return !post(member_, move.send_to).is_there; });
@@ -75,22 +77,35 @@ class InProcessTransport::Lines : public PointToPoint {
   void announce(const MoveTag& tag) {
     if (tag_of(member_) == tag) return;
     tag_of(member_) = tag;
-    for (std::condition_variable& condition : board_->wake) condition.notify_all();
+    for (int other = 0; other < static_cast<int>(board_->wake.size()); ++other)
+      if (disagrees(other, member_)) wake(other).notify_all();
+  }
+
+  /// Who is woken in vain, or while the lock is held, costs more than most moves do: only who waits for this member is
+  /// woken, without the lock.
+  void wake_waiting(std::unique_lock<std::mutex>& lock, int other) {
+    if (board_->waits_for[static_cast<std::size_t>(other)] != member_) return;
+    lock.unlock();
+    wake(other).notify_all();
+    lock.lock();
   }
 
   /// Who is still awaited in a collective has not left it: another tag of the same number, or a later one, is an error.
-  bool disagrees(int other) const {
-    return tag_of(other).number >= tag_of(member_).number && tag_of(other) != tag_of(member_);
+  bool disagrees(int waiting, int awaited) const {
+    return tag_of(awaited).number >= tag_of(waiting).number && tag_of(awaited) != tag_of(waiting);
   }
+  bool disagrees(int other) const { return disagrees(member_, other); }
 
   template <class Done>
   void wait_for(std::unique_lock<std::mutex>& lock, int other, Done done) {
+    board_->waits_for[static_cast<std::size_t>(member_)] = other;
     transport_.wait(
         lock, wake(member_), [&] { return done() || disagrees(other); },
         [&] {
           return fmt::format("rank {} waited for rank {} in collective {} of the {}, {}", rank(member_), rank(other),
                              tag_of(member_).number, to_text(group_), to_text(tag_of(member_)));
         });
+    board_->waits_for[static_cast<std::size_t>(member_)] = -1;
     if (disagrees(other) && !done())
       throw RunError(
           fmt::format("{}: rank {} is at collective {}, {}, and rank {} at collective {}, {}: the members' "
@@ -117,7 +132,7 @@ class InProcessTransport::Lines : public PointToPoint {
     lock.lock();
     incoming.is_there = false;
     ++transport_.moves_;
-    wake(move.receive_from).notify_all();
+    wake_waiting(lock, move.receive_from);
   }
 
   Switchboard::Post& post(int sender, int receiver) {
@@ -255,14 +270,19 @@ Tensor InProcessTransport::copy_to(int rank, const Tensor& tensor) {
 
 void InProcessTransport::abort(const std::string& reason) {
   const std::lock_guard lock(mutex_);
-  if (!aborted_) aborted_ = reason;
+  if (!is_aborted_) {
+    reason_ = reason;
+    is_aborted_ = true;
+  }
   for (std::condition_variable& condition : wake_) condition.notify_all();
-  for (const auto& [group, board] : switchboards_)
+  for (const auto& [group, board] : switchboards_) {
+    const std::lock_guard board_lock(board->mutex);
     for (std::condition_variable& condition : board->wake) condition.notify_all();
+  }
 }
 
 void InProcessTransport::require_running() const {
-  if (aborted_) throw RunAborted(*aborted_);
+  if (is_aborted_) throw RunAborted(reason_);
 }
 
 }  // namespace plumb

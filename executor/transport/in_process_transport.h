@@ -6,13 +6,14 @@
 // it is sent and again from what has arrived. In collectives the receiver copies, or
 // adds, straight from the sender's memory.
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <span>
+#include <string>
 
 #include "executor/clock.h"
 #include "executor/transport/transport.h"
@@ -62,12 +63,13 @@ class InProcessTransport : public Transport {
   const InProcessOptions options_;
   const Clock clock_;
   TensorPool buffers_;
-  std::mutex mutex_;
+  std::mutex mutex_;                          // of messages; each group of a collective has its own
   std::deque<std::condition_variable> wake_;  // [rank]
   std::map<Channel, Queue> queues_;
   std::map<CommunicatorGroup, std::shared_ptr<Switchboard>> switchboards_;
-  std::int64_t moves_ = 0;  // counts everything that happens, for the watchdog
-  std::optional<std::string> aborted_;
+  std::atomic<std::int64_t> moves_ = 0;  // counts everything that happens, for the watchdog
+  std::atomic<bool> is_aborted_ = false;
+  std::string reason_;  // why; not written any more once is_aborted_
 };
 
 }  // namespace plumb
