@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "executor/measure/time_left.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -13,6 +14,9 @@ namespace {
 constexpr std::array kOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter,
                              CollectiveOp::kBroadcast, CollectiveOp::kReduce,    CollectiveOp::kAllToAll,
                              CollectiveOp::kShift};
+static_assert(kOps.size() == kMeasuredCollectives);
+
+constexpr std::int64_t kLatencyBytes = 64 << 10;  // up to here what a round takes is its latency
 
 /// Rounds that `budget` allows, by how long the warm-up took.
 int rounds_within(Seconds budget, Seconds warm_up, int warm_up_rounds, int wanted) {
@@ -30,8 +34,17 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
   const double series = static_cast<double>(kOps.size() * options.sizes_bytes.size() * 2);
   const Seconds each_series = options.budget / std::max(1.0, series);
   std::vector<NcclSample> samples;
-  for (const CollectiveOp op : kOps)
-    for (const std::int64_t size : options.sizes_bytes)
+  const TimeLeft time_left(options.budget);
+  double ops_left = kOps.size();
+  for (const CollectiveOp op : kOps) {
+    const TimeLeft of_op(time_left() / ops_left--);
+    Seconds last{0};  // that the last size took, checks and all
+    std::int64_t last_size = 0;
+    for (const std::int64_t size : options.sizes_bytes) {
+      const double growth =
+          static_cast<double>(std::max(size, kLatencyBytes)) / static_cast<double>(std::max(last_size, kLatencyBytes));
+      if (last_size > 0 && growth * last > of_op()) continue;
+      const Seconds before = of_op();
       for (const bool in_place : {false, true}) {
         const bool exchanges = op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;
         if (in_place && exchanges) continue;  // what comes in would overwrite what goes out
@@ -48,6 +61,10 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
                            .in_place = in_place,
                            .wrong = devices.wrong_values(round)});
       }
+      last = before - of_op();
+      last_size = size;
+    }
+  }
   return samples;
 }
 

@@ -32,13 +32,15 @@ class NcclDevices {
   virtual std::int64_t wrong_values(const NcclRound& round) = 0;
 };
 
+inline constexpr int kMeasuredCollectives = 7;  ///< kinds; all_to_all and shift not in place
+
 struct NcclMeasureOptions {
   int ranks = 0;  ///< the first so many GPUs; 0: all
   std::vector<std::int64_t> sizes_bytes = {8,       1 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20};
   int warm_up = 5;
   int repeats = 20;    ///< of a size; fewer where the budget does not allow them
-  Seconds budget{20};  ///< for all of them; about
+  Seconds budget{20};  ///< for all of them
 };
 
 struct NcclSample {
@@ -48,7 +50,8 @@ struct NcclSample {
 };
 
 /// Every collective that NCCL has, and an all-to-all and a shift of grouped sends and receives, by size. Sizes that the
-/// ranks do not divide are rounded down to 4 bytes a rank. Throws SpecError if a size is not positive.
+/// ranks do not divide are rounded down to 4 bytes a rank; a size that, by the one before, would take more than its
+/// share of the budget is left out, but for the first. Throws SpecError if a size is not positive.
 std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOptions& options);
 
 }  // namespace plumb
