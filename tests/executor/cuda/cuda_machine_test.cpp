@@ -98,6 +98,22 @@ TEST_CASE("in bf16 and fp16 products read and write what is stored") {
   }
 }
 
+TEST_CASE("slices of sequences train on a GPU as whole ones, on tensor cores too") {
+  RunSpec spec = spec_of(untied_gpt_model(), make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 3}));
+  spec.sequence = 8;
+  RunSpec whole = spec;
+  whole.schedule = spec_of(untied_gpt_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4})).schedule;
+  const RunResult cpu = run(whole);
+  for (const bool is_half : {false, true})
+    for (unsigned seed = 1; seed <= 3; ++seed) {
+      INFO(is_half << ", seed " << seed);
+      if (is_half) spec.half = HalfFormat::kBf16;
+      const PlayedRun trained = play(spec, {}, {.seed = seed});
+      CHECK(trained.error == "");
+      check_losses(trained.result, cpu, is_half ? 1e-2 : 1e-6);
+    }
+}
+
 TEST_CASE("ranks that share a GPU reduce, share out and clip") {
   RunSpec spec = spec_of_lowered(
       tied_llama_model(),
@@ -110,6 +126,20 @@ TEST_CASE("ranks that share a GPU reduce, share out and clip") {
     const PlayedRun trained = play(spec, {.graph = seed == 2}, {.seed = seed});
     CHECK(trained.error == "");
     check_losses(trained.result, host, 1e-6);
+  }
+}
+
+TEST_CASE("copies of a stage in one schedule share layer by layer on a GPU") {
+  const Schedule order = make_schedule("chimera", {.ranks = 2, .microbatches = 4});
+  RunSpec spec = spec_of_lowered(untied_gpt_model(), lower(order, {.data = {.enabled = true, .zero = 3}}), 1);
+  spec.zero = 3;
+  spec.layerwise = true;
+  const RunResult cpu = run(spec);
+  for (unsigned seed = 1; seed <= 3; ++seed) {
+    INFO("seed " << seed);
+    const PlayedRun trained = play(spec, {}, {.seed = seed});
+    CHECK(trained.error == "");
+    check_losses(trained.result, cpu, 1e-6);
   }
 }
 

@@ -91,6 +91,26 @@ TEST_CASE("replicas on GPUs of their own reduce by NCCL, with ZeRO too, in bf16 
   }
 }
 
+TEST_CASE("experts spread over GPUs of their own, and over parts of one, have the cpu backend's losses") {
+  for (const bool is_half : {false, true}) {
+    RunSpec spec = spec_of_lowered(
+        mixtral_model(2),
+        lower(make_schedule("1f1b", {.ranks = is_half ? 1 : 2, .microbatches = 2}), {.data = {.enabled = true}}), 2);
+    spec.grid.expert = 2;
+    spec.sequence = 8;
+    spec.steps = 2;
+    if (is_half) spec.half = HalfFormat::kBf16;
+    const RunResult cpu = run(spec);
+    const LinkedRun trained = train(spec, {.devices = is_half ? 2 : 4, .seed = 5});
+    for (const std::string& error : trained.errors) CHECK(error == "");
+    REQUIRE(trained.result.has_value());
+    check_losses(*trained.result, cpu, is_half ? 2e-2 : 1e-5);
+    const PlayedRun shared = play(spec, {}, {.seed = 6});
+    CHECK(shared.error == "");
+    check_losses(shared.result, cpu, is_half ? 2e-2 : 1e-5);
+  }
+}
+
 TEST_CASE("an error of NCCL, a call that stalls and a kernel that fails end all ranks, and one says where") {
   RunSpec spec = pipeline(2);
   spec.watchdog = Seconds{0.7};

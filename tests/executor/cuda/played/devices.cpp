@@ -11,13 +11,13 @@ using namespace plumb::played;
 
 cudaError_t cudaGetDeviceCount(int* count) {
   const Call call("cudaGetDeviceCount");
-  *count = call->options.has_driver ? call->options.devices : 0;
-  return call->options.has_driver ? cudaSuccess : cudaErrorNoDevice;
+  *count = call.error() == cudaSuccess ? call->options.devices : 0;
+  return call.error();
 }
 
 cudaError_t cudaSetDevice(int device) {
   const Call call("cudaSetDevice");
-  if (!call->options.has_driver) return cudaErrorNoDevice;
+  if (!call->options.has_driver || call->options.has_old_driver) return call.error();
   if (device < 0 || device >= call->options.devices) return cudaErrorInvalidDevice;
   current_device() = device;
   return call->contexts[static_cast<std::size_t>(device)].sticky.empty() ? cudaSuccess : cudaErrorIllegalAddress;
@@ -71,6 +71,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorIllegalAddress";
     case cudaErrorNoDevice:
       return "cudaErrorNoDevice";
+    case cudaErrorInsufficientDriver:
+      return "cudaErrorInsufficientDriver";
     default:
       return "another error";
   }
@@ -84,6 +86,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "an illegal memory access was encountered";
     case cudaErrorNoDevice:
       return "no CUDA-capable device is detected";
+    case cudaErrorInsufficientDriver:
+      return "CUDA driver version is insufficient for CUDA runtime version";
     default:
       return "something else is wrong";
   }

@@ -22,6 +22,7 @@ struct Options {
   bool knows_green_contexts = true;  ///< the driver has their functions
   bool gives_green_contexts = true;
   bool has_driver = true;
+  bool has_old_driver = false;                ///< older than the runtime: every call says so
   std::optional<std::int64_t> faulty_kernel;  ///< this one, from 0 on, reads an illegal address while it runs
   int faulty_device = -1;                     ///< of the two that follow
   std::optional<int> nccl_fails_at;           ///< this call of NCCL, from 0 on, reports an error while it runs

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tests/executor/cuda/played/environment.h"
+
 namespace plumb::played {
 
 int& current_device() {
@@ -44,11 +46,12 @@ void begin(State& state, const Options& options) {
 
 }  // namespace
 
-/// A process that never says restart() has a GPU as it is by default.
+/// A process that never says restart() has what its environment says.
 State& State::get() {
   static State& state = []() -> State& {
     auto* made = new State;  // for ever: threads may outlive what is static
-    begin(*made, {});
+    begin(*made, options_of_environment());
+    report_faults_at_exit();
     return *made;
   }();
   return state;
@@ -159,8 +162,8 @@ bool State::is_within(const void* at, std::size_t bytes, int& device, bool& is_k
 }
 
 Call::Call(const char* function, Kind kind) : function_(function), state_(State::get()), lock_(state_.mutex) {
-  if (!state_.options.has_driver) {
-    error_ = cudaErrorNoDevice;
+  if (!state_.options.has_driver || state_.options.has_old_driver) {
+    error_ = state_.options.has_driver ? cudaErrorInsufficientDriver : cudaErrorNoDevice;
     return;
   }
   const auto own = std::ranges::find_if(

@@ -1,0 +1,70 @@
+#include "tests/executor/cuda/played/environment.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+namespace plumb::played {
+namespace {
+
+[[noreturn]] void refuse(const std::string& word) {
+  std::fprintf(stderr, "PLUMB_PLAYED: %s is nothing that is played\n", word.c_str());
+  std::exit(2);
+}
+
+void write_faults() {
+  std::ofstream file(std::getenv("PLUMB_PLAYED_FAULTS"), std::ios::app);
+  for (const std::string& fault : faults()) file << fault << "\n";
+}
+
+}  // namespace
+
+Options options_of_environment() {
+  Options options;
+  const char* given = std::getenv("PLUMB_PLAYED");
+  std::istringstream words(given == nullptr ? "" : given);
+  for (std::string word; std::getline(words, word, ',');) {
+    const std::size_t equals = word.find('=');
+    if (equals == std::string::npos) refuse(word);
+    const std::string name = word.substr(0, equals), value = word.substr(equals + 1);
+    const long number = std::atol(value.c_str());
+    if (name == "devices")
+      options.devices = static_cast<int>(number);
+    else if (name == "multiprocessors")
+      options.multiprocessors = static_cast<int>(number);
+    else if (name == "major")
+      options.major = static_cast<int>(number);
+    else if (name == "memory_mib")
+      options.memory_bytes = std::int64_t{number} << 20U;
+    else if (name == "seed")
+      options.seed = static_cast<unsigned>(number);
+    else if (name == "faulty_kernel")
+      options.faulty_kernel = number;
+    else if (name == "faulty_device")
+      options.faulty_device = static_cast<int>(number);
+    else if (name == "nccl_fails_at")
+      options.nccl_fails_at = static_cast<int>(number);
+    else if (name == "nccl_stalls_at")
+      options.nccl_stalls_at = static_cast<int>(number);
+    else if (name == "refused_call")
+      options.refused_call = number;
+    else if (name == "driver" && value == "0")
+      options.has_driver = false;
+    else if (name == "driver" && value == "old")
+      options.has_old_driver = true;
+    else if (name == "green_contexts" && value == "0")
+      options.knows_green_contexts = false;
+    else if (name == "green_contexts" && value == "refused")
+      options.gives_green_contexts = false;
+    else
+      refuse(word);
+  }
+  return options;
+}
+
+void report_faults_at_exit() {
+  if (std::getenv("PLUMB_PLAYED_FAULTS") != nullptr) std::atexit(write_faults);
+}
+
+}  // namespace plumb::played

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""The tool on the played CUDA (played/played.h), as it is on a GPU: run, validate, calibrate, faults, tools/gpu_check.
+
+usage: played_tool_test.py PLUMB FOLDER    PLUMB: the tool; FOLDER: of libplumb_cuda.so and what it is played on"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PLUMB, LIBRARIES = pathlib.Path(sys.argv.pop(1)), pathlib.Path(sys.argv.pop(1))
+SOURCE = pathlib.Path(__file__).resolve().parents[3]
+MODEL = {"name": "tiny", "source": "a test", "layers": 8, "hidden": 32, "heads": 2, "ffn": 64, "vocab": 256, "sequence": 16,
+         "positions": 16, "norm": "layer", "norm_epsilon": 1e-5, "mlp": "gelu", "qkv_bias": True, "linear_bias": True}
+HAS_NCCL = (LIBRARIES / "libnccl.so.2").exists()  # built beside a library with NCCL only
+needs_nccl = unittest.skipUnless(HAS_NCCL, "libplumb_cuda.so was built without NCCL: there was no nccl.h")
+SCHEDULES = ["1f1b", "interleaved", "gpipe", "zb-h1", "zb-v", "pipedream"]
+
+
+class PlayedTool(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.root = pathlib.Path(cls.folder.name)
+        cls.tool = pathlib.Path(shutil.copy(PLUMB, cls.root / "plumb"))
+        for name in ("libplumb_cuda.so", "libplayed_cuda.so", "libnccl.so.2"):
+            if (LIBRARIES / name).exists():
+                shutil.copy(LIBRARIES / name, cls.root)
+        (cls.root / "model.json").write_text(json.dumps(MODEL))
+
+    def setUp(self):
+        self.faults = self.root / "faults"
+        self.faults.unlink(missing_ok=True)
+
+    def tearDown(self):
+        self.assertEqual(self.faults.read_text() if self.faults.exists() else "", "")
+
+    def call(self, *arguments, played="", limit_s=60):
+        environment = {**os.environ, "PLUMB_PLAYED": played, "PLUMB_PLAYED_FAULTS": str(self.faults), "OPENBLAS_NUM_THREADS": "1"}
+        return subprocess.run([str(word) for word in (self.tool, *arguments)], capture_output=True, text=True, timeout=limit_s,
+                              env=environment)
+
+    def answer(self, *arguments, played=""):
+        answer = self.call(*arguments, played=played)
+        self.assertEqual(answer.returncode, 0, f"{arguments}: {answer.stderr}")
+        return answer.stdout
+
+    def refusal(self, *arguments, played=""):
+        """Exit 1 and one sentence, whatever notes stand before it."""
+        answer = self.call(*arguments, played=played)
+        self.assertEqual(answer.returncode, 1, answer.stdout + answer.stderr)
+        said = [line for line in answer.stderr.splitlines() if line.startswith("plumb: ")]
+        self.assertEqual(len(said), 1, answer.stderr)
+        return said[0]
+
+    def plan(self, layout, *, model=None, cluster="h100", batch=4, precision="fp32"):
+        ranks = 1
+        for word in layout.split(","):
+            key, _, degree = word.partition("=")
+            ranks *= int(degree) if key in ("dp", "tp", "cp", "pp") else 1
+        path = self.root / "plan.json"
+        self.answer("plan", model or self.root / "model.json", f"{cluster}:{ranks}" if cluster == "h100" else cluster,
+                    "--global-batch", batch, "--precision", precision, "--layout", layout, "-o", path)
+        return path
+
+    def losses(self, plan, *options, played=""):
+        return json.loads(self.answer("run", plan, "--steps", 3, "--json", *options, played=played))["losses"]
+
+    def assert_near(self, ours, expected, tolerance):
+        self.assertEqual(len(ours), len(expected))
+        for a, b in zip(ours, expected):
+            self.assertLess(abs(a / b - 1), tolerance)  # not so for nan
+
+    @needs_nccl
+    def test_experts_spread_over_gpus_train_to_the_cpu_s_losses(self):
+        plan = self.plan("dp=2,ep=2,zero=1,mbs=1", model="mixtral-nano")
+        ours = self.losses(plan, "--backend", "cuda", "--gpus", "each", played="devices=2")
+        self.assert_near(ours, self.losses(plan, "--backend", "cpu"), 1e-5)
+
+    def test_pipelines_train_to_the_cpu_s_losses_and_are_compared_op_by_op(self):
+        for seed, (ranks, schedule) in enumerate([(r, s) for r in (2, 4) for s in SCHEDULES]):
+            with self.subTest(schedule=schedule, ranks=ranks):
+                plan = self.plan(f"dp=1,tp=1,pp={ranks},mbs=1,schedule={schedule}" + (",v=2" if schedule == "interleaved" else ""))
+                expected = self.losses(plan)
+                trace = self.root / "trace.json"
+                report = json.loads(self.answer("validate", plan, "--backend", "cuda", "--gpus", "one", "--steps", 1, "--json",
+                                                "--trace", trace, played=f"seed={seed + 1}"))
+                self.assert_near(report["losses"], expected, 1e-4)
+                self.assertEqual({op["op"] for op in report["ops"]} - {"F", "B", "I", "W", "OPTIMIZER_STEP"}, set())
+                self.assertEqual(len(report["ranks"]), ranks)
+                self.assertIn(f"p={ranks} ", self.answer("trace", "info", trace))
+                self.assertIn("played by the host", json.dumps(report))
+
+    def test_the_nano_models_with_heads_of_16(self):
+        every = ["gpt-nano", "llama-nano", "mixtral-nano", "deepseek-nano"]
+        for model in every if os.environ.get("PLUMB_ALL_PLAYED") else every[2:3]:
+            plan = self.plan("dp=1,tp=1,pp=2,mbs=1", model=model, batch=2)
+            self.assert_near(self.losses(plan, "--backend", "cuda"), self.losses(plan), 1e-4)
+
+    def test_formats_graphs_and_parts(self):
+        plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b")
+        expected = self.losses(plan)
+        for options, played in ((["--cuda-graph"], ""), (["--sms", "all"], ""), (["--sms", "3,1"], ""), ([], "green_contexts=0"),
+                                ([], "green_contexts=refused"), ([], "multiprocessors=8")):
+            self.assert_near(self.losses(plan, "--backend", "cuda", *options, played=played), expected, 1e-4)
+        half = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b", precision="bf16")
+        self.assert_near(self.losses(half, "--backend", "cuda"), self.losses(half), 2e-2)
+
+    @needs_nccl
+    def test_gpus_of_their_own_under_nccl(self):
+        for layout in ("dp=1,tp=1,pp=2,mbs=1,schedule=zb-v,v=2", "dp=2,tp=1,pp=1,mbs=1,zero=3,schedule=1f1b"):
+            plan = self.plan(layout)
+            self.assert_near(self.losses(plan, "--backend", "cuda", "--gpus", "each", played="devices=2"), self.losses(plan), 1e-4)
+
+    def test_a_calibration_predicts_what_is_then_measured(self):
+        cluster = self.root / "gpu.json"
+        self.answer("calibrate", "--backend", "cuda", "--ranks", 2, "--precision", "fp32", "--budget", 1, "-o", cluster)
+        self.assertIn("played by the host", json.loads(cluster.read_text())["device"]["name"])
+        plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b", cluster=cluster)
+        self.answer("simulate", plan)
+        report = json.loads(self.answer("validate", plan, "--backend", "cuda", "--gpus", "one", "--steps", 3, "--json"))
+        # All parts are one host's one thread here, on a busy machine: of its order is all that can be asked.
+        ratio = report["step_time"]["measured_s"] / report["step_time"]["predicted_s"]
+        self.assertTrue(1 / 30 < ratio < 30, report["step_time"])
+        for rank in report["ranks"]:
+            self.assertLess(abs(rank["measured_peak_bytes"] / rank["predicted_peak_bytes"] - 1), 0.15)
+
+    def test_a_budget_is_kept(self):
+        calibrations = [("--backend", "cuda", "--ranks", 2, "--budget", 2, "-o", self.root / "kept.json")]
+        for arguments in calibrations + [("--only", "nccl", "--budget", 1, "--json")] * HAS_NCCL:
+            self.assertEqual(self.call("calibrate", *arguments, limit_s=30).returncode, 0)
+
+    @unittest.skipIf(HAS_NCCL, "libplumb_cuda.so was built with NCCL")
+    def test_a_library_without_nccl_says_so(self):
+        plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b")
+        for verb in (("run", plan, "--backend", "cuda", "--gpus", "each"), ("calibrate", "--only", "nccl")):
+            self.assertIn("was built without NCCL", self.refusal(*verb, played="devices=2"))
+
+    def test_gpus_that_cuda_sees(self):
+        self.assertEqual(len(json.loads(self.answer("calibrate", "--only", "gpus", "--json", played="devices=3"))["gpus"]), 3)
+        for played, reason in (("driver=0", "no CUDA-capable device is detected"), ("driver=old", "driver version is insufficient")):
+            for verb in (("calibrate", "--only", "gpus"), ("run", self.plan("dp=1,tp=1,pp=2,mbs=1"), "--backend", "cuda")):
+                self.assertIn(reason, self.refusal(*verb, played=played))
+
+    def test_faults_are_told_once_with_rank_and_action(self):
+        plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b")
+        run = ("run", plan, "--backend", "cuda", "--steps", 3)
+        self.assertRegex(self.refusal(*run, "--gpus", "one", played="faulty_kernel=200"), r"rank \d, .*illegal memory access")
+
+    @needs_nccl
+    def test_faults_of_nccl_are_told_once_with_rank_and_action(self):
+        run = ("run", self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b"), "--backend", "cuda", "--steps", 3)
+        self.assertRegex(self.refusal(*run, "--gpus", "each", "--watchdog", 3, played="devices=2,faulty_device=1,nccl_fails_at=5"),
+                         r"rank \d, .*rank \d")
+        self.assertRegex(self.refusal(*run, "--gpus", "each", "--watchdog", 3, played="devices=2,faulty_device=0,nccl_stalls_at=3"),
+                         r"rank \d, .*nothing has come of it")
+
+    def test_memory_that_is_not_there_is_told_before_the_first_step(self):
+        plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b")
+        said = self.refusal("run", plan, "--backend", "cuda", "--steps", 3, played="memory_mib=64")
+        for kind in ("weights", "gradients", "optimizer"):
+            self.assertIn(kind, said)
+
+    def test_gpu_check_tells_a_played_gpu_from_one_that_is_measured(self):
+        out = self.root / "checked"
+        answer = subprocess.run([sys.executable, SOURCE / "tools" / "gpu_check", "-o", out, "--tool", self.tool, "--only", "version"],
+                                capture_output=True, text=True, timeout=60,
+                                env={**os.environ, "PLUMB_PLAYED": "", "OPENBLAS_NUM_THREADS": "1"})
+        self.assertEqual(answer.returncode, 0, answer.stderr)
+        report = json.loads((out / "gpu_check.json").read_text())
+        self.assertFalse(report["is_measurement"])
+        self.assertEqual(report["gpus"][0]["name"], "a GPU played by the host")
+
+
+if __name__ == "__main__":
+    unittest.main()
