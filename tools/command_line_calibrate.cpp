@@ -27,8 +27,9 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
   verb->add_option(
           "--only", calibrate->only,
-          "collectives or nccl (tables), transport (a file for --link), or topology (GPUs and links, a cluster)")
-      ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology"}));
+          "collectives or nccl (tables), transport (a file for --link), topology (GPUs and links, a cluster), or gpus "
+          "(those that CUDA sees)")
+      ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology", "gpus"}));
   verb->add_option("-o,--output", calibrate->output, "file to write");
   verb->add_flag("--json", calibrate->json, "print one JSON document and nothing else");
 }

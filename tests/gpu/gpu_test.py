@@ -32,9 +32,11 @@ def main():
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        plumb = pathlib.Path(shutil.copy(sys.argv[1], folder / "plumb"))
-        if len(sys.argv) == 3:
-            shutil.copy(sys.argv[2], folder / "libplumb_cuda.so")
+        plumb = pathlib.Path(sys.argv[1]).resolve()
+        if len(sys.argv) == 2 or pathlib.Path(sys.argv[2]).resolve().parent != plumb.parent:
+            plumb = pathlib.Path(shutil.copy(plumb, folder / "plumb"))
+            if len(sys.argv) == 3:
+                shutil.copy(sys.argv[2], folder / "libplumb_cuda.so")
         plan = folder / "plan.json"
         deeper = folder / "deeper.json"
         for ranks, name in zip(STAGES, (plan, deeper), strict=True):
@@ -43,7 +45,7 @@ def main():
                 sys.exit(f"there is no plan: {planned.stderr}")
         cluster = folder / "gpu.json"
         asked = [("run", plan, "--backend", "cuda", "--steps", "1"), ("validate", plan, "--backend", "cuda", "--steps", "1"),
-                 ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "30", "-o", cluster)]
+                 ("calibrate", "--backend", "cuda", "--ranks", "2", "--precision", "fp32", "--budget", "10", "-o", cluster)]
         answers = [call(plumb, *arguments) for arguments in asked]
         if any(answer.returncode != 0 for answer in answers):
             expected = "there is no GPU here" if len(sys.argv) == 3 else "there is no libplumb_cuda.so beside the tool"

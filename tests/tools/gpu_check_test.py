@@ -11,11 +11,14 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "gpu_check"
+GPU = '{"index": 0, "name": "NVIDIA H100 80GB HBM3", "driver_cuda": "13.0"}'
 SMI = "#!/bin/sh\necho '0, NVIDIA H100 80GB HBM3, 81559 MiB, 580.65, 9.0, 1980 MHz, 700.00 W, 00000000:18:00.0'\n"
 NO_DEVICES = "#!/bin/sh\necho 'No devices were found'\nexit 6\n"
 # Writes what -o and --trace name, answers validate in JSON, hangs for gpipe and fails for zb-v.
 TOOL = """#!/bin/sh
 case "$*" in
+  *"--only gpus"*) [ -n "$PLAYED_GPUS" ] || { echo "plumb: there is no GPU here that CUDA can use (made up)" >&2; exit 1; }
+    echo "{\\"gpus\\": [$PLAYED_GPUS]}"; exit 0 ;;
   *validate*gpipe*) sleep 60 & wait ;;
   *validate*zb-v*) echo "rank 1, action 3: made up" >&2; exit 1 ;;
 esac
@@ -30,6 +33,8 @@ case "$*" in *--json*) echo '{"error_pct": 1.5}' ;; *) echo plumb 0 ;; esac
 # A tool that trains: plans are their layouts.
 NCCL_TOOL = """#!/bin/sh
 case "$*" in
+  *"--only gpus"*) [ -n "$PLAYED_GPUS" ] || { echo "plumb: there is no GPU here that CUDA can use (made up)" >&2; exit 1; }
+    echo "{\\"gpus\\": [$PLAYED_GPUS]}"; exit 0 ;;
   *--layout*) while [ $# -gt 0 ]; do [ "$1" = --layout ] && layout="$2"; [ "$1" = -o ] && echo "$layout" > "$2"; shift; done; exit 0 ;;
   *cuda*) case "$(cat "$2")" in
     *tp=2*) echo "plumb: tensor groups: set tp to 1, or use --backend cpu" >&2; exit 1 ;;
@@ -55,8 +60,8 @@ class GpuCheck(unittest.TestCase):
         path.chmod(0o755)
         return path
 
-    def check(self, *arguments):
-        environment = {**os.environ, "PATH": f"{self.root / 'bin'}:/usr/bin:/bin"}
+    def check(self, *arguments, gpus=1):
+        environment = {**os.environ, "PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "PLAYED_GPUS": ",".join([GPU] * gpus)}
         return subprocess.run([sys.executable, SCRIPT, "-o", self.root / "out", *arguments], env=environment,
                               capture_output=True, text=True, timeout=100)
 
@@ -65,10 +70,39 @@ class GpuCheck(unittest.TestCase):
 
     def test_without_a_gpu(self):
         self.program("nvidia-smi", NO_DEVICES)
-        answer = self.check()
-        self.assertEqual(answer.returncode, 77)
-        self.assertEqual(answer.stderr, "there is no GPU to check: No devices were found\n")
-        self.assertFalse((self.root / "out").exists())
+        tool = self.program("plumb", TOOL)
+        for arguments, reason in (([], "No devices were found"),
+                                  (["--tool", tool], "plumb: there is no GPU here that CUDA can use (made up); nvidia-smi: "
+                                   "No devices were found")):
+            answer = self.check(*arguments, gpus=0)
+            self.assertEqual(answer.returncode, 77)
+            self.assertEqual(answer.stderr, f"there is no GPU to check: {reason}\n")
+            self.assertFalse((self.root / "out").exists())
+
+    def test_gpus_are_those_that_cuda_sees(self):
+        """Whatever nvidia-smi says (there may be none): a GPU of several is visible, in a container."""
+        self.program("nvidia-smi", SMI + SMI.splitlines()[1].replace("0,", "1,", 1) + "\n")
+        tool = self.program("plumb", TOOL)
+        self.check("--tool", tool, "--only", "2 GPUs")
+        self.assertEqual(self.report()["steps"], [])
+        self.assertEqual(len(self.report()["gpus"]), 1)
+        self.assertEqual(len(self.report()["nvidia_smi"]), 2)
+        (self.root / "bin" / "nvidia-smi").write_text(NO_DEVICES)
+        self.assertEqual(self.check("--tool", tool, "--only", "version").returncode, 0)
+        self.assertEqual(self.report()["nvidia_smi"], "No devices were found")
+        self.assertTrue(self.report()["is_measurement"])
+
+    def test_what_is_not_installed_is_skipped(self):
+        tool = self.program("plumb", TOOL)
+        self.check("--tool", tool, "--full", "--only", "compute-sanitizer")
+        self.assertEqual({step["status"] for step in self.report()["steps"]}, {"skipped"})
+
+    def test_results_that_cannot_be_written(self):
+        tool = self.program("plumb", TOOL)
+        (self.root / "out").write_text("a file")
+        answer = self.check("--tool", tool)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("name another folder with -o", answer.stderr)
 
     def test_steps_and_their_report(self):
         self.program("nvidia-smi", SMI)
@@ -78,7 +112,7 @@ class GpuCheck(unittest.TestCase):
         report = self.report()
         self.assertEqual(report["status"], "failed")
         self.assertEqual(report["gpus"][0]["name"], "NVIDIA H100 80GB HBM3")
-        self.assertEqual(report["gpus"][0]["driver_version"], "580.65")
+        self.assertEqual(report["nvidia_smi"][0]["driver_version"], "580.65")
         steps = {step["name"]: step for step in report["steps"]}
         self.assertEqual(len(steps), 13)  # calibration, and a plan and a validation of six schedules
         for step in steps.values():
@@ -90,9 +124,8 @@ class GpuCheck(unittest.TestCase):
         self.assertTrue((self.root / "out" / "1f1b-2.trace.json").exists())
 
     def test_several_gpus_are_checked_together(self):
-        self.program("nvidia-smi", SMI + SMI.splitlines()[1].replace("0,", "1,", 1) + "\n")
         tool = self.program("plumb", TOOL)
-        self.check("--tool", tool, "--only", "2 GPUs")
+        self.check("--tool", tool, "--only", "2 GPUs", gpus=2)
         self.assertEqual([step["name"] for step in self.report()["steps"]],
                          ["NCCL layouts of 2 GPUs", "plan 1f1b, 2 GPUs", "validate 1f1b, 2 GPUs", "plan zb-h1, 2 GPUs", "validate zb-h1, 2 GPUs"])
 
@@ -114,7 +147,7 @@ class GpuCheck(unittest.TestCase):
         code, rows = self.nccl_check(tool, "--gpus", "2")
         self.assertEqual(code, 1)
         self.assertEqual(rows["dp=1,tp=2,pp=1,mbs=1,schedule=1f1b"]["status"], "refused")
-        self.assertEqual(rows["dp=1,tp=1,pp=2,mbs=1,schedule=zb-v"]["status"], "passed")
+        self.assertEqual(rows["dp=1,tp=1,pp=2,mbs=1,schedule=zb-v,v=2"]["status"], "passed")
         self.assertEqual(rows["dp=2,tp=1,pp=1,mbs=1,zero=1,schedule=1f1b"]["status"], "failed")
 
     def test_what_time_is_left_for(self):

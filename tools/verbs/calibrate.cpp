@@ -14,6 +14,7 @@
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_cuda.h"
 #include "tools/verbs/calibrate_from.h"
+#include "tools/verbs/calibrate_gpus.h"
 #include "tools/verbs/calibrate_nccl.h"
 #include "tools/verbs/calibrate_topology.h"
 #include "tools/verbs/calibrate_transport.h"
@@ -25,6 +26,7 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
   if (arguments.only == "transport") return calibrate_transport(arguments, today());
+  if (arguments.only == "gpus") return calibrate_gpus(arguments);
   if (arguments.only == "nccl") return calibrate_nccl(arguments);
   if (arguments.only == "topology") return calibrate_topology(arguments);
   if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");

@@ -13,30 +13,13 @@
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"
+#include "tools/priced_kind.h"
 #include "tools/reports/table.h"
 
 namespace plumb {
 namespace {
 
 constexpr int kDefaultRanks = 4;
-
-/// The planner's name of a collective; nothing for those that it does not price.
-std::optional<CollectiveKind> priced_kind(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::kAllReduce:
-      return CollectiveKind::kAllReduce;
-    case CollectiveOp::kAllGather:
-      return CollectiveKind::kAllGather;
-    case CollectiveOp::kReduceScatter:
-      return CollectiveKind::kReduceScatter;
-    case CollectiveOp::kAllToAll:
-      return CollectiveKind::kAllToAll;
-    case CollectiveOp::kBroadcast:
-      return CollectiveKind::kBroadcast;
-    default:
-      return std::nullopt;
-  }
-}
 
 bool is_exchange(CollectiveOp op) {
   return op == CollectiveOp::kAllToAll || op == CollectiveOp::kShift;

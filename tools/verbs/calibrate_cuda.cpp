@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "executor/device/measure/measure_device.h"
 #include "executor/transport/transport.h"
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
@@ -145,6 +146,13 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
   const std::string wrong =
       with_progress("measuring", options.budget, [&] { return library.measure(options, how, measured, sharing); });
   if (!wrong.empty()) throw RunError(wrong);
+  const auto all = std::ssize(device_kernel_ladder());
+  const auto kernels = std::ranges::count_if(measured.measurement.samples, [](const KernelSample& sample) {
+    return sample.busy_ranks == 1 && sample.kernel != "message";
+  });
+  if (kernels < all)
+    print_note(fmt::format("{} of {} sizes of kernels did not fit into {:g} s, or into memory: give a larger --budget",
+                           all - kernels, all, arguments.budget_s));
   const ClusterSpec cluster = cluster_of(measured, precision, sharing);
   const nlohmann::ordered_json document = to_json(cluster);
   write_file(arguments.output, document.dump(1) + "\n");

@@ -1,5 +1,6 @@
 #include "tools/verbs/calibrate_nccl.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -14,27 +15,11 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
+#include "tools/priced_kind.h"
 #include "tools/reports/table.h"
 
 namespace plumb {
 namespace {
-
-std::optional<CollectiveKind> priced_kind(CollectiveOp op) {
-  switch (op) {
-    case CollectiveOp::kAllReduce:
-      return CollectiveKind::kAllReduce;
-    case CollectiveOp::kAllGather:
-      return CollectiveKind::kAllGather;
-    case CollectiveOp::kReduceScatter:
-      return CollectiveKind::kReduceScatter;
-    case CollectiveOp::kAllToAll:
-      return CollectiveKind::kAllToAll;
-    case CollectiveOp::kBroadcast:
-      return CollectiveKind::kBroadcast;
-    default:
-      return std::nullopt;
-  }
-}
 
 /// What the model says of it on that cluster; NCCL's own choice is its guess.
 std::optional<PricedCollective> predicted(const std::optional<ClusterSpec>& base, const CollectiveSample& sample) {
@@ -106,6 +91,11 @@ int calibrate_nccl(const CalibrateArguments& arguments) {
   for (const NcclSample& sample : samples)
     if (sample.wrong > 0)
       print_note(fmt::format("{}: {} values are wrong", collective_op_name(sample.sample.op), sample.wrong));
+  const auto measured = std::ranges::count(samples, false, &NcclSample::in_place);
+  const auto all = std::ssize(options.sizes_bytes) * kMeasuredCollectives;
+  if (measured < all)
+    print_note(fmt::format("{} of {} sizes of collectives did not fit into {:g} s: give a larger --budget",
+                           all - measured, all, arguments.budget_s));
   print_answer(arguments.json ? json_of(samples, base, version).dump(2) + "\n" : text_of(samples, base, version));
   return kDone;
 }
