@@ -12,10 +12,14 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
   verb->callback([&chosen, calibrate] { chosen = [calibrate] { return calibrate_verb(*calibrate); }; });
   verb->add_option("--backend", calibrate->backend, "what to measure: cpu, or cuda: the first GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}));
-  verb->add_option("--precision", calibrate->precision, "backend cuda: bf16, fp16 or fp32")
+  verb->add_option("--precision", calibrate->precision, "on GPUs: bf16, fp16 or fp32")
       ->check(CLI::IsMember({"bf16", "fp16", "fp32"}));
   verb->add_option("--sms", calibrate->sms, "backend cuda: how ranks share the SMs, as in run");
-  verb->add_option("--ranks", calibrate->ranks, "how many work at once (default: one a core, or one on a GPU)")
+  verb->add_option("--gpus", calibrate->gpus,
+                   "backend cuda: one, which ranks share (default), or each: a GPU a rank, with NCCL between them")
+      ->check(CLI::IsMember({"each", "one"}));
+  verb->add_option("--ranks", calibrate->ranks,
+                   "how many work at once (default: one a core, one on a GPU, or as many as there are GPUs)")
       ->check(CLI::PositiveNumber);
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
   verb->add_option(
@@ -23,7 +27,7 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
       "files instead of measuring: nccl-tests logs, GEMM tables, training logs of many frameworks; with --only "
       "topology what `nvidia-smi topo -m` printed");
   verb->add_option("--base", calibrate->base,
-                   "with --from, --only transport and --only topology: the cluster it is, a preset or a file");
+                   "with --from and --only transport, topology or nccl: the cluster it is, a preset or a file");
   verb->add_option("--plan", calibrate->plan, "with --from: the plan that the training logs ran");
   verb->add_option(
           "--only", calibrate->only,

@@ -15,7 +15,6 @@
 #include "executor/mpi/launched.h"
 #include "executor/mpi/mpi_board.h"
 #include "executor/nccl/folder_board.h"
-#include "executor/nccl/nccl_library.h"
 #include "executor/nccl/thread_board.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
@@ -35,6 +34,10 @@ const CudaLibrary& open_cuda() {
   const CudaLibrary& library = open_cuda_library(own_folder(), PLUMB_VERSION);
   cuda_devices(library);
   return library;
+}
+
+const NcclLibrary& open_nccl() {
+  return open_nccl_library(own_folder(), PLUMB_VERSION);
 }
 
 const CudaLibrary& require_cuda(const RunArguments& arguments) {
@@ -156,7 +159,7 @@ std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& 
     if (options.checkpoint_every > 0)
       throw InputError(
           "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");
-    const NcclLibrary& nccl = open_nccl_library(own_folder(), PLUMB_VERSION);
+    const NcclLibrary& nccl = open_nccl();
     result = with_progress("running", expected, [&]() -> std::optional<RunResult> {
       return is_one ? run_rank(library, nccl, spec, arguments) : run_on_each(nccl, spec);
     });

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "executor/device/cuda_library.h"
+#include "executor/nccl/nccl_library.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 #include "tools/verbs/verbs.h"
@@ -13,6 +14,9 @@ namespace plumb {
 
 /// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
 const CudaLibrary& open_cuda();
+
+/// What the library has of NCCL. Throws RunError with what is missing and the remedy.
+const NcclLibrary& open_nccl();
 
 /// The library, once it is sure that there is a GPU and that what is asked for fits the number of processes. Throws
 /// InputError or RunError with what is missing and the remedy.

@@ -42,12 +42,6 @@ void require_cpu_layout(const Plan& plan) {
            "plan with gradients in fp32");
 }
 
-std::optional<HalfFormat> half_format(Precision precision) {
-  if (precision == Precision::kBf16) return HalfFormat::kBf16;
-  if (precision == Precision::kFp16) return HalfFormat::kFp16;
-  return {};
-}
-
 /// [stage][bucket] as the planner has priced them; none where gradients are not reduced in buckets.
 std::vector<std::vector<int>> bucket_layers(const Plan& plan, const Predicted& predicted) {
   std::vector<std::vector<int>> buckets;
@@ -85,6 +79,12 @@ ContextAttention context_attention(const std::string& name) {
   if (name == "ring") return ContextAttention::kRing;
   if (name == "ulysses") return ContextAttention::kUlysses;
   throw InputError(fmt::format("--context {}: give ring or ulysses", name));
+}
+
+std::optional<HalfFormat> half_format(Precision precision) {
+  if (precision == Precision::kBf16) return HalfFormat::kBf16;
+  if (precision == Precision::kFp16) return HalfFormat::kFp16;
+  return {};
 }
 
 OptimizerSettings optimizer_settings(Optimizer optimizer) {

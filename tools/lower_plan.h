@@ -2,6 +2,7 @@
 // From a plan to what the executor runs: the only bridge between planner and executor.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "executor/run_spec.h"
@@ -26,6 +27,9 @@ struct RunSettings {
 /// Throws SpecError naming what the cpu backend does not run: experts divided otherwise than over the tensor group,
 /// tf32, fp8, gradients that are not in fp32.
 RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettings& settings);
+
+/// What tensors of a precision are stored in; none: fp32.
+std::optional<HalfFormat> half_format(Precision precision);
 
 /// The executor's form of an optimizer, with its own numbers.
 OptimizerSettings optimizer_settings(Optimizer optimizer);

@@ -20,4 +20,10 @@ void check(cublasStatus_t status, const char* what) {
                                                                 cudaGetErrorString(cause), cudaGetErrorName(cause))));
 }
 
+Seconds time_between(cudaEvent_t from, cudaEvent_t to) {
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, from, to), "the time between two events");
+  return Seconds{1e-3 * static_cast<double>(milliseconds)};
+}
+
 }  // namespace plumb::cuda

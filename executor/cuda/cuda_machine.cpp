@@ -15,22 +15,6 @@
 #include "schedules/error.h"
 
 namespace plumb::cuda {
-namespace {
-
-cudaDataType_t data_type(std::optional<HalfFormat> half) {
-  if (!half) return CUDA_R_32F;
-  return *half == HalfFormat::kBf16 ? CUDA_R_16BF : CUDA_R_16F;
-}
-
-/// Below 0 where `to` was first.
-Seconds between(cudaEvent_t from, cudaEvent_t to) {
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, from, to), "the time between two events");
-  return Seconds{1e-3 * static_cast<double>(milliseconds)};
-}
-
-}  // namespace
-
 CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how, LinkedCalls* links)
     : device_(device), half_(half), how_(std::move(how)), links_(links) {
   if (links != nullptr && how_.graph)
@@ -112,7 +96,7 @@ void CudaMachine::prepare(int ranks, std::size_t calls) {
   const bool in_parts = contexts_ != nullptr && !contexts_->empty();
   for (int rank = 0; rank < ranks; ++rank) {
     const int own = in_parts ? contexts_->multiprocessors()[static_cast<std::size_t>(rank)] : 0;
-    MatrixProducts& products = *products_.emplace_back(std::make_unique<MatrixProducts>(data_type(half_), own));
+    MatrixProducts& products = *products_.emplace_back(std::make_unique<MatrixProducts>(stored_type(half_), own));
     for (int stream = 0; stream < kDeviceStreamCount; ++stream) {
       Lane& lane = lanes_.emplace_back();
       if (in_parts)
@@ -265,8 +249,8 @@ std::vector<CallTimes> CudaMachine::finish() {
   std::vector<Seconds> starts, ends;
   Seconds first{0};  // the call that was enqueued first need not be the first to begin
   for (std::size_t i = 0; i < calls_; ++i) {
-    starts.push_back(between(events_.front().start, events_[i].start));
-    ends.push_back(between(events_.front().start, events_[i].end));
+    starts.push_back(time_between(events_.front().start, events_[i].start));
+    ends.push_back(time_between(events_.front().start, events_[i].end));
     first = std::min(first, starts.back());
   }
   std::vector<CallTimes> times;

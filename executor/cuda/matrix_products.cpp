@@ -28,6 +28,11 @@ cublasLtMatrixLayout_t layout(cudaDataType_t type, std::int64_t rows, std::int64
 
 }  // namespace
 
+cudaDataType_t stored_type(std::optional<HalfFormat> half) {
+  if (!half) return CUDA_R_32F;
+  return *half == HalfFormat::kBf16 ? CUDA_R_16BF : CUDA_R_16F;
+}
+
 MatrixProducts::MatrixProducts(cudaDataType_t stored, int multiprocessors)
     : stored_(stored), multiprocessors_(multiprocessors) {
   check(cublasLtCreate(&handle_), "cuBLASLt");

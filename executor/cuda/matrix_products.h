@@ -10,15 +10,20 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 #include "executor/cuda/product_epilogue.h"
 #include "kernels/cpu/gemm.h"
+#include "kernels/half_format.h"
 
 namespace plumb::cuda {
 
 /// Memory of each stream with products: cuBLASLt's workspace, and behind it a bias's gradient.
 inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20U;
 inline constexpr std::size_t kAlgorithmWorkspaceBytes = kProductWorkspaceBytes - kBiasGradientBytes;
+
+/// How cuBLASLt calls that format; none: fp32.
+cudaDataType_t stored_type(std::optional<HalfFormat> half);
 
 class MatrixProducts {
  public:

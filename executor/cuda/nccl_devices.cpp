@@ -42,7 +42,8 @@ NcclGpus::NcclGpus(int ranks, std::int64_t most_bytes) {
   on_all([&](int rank, Gpu& gpu) {
     gpu.device = rank;
     gpu.communicator = std::make_unique<NcclCommunicatorHandle>(
-        port_, id, rank, this->ranks(), fmt::format("rank {}", rank), NcclPatience{.timeout = kTimeout});
+        port_, id, rank, this->ranks(), fmt::format("rank {}", rank),
+        NcclPatience{.timeout = kTimeout, .stop_if_told = [this] { stop_if_failed(); }});
     check(cudaStreamCreateWithFlags(&gpu.stream, cudaStreamNonBlocking), "a stream");
     for (float** buffer : {&gpu.from, &gpu.to})
       check(cudaMalloc(reinterpret_cast<void**>(buffer), static_cast<std::size_t>(most_bytes)), "a buffer");
@@ -56,6 +57,7 @@ NcclGpus::Gpu::~Gpu() {
     cudaStreamSynchronize(stream);
     cudaStreamDestroy(stream);
   }
+  products.reset();
   cudaFree(from);
   cudaFree(to);
 }
@@ -74,6 +76,7 @@ void NcclGpus::on_all(const std::function<void(int rank, Gpu& gpu)>& work, std::
       } catch (...) {
         const std::lock_guard lock(mutex);
         if (failure == nullptr) failure = std::current_exception();
+        has_failed_ = true;
       }
     });
   for (std::thread& thread : threads) thread.join();
@@ -120,6 +123,10 @@ void NcclGpus::launch(int rank, const Gpu& gpu, const NcclRound& round) const {
   }
 }
 
+void NcclGpus::stop_if_failed() const {
+  if (has_failed_) throw RunError("another GPU of this process has failed");
+}
+
 void NcclGpus::wait(const Gpu& gpu) const {
   const auto end = Moment::now() + kTimeout;
   while (true) {
@@ -127,6 +134,7 @@ void NcclGpus::wait(const Gpu& gpu) const {
     if (state == cudaSuccess) return;
     if (state != cudaErrorNotReady) check(state, "NCCL's stream");
     gpu.communicator->poll("it runs");
+    stop_if_failed();
     if (Moment::now() > end)
       throw RunError(fmt::format("{}: for {:.0f} s its stream has not come to an end", gpu.communicator->name(),
                                  kTimeout.count()));
@@ -148,6 +156,38 @@ Seconds NcclGpus::run(const NcclRound& round, int times) {
       },
       &together);
   return std::ranges::max(took);
+}
+
+std::vector<OverlapTimes> NcclGpus::overlap(const OverlapWork& work) {
+  const NcclRound meeting{.op = CollectiveOp::kAllReduce, .bytes = kElementBytes * ranks()};
+  on_all([&](int, Gpu& gpu) {
+    if (gpu.products != nullptr && gpu.products->is_of(work.half, work.product_edge)) return;
+    gpu.products.reset();
+    gpu.products = std::make_unique<ProductLane>(work.half, work.product_edge);
+  });
+  std::barrier<> together(std::ssize(gpus_));
+  std::vector<OverlapTimes> times(gpus_.size());
+  on_all(
+      [&](int rank, Gpu& gpu) {
+        ProductLane& products = *gpu.products;
+        const auto exchange = [&](const NcclRound& round) {
+          launch(rank, gpu, round);
+          gpu.communicator->settle("it is launched");  // what is recorded next is behind it
+        };
+        products.multiply(work.lead);
+        products.let_follow(gpu.stream);
+        exchange(meeting);  // all devices begin as one
+        products.begin(gpu.stream);
+        products.multiply(work.products);
+        if (work.round) exchange(*work.round);
+        products.end(gpu.stream);
+        wait(gpu);
+        OverlapTimes& own = times[static_cast<std::size_t>(rank)];
+        if (work.products > 0) own.products = products.products_time();
+        if (work.round) own.collective = products.other_time();
+      },
+      &together);
+  return times;
 }
 
 std::int64_t NcclGpus::wrong_values(const NcclRound& round) {

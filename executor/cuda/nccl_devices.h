@@ -1,6 +1,7 @@
 #pragma once
 // The GPUs of this process under NCCL, a thread each, as what measure_nccl() times.
 
+#include <atomic>
 #include <barrier>
 #include <cstdint>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <cuda_runtime.h>
 
 #include "executor/cuda/cuda_nccl_port.h"
+#include "executor/cuda/product_lane.h"
 #include "executor/nccl/measure_nccl.h"
 #include "executor/nccl/nccl_communicator.h"
 
@@ -24,6 +26,7 @@ class NcclGpus : public NcclDevices {
   int ranks() const override { return static_cast<int>(gpus_.size()); }
   Seconds run(const NcclRound& round, int times) override;
   std::int64_t wrong_values(const NcclRound& round) override;
+  std::vector<OverlapTimes> overlap(const OverlapWork& work) override;
 
  private:
   struct Gpu {
@@ -37,15 +40,19 @@ class NcclGpus : public NcclDevices {
     cudaStream_t stream = nullptr;
     float* from = nullptr;
     float* to = nullptr;
+    std::unique_ptr<ProductLane> products;  // of the last overlap()
   };
 
-  /// On a thread each, all of which arrive at `together` where it is given; throws what the first one has thrown.
+  /// On a thread each, all of which arrive at `together` where it is given; throws what the first one has thrown, which
+  /// ends the waits of the others.
   void on_all(const std::function<void(int rank, Gpu& gpu)>& work, std::barrier<>* together = nullptr);
   void launch(int rank, const Gpu& gpu, const NcclRound& round) const;
   void wait(const Gpu& gpu) const;
+  void stop_if_failed() const;
   std::int64_t wrong_here(int rank, const Gpu& gpu, const NcclRound& round) const;
 
   CudaNcclPort port_;
+  std::atomic<bool> has_failed_ = false;
   std::vector<std::unique_ptr<Gpu>> gpus_;
 };
 

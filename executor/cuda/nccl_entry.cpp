@@ -12,6 +12,8 @@
 #include "executor/cuda/cuda_machine.h"
 #include "executor/cuda/cuda_nccl_port.h"
 #include "executor/cuda/nccl_devices.h"
+#include "executor/measure/time_left.h"
+#include "executor/nccl/measure_nccl_slowdown.h"
 #include "executor/nccl/nccl_library.h"
 #include "executor/nccl/run_linked_rank.h"
 #include "executor/transport/transport.h"
@@ -19,13 +21,22 @@
 namespace plumb {
 namespace {
 
-std::string measure(const NcclMeasureOptions& options, std::vector<NcclSample>& samples, std::string& nccl_version) {
+constexpr double kForCollectives = 0.8;  // of the budget; products beside them have the rest
+
+std::string measure(const NcclMeasureOptions& options, NcclMeasurement& result) {
   try {
-    nccl_version = cuda::nccl_version();
+    const TimeLeft time_left(options.budget);
+    result.version = cuda::nccl_version();
     std::int64_t most = 4;
     for (const std::int64_t size : options.sizes_bytes) most = std::max(most, size);
     cuda::NcclGpus gpus(options.ranks, most + 4096);
-    samples = measure_nccl(gpus, options);
+    result.ranks = gpus.ranks();
+    NcclMeasureOptions collectives = options;
+    collectives.budget = time_left(gpus.ranks() > 1 ? kForCollectives : 1);
+    result.samples = measure_nccl(gpus, collectives);
+    const NcclSlowdownOptions slowdown;
+    result.slowdowns = measure_nccl_slowdown(
+        gpus, {.half = options.half, .most_bytes = std::min(most, slowdown.most_bytes), .budget = time_left()});
     return {};
   } catch (const std::exception& error) {
     return error.what();

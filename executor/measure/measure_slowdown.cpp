@@ -74,11 +74,12 @@ SlowdownSample measure_collective_slowdown(const SlowdownMeasureOptions& options
                     options.bytes, options.members));
   }
   use_one_blas_thread();
-  SlowdownSample sample{.members = options.members, .bytes = options.bytes};
+  SlowdownSample sample{.members = options.members, .bytes = options.bytes, .product_edge = kProduct.m};
   constexpr int kTrialProducts = 8;
   constexpr int kMostProducts = 1'000'000;
   const Seconds product = median_of(times_of(sample, kTrialProducts, 3, false), &Times::compute) / kTrialProducts;
   const Seconds sum = median_of(times_of(sample, 0, 3, true), &Times::overlap);
+  sample.collective_alone = sum;
   const int products =
       static_cast<int>(std::clamp(2 * sum / std::max(product, Seconds{1e-7}), 1.0, double{kMostProducts}));
   const Seconds once = products * product * 2 + sum;
@@ -89,14 +90,6 @@ SlowdownSample measure_collective_slowdown(const SlowdownMeasureOptions& options
   sample.beside = median_of(beside, &Times::compute);
   sample.collective = median_of(beside, &Times::overlap);
   return sample;
-}
-
-std::optional<double> slowdown_of(const SlowdownSample& sample) {
-  const Seconds lost = std::max(Seconds{0}, sample.beside - sample.alone);
-  const Seconds overlap = std::min(sample.collective, sample.beside);
-  if (lost.count() == 0) return 0.0;
-  if (lost >= overlap) return std::nullopt;
-  return lost / (overlap - lost);
 }
 
 }  // namespace plumb

@@ -3,11 +3,11 @@
 // count, then rounds back to back between two barriers, out of place and in place; checked once.
 
 #include <cstdint>
-#include <functional>
-#include <string>
+#include <optional>
 #include <vector>
 
 #include "executor/measure/measure_collectives.h"
+#include "kernels/half_format.h"
 
 namespace plumb {
 
@@ -16,6 +16,21 @@ struct NcclRound {
   CollectiveOp op = CollectiveOp::kAllReduce;
   std::int64_t bytes = 0;  ///< of a member's whole buffer: of the gathered result, of what is scattered
   bool in_place = false;
+};
+
+/// Products of square matrices on every device's compute stream, a collective on another, or both, begun together.
+struct OverlapWork {
+  std::optional<HalfFormat> half;  ///< of the matrices; none: fp32
+  std::int64_t product_edge = 0;
+  int products = 0;
+  int lead = 0;  ///< products more that run before and do not count, so that the host is ahead when the rest begins
+  std::optional<NcclRound> round;
+};
+
+/// From their beginning to their end; 0 where there was none.
+struct OverlapTimes {
+  Seconds products{0};
+  Seconds collective{0};
 };
 
 /// The devices that take part, seen from outside: GPUs under NCCL, or in tests none.
@@ -30,6 +45,9 @@ class NcclDevices {
 
   /// One round on known values; how many elements are not what they should be, over all devices.
   virtual std::int64_t wrong_values(const NcclRound& round) = 0;
+
+  /// [device] by the device's own events. Throws RunError as run() does, or if there is no memory for the matrices.
+  virtual std::vector<OverlapTimes> overlap(const OverlapWork& work) = 0;
 };
 
 inline constexpr int kMeasuredCollectives = 7;  ///< kinds; all_to_all and shift not in place
@@ -39,8 +57,9 @@ struct NcclMeasureOptions {
   std::vector<std::int64_t> sizes_bytes = {8,       1 << 10, 16 << 10, 64 << 10, 256 << 10,
                                            1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20};
   int warm_up = 5;
-  int repeats = 20;    ///< of a size; fewer where the budget does not allow them
-  Seconds budget{20};  ///< for all of them
+  int repeats = 20;                                    ///< of a size; fewer where the budget does not allow them
+  Seconds budget{20};                                  ///< for all of them
+  std::optional<HalfFormat> half = HalfFormat::kBf16;  ///< of products beside collectives (measure_nccl_slowdown.h)
 };
 
 struct NcclSample {

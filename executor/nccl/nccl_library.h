@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "executor/measure/slowdown_sample.h"
 #include "executor/nccl/measure_nccl.h"
 #include "executor/nccl/rank_board.h"
 #include "executor/run_result.h"
@@ -13,11 +14,19 @@
 
 namespace plumb {
 
+/// What the GPUs of a process have shown.
+struct NcclMeasurement {
+  std::string version;  ///< of NCCL
+  int ranks = 0;
+  std::vector<NcclSample> samples;
+  std::vector<SlowdownSample> slowdowns;  ///< of two GPUs or more
+};
+
 struct NcclLibrary {
   const char* version;  ///< of Plumb
-  /// All GPUs of this process, or the first `options.ranks`, with a thread each.
-  std::string (*measure)(const NcclMeasureOptions& options, std::vector<NcclSample>& samples,
-                         std::string& nccl_version);
+  /// measure_nccl() and measure_nccl_slowdown() over all GPUs of this process, or the first `options.ranks`, with a
+  /// thread each, within the budget.
+  std::string (*measure)(const NcclMeasureOptions& options, NcclMeasurement& result);
   /// run_linked_rank() of the board's rank on that GPU of this process. `result` is rank 0's; `was_told`: another rank
   /// has failed, and says so itself. Refuses what run_linked_rank() refuses with `is_spec`: the same on all ranks.
   std::string (*run_rank)(const RunSpec& spec, RankBoard& board, int device, std::optional<RunResult>& result,

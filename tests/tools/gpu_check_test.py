@@ -127,7 +127,8 @@ class GpuCheck(unittest.TestCase):
         tool = self.program("plumb", TOOL)
         self.check("--tool", tool, "--only", "2 GPUs", gpus=2)
         self.assertEqual([step["name"] for step in self.report()["steps"]],
-                         ["NCCL layouts of 2 GPUs", "plan 1f1b, 2 GPUs", "validate 1f1b, 2 GPUs", "plan zb-h1, 2 GPUs", "validate zb-h1, 2 GPUs"])
+                         ["NCCL layouts of 2 GPUs", "calibration of 2 GPUs", "plan 1f1b, 2 GPUs", "validate 1f1b, 2 GPUs", "plan zb-h1, 2 GPUs", "validate zb-h1, 2 GPUs",
+                          "plan replicas, 2 GPUs", "validate replicas, 2 GPUs"])
 
     def nccl_check(self, tool, *arguments):
         answer = subprocess.run([sys.executable, SCRIPT.parent / "nccl_check", tool, "-o", self.root / "nccl", *arguments],

@@ -24,6 +24,7 @@ namespace plumb {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
+  if (!arguments.gpus.empty()) throw SpecError("--gpus is for --backend cuda: leave it away, or name that");
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
   if (arguments.only == "transport") return calibrate_transport(arguments, today());
   if (arguments.only == "gpus") return calibrate_gpus(arguments);

@@ -14,6 +14,7 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 #include "tools/priced_kind.h"
+#include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
 
 namespace plumb {
@@ -36,26 +37,6 @@ std::optional<Seconds> predicted(const LinkSpec& link, const CollectiveSample& s
 
 std::string algorithm_of(const CollectiveSample& sample) {
   return is_exchange(sample.op) ? "pairwise" : std::string(algorithm_name(sample.algorithm));
-}
-
-nlohmann::ordered_json slowdown_json(const SlowdownSample& sample) {
-  const std::optional<double> slowdown = slowdown_of(sample);
-  return {{"bytes", sample.bytes},
-          {"compute_alone_s", sample.alone.count()},
-          {"compute_beside_s", sample.beside.count()},
-          {"all_reduce_s", sample.collective.count()},
-          {"repeats", sample.repeats},
-          {"collective_slowdown", slowdown ? nlohmann::ordered_json(*slowdown) : nlohmann::ordered_json(nullptr)}};
-}
-
-std::string slowdown_text(const SlowdownSample& sample) {
-  const std::optional<double> slowdown = slowdown_of(sample);
-  const std::string times =
-      fmt::format("compute beside an all-reduce of {} KiB: {} alone, {} with {} of it beside the all-reduce",
-                  sample.bytes / 1024, duration_text(sample.alone.count()), duration_text(sample.beside.count()),
-                  duration_text(sample.collective.count()));
-  if (!slowdown) return times + "; nothing was computed meanwhile\n";
-  return fmt::format("{}\n\"collective_slowdown\": {:.2f} in the \"device\" of a cluster says so\n", times, *slowdown);
 }
 
 nlohmann::ordered_json json_of(const std::vector<CollectiveSample>& samples, const LinkSpec& link,
@@ -95,7 +76,7 @@ std::string text_of(const std::vector<CollectiveSample>& samples, const LinkSpec
   }
   return fmt::format("{} ranks as threads; messages between two: {:.1f} GB/s, {}\n\n{}\n{}", samples.front().members,
                      link.bytes_per_second / 1e9, duration_text(link.latency.count()), to_text(table),
-                     slowdown_text(slowdown));
+                     slowdown_text({slowdown}, "fp32"));
 }
 
 }  // namespace

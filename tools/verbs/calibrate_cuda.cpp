@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/device/measure/measure_device.h"
+#include "executor/device/open_cuda_library.h"
 #include "executor/transport/transport.h"
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
@@ -19,17 +20,18 @@
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 #include "tools/files.h"
+#include "tools/lower_plan.h"
+#include "tools/nccl_cluster.h"
+#include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
+#include "tools/verbs/measure_gpus.h"
 
 namespace plumb {
 namespace {
 
 constexpr double kGiga = 1e9;
 
-std::optional<HalfFormat> half_of(Precision precision) {
-  if (precision == Precision::kFp32) return {};
-  return precision == Precision::kFp16 ? HalfFormat::kFp16 : HalfFormat::kBf16;
-}
+constexpr double kForOneGpu = 0.6;  // of the budget; the groups of several have the rest
 
 /// What one core of the host copies, read and written together.
 double host_bytes_per_second() {
@@ -48,10 +50,14 @@ double host_bytes_per_second() {
 ClusterSpec cluster_of(const DeviceMeasurement& measured, Precision precision, const std::string& sharing) {
   ClusterSpec cluster =
       cluster_from_measurement(measured.measurement, {.precision = precision, .kernel_fixed = measured.kernel_fixed});
+  cluster.note += fmt::format(", on {}; ", sharing);
+  if (measured.measurement.cores > 1)
+    cluster.note += fmt::format(
+        "with all ranks at work products take {:.2f} and memory-bound kernels {:.2f} times as long as with one; ",
+        measured.product_contention.ratio(), measured.memory_contention.ratio());
   cluster.note += fmt::format(
-      ", on {}; with all ranks at work products take {:.2f} and memory-bound kernels {:.2f} times as long as with one; "
-      "beside a copy from the host products take {:.2f} times as long, and the copy {:.2f} beside products",
-      sharing, measured.product_contention.ratio(), measured.memory_contention.ratio(),
+      "beside a copy from the host products take {:.2f} times as long, and the copy {:.2f} beside "
+      "products",
       measured.product_beside_copy.ratio(), measured.copy_beside_product.ratio());
   cluster.host = HostSpec{
       .memory_bytes = static_cast<std::int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE),
@@ -89,7 +95,7 @@ TextTable table_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
       {"samples", std::to_string(measured.measurement.samples.size())}};
   if (cluster.node_link)
     table.rows.push_back(
-        {"copies between ranks", fmt::format("{:.0f} GB/s, {}", cluster.node_link->bytes_per_second / kGiga,
+        {"messages between ranks", fmt::format("{:.0f} GB/s, {}", cluster.node_link->bytes_per_second / kGiga,
                                              duration_text(cluster.node_link->latency.count()))});
   return table;
 }
@@ -125,6 +131,39 @@ TextTable rates_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
   return table;
 }
 
+/// GPUs that have a rank each; 0: ranks share one.
+int gpus_of(const CalibrateArguments& arguments, const CudaLibrary& library) {
+  if (arguments.gpus != "each") return 0;
+  const std::vector<CudaDevice> found = cuda_devices(library);
+  const auto count = static_cast<int>(found.size());
+  const int wanted = arguments.ranks > 0 ? arguments.ranks : count;
+  if (wanted < 2 || wanted > count)
+    throw InputError(
+        fmt::format("--gpus each: {} ranks on {} GPUs: it measures 2 or more, a rank each; leave it away to "
+                    "measure one",
+                    wanted, count));
+  if (arguments.sms != "even") throw InputError("--sms is for ranks that share a GPU: leave it away, or --gpus each");
+  for (const CudaDevice& one : found)
+    if (one.name != found.front().name)
+      print_note(
+          fmt::format("a {} is taken for a {}: the first GPU's kernels are measured", one.name, found.front().name));
+  return wanted;
+}
+
+/// Groups of 2, 4, ... of the GPUs, and of all.
+std::vector<NcclMeasurement> measure_groups(int gpus, Precision precision, Seconds budget) {
+  std::vector<int> groups;
+  for (int ranks = 2; ranks < gpus; ranks *= 2) groups.push_back(ranks);
+  groups.push_back(gpus);
+  std::vector<NcclMeasurement> measured;
+  for (const int ranks : groups) {
+    NcclMeasureOptions options{.ranks = ranks, .budget = budget / static_cast<double>(groups.size())};
+    options.half = half_format(precision);
+    measured.push_back(measure_gpus(options));
+  }
+  return measured;
+}
+
 }  // namespace
 
 int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date) {
@@ -136,11 +175,12 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
   require_writable(arguments.output);
   const CudaLibrary& library = open_cuda();
   const std::string device = cuda_device_text(library);
+  const int gpus = gpus_of(arguments, library);
   DeviceMeasurement measured;
   std::string sharing;
-  const DeviceMeasureOptions options{.parts = std::max(1, arguments.ranks),
-                                     .half = half_of(precision),
-                                     .budget = Seconds{arguments.budget_s},
+  const DeviceMeasureOptions options{.parts = gpus > 0 ? 1 : std::max(1, arguments.ranks),
+                                     .half = half_format(precision),
+                                     .budget = Seconds{arguments.budget_s} * (gpus > 0 ? kForOneGpu : 1),
                                      .device = device,
                                      .date = date};
   const std::string wrong =
@@ -152,17 +192,29 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
   });
   if (kernels < all)
     print_note(fmt::format("{} of {} sizes of kernels did not fit into {:g} s, or into memory: give a larger --budget",
-                           all - kernels, all, arguments.budget_s));
-  const ClusterSpec cluster = cluster_of(measured, precision, sharing);
+                           all - kernels, all, options.budget.count()));
+  ClusterSpec cluster = cluster_of(measured, precision, sharing);
+  std::vector<SlowdownSample> slowdowns;
+  if (gpus > 0) {
+    const std::vector<NcclMeasurement> groups =
+        measure_groups(gpus, precision, Seconds{arguments.budget_s} * (1 - kForOneGpu));
+    sharing = fmt::format("a GPU each, with NCCL {}", groups.back().version);
+    cluster.devices = cluster.devices_per_node = gpus;
+    ClusterFit fit = with_nccl(std::move(cluster), groups, arguments.precision, date);
+    for (const std::string& note : fit.notes) print_note(note);
+    cluster = std::move(fit.cluster);
+    slowdowns = groups.back().slowdowns;
+  }
   const nlohmann::ordered_json document = to_json(cluster);
   write_file(arguments.output, document.dump(1) + "\n");
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json)
     print_answer(document.dump(2) + "\n");
   else
-    print_answer(fmt::format("{}, {} ranks on {}\n\n{}\n{}", device, options.parts, sharing,
+    print_answer(fmt::format("{}, {} ranks on {}\n\n{}\n{}{}{}", device, std::max(gpus, options.parts), sharing,
                              to_text(table_of(measured, cluster, precision)),
-                             to_text(rates_of(measured, cluster, precision))));
+                             to_text(rates_of(measured, cluster, precision)), slowdowns.empty() ? "" : "\n",
+                             slowdown_text(slowdowns, arguments.precision)));
   return kDone;
 }
 

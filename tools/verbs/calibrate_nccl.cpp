@@ -1,22 +1,24 @@
 #include "tools/verbs/calibrate_nccl.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/nccl/nccl_library.h"
-#include "executor/transport/transport.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 #include "tools/console.h"
+#include "tools/files.h"
 #include "tools/inputs/inputs.h"
+#include "tools/lower_plan.h"
+#include "tools/machine/machine_load.h"
+#include "tools/nccl_cluster.h"
 #include "tools/priced_kind.h"
+#include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
+#include "tools/verbs/measure_gpus.h"
 
 namespace plumb {
 namespace {
@@ -29,10 +31,9 @@ std::optional<PricedCollective> predicted(const std::optional<ClusterSpec>& base
   return price_collective(collective_prices(*base, 1), placement, *kind, sample.bytes);
 }
 
-nlohmann::ordered_json json_of(const std::vector<NcclSample>& samples, const std::optional<ClusterSpec>& base,
-                               const std::string& version) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const auto& [sample, in_place, wrong] : samples) {
+nlohmann::ordered_json json_of(const NcclMeasurement& measured, const std::optional<ClusterSpec>& base) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array(), slowdowns = nlohmann::ordered_json::array();
+  for (const auto& [sample, in_place, wrong] : measured.samples) {
     const std::optional<PricedCollective> model = predicted(base, sample);
     nlohmann::ordered_json row{{"collective", collective_op_name(sample.op)},
                                {"ranks", sample.members},
@@ -53,13 +54,14 @@ nlohmann::ordered_json json_of(const std::vector<NcclSample>& samples, const std
     }
     rows.push_back(std::move(row));
   }
-  return {{"nccl", version}, {"collectives", std::move(rows)}};
+  for (const SlowdownSample& sample : measured.slowdowns) slowdowns.push_back(slowdown_json(sample));
+  return {{"nccl", measured.version}, {"collectives", std::move(rows)}, {"slowdowns", std::move(slowdowns)}};
 }
 
-std::string text_of(const std::vector<NcclSample>& samples, const std::optional<ClusterSpec>& base,
-                    const std::string& version) {
+std::string text_of(const NcclMeasurement& measured, const std::optional<ClusterSpec>& base,
+                    const std::string& format) {
   TextTable table{.head = {"collective", "size", "", "time", "algorithm GB/s", "bus GB/s", "wrong", "predicted", "by"}};
-  for (const auto& [sample, in_place, wrong] : samples) {
+  for (const auto& [sample, in_place, wrong] : measured.samples) {
     const std::optional<PricedCollective> model = predicted(base, sample);
     table.rows.push_back({std::string(collective_op_name(sample.op)), fmt::format("{} B", sample.bytes),
                           in_place ? "in place" : "out of place", duration_text(sample.median.count()),
@@ -68,35 +70,32 @@ std::string text_of(const std::vector<NcclSample>& samples, const std::optional<
                           model ? duration_text(model->time.count()) : "-",
                           model ? fmt::format("{} {}", model->algorithm, model->protocol) : "-"});
   }
-  return fmt::format("NCCL {}, {} GPUs\n\n{}", version, samples.empty() ? 0 : samples.front().sample.members,
-                     to_text(table));
+  return fmt::format("NCCL {}, {} GPUs\n\n{}\n{}", measured.version, measured.ranks, to_text(table),
+                     measured.slowdowns.empty() ? "one GPU computes beside no collective\n"
+                                                : slowdown_text(measured.slowdowns, format));
 }
 
 }  // namespace
 
 int calibrate_nccl(const CalibrateArguments& arguments) {
-  if (!arguments.output.empty() || !arguments.from.empty() || !arguments.plan.empty())
-    throw SpecError("--only nccl prints a table and makes no cluster: leave --output, --from and --plan away");
+  if (!arguments.from.empty() || !arguments.plan.empty())
+    throw SpecError("--only nccl measures: leave --from and --plan away");
+  if (arguments.base.empty() && !arguments.output.empty())
+    throw InputError(
+        "--only nccl adds to a cluster what it has measured: name that with --base, or leave --output away");
   std::optional<ClusterSpec> base;
   if (!arguments.base.empty()) base = cluster_input(arguments.base);
-  std::error_code none;
-  const NcclLibrary& library =
-      open_nccl_library(std::filesystem::read_symlink("/proc/self/exe", none).parent_path().string(), PLUMB_VERSION);
-  const NcclMeasureOptions options{.ranks = arguments.ranks, .budget = Seconds{arguments.budget_s}};
-  std::vector<NcclSample> samples;
-  std::string version;
-  const std::string wrong =
-      with_progress("measuring", options.budget, [&] { return library.measure(options, samples, version); });
-  if (!wrong.empty()) throw RunError(wrong);
-  for (const NcclSample& sample : samples)
-    if (sample.wrong > 0)
-      print_note(fmt::format("{}: {} values are wrong", collective_op_name(sample.sample.op), sample.wrong));
-  const auto measured = std::ranges::count(samples, false, &NcclSample::in_place);
-  const auto all = std::ssize(options.sizes_bytes) * kMeasuredCollectives;
-  if (measured < all)
-    print_note(fmt::format("{} of {} sizes of collectives did not fit into {:g} s: give a larger --budget",
-                           all - measured, all, arguments.budget_s));
-  print_answer(arguments.json ? json_of(samples, base, version).dump(2) + "\n" : text_of(samples, base, version));
+  if (!arguments.output.empty()) require_writable(arguments.output);
+  NcclMeasureOptions options{.ranks = arguments.ranks, .budget = Seconds{arguments.budget_s}};
+  options.half = half_format(precision_from_name(arguments.precision, "--precision"));
+  const NcclMeasurement measured = measure_gpus(options);
+  if (!arguments.output.empty()) {
+    const ClusterFit fit = with_nccl(*base, {measured}, arguments.precision, today());
+    for (const std::string& note : fit.notes) print_note(note);
+    write_file(arguments.output, to_json(fit.cluster).dump(1) + "\n");
+    print_note(fmt::format("wrote {}: {} with what NCCL has shown", arguments.output, fit.cluster.name));
+  }
+  print_answer(arguments.json ? json_of(measured, base).dump(2) + "\n" : text_of(measured, base, arguments.precision));
   return kDone;
 }
 

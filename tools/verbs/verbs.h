@@ -204,12 +204,13 @@ int validate_verb(const RunArguments& arguments);
 struct CalibrateArguments {
   std::string backend = "cpu";
   std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
-  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4, of a GPU 1
+  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4, of a GPU 1, of GPUs all
   std::string precision = "bf16";  ///< backend cuda: that kernels compute in
   std::string sms = "even";        ///< backend cuda: as RunArguments::sms
+  std::string gpus;  ///< backend cuda: "one" that ranks share (also if empty), or "each", NCCL between them
   double budget_s = 20;
   std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
-  std::string base;               ///< with `from`, or messages: the cluster that they were measured on
+  std::string base;               ///< with `from`, messages, NCCL: the cluster that they were measured on
   std::string plan;               ///< with `from`: what the training logs ran
   std::string output;
   bool json = false;

@@ -10,9 +10,9 @@
 #include <fmt/format.h>
 
 #include "executor/device/measure/device_kernel_calls.h"
+#include "executor/measure/operand_values.h"
 #include "executor/measure/time_left.h"
 #include "kernels/counter_random.h"
-#include "kernels/cpu/half.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -31,22 +31,6 @@ constexpr std::int64_t kPatternBytes = 16 << 20;
 Seconds median_of(std::vector<Seconds> times) {
   std::ranges::sort(times);
   return times[times.size() / 2];
-}
-
-/// Numbers between -1 and 1, as they are stored: on zeros a GPU draws less power, and runs faster than it ever will.
-std::vector<std::byte> pattern(std::optional<HalfFormat> half) {
-  std::vector<float> values(static_cast<std::size_t>(kPatternBytes / (half ? 2 : 4)));
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = static_cast<float>(mix_bits(i) >> 40U) / 8388608.0F - 1.0F;
-  std::vector<std::byte> bytes(static_cast<std::size_t>(kPatternBytes));
-  if (half) {
-    std::vector<std::uint16_t> narrowed(values.size());
-    narrow(narrowed.data(), values.data(), static_cast<std::int64_t>(values.size()), *half);
-    std::ranges::copy(std::as_bytes(std::span(narrowed)), bytes.begin());
-  } else {
-    std::ranges::copy(std::as_bytes(std::span(values)), bytes.begin());
-  }
-  return bytes;
 }
 
 /// Work of one call, on one of the parts.
@@ -72,7 +56,7 @@ class DeviceSession {
     const StepNumbers first_step;
     auto* step_numbers = reinterpret_cast<StepNumbers*>(machine.allocate(sizeof(StepNumbers)));
     machine.upload(step_numbers, std::as_bytes(std::span(&first_step, 1)));
-    const std::vector<std::byte> filling = pattern(options.half);
+    const std::vector<std::byte> filling = operand_values(options.half, kPatternBytes);
     const std::int64_t given = std::min(kPatternBytes, block_bytes_);
     for (int part = 0; part < options.parts; ++part) {
       std::byte* block = blocks_.emplace_back(machine.allocate(block_bytes_));

@@ -127,29 +127,81 @@ TEST_CASE("an error of NCCL, a call that stalls and a kernel that fails end all 
   CHECK(has(broken, "an illegal memory access"));
 }
 
-TEST_CASE("collectives of the GPUs of a process are timed, and their values checked") {
+TEST_CASE("collectives of the GPUs of a process are timed, their values checked, and products beside them") {
   for (const int devices : {2, 4}) {
     played::restart({.devices = devices, .seed = 2});
     NcclMeasureOptions options;
     options.sizes_bytes = {1 << 10, 1 << 14};
-    options.budget = Seconds{1};
-    std::vector<NcclSample> samples;
-    std::string version;
-    CHECK(plumb_nccl_library()->measure(options, samples, version) == "");
-    CHECK(version == "2.28.0");
-    CHECK(samples.size() > 8);
+    options.budget = Seconds{0.4};
+    NcclMeasurement measured;
+    CHECK(plumb_nccl_library()->measure(options, measured) == "");
+    CHECK(measured.version == "2.28.0");
+    CHECK(measured.ranks == devices);
+    CHECK(measured.samples.size() > 8);
+    REQUIRE(!measured.slowdowns.empty());
+    for (const SlowdownSample& sample : measured.slowdowns) {
+      CHECK(sample.members == devices);
+      CHECK(sample.bytes == 1 << 14);
+      CHECK(sample.product_edge >= 64);
+      for (const Seconds time : {sample.alone, sample.beside, sample.collective_alone, sample.collective})
+        CHECK(time > Seconds{0});
+    }
     CHECK(played_faults() == "");
   }
   played::restart({.devices = 2});
   NcclMeasureOptions options;
   options.ranks = 3;
-  std::vector<NcclSample> samples;
-  std::string version;
-  CHECK(has(plumb_nccl_library()->measure(options, samples, version), "3 ranks were asked for and there are 2 GPUs"));
+  NcclMeasurement measured;
+  CHECK(has(plumb_nccl_library()->measure(options, measured), "3 ranks were asked for and there are 2 GPUs"));
+}
+
+TEST_CASE("beside each other products and a collective begin behind what every GPU has done before") {
+  for (const bool is_half : {false, true}) {
+    played::restart({.devices = 3, .seed = 7});
+    {
+      cuda::NcclGpus gpus(3, 1 << 16);
+      OverlapWork work{.product_edge = 32, .products = 3, .lead = 2, .round = NcclRound{.bytes = 1 << 12}};
+      if (is_half) work.half = HalfFormat::kBf16;
+      const std::int64_t before = played::counts().products;
+      for (const OverlapTimes& one : gpus.overlap(work)) {
+        CHECK(one.products > Seconds{0});
+        CHECK(one.collective > Seconds{0});
+      }
+      CHECK(played::counts().products - before == 3 * (3 + 2));
+      work.round.reset();
+      for (const OverlapTimes& one : gpus.overlap(work)) CHECK(one.collective == Seconds{0});
+      work.products = 0;
+      for (const OverlapTimes& one : gpus.overlap(work)) CHECK(one.products == Seconds{0});
+      CHECK(gpus.wrong_values({.bytes = 1 << 12}) == 0);  // what comes next is as if nothing had been
+    }
+    CHECK(played_faults() == "");
+  }
 }
 
 TEST_CASE("where memory is not there for NCCL's buffers nothing is left of those that were had") {
   played::restart({.devices = 2, .memory_bytes = 1 << 20});
   CHECK_THROWS_AS(cuda::NcclGpus(2, 1 << 20), RunError);
+  CHECK(played_faults() == "");
+}
+
+TEST_CASE("where matrices do not fit, or NCCL fails beside them, a sentence says so and nothing is left") {
+  played::restart({.devices = 2, .memory_bytes = 1 << 24});
+  {
+    cuda::NcclGpus gpus(2, 1 << 12);
+    CHECK_THROWS_AS(gpus.overlap({.product_edge = 2048, .products = 1}), RunError);
+  }
+  CHECK(played_faults() == "");
+  played::restart({.devices = 2, .faulty_device = 1, .nccl_fails_at = 3});
+  {
+    cuda::NcclGpus gpus(2, 1 << 12);
+    const OverlapWork work{.product_edge = 16, .products = 2, .lead = 1, .round = NcclRound{.bytes = 1 << 10}};
+    std::string said;
+    try {
+      for (int i = 0; i < 4; ++i) gpus.overlap(work);
+    } catch (const RunError& error) {
+      said = error.what();
+    }
+    CHECK(has(said, "remote process exited or there was a network error"));
+  }
   CHECK(played_faults() == "");
 }

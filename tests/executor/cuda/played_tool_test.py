@@ -135,6 +135,64 @@ class PlayedTool(unittest.TestCase):
         for arguments in calibrations + [("--only", "nccl", "--budget", 1, "--json")] * HAS_NCCL:
             self.assertEqual(self.call("calibrate", *arguments, limit_s=30).returncode, 0)
 
+    def assert_slowdown_stands(self, cluster, slowdown):
+        """Where it was measured; the host does products and collectives by turns, and may have computed nothing beside them."""
+        stands = json.loads(cluster.read_text())["device"].get("collective_slowdown", {"value": None})
+        if slowdown:
+            self.assertAlmostEqual(stands["value"], slowdown, places=6)
+            self.assertIn("beside an all-reduce", stands["source"])
+        else:
+            self.assertIsNone(stands["value"])
+
+    @needs_nccl
+    def test_a_calibration_of_gpus_with_a_rank_each_predicts_with_nccl_s_times_and_is_compared(self):
+        cluster = self.root / "gpus.json"
+        self.answer("calibrate", "--backend", "cuda", "--gpus", "each", "--precision", "fp32", "--budget", 2, "-o", cluster,
+                    played="devices=2")
+        written = json.loads(cluster.read_text())
+        self.assertEqual((written["devices"], written["node"]["devices"]), (2, 2))
+        self.assertIn("NCCL", written["node"]["bandwidth_gb_per_s"]["source"])
+        self.assertEqual({(table["collective"], table["ranks"]) for table in written["collective_tables"]},
+                         {(name, 2) for name in ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all")})
+        messages = [sample for sample in written["kernel_samples"] if sample["kernel"] == "message"]
+        self.assertGreater(len(messages), 3)
+        plan = self.plan("dp=2,tp=1,pp=1,mbs=1,schedule=1f1b", cluster=cluster)
+        report = json.loads(self.answer("validate", plan, "--backend", "cuda", "--gpus", "each", "--steps", 2, "--json",
+                                        played="devices=2"))
+        self.assertEqual(len(report["ranks"]), 1)
+        self.assertGreater(report["step_time"]["predicted_s"], 0)
+        # It is those tables that predict: with all-reduces of a second the predicted step takes longer by that.
+        for table in written["collective_tables"]:
+            table["us"] = [1e6] * len(table["us"])
+        cluster.write_text(json.dumps(written))
+        slow = json.loads(self.answer("simulate", self.plan("dp=2,tp=1,pp=1,mbs=1,schedule=1f1b", cluster=cluster), "--json"))
+        self.assertGreater(slow["step_time_s"], report["step_time"]["predicted_s"] + 0.5)
+
+    @needs_nccl
+    def test_products_beside_nccl_are_timed_and_stand_in_the_cluster_that_is_named(self):
+        cluster = self.root / "with.json"
+        answer = json.loads(self.answer("calibrate", "--only", "nccl", "--budget", 2, "--base", "h100:8", "-o", cluster, "--json",
+                                        played="devices=2"))
+        self.assertEqual(answer["slowdowns"][0]["collective"], "all_reduce")
+        for key in ("compute_alone_s", "compute_beside_s", "collective_alone_s", "collective_beside_s"):
+            self.assertGreater(answer["slowdowns"][0][key], 0)
+        self.assert_slowdown_stands(cluster, answer["slowdowns"][0]["collective_slowdown"])
+        text = self.answer("calibrate", "--only", "nccl", "--budget", 1, "--precision", "fp32", played="devices=2")
+        self.assertIn("compute beside", text)
+        self.assertIn("fp32", text)
+        alone = self.call("calibrate", "--only", "nccl", "--budget", 1, "--base", "h100:8", "-o", cluster)
+        self.assertIn("one GPU computes beside no collective", alone.stdout)
+        self.assertIn("one GPU has nobody to exchange with", alone.stderr)
+        self.assert_slowdown_stands(cluster, None)
+
+    def test_a_calibration_of_gpus_with_a_rank_each_needs_two(self):
+        each = ("calibrate", "--backend", "cuda", "--gpus", "each", "-o", self.root / "none.json")
+        self.assertIn("1 ranks on 1 GPUs", self.refusal(*each))
+        self.assertIn("3 ranks on 2 GPUs", self.refusal(*each, "--ranks", 3, played="devices=2"))
+        self.assertIn("--sms", self.refusal(*each, "--sms", "all", played="devices=2"))
+        self.assertIn("--base", self.refusal("calibrate", "--only", "nccl", "-o", self.root / "none.json"))
+        self.assertIn("--backend cuda", self.refusal("calibrate", "--gpus", "each", "-o", self.root / "none.json"))
+
     @unittest.skipIf(HAS_NCCL, "libplumb_cuda.so was built with NCCL")
     def test_a_library_without_nccl_says_so(self):
         plan = self.plan("dp=1,tp=1,pp=2,mbs=1,schedule=1f1b")

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "executor/nccl/nccl_library.h"
+
+namespace plumb {
+
+/// NCCL over the GPUs of this machine, behind a progress bar; notes say which values were wrong and how many sizes did
+/// not fit into the budget. Throws RunError with what is missing or went wrong.
+NcclMeasurement measure_gpus(const NcclMeasureOptions& options);
+
+}  // namespace plumb
