@@ -211,7 +211,7 @@ std::int64_t NcclGpus::wrong_here(int rank, const Gpu& gpu, const NcclRound& rou
   const std::size_t count = elements_of(round), each = count / n;
   std::vector<float> values(count);
   check(cudaMemcpy(values.data(), gpu.to, count * sizeof(float), cudaMemcpyDeviceToHost), "a copy from the GPU");
-  const auto sum = static_cast<float>(n * (n + 1) / 2);
+  const std::size_t of_all = n * (n + 1) / 2;
   std::size_t first = 0, end = count;
   if (round.op == CollectiveOp::kReduce && rank != 0) end = 0;
   if (round.op == CollectiveOp::kReduceScatter) {
@@ -220,9 +220,10 @@ std::int64_t NcclGpus::wrong_here(int rank, const Gpu& gpu, const NcclRound& rou
   }
   std::int64_t wrong = 0;
   for (std::size_t i = first; i < end; ++i) {
-    float expected = sum;
+    const std::size_t sender = i / std::max<std::size_t>(1, each);
+    auto expected = static_cast<float>(of_all);
     if (round.op == CollectiveOp::kAllGather || round.op == CollectiveOp::kAllToAll)
-      expected = static_cast<float>(i / std::max<std::size_t>(1, each) + 1);
+      expected = static_cast<float>(sender + 1);
     if (round.op == CollectiveOp::kBroadcast) expected = 1;
     if (round.op == CollectiveOp::kShift) expected = static_cast<float>((own + n - 1) % n + 1);
     wrong += values[i] == expected ? 0 : 1;

@@ -70,7 +70,8 @@ struct NcclSample {
 
 /// Every collective that NCCL has, and an all-to-all and a shift of grouped sends and receives, by size. Sizes that the
 /// ranks do not divide are rounded down to 4 bytes a rank; a size that, by the one before, would take more than its
-/// share of the budget is left out, but for the first. Throws SpecError if a size is not positive.
+/// share of the budget is left out, but for the first, and shifts up to 16 MiB. Throws SpecError if a size is not
+/// positive.
 std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOptions& options);
 
 }  // namespace plumb

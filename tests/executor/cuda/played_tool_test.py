@@ -147,8 +147,12 @@ class PlayedTool(unittest.TestCase):
     @needs_nccl
     def test_a_calibration_of_gpus_with_a_rank_each_predicts_with_nccl_s_times_and_is_compared(self):
         cluster = self.root / "gpus.json"
-        self.answer("calibrate", "--backend", "cuda", "--gpus", "each", "--precision", "fp32", "--budget", 2, "-o", cluster,
-                    played="devices=2")
+        for _ in range(6):  # where this host is so busy that its times say nothing of messages, the tool tells so
+            calibrated = self.call("calibrate", "--backend", "cuda", "--gpus", "each", "--precision", "fp32", "--budget", 2, "-o",
+                                   cluster, played="devices=2")
+            if "larger messages do not take longer" not in calibrated.stderr:
+                break
+        self.assertEqual(calibrated.returncode, 0, calibrated.stderr)
         written = json.loads(cluster.read_text())
         self.assertEqual((written["devices"], written["node"]["devices"]), (2, 2))
         self.assertIn("NCCL", written["node"]["bandwidth_gb_per_s"]["source"])

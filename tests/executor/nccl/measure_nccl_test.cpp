@@ -68,6 +68,18 @@ TEST_CASE("a small budget leaves fewer rounds, at least one") {
   CHECK_THROWS_AS(measure_nccl(devices, {.sizes_bytes = {0}}), SpecError);
 }
 
+TEST_CASE("without time there are still messages from which a link can be told") {
+  FakeDevices devices;
+  std::set<std::int64_t> shifts, sums;
+  for (const NcclSample& sample :
+       measure_nccl(devices, {.sizes_bytes = {64, 1 << 20, 1 << 24, 1 << 26}, .budget = Seconds{-1}})) {
+    if (sample.sample.op == CollectiveOp::kShift) shifts.insert(sample.sample.bytes);
+    if (sample.sample.op == CollectiveOp::kAllReduce) sums.insert(sample.sample.bytes);
+  }
+  CHECK(shifts == std::set<std::int64_t>{64, 1 << 20, 1 << 24});
+  CHECK(sums == std::set<std::int64_t>{64});
+}
+
 TEST_CASE("without the library beside the tool NCCL is missing in a sentence") {
   CHECK_THROWS_AS(open_nccl_library("/nowhere", "0"), RunError);
 }
