@@ -5,7 +5,6 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/run_device.h"
 #include "executor/division/tensor_division.h"
-#include "schedules/action_table.h"
 #include "schedules/error.h"
 
 namespace plumb {
@@ -13,11 +12,6 @@ namespace {
 
 void refuse(bool wrong, const char* what, const char* remedy) {
   if (wrong) throw SpecError(fmt::format("a device does not run {} yet: {}", what, remedy));
-}
-
-bool has_experts(const Layer& layer) {
-  const auto* block = std::get_if<TransformerLayer>(&layer);
-  return block != nullptr && block->experts > 0;
 }
 
 /// Their counts go through fp32.
@@ -30,13 +24,10 @@ bool has_too_many_picks(const Layer& layer, std::int64_t tokens) {
 
 void require_device_runnable(const RunSpec& spec) {
   constexpr const char* kCpu = "use --backend cpu";
-  const bool is_sliced = ActionTable(spec.schedule).parts() > 1;
   for (const std::vector<Layer>& layers : spec.stage_layers)
     for (const Layer& layer : layers) {
       refuse(!has_device_kernels(layer),
              "latent attention, heads of more than 256 channels and more than 32 experts a token", kCpu);
-      refuse(is_sliced && has_experts(layer), "mixtures of experts on slices of sequences",
-             "take a schedule that does not cut them, or use --backend cpu");
       refuse(has_too_many_picks(layer, spec.microbatch * spec.sequence), "2^24 picks of a router in one micro-batch",
              "take a smaller micro-batch");
     }

@@ -45,7 +45,25 @@ struct CountPicks {
   }
 };
 
+/// sums: [b, E], the loads of some slices, each [b, E], behind each other.
+struct SumLoads {
+  std::int32_t* sums;
+  const std::int32_t* loads;
+  std::int64_t slices;
+  std::int64_t lists;  ///< b E
+
+  template <class Thread>
+  PLUMB_SIMT void operator()(const Thread& thread) const {
+    for_each_element(thread, lists, [&](std::int64_t i) {
+      std::int32_t sum = 0;
+      for (std::int64_t slice = 0; slice < slices; ++slice) sum += loads[slice * lists + i];
+      sums[i] = sum;
+    });
+  }
+};
+
 /// places: [b, s, k] rows of [R], -1: dropped; bounds: [E + 1], an expert's rows are [bounds[e], bounds[e + 1]).
+/// before: [b, E] picks of the sequences' slices before, which have taken their part of the capacity; null: none.
 /// A block takes the picks of one expert in one sequence; its lanes have stretches of the sequence.
 struct PlacePicks {
   std::int32_t* places;
@@ -53,6 +71,7 @@ struct PlacePicks {
   const std::int32_t* picks;
   const std::int32_t* loads;
   PickRouting size;
+  const std::int32_t* before;
 
   template <class Thread>
   PLUMB_SIMT void operator()(const Thread& thread) const {
@@ -61,7 +80,7 @@ struct PlacePicks {
       const std::int64_t sequence = item / size.experts, expert = item % size.experts;
       const auto rows_where = [&](const auto& counts) {
         return static_cast<std::int64_t>(sum_over_row(thread, all, [&](std::int64_t i) {
-          return counts(i / size.experts, i % size.experts) ? static_cast<float>(taken(loads[i])) : 0.0F;
+          return counts(i / size.experts, i % size.experts) ? static_cast<float>(taken(i)) : 0.0F;
         }));
       };
       const std::int64_t first = rows_where([&](std::int64_t of_sequence, std::int64_t of_expert) {
@@ -77,7 +96,12 @@ struct PlacePicks {
   }
 
  private:
-  PLUMB_SIMT std::int64_t taken(std::int32_t load) const { return load < size.capacity ? load : size.capacity; }
+  /// Picks of a list [b, E] that its expert still has room for.
+  PLUMB_SIMT std::int64_t room(std::int64_t list) const {
+    if (before == nullptr) return size.capacity;
+    return before[list] < size.capacity ? size.capacity - before[list] : 0;
+  }
+  PLUMB_SIMT std::int64_t taken(std::int64_t list) const { return loads[list] < room(list) ? loads[list] : room(list); }
 
   template <class Thread>
   PLUMB_SIMT void place(const Thread& thread, std::int64_t sequence, std::int64_t expert, std::int64_t first) const {
@@ -85,17 +109,18 @@ struct PlacePicks {
     const std::int64_t stretch = (count + thread.lanes() - 1) / thread.lanes();
     const std::int64_t begin = thread.lane() * stretch, end = begin + stretch < count ? begin + stretch : count;
     const std::int32_t* own = picks + sequence * count;
-    std::int64_t mine = 0, before = 0;
+    const std::int64_t most = room(sequence * size.experts + expert);
+    std::int64_t mine = 0, ahead = 0;
     for (std::int64_t i = begin; i < end; ++i) mine += own[i] == expert ? 1 : 0;
     float* shared = thread.shared();
     shared[thread.lane()] = static_cast<float>(mine);
     thread.sync();
-    for (int lane = 0; lane < thread.lane(); ++lane) before += static_cast<std::int64_t>(shared[lane]);
+    for (int lane = 0; lane < thread.lane(); ++lane) ahead += static_cast<std::int64_t>(shared[lane]);
     thread.sync();  // before anybody writes there again
     for (std::int64_t i = begin; i < end; ++i) {
       if (own[i] != expert) continue;
-      places[sequence * count + i] = before < size.capacity ? static_cast<std::int32_t>(first + before) : -1;
-      ++before;
+      places[sequence * count + i] = ahead < most ? static_cast<std::int32_t>(first + ahead) : -1;
+      ++ahead;
     }
   }
 };

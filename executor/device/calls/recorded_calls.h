@@ -101,6 +101,7 @@ class CallRecorder final : public DeviceKernels {
   void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
   void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override;
   void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) override;
+  void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) override;
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                       const PickRouting& size, bool renormalised, const float* added) override;
   void balance_loss(float* losses, float* added, const float* probabilities, const DeviceRoutes& routes,

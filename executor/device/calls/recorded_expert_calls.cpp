@@ -28,6 +28,10 @@ void CallRecorder::place_shared_picks(const DeviceRoutes& routes, const SharedPi
   add([=](DeviceKernels& kernels) { kernels.place_shared_picks(routes, room, size); });
 }
 
+void CallRecorder::sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) {
+  add([=](DeviceKernels& kernels) { kernels.sum_loads(sums, loads, slices, lists); });
+}
+
 void CallRecorder::route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                                   const PickRouting& size, bool renormalised, const float* added) {
   add([=](DeviceKernels& kernels) {

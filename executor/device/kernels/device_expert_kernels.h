@@ -16,11 +16,12 @@ namespace plumb {
 
 /// What a router decides of a micro-batch.
 struct DeviceRoutes {
-  std::int32_t* picks = nullptr;   ///< [T, k]
-  float* weights = nullptr;        ///< [T, k] what a pick weighs
-  std::int32_t* places = nullptr;  ///< [T, k] its row; -1: dropped
-  std::int32_t* bounds = nullptr;  ///< [E + 1] of the experts' rows
-  std::int32_t* loads = nullptr;   ///< [b, E] picks, dropped ones included
+  std::int32_t* picks = nullptr;         ///< [T, k]
+  float* weights = nullptr;              ///< [T, k] what a pick weighs
+  std::int32_t* places = nullptr;        ///< [T, k] its row; -1: dropped
+  std::int32_t* bounds = nullptr;        ///< [E + 1] of the experts' rows
+  std::int32_t* loads = nullptr;         ///< [b, E] picks, dropped ones included
+  const std::int32_t* before = nullptr;  ///< [b, E] those of the sequences' slices before; null: there are none
 };
 
 /// Where picks of whole sequences are worked on; integers.
@@ -65,6 +66,8 @@ class DeviceExpertKernels {
   /// places, bounds and loads, those of whole sequences.
   virtual void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) = 0;
   virtual void place_shared_picks(const DeviceRoutes& routes, const SharedPickRoom& room, const SharedPicks& size) = 0;
+  /// sums: [lists] of so many slices' loads, [slices, lists]
+  virtual void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) = 0;
   /// Probabilities become the gradient of the scores. added: [b, E], or null
   virtual void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                               const PickRouting& size, bool renormalised, const float* added) = 0;

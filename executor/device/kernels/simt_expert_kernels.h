@@ -33,7 +33,7 @@ class SimtExpertKernels : public DeviceKernels {
 
   void route(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
     pick(scores, routes, size, renormalised);
-    place(routes.places, routes.bounds, routes.picks, routes.loads, size);
+    place(routes.places, routes.bounds, routes.picks, routes.loads, size, routes.before);
   }
   void pick(float* scores, const DeviceRoutes& routes, const PickRouting& size, bool renormalised) override {
     launcher_.launch(simt::RouterForward{scores, routes.picks, routes.weights, router_size(size), renormalised},
@@ -45,10 +45,13 @@ class SimtExpertKernels : public DeviceKernels {
     own.capacity = own.sequence * own.picks;  // all that are kept
     const std::int64_t picks = own.tokens() * own.picks;
     launcher_.launch_elements(simt::SpreadPicks{room.whole, room.gathered, size}, size.members * picks);
-    place(room.whole_places, room.whole_bounds, room.whole, routes.loads, whole);
+    place(room.whole_places, room.whole_bounds, room.whole, routes.loads, whole, routes.before);
     launcher_.launch_elements(simt::KeepOwnPicks{room.kept, routes.places, routes.picks, room.whole_places, size},
                               picks);
     place(routes.places, routes.bounds, room.kept, room.kept_loads, own);
+  }
+  void sum_loads(std::int32_t* sums, const std::int32_t* loads, std::int64_t slices, std::int64_t lists) override {
+    launcher_.launch_elements(simt::SumLoads{sums, loads, slices, lists}, lists);
   }
   void route_backward(float* probabilities, const float* weight_gradients, const DeviceRoutes& routes,
                       const PickRouting& size, bool renormalised, const float* added) override {
@@ -130,10 +133,10 @@ class SimtExpertKernels : public DeviceKernels {
 
   /// Counts picks, and gives them rows.
   void place(std::int32_t* places, std::int32_t* bounds, const std::int32_t* picks, std::int32_t* loads,
-             const PickRouting& size) {
+             const PickRouting& size, const std::int32_t* before = nullptr) {
     const std::int64_t lists = size.sequences * size.experts;
     launcher_.launch(simt::CountPicks{loads, picks, size}, lists, kPickLanes);
-    launcher_.launch(simt::PlacePicks{places, bounds, picks, loads, size}, lists, kPickLanes);
+    launcher_.launch(simt::PlacePicks{places, bounds, picks, loads, size, before}, lists, kPickLanes);
   }
 
   template <class Body>

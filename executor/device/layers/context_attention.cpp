@@ -38,7 +38,8 @@ DeviceContextAttention::DeviceContextAttention(const AttentionSize& size, const 
   arriving_ = place(block_elements() * std::int64_t{sizeof(float)});
   if (!is_sliced()) return;
   const std::int64_t kept = size.batch * kept_ * key_columns();
-  bytes.sequences = aligned_bytes(kept * element_bytes);
+  kept_at_ = bytes.sequences;
+  bytes.sequences += aligned_bytes(kept * element_bytes);
   bytes.sequence_gradients = aligned_bytes(kept * std::int64_t{sizeof(float)});
 }
 
@@ -169,9 +170,9 @@ void DeviceContextAttention::for_each_piece(const AttentionSize& size, int step,
 void DeviceContextAttention::keep(const DeviceLayerCall& call, const std::byte* qkv) const {
   const std::int64_t width = query_columns() + key_columns();
   for (std::int64_t i = 0; i < size_.batch; ++i)
-    call.kernels.copy_columns(call.sequences + (i * kept_ + before_) * key_columns() * element_bytes_, key_columns(),
-                              qkv + (i * size_.sequence * width + query_columns()) * element_bytes_, width,
-                              {size_.sequence, key_columns()});
+    call.kernels.copy_columns(call.sequences + kept_at_ + (i * kept_ + before_) * key_columns() * element_bytes_,
+                              key_columns(), qkv + (i * size_.sequence * width + query_columns()) * element_bytes_,
+                              width, {size_.sequence, key_columns()});
 }
 
 /// Calls attend(step, keys and values) for each rank's block, this rank's first.
@@ -183,7 +184,8 @@ void DeviceContextAttention::pass_round(const DeviceLayerCall& call, const Room&
   const std::int64_t row = key_columns() * element_bytes_;
   if (is_sliced())
     for (std::int64_t i = 0; i < size_.batch; ++i)
-      call.kernels.copy(current + i * block_rows() * row, call.sequences + i * kept_ * row, block_rows() * row);
+      call.kernels.copy(current + i * block_rows() * row, call.sequences + kept_at_ + i * kept_ * row,
+                        block_rows() * row);
   else
     call.kernels.copy_columns(current, key_columns(), qkv + query_columns() * element_bytes_,
                               query_columns() + key_columns(), {rows(), key_columns()});

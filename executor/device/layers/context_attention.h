@@ -75,8 +75,9 @@ class DeviceContextAttention {
   AttentionSize size_;
   DeviceTensorShare share_;
   ContextSeat seat_;
-  std::int64_t before_;  // tokens here of each sequence's slices before
-  std::int64_t kept_;    // of all its slices
+  std::int64_t before_;       // tokens here of each sequence's slices before
+  std::int64_t kept_;         // of all its slices
+  std::int64_t kept_at_ = 0;  // ring: bytes, in what the layer keeps of sequences: [b*kept, 2k*d]
   std::int64_t element_bytes_;
   std::optional<DeviceSliceAttention> of_heads_;  // Ulysses, of slices
   Room forward_, backward_;

@@ -31,11 +31,14 @@ DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& wor
                .sequence = work.sequence,
                .experts = layer.experts,
                .picks = layer.experts_per_token,
-               .capacity = expert_capacity(layer, work.sequence * share.context.ranks)},
+               .capacity = expert_capacity(layer, share.whole_sequence(work))},
       shared_picks_{.own = routing_,
                     .members = share.context.ranks,
                     .member = share.context.rank,
-                    .is_zigzag = share.context.attention == ContextAttention::kRing} {
+                    .is_zigzag = share.context.attention == ContextAttention::kRing},
+      whole_sequence_(share.whole_sequence(work)),
+      slices_(share.is_sliced() ? share.slices : 1),
+      slice_(share.slice_number) {
   const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
   router_ = parameter_offset(layer, "router.weight");
   up_at_ = parameter_offset(layer, "experts." + up + ".weight", share.experts.ranks);
@@ -71,6 +74,10 @@ DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& wor
   weights_ = early(own);
   places_ = early(own);
   loads_ = early(lists);
+  if (is_sliced()) {
+    loads_at_ = bytes.sequences;
+    bytes.sequences += aligned_bytes(slices_ * lists * kWord);
+  }
   probabilities_ = late(tokens_ * layer.experts * kWord);
   bounds_ = late((layer.experts + 1) * kWord);
   input_ = late(rows() * h * element_bytes);
@@ -81,6 +88,10 @@ DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& wor
     shared_up_ = late(tokens_ * shared_width() * element_bytes);
     shared_activated_ = cheap(tokens_ * layer.shared_ffn);
   }
+}
+
+std::int32_t* DeviceExperts::slice_loads(const DeviceLayerCall& call, int slice) const {
+  return reinterpret_cast<std::int32_t*>(call.sequences + loads_at_) + slice * lists();
 }
 
 DeviceRoutes DeviceExperts::routes(const DeviceLayerCall& call) const {
@@ -98,7 +109,12 @@ ExpertRows DeviceExperts::expert_rows(const DeviceLayerCall& call) const {
 /// An expert takes the first picks of a whole sequence.
 void DeviceExperts::route(const DeviceLayerCall& call) const {
   DeviceKernels& kernels = call.kernels;
-  const DeviceRoutes to = routes(call);
+  DeviceRoutes to = routes(call);
+  if (is_sliced()) {
+    if (slice_ > 0) kernels.sum_loads(to.loads, slice_loads(call, 0), slice_, lists());
+    to.before = slice_ > 0 ? to.loads : nullptr;
+    to.loads = slice_loads(call, slice_);
+  }
   if (!call.context.is_shared())
     return kernels.route(floats_of(call, probabilities_), to, routing_, layer_.renormalised);
   kernels.pick(floats_of(call, probabilities_), to, routing_, layer_.renormalised);
@@ -176,8 +192,8 @@ void DeviceExperts::router_input_grad(const DeviceLayerCall& call, void* dinput)
   float* added = nullptr;
   if (layer_.balance_loss > 0) {
     added = floats_of(call, added_);
-    const double share =
-        static_cast<double>(layer_.experts) / static_cast<double>(shared_picks_.whole_sequence() * routing_.picks);
+    const double share = static_cast<double>(layer_.experts) / static_cast<double>(whole_sequence_ * routing_.picks);
+    if (is_sliced()) kernels.sum_loads(to.loads, slice_loads(call, 0), slices_, lists());
     kernels.balance_loss(call.balance_losses, added, probabilities, to, routing_,
                          {.scale = static_cast<float>(layer_.balance_loss * share),
                           .gradient_scale = call.gradient_scale,

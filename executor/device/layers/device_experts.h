@@ -3,8 +3,10 @@
 // computes). Rows of picks stand in the order of their experts; there is room for all R that there can be (T k, or in
 // an expert group those of all its ranks: expert_exchange.h), so that nobody has to know on the host how many fell to
 // whom, or were dropped. A tensor rank has f/t channels of each expert: it
-// returns a part of the sum; the first alone adds what the router owes. Symbols as in device_expert_kernels.h; f
-// channels of an expert, u = 2f (gated) or f, F and U likewise of the shared one.
+// returns a part of the sum; the first alone adds what the router owes. Of slices each leaves its loads to the
+// sequence: the next ones find what they have taken of an expert's capacity, and the load-balancing loss those of all.
+// Symbols as in device_expert_kernels.h; f channels of an expert, u = 2f (gated) or f, F and U likewise of the shared
+// one.
 
 #include <optional>
 
@@ -32,6 +34,9 @@ class DeviceExperts {
   std::int64_t rows() const { return exchange_->rows(); }                     // R
   std::int64_t width() const { return matrices_ * layer_.expert_ffn; }        // u
   std::int64_t shared_width() const { return matrices_ * layer_.shared_ffn; }
+  std::int64_t lists() const { return routing_.sequences * routing_.experts; }  // b E
+  bool is_sliced() const { return slices_ > 1; }
+  std::int32_t* slice_loads(const DeviceLayerCall& call, int slice) const;
   DeviceRoutes routes(const DeviceLayerCall& call) const;
   void route(const DeviceLayerCall& call) const;
   ExpertRows expert_rows(const DeviceLayerCall& call) const;
@@ -55,6 +60,9 @@ class DeviceExperts {
   std::int64_t matrices_;  // that an expert's first product has
   PickRouting routing_;    // of the tokens here; its capacity is of whole sequences
   SharedPicks shared_picks_;
+  std::int64_t whole_sequence_;  // s
+  int slices_, slice_;           // of each sequence, and which of them this is
+  std::int64_t loads_at_ = 0;    // [slices, b, E] of the slices' picks: bytes, in what the layer keeps of sequences
   std::int64_t router_ = -1, up_at_ = -1, down_at_ = -1, shared_up_at_ = -1, shared_down_at_ = -1;  // elements
   std::optional<DeviceExpertExchange> exchange_;
   // Kept.
@@ -63,7 +71,7 @@ class DeviceExperts {
   DeviceTensor picks_;             // [T, k]
   DeviceTensor weights_;           // [T, k], fp32
   DeviceTensor places_;            // [T, k]
-  DeviceTensor loads_;             // [b, E]
+  DeviceTensor loads_;             // [b, E]; of slices first those before, then, in the backward, all
   DeviceTensor input_;             // [R, h]
   DeviceTensor up_;                // [R, u]; after the input gradient its own
   DeviceTensor activated_;         // [R, f]

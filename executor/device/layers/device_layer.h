@@ -131,6 +131,10 @@ struct DeviceTensorShare {
   int slice_number = 0;               ///< which of them this is
 
   bool is_sliced() const { return slice.count < sequence; }
+  /// Tokens of a whole sequence, of which `work` has those here.
+  std::int64_t whole_sequence(const LayerWork& work) const {
+    return is_sliced() ? sequence : work.sequence * context.ranks;
+  }
 };
 
 /// Rows that a rank of a tensor group has between products: T, or T/t with sequence parallelism.

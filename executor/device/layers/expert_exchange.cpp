@@ -24,8 +24,7 @@ DeviceExpertExchange::DeviceExpertExchange(const TransformerLayer& layer, const 
           .ranks = share.experts.ranks,
           .experts = layer.experts / std::max(1, share.experts.ranks),
           .rows = most_rows_to_expert_rank(
-              layer,
-              {.sequences = work.microbatch, .tokens = work.sequence, .sequence = work.sequence * share.context.ranks},
+              layer, {.sequences = work.microbatch, .tokens = work.sequence, .sequence = share.whole_sequence(work)},
               share.experts.ranks)} {
   constexpr std::int64_t kWord = sizeof(float);
   const std::int64_t row_bytes = hidden_ * element_bytes;

@@ -5,9 +5,9 @@ namespace plumb {
 DeviceSliceAttention::DeviceSliceAttention(const AttentionSize& size, std::int64_t whole_sequence,
                                            const TokenRange& tokens, std::int64_t element_bytes,
                                            DeviceLayerBytes& bytes)
-    : size_(size), whole_(whole_sequence), tokens_(tokens), element_bytes_(element_bytes) {
+    : size_(size), whole_(whole_sequence), tokens_(tokens), element_bytes_(element_bytes), kept_at_(bytes.sequences) {
   const std::int64_t elements = size.batch * whole_sequence * key_columns();
-  bytes.sequences = aligned_bytes(elements * element_bytes);
+  bytes.sequences += aligned_bytes(elements * element_bytes);
   bytes.sequence_gradients = aligned_bytes(elements * std::int64_t{sizeof(float)});
 }
 
@@ -16,7 +16,7 @@ SliceOperands DeviceSliceAttention::operands(const DeviceLayerCall& call, const 
   AttentionSize whole = size;
   whole.sequence = whole_;
   return {.qkv = qkv,
-          .keys_values = call.sequences,
+          .keys_values = kept(call),
           .slice = {.size = whole, .first = tokens_.first, .count = tokens_.count},
           .numbers = call.numbers};
 }
@@ -25,7 +25,7 @@ void DeviceSliceAttention::forward(const DeviceLayerCall& call, const AttentionS
                                    float* log_sum_exp, const std::byte* qkv) const {
   const std::int64_t width = query_columns() + key_columns();
   for_each_sequence([&](std::int64_t own, std::int64_t whole) {
-    call.kernels.copy_columns(call.sequences + whole * key_columns() * element_bytes_, key_columns(),
+    call.kernels.copy_columns(kept(call) + whole * key_columns() * element_bytes_, key_columns(),
                               qkv + (own * width + query_columns()) * element_bytes_, width,
                               {tokens_.count, key_columns()});
   });

@@ -27,6 +27,7 @@ class DeviceSliceAttention {
   void backward(const DeviceLayerCall& call, const AttentionSize& size, const AttentionGradients& of) const;
 
  private:
+  std::byte* kept(const DeviceLayerCall& call) const { return call.sequences + kept_at_; }
   SliceOperands operands(const DeviceLayerCall& call, const AttentionSize& size, const std::byte* qkv) const;
 
   std::int64_t query_columns() const { return size_.heads * size_.head_size; }
@@ -41,6 +42,7 @@ class DeviceSliceAttention {
   std::int64_t whole_;  // s
   TokenRange tokens_;
   std::int64_t element_bytes_;
+  std::int64_t kept_at_;  // bytes, in what the layer keeps of sequences: [b*s, 2k*d]
 };
 
 }  // namespace plumb

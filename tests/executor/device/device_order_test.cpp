@@ -243,5 +243,8 @@ TEST_CASE("the all-to-alls of expert groups too, in blocks whose size no pick de
         spec.sequence_parallel = grid.tensor > 1;
         spec.sequence = 16;
         CHECK(check_lists(spec) > 100);
+        const Schedule order = make_schedule("seq1f1b", {.ranks = 2, .microbatches = 4, .slices = 2});
+        spec.schedule = lower(order, {.data = {.enabled = true, .zero = zero}});
+        CHECK(check_lists(spec) > 100);
       }
 }

@@ -68,6 +68,54 @@ TEST_CASE("GPU picks find their rows as one by one, the first of a sequence wher
     }
 }
 
+TEST_CASE("GPU picks of slices of sequences find room where those of the slices before have left it") {
+  const unsigned seed = std::random_device()();
+  INFO("seed " << seed);
+  constexpr std::size_t kSequences = 3, kExperts = 7, kPicks = 2, kLists = kSequences * kExperts;
+  const std::vector<std::int64_t> slices = {4, 6, 3};
+  for (const std::int64_t capacity : {1, 3, 5, 100}) {
+    const PickRouting whole{
+        .sequences = kSequences, .sequence = 13, .experts = kExperts, .picks = kPicks, .capacity = capacity};
+    const Integers picks = random_picks(whole, seed);
+    const Routes expected = one_by_one(whole, picks);
+    Integers all(slices.size() * kLists, -2), before(kLists, -2);
+    std::size_t first = 0;
+    for (std::size_t slice = 0; slice < slices.size(); ++slice) {
+      PickRouting size = whole;
+      size.sequence = slices[slice];
+      const auto count = static_cast<std::size_t>(size.sequence) * kPicks;
+      Integers own, expected_places;
+      for (std::size_t sequence = 0; sequence < kSequences; ++sequence)
+        for (std::size_t i = 0; i < count; ++i) {
+          own.push_back(picks[sequence * 13 * kPicks + first + i]);
+          expected_places.push_back(expected.places[sequence * 13 * kPicks + first + i]);
+        }
+      first += count;
+      Routes made{.places = Integers(own.size(), -2), .bounds = Integers(kExperts + 1, -2)};
+      std::int32_t* const loads = all.data() + slice * kLists;
+      run_on_host(simt::SumLoads{before.data(), all.data(), static_cast<std::int64_t>(slice), kLists}, kBlocks, 8);
+      run_on_host(simt::CountPicks{loads, own.data(), size}, kBlocks, 8);
+      run_on_host(simt::PlacePicks{made.places.data(), made.bounds.data(), own.data(), loads, size, before.data()},
+                  kBlocks, 8);
+      // The same picks as of whole sequences; their rows, of an expert one behind the other, are the slice's own.
+      std::vector<bool> has_row(static_cast<std::size_t>(made.bounds.back()), false);
+      for (std::size_t i = 0; i < own.size(); ++i) {
+        CHECK((made.places[i] < 0) == (expected_places[i] < 0));
+        if (made.places[i] < 0) continue;
+        const auto row = static_cast<std::size_t>(made.places[i]), expert = static_cast<std::size_t>(own[i]);
+        CHECK(made.places[i] >= made.bounds[expert]);
+        CHECK(made.places[i] < made.bounds[expert + 1]);
+        CHECK(!has_row[row]);
+        has_row[row] = true;
+      }
+      CHECK(std::ranges::count(has_row, false) == 0);
+    }
+    run_on_host(simt::SumLoads{before.data(), all.data(), static_cast<std::int64_t>(slices.size()), kLists}, kBlocks,
+                8);
+    CHECK(before == expected.loads);
+  }
+}
+
 TEST_CASE("a GPU's load-balancing loss and its gradient are those of the picks' shares") {
   const PickRouting size{.sequences = 2, .sequence = 5, .experts = 6, .picks = 2, .capacity = 9};
   const Integers picks = random_picks(size, 5), loads = one_by_one(size, picks).loads;

@@ -24,6 +24,13 @@ std::vector<Layer> shared_experts(int blocks = 4) {
   return model;
 }
 
+std::vector<Layer> with_capacity(std::vector<Layer> model, double factor) {
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && block->experts > 0)
+      block->capacity_factor = factor;
+  return model;
+}
+
 RunSpec routing(const std::vector<Layer>& model, const char* name, int replicas = 1) {
   ScheduleParameters shape{.ranks = 2, .microbatches = 4};
   if (std::string_view(name) == "interleaved") shape.chunks = 2;
@@ -31,6 +38,14 @@ RunSpec routing(const std::vector<Layer>& model, const char* name, int replicas 
   spec.sequence = 8;
   spec.steps = 3;
   spec.optimizer = smooth_adamw();
+  return spec;
+}
+
+/// The same, its sequences in slices.
+RunSpec in_slices(RunSpec spec, const char* name, int slices) {
+  const bool has_copies = spec.grid.data * spec.grid.context > 1;
+  spec.schedule = lower(make_schedule(name, {.ranks = 2, .microbatches = 4, .slices = slices}),
+                        {.data = {.enabled = has_copies, .zero = spec.zero}});
   return spec;
 }
 
@@ -98,6 +113,63 @@ TEST_CASE("experts take the first picks of sequences whose tokens context ranks 
       spec.context_attention = attention;
       check_beside_cpu(spec);
     }
+}
+
+TEST_CASE("experts on slices take the first picks of whole sequences, and balance those of all, as the cpu's") {
+  for (const char* name : {"seq1f1b", "terapipe"})
+    for (const std::vector<Layer>& model : {mixtral_model(), with_capacity(mixtral_model(), 0.5), shared_experts(),
+                                            with_dropout(with_capacity(shared_experts(), 1))})
+      for (const int slices : {2, 3}) {  // of 2 and 3 tokens the latter
+        INFO(name);
+        CAPTURE(slices);
+        const RunSpec spec = in_slices(routing(model, "1f1b"), name, slices);
+        check_beside_cpu(spec);
+        check_any_order(spec, on_host(spec));
+      }
+  RunSpec whole = routing(with_capacity(shared_experts(), 0.5), "1f1b");
+  whole.steps = 1;
+  const RunResult of_slices = on_host(in_slices(whole, "seq1f1b", 3));
+  const RunResult of_whole = on_host(whole);
+  REQUIRE(of_slices.balance_losses.size() == of_whole.balance_losses.size());
+  CHECK(std::ranges::min(of_whole.balance_losses) > 0);
+  for (std::size_t i = 0; i < of_whole.balance_losses.size(); ++i)
+    CHECK(of_slices.balance_losses[i] == doctest::Approx(of_whole.balance_losses[i]).epsilon(1e-6));
+}
+
+TEST_CASE("experts on slices go with every group of ranks, with sharding, in 16 bits and computed again") {
+  const std::vector<Layer> model = with_capacity(shared_experts(), 1);
+  for (const ContextAttention attention : {ContextAttention::kUlysses, ContextAttention::kRing})
+    for (const int experts : {1, 2}) {
+      CAPTURE(static_cast<int>(attention));
+      RunSpec spec = routing(model, "1f1b", 2);
+      spec.grid.data = 1;
+      spec.grid.context = 2;
+      spec.grid.expert = experts;
+      spec.context_attention = attention;
+      spec.sequence = 16;
+      check_beside_cpu(in_slices(spec, "seq1f1b", 2));
+    }
+  for (const int zero : {0, 1, 3}) {
+    CAPTURE(zero);
+    RunSpec spec = routing(model, "1f1b", 2);
+    spec.grid.tensor = zero == 1 ? 2 : 1;
+    spec.grid.expert = 2;
+    spec.zero = zero;
+    spec.clip_norm = 0.1;
+    spec.steps = 2;
+    check_beside_cpu(in_slices(spec, "terapipe", zero == 1 ? 2 : 3));
+  }
+  RunSpec spec = in_slices(routing(model, "1f1b", 2), "seq1f1b", 2);
+  spec.grid.expert = 2;
+  const RunResult kept = on_host(spec);
+  for (const Rebuild rebuild : {Rebuild::kStage, Rebuild::kLayers, Rebuild::kSelective}) {
+    spec.rebuild = rebuild;
+    CHECK(on_host(spec, 3).weights == kept.weights);
+  }
+  RunSpec stored = in_slices(routing(model, "1f1b"), "seq1f1b", 2);
+  stored.half = HalfFormat::kBf16;
+  stored.steps = 1;
+  check_beside_cpu(stored, 2e-2);
 }
 
 TEST_CASE("a device refuses routers with more picks than it can count") {

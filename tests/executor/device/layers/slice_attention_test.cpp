@@ -156,12 +156,3 @@ TEST_CASE("in bf16 slices on a device follow the CPU's") {
   spec.half = HalfFormat::kBf16;
   check_losses(on_host(spec), run(whole(spec)), 5e-3);
 }
-
-TEST_CASE("a device says which slices it does not run") {
-  RunSpec spec = sliced(mixtral_model(), "seq1f1b", 2);
-  CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("mixtures of experts on slices"), SpecError);
-  spec = sliced(llama_model(), "seq1f1b", 2);
-  CHECK_NOTHROW(require_device_runnable(spec));
-  spec.grid.context = 2;
-  CHECK_NOTHROW(require_device_runnable(spec));
-}
