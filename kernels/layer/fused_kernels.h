@@ -15,7 +15,9 @@
 
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/kernel_call.h"
+#include "kernels/layer/kinds.h"
+#include "kernels/layer/layer_work.h"
 
 namespace plumb {
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/layer/fused_kernels.h"
 #include "planner/cost/framework/kernel_time.h"
 #include "planner/cost/framework/transformer_ops.h"
 #include "planner/cost/framework/vocabulary_ops.h"

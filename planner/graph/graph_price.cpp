@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "kernels/layer/fused_kernels.h"
 #include "planner/cost/gemm_time.h"
 
 namespace plumb {

@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include "kernels/layer/fused_kernels.h"
 #include "planner/cost/pricing.h"
 #include "tests/planner/fixtures.h"
 
