@@ -20,8 +20,10 @@ class CudaLauncher {
   CudaLauncher(MatrixProducts& products, cudaStream_t stream, int multiprocessors)
       : products_(&products), stream_(stream), multiprocessors_(multiprocessors) {}
 
+  /// Nothing for no items: a grid of no blocks is an error.
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
+    if (items < 1) return;
     const auto blocks = static_cast<int>(std::min(items, kMostBlocks));
     check(cuda::launch(body, blocks, lanes, stream_), "a kernel's launch");
   }
@@ -33,6 +35,7 @@ class CudaLauncher {
   }
   template <class Body>
   void launch_warps(const Body& body) {
+    if (body.items() < 1) return;
     const auto blocks = static_cast<int>(std::min(body.items(), kMostBlocks));
     check(cuda::launch_warps(body, blocks, stream_), "a kernel's launch");
   }

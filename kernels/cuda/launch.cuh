@@ -3,6 +3,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cstddef>
+
 #include "kernels/simt/thread.h"
 
 namespace plumb::cuda {
@@ -33,8 +35,12 @@ __global__ void run_body(Body body) {
 /// itself is returned; nothing waits.
 template <class Body>
 cudaError_t launch(const Body& body, int blocks, int lanes, cudaStream_t stream) {
-  run_body<<<blocks, lanes, static_cast<std::size_t>(lanes) * sizeof(float), stream>>>(body);
-  return cudaPeekAtLastError();
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks));
+  launch.blockDim = dim3(static_cast<unsigned>(lanes));
+  launch.dynamicSmemBytes = static_cast<std::size_t>(lanes) * sizeof(float);
+  launch.stream = stream;
+  return cudaLaunchKernelEx(&launch, run_body<Body>, body);
 }
 
 }  // namespace plumb::cuda

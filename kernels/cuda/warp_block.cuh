@@ -3,6 +3,10 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "kernels/simt/warp.h"
@@ -109,17 +113,33 @@ __global__ void __launch_bounds__(Body::kWarps* simt::kWarpLanes) run_warps(Body
   body(WarpBlock(shared_bytes));
 }
 
+/// Lets the body have its shared memory on the device that is current, which is asked once: the answer is each device's
+/// own.
+template <class Body>
+cudaError_t allow_shared_bytes() {
+  constexpr int kDevices = 64;
+  static std::array<std::atomic<bool>, kDevices> allowed{};
+  int device = 0;
+  if (const cudaError_t error = cudaGetDevice(&device); error != cudaSuccess) return error;
+  if (device < kDevices && allowed[static_cast<std::size_t>(device)]) return cudaSuccess;
+  const cudaError_t error = cudaFuncSetAttribute(run_warps<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                 static_cast<int>(Body::kSharedBytes));
+  if (error == cudaSuccess && device < kDevices) allowed[static_cast<std::size_t>(device)] = true;
+  return error;
+}
+
 /// Enqueues the body on `stream`. What is wrong with the launch itself is returned; nothing waits.
 template <class Body>
 cudaError_t launch_warps(const Body& body, int blocks, cudaStream_t stream) {
   constexpr std::int64_t kWithoutAsking = 48 << 10;
-  if constexpr (Body::kSharedBytes > kWithoutAsking) {
-    static const cudaError_t allowed = cudaFuncSetAttribute(
-        run_warps<Body>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(Body::kSharedBytes));
-    if (allowed != cudaSuccess) return allowed;
-  }
-  run_warps<<<blocks, Body::kWarps * simt::kWarpLanes, static_cast<std::size_t>(Body::kSharedBytes), stream>>>(body);
-  return cudaPeekAtLastError();
+  if constexpr (Body::kSharedBytes > kWithoutAsking)
+    if (const cudaError_t error = allow_shared_bytes<Body>(); error != cudaSuccess) return error;
+  cudaLaunchConfig_t launch{};
+  launch.gridDim = dim3(static_cast<unsigned>(blocks));
+  launch.blockDim = dim3(Body::kWarps * simt::kWarpLanes);
+  launch.dynamicSmemBytes = static_cast<std::size_t>(Body::kSharedBytes);
+  launch.stream = stream;
+  return cudaLaunchKernelEx(&launch, run_warps<Body>, body);
 }
 
 }  // namespace plumb::cuda
