@@ -245,7 +245,7 @@ TEST_CASE("an error of NCCL in training is said by one rank, with action, call, 
     CHECK(has(one.fault, "rank 1, "));
     CHECK(has(one.fault, "communicator "));
     CHECK(has(one.fault, "remote process exited or there was a network error"));
-    CHECK(has(one.fault, "the last that it has completed is "));
+    CHECK((has(one.fault, "the last that it has completed is ") || has(one.fault, "it has completed nothing yet")));
     CHECK(one.open_when_told == 4);  // by an abort the others would notice, and take it for the fault
   }
   CHECK(said == 1);
