@@ -140,7 +140,10 @@ const MatrixProducts::Prepared& MatrixProducts::prepared(const Product& product,
   const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, made.operation, made.left, made.right, made.out,
                                                                made.out, preference, 1, &best, &found);
   cublasLtMatmulPreferenceDestroy(preference);
-  if (has_epilogue && (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && found == 0))) {
+  // What it does not have is said by one of these, or by an empty answer.
+  const bool refuses = status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE ||
+                       status == CUBLAS_STATUS_ARCH_MISMATCH;
+  if (has_epilogue && (refuses || (status == CUBLAS_STATUS_SUCCESS && found == 0))) {
     made.exists = false;
     return made;
   }
