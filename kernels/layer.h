@@ -11,8 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/layer/fused_kernels.h"
 #include "kernels/layer/kernel_call.h"
 #include "kernels/layer/kinds.h"
+#include "kernels/layer/layer_work.h"
 
 namespace plumb {
 
@@ -24,14 +26,6 @@ struct ParameterTensor {
   bool expert = false;              ///< of a routed expert: divided by expert parallelism, [experts, out, in]
 
   friend bool operator==(const ParameterTensor&, const ParameterTensor&) = default;
-};
-
-/// How the routed experts of a layer are divided: by experts, and each expert like an MLP.
-struct ExpertDivision {
-  int parallel = 1;
-  int tensor = 1;
-
-  friend bool operator==(const ExpertDivision&, const ExpertDivision&) = default;
 };
 
 /// The parameters of a layer on one of `tensor_parallel` ranks, in the order in which every part of Plumb keeps them. A
@@ -56,16 +50,6 @@ std::int64_t expert_capacity(const TransformerLayer& layer, std::int64_t sequenc
 bool has_kernels(const Layer& layer);
 
 enum class Pass : std::uint8_t { kForward, kInputGrad, kWeightGrad, kOptimizer };
-
-/// One micro-batch, and how tensor parallelism divides the layer.
-struct LayerWork {
-  std::int64_t microbatch = 1;  ///< sequences
-  std::int64_t sequence = 1;    ///< tokens
-  int tensor_parallel = 1;
-  bool sequence_parallel = false;  ///< norms, residuals and dropout work on 1/t of the tokens (Megatron's SP)
-  int context_parallel = 1;        ///< ranks that share the sequence; only priced
-  ExpertDivision experts;
-};
 
 /// The kernels of one pass over one layer on one rank, in the order in which they run. A whole backward is the input
 /// gradient's list followed by the weight gradient's. A layer whose input needs no gradient (the embedding) has an

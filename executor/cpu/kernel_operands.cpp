@@ -26,6 +26,7 @@ void call_gemm(const std::vector<std::int64_t>& shape, KernelOperands& with) {
     case GemmForm::kInputGrad:
       return linear_input_grad(result, made, kept, size);
     case GemmForm::kWeightGrad:
+    default:  // fused forms are of devices
       return linear_weight_grad(result, made, kept, size);
   }
 }

@@ -14,7 +14,9 @@ namespace plumb::cuda {
 struct ProductEpilogue {
   /// BIAS; GELU_AUX, GELU_AUX_BIAS: by tanh, what it is applied to is stored besides; BGRADB: sums of the right
   /// matrix's columns over the inner dimension, in fp32, which replace what is there. DGELU is not used: the gradient
-  /// takes the place of what GELU was applied to (transformer_layer.cpp), where the product still reads.
+  /// takes the place of what GELU was applied to (transformer_layer.cpp), where the product still reads. cuBLASLt is
+  /// told to have C and D in one place, never D and what stands besides; behind a place of its own the copy would move
+  /// two thirds of what GELU's own gradient moves. DGELU_BGRAD's sums would be rounded as D is stored, and come with I.
   cublasLtEpilogue_t kind = CUBLASLT_EPILOGUE_DEFAULT;
   void* bias = nullptr;       ///< as D is stored
   void* activated = nullptr;  ///< [columns, rows], likewise: what GELU is applied to

@@ -31,11 +31,19 @@ ExpertShare share_of(const TransformerLayer& layer, const LayerWork& work) {
           .rows = tokens_in(work) * layer.experts_per_token};
 }
 
-KernelCall experts_call(const ExpertShare& part, std::int64_t out, std::int64_t in, GemmForm form) {
+KernelCall experts_call(const ExpertShare& part, std::int64_t out, std::int64_t in, GemmForm form, bool fused) {
+  const KernelKind kind = fused ? KernelKind::kExpertProducts : KernelKind::kGemm;
   const std::int64_t rows = (part.rows + part.local - 1) / part.local;
   const auto number = static_cast<std::int64_t>(form);
-  if (form == GemmForm::kWeightGrad) return kernel_call(KernelKind::kGemm, {out, in, rows, part.local, number});
-  return kernel_call(KernelKind::kGemm, {rows, out, in, part.local, number});
+  if (form == GemmForm::kWeightGrad) return kernel_call(kind, {out, in, rows, part.local, number});
+  return kernel_call(kind, {rows, out, in, part.local, number});
+}
+
+KernelCall router_call(std::int64_t tokens, std::int64_t experts, std::int64_t hidden, GemmForm form, bool fused) {
+  if (fused) return kernel_call(KernelKind::kRouterProduct, {tokens, experts, hidden, static_cast<std::int64_t>(form)});
+  if (form == GemmForm::kForward) return gemm_call(tokens, experts, hidden, form);
+  if (form == GemmForm::kInputGrad) return gemm_call(tokens, hidden, experts, form);
+  return gemm_call(experts, hidden, tokens, form);
 }
 
 }  // namespace
@@ -55,32 +63,37 @@ void append_expert_parameters(std::vector<ParameterTensor>& tensors, const Trans
 }
 
 void append_expert_kernels(std::vector<KernelCall>& calls, const TransformerLayer& layer, const LayerWork& work,
-                           Pass pass) {
+                           Pass pass, bool fused) {
   const ExpertShare part = share_of(layer, work);
   const std::int64_t h = layer.hidden, tokens = part.tokens, gated = layer.mlp == MlpKind::kSwiglu ? 1 : 0;
   const bool shared = layer.shared_ffn > 0;
   const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape) { calls.push_back(kernel_call(kind, shape)); };
+  const auto add_experts = [&](std::int64_t out, std::int64_t in, GemmForm form) {
+    calls.push_back(experts_call(part, out, in, form, fused));
+  };
+  const auto add_router = [&](GemmForm form) { calls.push_back(router_call(tokens, layer.experts, h, form, fused)); };
   if (pass == Pass::kForward) {
-    calls.push_back(gemm_call(tokens, layer.experts, h, GemmForm::kForward));
+    add_router(GemmForm::kForward);
     add(KernelKind::kRouter, {tokens, layer.experts, layer.experts_per_token});
     add(KernelKind::kCopyRows, {part.rows, h});
-    calls.push_back(experts_call(part, part.up_width, h, GemmForm::kForward));
+    add_experts(part.up_width, h, GemmForm::kForward);
     if (shared) calls.push_back(gemm_call(tokens, part.shared_width, h, GemmForm::kForward));
     add(KernelKind::kActivationForward, {part.rows, part.ffn, gated});
     if (shared) add(KernelKind::kActivationForward, {tokens, part.shared, gated});
-    calls.push_back(experts_call(part, h, part.ffn, GemmForm::kForward));
+    add_experts(h, part.ffn, GemmForm::kForward);
     add(KernelKind::kCopyRows, {part.rows, h});
     if (!shared) return;
     calls.push_back(gemm_call(tokens, h, part.shared, GemmForm::kForward));
     add(KernelKind::kResidualAdd, {tokens, h});
   } else if (pass == Pass::kInputGrad) {
     add(KernelKind::kCopyRows, {part.rows, h});
-    calls.push_back(experts_call(part, part.ffn, h, GemmForm::kInputGrad));
+    add_experts(part.ffn, h, GemmForm::kInputGrad);
+    if (fused) add(KernelKind::kWeighPicks, {part.rows, part.ffn, h});
     add(KernelKind::kActivationBackward, {part.rows, part.ffn, gated});
-    calls.push_back(experts_call(part, h, part.up_width, GemmForm::kInputGrad));
+    add_experts(h, part.up_width, GemmForm::kInputGrad);
     add(KernelKind::kCopyRows, {part.rows, h});
     add(KernelKind::kRouter, {tokens, layer.experts, layer.experts_per_token});
-    calls.push_back(gemm_call(tokens, h, layer.experts, GemmForm::kInputGrad));
+    add_router(GemmForm::kInputGrad);
     add(KernelKind::kResidualAdd, {tokens, h});
     if (!shared) return;
     calls.push_back(gemm_call(tokens, part.shared, h, GemmForm::kInputGrad));
@@ -88,9 +101,9 @@ void append_expert_kernels(std::vector<KernelCall>& calls, const TransformerLaye
     calls.push_back(gemm_call(tokens, h, part.shared_width, GemmForm::kInputGrad));
     add(KernelKind::kResidualAdd, {tokens, h});
   } else {
-    calls.push_back(experts_call(part, h, part.ffn, GemmForm::kWeightGrad));
-    calls.push_back(experts_call(part, part.up_width, h, GemmForm::kWeightGrad));
-    calls.push_back(gemm_call(layer.experts, h, tokens, GemmForm::kWeightGrad));
+    add_experts(h, part.ffn, GemmForm::kWeightGrad);
+    add_experts(part.up_width, h, GemmForm::kWeightGrad);
+    add_router(GemmForm::kWeightGrad);
     if (!shared) return;
     calls.push_back(gemm_call(h, part.shared, tokens, GemmForm::kWeightGrad));
     calls.push_back(gemm_call(part.shared_width, h, tokens, GemmForm::kWeightGrad));

@@ -14,9 +14,10 @@ namespace plumb {
 void append_expert_parameters(std::vector<ParameterTensor>& tensors, const TransformerLayer& layer, int tensor_parallel,
                               ExpertDivision division);
 
-/// Products of experts are one call of as many products, of R / experts rows each.
+/// Products of experts are one call of as many products, of R / experts rows each. `fused`: as a device calls them
+/// (layer/fused_kernels.h): products of experts and of the router are kernels of their own kind, and what picks weigh.
 void append_expert_kernels(std::vector<KernelCall>& calls, const TransformerLayer& layer, const LayerWork& work,
-                           Pass pass);
+                           Pass pass, bool fused = false);
 void append_expert_saved(std::vector<SavedTensor>& tensors, const TransformerLayer& layer, const LayerWork& work);
 
 /// Temporaries of the mixture alone at its peak, in kInputGrad besides expert_gradient_elements.

@@ -1,5 +1,6 @@
 #include "kernels/layer/kernel_call.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <utility>
@@ -27,10 +28,11 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   const auto size = [&](int index) { return static_cast<double>(shape[static_cast<std::size_t>(index)]); };
   const double area = shape.size() >= 2 ? size(0) * size(1) : 0;
   switch (kind) {
+    case KernelKind::kExpertProducts:
     case KernelKind::kGemm: {
-      const bool accumulates = shape[4] == static_cast<std::int64_t>(GemmForm::kWeightGrad);
-      return {2 * area * size(2) * size(3),
-              (size(0) * size(2) + size(2) * size(1) + area * (accumulates ? 2 : 1)) * size(3)};
+      const auto form = static_cast<GemmForm>(shape[4]);
+      const bool twice = adds_up(form) || form == GemmForm::kForwardGelu;
+      return {2 * area * size(2) * size(3), (size(0) * size(2) + size(2) * size(1) + area * (twice ? 2 : 1)) * size(3)};
     }
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward: {
@@ -41,7 +43,7 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
               (forward ? 2 : 4) * area * (size(2) + size(3)) * size(4)};
     }
     case KernelKind::kNormForward:
-      return {(shape[2] ? 7 : 4) * area, 2 * area};
+      return {((shape[2] & 1) != 0 ? 7 : 4) * area, ((shape[2] & 2) != 0 ? 4 : 2) * area};
     case KernelKind::kNormBackward:
       return {(shape[2] ? 13 : 10) * area, 4 * area};
     case KernelKind::kActivationForward:
@@ -94,6 +96,23 @@ Work work_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
       return {(5 + size(2)) * area, 2 * area};
     case KernelKind::kCopyRows:
       return {area, 2 * area};
+    case KernelKind::kCopy:
+      return {0, 2 * size(0)};
+    case KernelKind::kWeighPicks:
+      return {size(0) * (3 * size(1) + size(2)), size(0) * (3 * size(1) + 2 * size(2))};
+    case KernelKind::kRouterProduct: {
+      const double weights = size(1) * size(2) * (adds_up(static_cast<GemmForm>(shape[3])) ? 2 : 1);
+      return {2 * area * size(2), size(0) * (size(1) + size(2)) + weights};
+    }
+    case KernelKind::kAdamW8Bit:
+      return {20 * size(0), 5 * size(0)};
+    case KernelKind::kSgd:
+    case KernelKind::kLion:
+      return {6 * size(0), 6 * size(0)};
+    case KernelKind::kAdafactor: {
+      const double elements = std::max(1.0, size(0)) * std::max(1.0, size(1)) * size(2);
+      return {16 * elements, (shape[1] > 0 ? 4 : 6) * elements};
+    }
   }
   return {};
 }
@@ -127,7 +146,15 @@ constexpr std::array<KindInfo, kKernelKindCount> kKinds = {{{"gemm", 5},
                                                             {"dropout", 2},
                                                             {"squared_error", 2},
                                                             {"router", 3},
-                                                            {"copy_rows", 2}}};
+                                                            {"copy_rows", 2},
+                                                            {"copy", 1},
+                                                            {"weigh_picks", 3},
+                                                            {"expert_products", 5},
+                                                            {"router_product", 4},
+                                                            {"adamw_8bit", 1},
+                                                            {"sgd", 1},
+                                                            {"lion", 1},
+                                                            {"adafactor", 3}}};
 
 }  // namespace
 

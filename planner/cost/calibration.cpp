@@ -26,7 +26,11 @@ bool is_attention(KernelKind kind) {
   return kind == KernelKind::kAttentionForward || kind == KernelKind::kAttentionBackward;
 }
 bool is_memory_bound(KernelKind kind) {
-  return !is_gemm(kind) && !is_attention(kind);
+  return !is_gemm(kind) && !is_attention(kind) && (kind < KernelKind::kWeighPicks);
+}
+/// What a product with more than itself in it reaches says nothing of others.
+bool is_fused_product(KernelKind kind, const std::vector<std::int64_t>& shape) {
+  return is_gemm(kind) && is_fused(static_cast<GemmForm>(shape[4]));
 }
 
 double flops_of(const KernelCall& call) {
@@ -42,7 +46,8 @@ std::vector<double> rates(const Measurement& measurement, bool (*chosen)(KernelK
   std::vector<double> result;
   for (const KernelSample& sample : measurement.samples) {
     const std::optional<KernelKind> kind = kernel_from_name(sample.kernel);
-    if (kind && chosen(*kind)) result.push_back(amount(kernel_call(*kind, sample.shape)) / sample.median.count());
+    if (kind && chosen(*kind) && !is_fused_product(*kind, sample.shape))
+      result.push_back(amount(kernel_call(*kind, sample.shape)) / sample.median.count());
   }
   std::ranges::sort(result);
   return result;

@@ -23,10 +23,45 @@ double flops_seconds(const KernelPrices& prices, const KernelCall& call) {
   }
 }
 
+KernelKind update_of(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::kAdamW8Bit:
+      return KernelKind::kAdamW8Bit;
+    case Optimizer::kAdafactor:
+      return KernelKind::kAdafactor;
+    case Optimizer::kLion:
+      return KernelKind::kLion;
+    case Optimizer::kSgd:
+      return KernelKind::kSgd;
+    default:
+      return KernelKind::kAdamW;
+  }
+}
+
+/// Elements that one update has; 0: it is none.
+std::int64_t updated_elements(const KernelCall& call) {
+  switch (call.kind) {
+    case KernelKind::kAdamW:
+    case KernelKind::kAdamW8Bit:
+    case KernelKind::kSgd:
+    case KernelKind::kLion:
+      return call.shape[0];
+    case KernelKind::kAdafactor:
+      return std::max<std::int64_t>(1, call.shape[0]) * std::max<std::int64_t>(1, call.shape[1]) * call.shape[2];
+    default:
+      return 0;
+  }
+}
+
+bool is_product(KernelKind kind) {
+  return kind == KernelKind::kGemm || kind == KernelKind::kExpertProducts;
+}
+
 double moved_bytes(const KernelPrices& prices, const KernelCall& call) {
-  if (call.kind == KernelKind::kAdamW) return static_cast<double>(call.shape[0] * prices.optimizer_traffic_bytes);
+  if (const std::int64_t elements = updated_elements(call); elements > 0)
+    return static_cast<double>(elements * prices.optimizer_traffic_bytes);
   double bytes = call.elements_moved * static_cast<double>(prices.element_bytes);
-  if (call.kind == KernelKind::kGemm && call.shape[4] == static_cast<std::int64_t>(GemmForm::kWeightGrad)) {
+  if (is_product(call.kind) && adds_up(static_cast<GemmForm>(call.shape[4]))) {
     const auto accumulated =
         2 * static_cast<double>(call.shape[0] * call.shape[1] * call.shape[3]);  // read and written
     bytes += accumulated * static_cast<double>(prices.gradient_bytes - prices.element_bytes);
@@ -58,7 +93,10 @@ GemmShape implicit_product(const KernelCall& call) {
 std::int64_t variant_of(KernelKind kind, const std::vector<std::int64_t>& shape) {
   switch (kind) {
     case KernelKind::kGemm:
+    case KernelKind::kExpertProducts:
       return shape[4];
+    case KernelKind::kRouterProduct:
+      return shape[3];
     case KernelKind::kNormForward:
     case KernelKind::kNormBackward:
     case KernelKind::kActivationForward:
@@ -122,6 +160,8 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
   for (int kind = 0; kind < kKernelKindCount; ++kind) {
     const auto kernel = static_cast<KernelKind>(kind);
     for (const KernelSample& sample : samples_of(cluster, kernel_name(kernel), busy_ranks)) {
+      if (kernel == update_of(training.optimizer)) prices.update = kernel;
+      if (kernel == KernelKind::kGemm && is_fused(static_cast<GemmForm>(sample.shape[4]))) prices.fused = true;
       if (!(sample.median.count() > 0)) {
         throw SpecError(fmt::format("cluster {}: a kernel sample of {} lasts {} s: measure it again, or drop it",
                                     cluster.name, sample.kernel, sample.median.count()));
@@ -136,7 +176,7 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
 
 Seconds roofline_time(const KernelPrices& prices, const KernelCall& call) {
   const DeviceSpec& device = prices.device;
-  if (call.kind == KernelKind::kGemm) {
+  if (is_product(call.kind)) {
     const auto size = [&call](int index) { return static_cast<double>(call.shape[static_cast<std::size_t>(index)]); };
     return gemm_time(device, prices.peak_flops_per_second, {.m = size(0), .n = size(1), .k = size(2), .count = size(3)},
                      moved_bytes(prices, call));
@@ -153,6 +193,15 @@ Seconds kernel_time(const KernelPrices& prices, const KernelCall& call) {
   const auto same = by_variant.find(variant_of(call.kind, call.shape));
   const auto& corrections = same != by_variant.end() ? same->second : by_variant.begin()->second;
   return roofline_time(prices, call) * correction_factor(corrections, call.shape);
+}
+
+KernelCall update_call(const KernelPrices& prices, const ParameterTensor& tensor, std::int64_t elements) {
+  if (prices.update != KernelKind::kAdafactor) return kernel_call(prices.update, {elements});
+  const std::vector<std::int64_t>& shape = tensor.shape;
+  if (shape.size() < 2) return kernel_call(prices.update, {1, 0, elements});
+  const std::int64_t columns = shape.back(), rows = shape[shape.size() - 2];
+  const std::int64_t matrices = std::max<std::int64_t>(1, elements / std::max<std::int64_t>(1, rows * columns));
+  return kernel_call(prices.update, {matrices, std::max<std::int64_t>(1, elements / (matrices * columns)), columns});
 }
 
 }  // namespace plumb

@@ -12,6 +12,7 @@
 //
 // Where the cluster has measured samples of a kernel, the roofline is corrected by them (cost/shape_correction.h), by
 // those of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) where there are any.
+// A cluster with samples of fused products is of devices that run fused_kernels() (kernels/layer/fused_kernels.h).
 
 #include <array>
 #include <cstdint>
@@ -35,6 +36,8 @@ struct KernelPrices {
   std::int64_t element_bytes = 0;
   std::int64_t gradient_bytes = 0;           ///< of one element of the accumulated gradient
   std::int64_t optimizer_traffic_bytes = 0;  ///< of one parameter's update
+  KernelKind update = KernelKind::kAdamW;    ///< the optimizer's own where it was measured
+  bool fused = false;                        ///< the device's products take in what follows them
   /// [KernelKind][variant]; empty: roofline
   std::array<std::map<std::int64_t, std::vector<ShapeCorrection>>, kKernelKindCount> corrections;
 };
@@ -46,6 +49,9 @@ KernelPrices kernel_prices(const ClusterSpec& cluster, const TrainingSpec& train
 
 Seconds roofline_time(const KernelPrices& prices, const KernelCall& call);
 Seconds kernel_time(const KernelPrices& prices, const KernelCall& call);
+
+/// One update of `elements` of that tensor (Adafactor's: of whole rows, as near as they come).
+KernelCall update_call(const KernelPrices& prices, const ParameterTensor& tensor, std::int64_t elements);
 
 /// The samples of one kernel to use when `busy_ranks` work at once.
 std::vector<KernelSample> samples_of(const ClusterSpec& cluster, std::string_view kernel, int busy_ranks);

@@ -11,10 +11,6 @@
 namespace plumb {
 namespace {
 
-bool rebuilt_selectively(KernelKind kind) {
-  return kind == KernelKind::kNormForward || kind == KernelKind::kActivationForward;
-}
-
 const GroupPlacement& placement_in(const InnerGroups& groups, Group group) {
   if (group == Group::kContext) return groups.context;
   return group == Group::kExpert ? groups.expert : groups.tensor;
@@ -159,20 +155,17 @@ void add_expert_exchanges(LayerPrice& price, const Exchanges& groups, const Tran
 }
 
 LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const Layer& layer,
-                     const LayerWork& whole_work) {
+                     const LayerWork& whole_work, bool rebuilds_cheap) {
   const LayerWork work = context_share(whole_work);
   LayerPrice price;
-  for (const KernelCall& call : layer_kernels(layer, work, Pass::kForward)) {
-    const Seconds time = own_kernel_time(kernels, call, whole_work);
-    price.forward.compute += time;
-    if (rebuilt_selectively(call.kind)) price.rebuild_selective.compute += time;
-  }
-  for (const KernelCall& call : layer_kernels(layer, work, Pass::kInputGrad)) {
-    price.input_grad.compute += own_kernel_time(kernels, call, whole_work);
-  }
-  for (const KernelCall& call : layer_kernels(layer, work, Pass::kWeightGrad)) {
-    price.weight_grad.compute += kernel_time(kernels, call);
-  }
+  const LayerKernels lists = kernels.fused ? fused_kernels(layer, work, rebuilds_cheap) : plain_kernels(layer, work);
+  const auto add = [&](PassPrice& pass, const std::vector<KernelCall>& calls) {
+    for (const KernelCall& call : calls) pass.compute += own_kernel_time(kernels, call, whole_work);
+  };
+  add(price.forward, lists.forward);
+  add(price.input_grad, lists.input_grad);
+  add(price.weight_grad, lists.weight_grad);
+  add(price.rebuild_selective, lists.rebuild_selective);
   add_own_collectives(price, groups, layer, work, kernels.element_bytes);
   const auto* block = std::get_if<TransformerLayer>(&layer);
   if (block != nullptr) {
@@ -181,7 +174,7 @@ LayerPrice own_price(const KernelPrices& kernels, const Exchanges& groups, const
     own.context_parallel = whole_work.context_parallel;
     add_expert_exchanges(price, groups, *block, own, kernels.element_bytes);
   }
-  if (std::holds_alternative<TransformerLayer>(layer)) price.rebuild_full = price.forward;
+  if (kernels.fused || block != nullptr) price.rebuild_full = price.forward;
   return price;
 }
 
@@ -380,9 +373,11 @@ std::vector<Segment> segments_for(const PassPrice& price) {
 }
 
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
-                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack) {
+                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack,
+                       bool rebuilds_cheap) {
   const Exchanges exchanges(collectives, groups);
-  return stack ? framework_price(kernels, exchanges, layer, work, *stack) : own_price(kernels, exchanges, layer, work);
+  return stack ? framework_price(kernels, exchanges, layer, work, *stack)
+               : own_price(kernels, exchanges, layer, work, rebuilds_cheap);
 }
 
 Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,
@@ -391,7 +386,7 @@ Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const La
   for (const ParameterTensor& tensor : layer_parameters(layer, work.tensor_parallel, work.experts)) {
     const int divided = tensor.expert ? expert_shards : shards;
     const std::int64_t elements = (element_count(tensor) + divided - 1) / divided;
-    time += kernel_time(kernels, kernel_call(KernelKind::kAdamW, {elements}));
+    time += kernel_time(kernels, update_call(kernels, tensor, elements));
   }
   return time;
 }

@@ -53,7 +53,8 @@ struct LayerPrice {
   PassPrice input_grad;
   PassPrice weight_grad;
   PassPrice rebuild_selective;  ///< norms and activation once more
-  PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head
+  PassPrice rebuild_full;       ///< a transformer layer's forward once more; nothing for embedding and head, but where
+                                ///< the device runs fused_kernels(), which is Plumb's own executor: all of a stage
   PassPrice::ByKind hidden{};   ///< of the tensor group's collectives, what a whole backward hides beside its products
 };
 
@@ -72,9 +73,11 @@ struct InnerGroups {
 };
 
 /// With a stack, the kernels and collectives of that framework (framework/kernel.h); without, Plumb's own kernels, of
-/// which the collectives are those of the table above.
+/// which the collectives are those of the table above. `rebuilds_cheap`: recomputation is selective, which decides
+/// what KernelPrices::fused products take in.
 LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& collectives, const InnerGroups& groups,
-                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack);
+                       const Layer& layer, const LayerWork& work, const std::optional<StackSpec>& stack,
+                       bool rebuilds_cheap = false);
 
 /// One optimizer step of the layer's parameters on one rank, which updates 1 / `shards` of each tensor, and 1 /
 /// `expert_shards` of the routed experts'.

@@ -89,7 +89,8 @@ const Pricing::Placements& Pricing::placements(const Layout& layout) {
 }
 
 const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
-  const std::array<std::int64_t, 15> key = {layout.tensor,
+  const bool rebuilds_cheap = kernels_.fused && layout.recompute == Recompute::kSelective;
+  const std::array<std::int64_t, 16> key = {layout.tensor,
                                             layout.context,
                                             layout.expert,
                                             layout.expert_tensor,
@@ -103,7 +104,8 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
                                             groups.context.ranks_per_node,
                                             groups.expert.ranks,
                                             groups.expert.nodes,
-                                            groups.expert.ranks_per_node};
+                                            groups.expert.ranks_per_node,
+                                            rebuilds_cheap ? 1 : 0};
   const auto known = layer_prices_.find(key);
   if (known != layer_prices_.end()) return known->second;
   const LayerWork work = work_of(training_, layout);
@@ -111,7 +113,7 @@ const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const
   if (graph_)
     for (const GraphNode& node : graph_->kinds) prices.push_back(graph_node_price(kernels_, node, layout.microbatch));
   for (const Layer& layer : kinds_) {
-    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack));
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack, rebuilds_cheap));
   }
   return layer_prices_.emplace(key, std::move(prices)).first->second;
 }

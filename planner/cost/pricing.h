@@ -117,7 +117,7 @@ class Pricing {
   CollectiveTimes collective_times_;
   double flops_per_step_ = 0;
   std::map<std::array<int, 6>, Placements> placements_;                           ///< by the degrees
-  std::map<std::array<std::int64_t, 15>, std::vector<LayerPrice>> layer_prices_;  ///< by work and groups
+  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< by work, groups, recomputation
   std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< by degrees and shards
   std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
   using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation

@@ -238,7 +238,9 @@ class StagePricer {
     const std::vector<LayerPrice>& prices = prices_on(stage.rank);
     count_kinds(counts_, layers);
     StageCosts costs;
-    const StagePasses passes = stage_passes(counts_, prices, layout_.recompute, backward_);
+    price_messages(costs, stage);
+    StagePasses passes = stage_passes(counts_, prices, layout_.recompute, backward_);
+    if (pricing_.kernels().fused) take_messages(passes, costs, stage);
     price_compute(costs, passes, stack ? stack->action_overhead : Seconds{0});
 
     Replicated held{.group = groups_.data[stage.rank], .expert_group = groups_.expert_data[stage.rank]};
@@ -257,8 +259,20 @@ class StagePricer {
     if (layout_.offload.optimizer)
       result_.host_optimizer_bytes.push_back(std::exchange(costs.memory.optimizer_bytes, 0));
     price_moves(costs, stage);
-    price_messages(costs, stage);
     return costs;
+  }
+
+  /// Plumb's own device copies what has come to where the stage's first or last layer takes it.
+  void take_messages(StagePasses& passes, const StageCosts& costs, const StagePlace& stage) const {
+    const KernelPrices& kernels = pricing_.kernels();
+    const auto copied = [&](std::int64_t bytes) {
+      return kernel_time(kernels, kernel_call(KernelKind::kCopy, {bytes / kernels.element_bytes}));
+    };
+    if (stage.model_part > 0) passes.forward.compute += copied(costs.gradient_message_bytes);
+    if (stage.model_part == last_part_) return;
+    const Seconds gradient = copied(costs.activation_message_bytes);
+    passes.input_grad.compute += gradient;
+    passes.backward.compute += gradient;
   }
 
   void price_replicas(StageCosts& costs, const Replicated& held, std::span<const int> layers,

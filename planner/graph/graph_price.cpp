@@ -1,5 +1,7 @@
 #include "planner/graph/graph_price.h"
 
+#include <utility>
+
 #include "planner/cost/gemm_time.h"
 
 namespace plumb {
@@ -49,10 +51,12 @@ LayerPrice graph_node_price(const KernelPrices& kernels, const GraphNode& node, 
   add_kernels(price.weight_grad, kernels, node.weight_grad, samples, GemmForm::kWeightGrad);
   if (node.layer) {
     const LayerWork work{.microbatch = samples};
-    for (const auto& [pass, part] :
-         {std::pair{Pass::kForward, &price.forward}, std::pair{Pass::kInputGrad, &price.input_grad},
-          std::pair{Pass::kWeightGrad, &price.weight_grad}})
-      for (const KernelCall& call : layer_kernels(*node.layer, work, pass)) part->compute += kernel_time(kernels, call);
+    const LayerKernels lists =
+        kernels.fused ? fused_kernels(*node.layer, work, false) : plain_kernels(*node.layer, work);
+    for (const auto& [calls, part] :
+         {std::pair{&lists.forward, &price.forward}, std::pair{&lists.input_grad, &price.input_grad},
+          std::pair{&lists.weight_grad, &price.weight_grad}})
+      for (const KernelCall& call : *calls) part->compute += kernel_time(kernels, call);
   }
   if (node.segment >= 0) price.rebuild_full = price.forward;
   return price;
@@ -62,7 +66,7 @@ Seconds graph_optimizer_time(const KernelPrices& kernels, const GraphNode& node,
   Seconds time{0};
   for (const ParameterTensor& tensor : node.parameters) {
     const std::int64_t elements = (element_count(tensor) + shards - 1) / shards;
-    time += kernel_time(kernels, kernel_call(KernelKind::kAdamW, {elements}));
+    time += kernel_time(kernels, update_call(kernels, tensor, elements));
   }
   return time;
 }

@@ -1,6 +1,10 @@
 #include "planner/cost/layer_price.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <doctest/doctest.h>
 
@@ -162,6 +166,76 @@ TEST_CASE("a step's other passes move their bytes of every parameter that the ra
   const Seconds whole{32 * parameters / 1e12};  // at 1 TB/s
   CHECK((optimizer(32, 0).optimizer - plain.optimizer) / whole == doctest::Approx(1));
   CHECK((optimizer(32, 1).optimizer - optimizer(0, 1).optimizer) / whole == doctest::Approx(0.25));
+}
+
+namespace {
+
+/// Of one rank, without a stack: the machine's times are measured, or what its figures say.
+std::vector<LayerPrice> own_prices(const ClusterSpec& cluster, Recompute recompute, Optimizer optimizer) {
+  const TrainingSpec training{.global_batch = 4, .sequence = 512, .optimizer = optimizer};
+  Pricing pricing(small_gpt(), cluster, training);
+  const Layout layout{.microbatch = 4, .recompute = recompute};
+  return pricing.layer_prices(layout, pricing.placements(layout).inner.front());
+}
+
+Seconds sum_of(const KernelPrices& prices, const std::vector<KernelCall>& calls) {
+  Seconds sum{0};
+  for (const KernelCall& call : calls) sum += kernel_time(prices, call);
+  return sum;
+}
+
+KernelSample measured_as(std::string kernel, std::vector<std::int64_t> shape, double seconds) {
+  return {.kernel = std::move(kernel), .shape = std::move(shape), .median = Seconds{seconds}};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a cluster with samples of fused products is priced by the kernels of a device, any other by one for each thing") {
+  const ClusterSpec plain = round_cluster(1);
+  ClusterSpec fused = plain;
+  fused.samples.push_back(
+      measured_as("gemm", {2048, 4096, 1024, 1, static_cast<std::int64_t>(GemmForm::kForwardBias)}, 2e-3));
+  const TrainingSpec training{.global_batch = 4, .sequence = 512};
+  const LayerWork work{.microbatch = 4, .sequence = 512};
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    const bool rebuilds_cheap = recompute == Recompute::kSelective;
+    for (const bool is_fused : {false, true}) {
+      const ClusterSpec& cluster = is_fused ? fused : plain;
+      const KernelPrices kernels = kernel_prices(cluster, training, 1);
+      CHECK(kernels.fused == is_fused);
+      const std::vector<LayerPrice> prices = own_prices(cluster, recompute, Optimizer::kAdamW);
+      const std::vector<Layer> layers = model_layers(small_gpt());
+      const std::vector<Layer> kinds = {layers.front(), layers[1], layers.back()};
+      REQUIRE(prices.size() == kinds.size());
+      for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        const LayerKernels lists =
+            is_fused ? fused_kernels(kinds[kind], work, rebuilds_cheap) : plain_kernels(kinds[kind], work);
+        CHECK(prices[kind].forward.compute == sum_of(kernels, lists.forward));
+        CHECK(prices[kind].input_grad.compute == sum_of(kernels, lists.input_grad));
+        CHECK(prices[kind].weight_grad.compute == sum_of(kernels, lists.weight_grad));
+        CHECK(prices[kind].rebuild_selective.compute == sum_of(kernels, lists.rebuild_selective));
+        // Plumb's own executor computes all of a stage again; elsewhere ends of the model are kept.
+        const bool again = is_fused || kind == 1;
+        CHECK(prices[kind].rebuild_full.compute == (again ? prices[kind].forward.compute : Seconds{0}));
+      }
+    }
+  }
+}
+
+TEST_CASE("an optimizer's own samples price its step, AdamW's where there are none") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.samples = {measured_as("adamw", {1 << 20}, 5e-3), measured_as("lion", {1 << 20}, 2e-3),
+                     measured_as("adafactor", {1, 1024, 1024}, 3e-3)};
+  const ParameterTensor matrix{.name = "weight", .shape = {1024, 1024}};
+  const auto time = [&](Optimizer optimizer) {
+    const KernelPrices prices = kernel_prices(cluster, {.global_batch = 1, .sequence = 1, .optimizer = optimizer}, 1);
+    return kernel_time(prices, update_call(prices, matrix, 1 << 20)).count();
+  };
+  CHECK(time(Optimizer::kAdamW) == doctest::Approx(5e-3));
+  CHECK(time(Optimizer::kLion) == doctest::Approx(2e-3));
+  CHECK(time(Optimizer::kAdafactor) == doctest::Approx(3e-3));
+  CHECK(time(Optimizer::kSgd) == doctest::Approx(5e-3));
 }
 
 }  // namespace plumb

@@ -2,7 +2,10 @@
 
 #include <cassert>
 
+#include "executor/device/measure/expert_kernel_calls.h"
 #include "executor/device/measure/image_kernel_calls.h"
+#include "executor/device/measure/update_kernel_calls.h"
+#include "kernels/counter_random.h"
 
 namespace plumb {
 namespace {
@@ -13,6 +16,9 @@ constexpr int kMostOperands = 12;  // of a kernel
 void enqueue_gemm(DeviceKernels& kernels, const std::vector<std::int64_t>& shape, DeviceOperands& with) {
   const GemmSize size{shape[0], shape[1], shape[2]};
   const std::byte *left = with.stored(size.m * size.k), *right = with.stored(size.n * size.k);
+  const auto bias = [&](std::int64_t elements) {
+    return DeviceBias{.values = with.floats(elements), .stored = with.stored(elements)};
+  };
   switch (static_cast<GemmForm>(shape[4])) {
     case GemmForm::kForward:
       return kernels.linear_forward(with.stored(size.m * size.n), left, right, size);
@@ -20,6 +26,13 @@ void enqueue_gemm(DeviceKernels& kernels, const std::vector<std::int64_t>& shape
       return kernels.linear_input_grad(with.stored(size.m * size.n), left, right, size);
     case GemmForm::kWeightGrad:
       return kernels.linear_weight_grad(with.floats(size.m * size.n), left, right, size);
+    case GemmForm::kForwardBias:
+      return kernels.linear_bias_forward(with.stored(size.m * size.n), left, right, bias(size.n), size);
+    case GemmForm::kForwardGelu:
+      return kernels.linear_gelu_forward(with.stored(size.m * size.n), with.stored(size.m * size.n), left, right,
+                                         bias(size.n), size);
+    case GemmForm::kWeightGradBias:
+      return kernels.linear_bias_weight_grad(with.floats(size.m * size.n), with.floats(size.m), left, right, size);
   }
 }
 
@@ -38,14 +51,15 @@ void enqueue_attention(DeviceKernels& kernels, const KernelCall& call, DeviceOpe
 
 void enqueue_norm(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
   const NormSize size{call.shape[0], call.shape[1]};
-  const bool has_bias = call.shape[2] != 0;
+  const bool has_bias = (call.shape[2] & 1) != 0, has_residual = (call.shape[2] & 2) != 0;
   const std::int64_t area = size.rows * size.columns;
   const DeviceNorm norm{.gain = with.floats(size.columns),
                         .bias = has_bias ? with.floats(size.columns) : nullptr,
                         .mean = has_bias ? with.floats(size.rows) : nullptr,
                         .rstd = with.floats(size.rows)};
   if (call.kind == KernelKind::kNormForward)
-    return kernels.norm_forward(with.stored(area), nullptr, with.stored(area), nullptr, norm, size, 1e-5F);
+    return kernels.norm_forward(with.stored(area), has_residual ? with.stored(area) : nullptr, with.stored(area),
+                                has_residual ? with.stored(area) : nullptr, norm, size, 1e-5F);
   kernels.norm_backward(with.stored(area), with.floats(size.columns), has_bias ? with.floats(size.columns) : nullptr,
                         with.stored(area), with.stored(area), with.stored(area), norm, size);
 }
@@ -66,21 +80,11 @@ void enqueue_embedding(DeviceKernels& kernels, const KernelCall& call, DeviceOpe
   const EmbeddingLayer layer{.vocab = kMeasuredVocab, .hidden = columns};
   const LayerWork work{.microbatch = 1, .sequence = rows};
   if (call.kind == KernelKind::kEmbeddingForward)
-    return kernels.embedding_forward(with.stored(rows * columns), with.tokens(), with.stored(kMeasuredVocab * columns),
+    return kernels.embedding_forward(with.stored(rows * columns), with.integers(),
+                                     with.stored(kMeasuredVocab * columns),
                                      positions ? with.stored(rows * columns) : nullptr, layer, work);
   kernels.embedding_backward(with.floats(kMeasuredVocab * columns), positions ? with.floats(rows * columns) : nullptr,
-                             with.stored(rows * columns), with.tokens(), layer, work);
-}
-
-void enqueue_adamw(DeviceKernels& kernels, std::int64_t elements, DeviceOperands& with) {
-  kernels.adamw_update({.weights = with.stored(elements),
-                        .master = with.floats(elements),
-                        .gradients = with.floats(elements),
-                        .first_moment = with.floats(elements),
-                        .second_moment = with.floats(elements),
-                        .elements = elements,
-                        .numbers = with.numbers()},
-                       AdamW{});
+                             with.stored(rows * columns), with.integers(), layer, work);
 }
 
 }  // namespace
@@ -93,23 +97,37 @@ std::byte* DeviceOperands::bytes(std::int64_t count) {
   return slice;
 }
 
-bool is_device_kernel(KernelKind kind) {
-  return kind <= KernelKind::kAdamW || is_image_kernel(kind);
+std::int64_t operand_integer_count(const KernelCall& call) {
+  switch (call.kind) {
+    case KernelKind::kEmbeddingForward:
+    case KernelKind::kEmbeddingBackward:
+    case KernelKind::kCrossEntropy:
+      return call.shape[0];
+    default:
+      if (is_image_kernel(call.kind)) return image_integer_count(call);
+      return is_expert_kernel(call.kind) ? expert_integer_count(call) : 0;
+  }
 }
 
-std::int64_t operand_tokens(const KernelCall& call) {
-  const bool reads = call.kind == KernelKind::kEmbeddingForward || call.kind == KernelKind::kEmbeddingBackward ||
-                     call.kind == KernelKind::kCrossEntropy;
-  return reads ? call.shape[0] : 0;
+std::vector<std::int32_t> operand_integers(const KernelCall& call) {
+  if (is_image_kernel(call.kind)) return image_integers(call);
+  if (is_expert_kernel(call.kind)) return expert_integers(call);
+  std::vector<std::int32_t> tokens(static_cast<std::size_t>(operand_integer_count(call)));
+  for (std::size_t i = 0; i < tokens.size(); ++i)
+    tokens[i] = static_cast<std::int32_t>(mix_bits(i) % static_cast<std::uint64_t>(kMeasuredVocab));
+  return tokens;
 }
 
 std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
   const std::vector<std::int64_t>& s = call.shape;
   const std::int64_t room = kMostOperands * kAlignment;
   if (is_image_kernel(call.kind)) return image_operand_bytes(call, element_bytes) + room;
+  if (is_expert_kernel(call.kind)) return expert_operand_bytes(call, element_bytes) + room;
+  if (is_update_kernel(call.kind)) return update_operand_bytes(call, element_bytes) + room;
   switch (call.kind) {
     case KernelKind::kGemm:
-      return (s[0] * s[2] + s[1] * s[2]) * element_bytes + s[0] * s[1] * 4 + room;
+      return (s[0] * s[2] + s[1] * s[2]) * element_bytes + s[0] * s[1] * (4 + element_bytes) +
+             (s[0] + s[1]) * (4 + element_bytes) + room;
     case KernelKind::kAttentionForward:
     case KernelKind::kAttentionBackward:
       return s[0] * s[1] * ((2 * (s[2] + 2 * s[3]) + 2 * s[2]) * s[4] * element_bytes + 2 * s[2] * 4) + room;
@@ -118,16 +136,17 @@ std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
       return (2 * s[0] + kMeasuredVocab) * s[1] * 4 + s[0] * s[1] * element_bytes + room;
     case KernelKind::kRotary:
       return s[0] * (s[1] * s[2] * element_bytes + s[2] * 4) + room;
-    case KernelKind::kAdamW:
-      return s[0] * (16 + element_bytes) + room;
+    case KernelKind::kCopy:
+      return 2 * s[0] * element_bytes + room;
     default:  // rows of columns, some of each
       return s[0] * s[1] * 4 * element_bytes + (s[0] + s[1]) * 4 * 4 + room;
   }
 }
 
 void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
-  assert(is_device_kernel(call.kind));
   if (is_image_kernel(call.kind)) return enqueue_image_kernel(kernels, call, with);
+  if (is_expert_kernel(call.kind)) return enqueue_expert_kernel(kernels, call, with);
+  if (is_update_kernel(call.kind)) return enqueue_update_kernel(kernels, call, with);
   const std::vector<std::int64_t>& s = call.shape;
   switch (call.kind) {
     case KernelKind::kGemm:
@@ -161,9 +180,10 @@ void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperan
     case KernelKind::kEmbeddingBackward:
       return enqueue_embedding(kernels, call, with);
     case KernelKind::kCrossEntropy:
-      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.tokens(), s[0], s[1], 1, nullptr);
-    case KernelKind::kAdamW:
-      return enqueue_adamw(kernels, s[0], with);
+      return kernels.cross_entropy(with.floats(s[0]), with.stored(s[0] * s[1]), with.integers(), s[0], s[1], 1,
+                                   nullptr);
+    case KernelKind::kCopy:
+      return kernels.copy(with.stored(s[0]), with.stored(s[0]), s[0] * with.element_bytes());
     default:
       return;
   }

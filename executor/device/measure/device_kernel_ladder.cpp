@@ -10,6 +10,33 @@
 namespace plumb {
 namespace {
 
+/// A mixture's kernels, `rows` for each of the experts, of whose channels `hidden` are outside; and a router that
+/// picks two of them.
+void add_experts(std::vector<KernelCall>& calls, std::int64_t rows, std::int64_t experts, std::int64_t hidden,
+                 std::int64_t ffn) {
+  const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape, GemmForm form) {
+    shape.push_back(static_cast<std::int64_t>(form));
+    calls.push_back(kernel_call(kind, std::move(shape)));
+  };
+  const std::int64_t picks = rows * experts, tokens = picks / 2;
+  add(KernelKind::kExpertProducts, {rows, ffn, hidden, experts}, GemmForm::kForward);
+  add(KernelKind::kExpertProducts, {rows, ffn, hidden, experts}, GemmForm::kInputGrad);
+  add(KernelKind::kExpertProducts, {hidden, ffn, rows, experts}, GemmForm::kWeightGrad);
+  for (const GemmForm form : {GemmForm::kForward, GemmForm::kInputGrad, GemmForm::kWeightGrad})
+    add(KernelKind::kRouterProduct, {tokens, experts, hidden}, form);
+  calls.push_back(kernel_call(KernelKind::kRouter, {tokens, experts, 2}));
+  calls.push_back(kernel_call(KernelKind::kCopyRows, {picks, hidden}));
+  calls.push_back(kernel_call(KernelKind::kWeighPicks, {picks, ffn, hidden}));
+}
+
+/// A matrix's, by every optimizer; and of vectors Adafactor's.
+void add_updates(std::vector<KernelCall>& calls, std::int64_t rows, std::int64_t columns) {
+  for (const KernelKind kind : {KernelKind::kAdamW, KernelKind::kAdamW8Bit, KernelKind::kSgd, KernelKind::kLion})
+    calls.push_back(kernel_call(kind, {rows * columns}));
+  calls.push_back(kernel_call(KernelKind::kAdafactor, {1, rows, columns}));
+  calls.push_back(kernel_call(KernelKind::kAdafactor, {1, 0, columns}));
+}
+
 /// Of models that a CPU could train too, and of the last micro-batches of others: launches decide, not rates.
 void add_small_kernels(std::vector<KernelCall>& calls) {
   const auto add = [&](KernelKind kind, std::vector<std::int64_t> shape) {
@@ -18,11 +45,17 @@ void add_small_kernels(std::vector<KernelCall>& calls) {
   constexpr std::int64_t kTokens = 128;
   for (const std::int64_t out : {128, 512})
     for (const std::int64_t in : {128, 512})
-      for (const GemmForm form : {GemmForm::kForward, GemmForm::kInputGrad})
+      for (const GemmForm form :
+           {GemmForm::kForward, GemmForm::kInputGrad, GemmForm::kForwardBias, GemmForm::kForwardGelu})
         add(KernelKind::kGemm, {kTokens, out, in, 1, static_cast<std::int64_t>(form)});
   for (const std::int64_t out : {128, 512})
-    add(KernelKind::kGemm, {out, 128, kTokens, 1, static_cast<std::int64_t>(GemmForm::kWeightGrad)});
+    for (const GemmForm form : {GemmForm::kWeightGrad, GemmForm::kWeightGradBias})
+      add(KernelKind::kGemm, {out, 128, kTokens, 1, static_cast<std::int64_t>(form)});
+  add_experts(calls, kTokens / 4, 4, 128, 64);
+  add_updates(calls, 32, 128);
   for (const std::int64_t columns : {128, 512}) {
+    for (const std::int64_t variant : {2, 3}) add(KernelKind::kNormForward, {kTokens, columns, variant});
+    add(KernelKind::kCopy, {kTokens * columns});
     for (const std::int64_t variant : {0, 1})
       for (const KernelKind kind :
            {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
@@ -35,7 +68,6 @@ void add_small_kernels(std::vector<KernelCall>& calls) {
     add(kind, {1, kTokens, 4, 4, 32, 0});
   add(KernelKind::kRotary, {kTokens, 4, 32});
   add(KernelKind::kCrossEntropy, {kTokens, kMeasuredVocab});
-  add(KernelKind::kAdamW, {1 << 12});
   for (const KernelKind kind :
        {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout, KernelKind::kSquaredError})
     add(kind, {kTokens, 64});
@@ -62,8 +94,14 @@ std::vector<KernelCall> device_kernel_ladder() {
         add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForward)});
         add(KernelKind::kGemm, {tokens, in, out, 1, form(GemmForm::kInputGrad)});
         add(KernelKind::kGemm, {out, in, tokens, 1, form(GemmForm::kWeightGrad)});
+        if (out == in && out > 4096) continue;  // no model's MLP
+        add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForwardBias)});
+        add(KernelKind::kGemm, {tokens, out, in, 1, form(GemmForm::kForwardGelu)});
+        add(KernelKind::kGemm, {out, in, tokens, 1, form(GemmForm::kWeightGradBias)});
       }
     for (const std::int64_t columns : {1024, 4096, 16384}) {
+      for (const std::int64_t variant : {2, 3}) add(KernelKind::kNormForward, {tokens, columns, variant});
+      add(KernelKind::kCopy, {tokens * columns});
       for (const std::int64_t variant : {0, 1})
         for (const KernelKind kind :
              {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
@@ -83,8 +121,11 @@ std::vector<KernelCall> device_kernel_ladder() {
       add(kind, {1, sequence, 16, 16, 64, 0});
       add(kind, {1, sequence, 32, 8, 128, 0});
     }
-  for (const std::int64_t elements : {std::int64_t{1} << 16, std::int64_t{1} << 22, std::int64_t{1} << 28})
-    add(KernelKind::kAdamW, {elements});
+  for (const std::int64_t rows : {64, 4096, 65536}) add_updates(calls, rows, rows > 64 ? 4096 : 1024);
+  for (const std::int64_t tokens : {2048, 8192}) {
+    add_experts(calls, tokens / 4, 8, 4096, 14336);  // as Mixtral's
+    add_experts(calls, tokens / 8, 64, 2048, 1408);  // as DeepSeek's
+  }
   // 32 images at layers of AlexNet, VGG and ResNet: pixels, channels, filters, kernel, stride, padding, groups.
   for (const auto& s : std::initializer_list<std::array<std::int64_t, 7>>{{224, 3, 64, 3, 1, 1, 1},
                                                                           {224, 3, 96, 11, 4, 2, 1},

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "executor/device/layers/convolution_chunks.h"
+#include "kernels/counter_random.h"
 #include "kernels/simt/relu.h"
 
 namespace plumb {
@@ -76,20 +77,43 @@ void enqueue_convolution(DeviceKernels& kernels, const KernelCall& call, DeviceO
   }
 }
 
-/// The backward of the largest looks for its places among what happens to be there: it reads next to no gradients.
 void enqueue_pooling(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& with) {
   const PoolingSize size = pooling_of(call);
   const std::int64_t inputs = size.images * size.height * size.width * size.channels, outputs = outputs_of(size);
-  auto* const places = call.shape[6] != 0 ? nullptr : reinterpret_cast<std::int32_t*>(with.bytes(outputs * 4));
+  const bool has_places = call.shape[6] == 0;
   std::byte *const outside = with.stored(outputs), *const inside = with.stored(inputs);
-  if (call.kind == KernelKind::kPoolingForward) return kernels.pooling_forward(outside, places, inside, size);
-  kernels.pooling_backward(inside, outside, places, size);
+  if (call.kind == KernelKind::kPoolingBackward)
+    return kernels.pooling_backward(inside, outside, has_places ? with.integers() : nullptr, size);
+  auto* const places = has_places ? reinterpret_cast<std::int32_t*>(with.bytes(outputs * 4)) : nullptr;
+  kernels.pooling_forward(outside, places, inside, size);
 }
 
 }  // namespace
 
 bool is_image_kernel(KernelKind kind) {
   return kind >= KernelKind::kConvolutionForward && kind <= KernelKind::kSquaredError;
+}
+
+std::int64_t image_integer_count(const KernelCall& call) {
+  return call.kind == KernelKind::kPoolingBackward && call.shape[6] == 0 ? outputs_of(pooling_of(call)) : 0;
+}
+
+std::vector<std::int32_t> image_integers(const KernelCall& call) {
+  const std::int64_t count = image_integer_count(call);
+  if (count == 0) return {};
+  const PoolingSize size = pooling_of(call);
+  const std::int64_t columns = (size.width - size.kernel) / size.stride + 1, windows = outputs_of(size) / size.images;
+  std::vector<std::int32_t> places(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t window = i % windows / size.channels, row = window / columns, column = window % columns;
+    const auto in_window =
+        static_cast<std::int64_t>(mix_bits(static_cast<std::uint64_t>(i)) >> 8U) % (size.kernel * size.kernel);
+    const std::int64_t y = row * size.stride + in_window / size.kernel;
+    const std::int64_t x = column * size.stride + in_window % size.kernel;
+    places[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>((y * size.width + x) * size.channels + i % size.channels);
+  }
+  return places;
 }
 
 std::int64_t image_operand_bytes(const KernelCall& call, std::int64_t element_bytes) {

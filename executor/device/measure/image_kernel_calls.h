@@ -3,12 +3,17 @@
 // convolution as its layer does it, patches and products chunk by chunk; poolings, ReLU, dropout, the squared error.
 
 #include <cstdint>
+#include <vector>
 
 #include "executor/device/measure/device_kernel_calls.h"
 
 namespace plumb {
 
 bool is_image_kernel(KernelKind kind);
+
+/// Where in its window the largest was, for the backward of such a pooling (device_kernel_calls.h).
+std::int64_t image_integer_count(const KernelCall& call);
+std::vector<std::int32_t> image_integers(const KernelCall& call);
 
 /// Bytes that a call's operands take at most.
 std::int64_t image_operand_bytes(const KernelCall& call, std::int64_t element_bytes);

@@ -4,12 +4,15 @@
 #include <chrono>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <map>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "executor/device/measure/device_kernel_calls.h"
+#include "executor/device/stage/device_update.h"
 #include "executor/measure/time_left.h"
 #include "kernels/counter_random.h"
 #include "kernels/cpu/half.h"
@@ -26,6 +29,7 @@ constexpr double kLargestPart = 0.1;  // of the time left that one kernel's repe
 constexpr double kForKernels = 0.8;   // of the budget; copies have the rest, and what kernels leave
 constexpr int kCopySizesAnyway = 7;  // up to 16 MiB, whatever time is left: smaller ones take no longer than each other
 constexpr int kTinyKernels = 200;
+constexpr int kProductsBeside = 4;  // of one shape, in a row beside copies
 constexpr std::int64_t kPatternBytes = 16 << 20;
 
 Seconds median_of(std::vector<Seconds> times) {
@@ -56,28 +60,31 @@ class DeviceSession {
  public:
   DeviceSession(DeviceMachine& machine, const DeviceMeasureOptions& options, std::vector<KernelCall> kernels)
       : machine_(machine), options_(options), kernels_(std::move(kernels)) {
-    std::int64_t tokens = 1;
+    std::int64_t integers = 1;
     const std::int64_t most = machine.free_bytes() / options.parts * 8 / 10;
-    std::erase_if(kernels_, [&](const KernelCall& call) { return operand_bytes(call, element_bytes()) > most; });
+    std::erase_if(kernels_, [&](const KernelCall& call) {
+      return operand_bytes(call, element_bytes()) > most || 4 * operand_integer_count(call) > machine.free_bytes() / 10;
+    });
     block_bytes_ = std::min(most, std::max(options.round_bytes, options.largest_copy_bytes));
     for (const KernelCall& call : kernels_) {
       block_bytes_ = std::max(block_bytes_, operand_bytes(call, element_bytes()));
-      tokens = std::max(tokens, operand_tokens(call));
+      integers = std::max(integers, operand_integer_count(call));
     }
-    std::vector<std::int32_t> numbers(static_cast<std::size_t>(tokens));
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = static_cast<std::int32_t>(mix_bits(i) % static_cast<std::uint64_t>(kMeasuredVocab));
-    auto* on_device = reinterpret_cast<std::int32_t*>(machine.allocate(tokens * 4));
-    machine.upload(on_device, std::as_bytes(std::span(numbers)));
+    integers_ = reinterpret_cast<std::int32_t*>(machine.allocate(integers * 4));
     const StepNumbers first_step;
     auto* step_numbers = reinterpret_cast<StepNumbers*>(machine.allocate(sizeof(StepNumbers)));
     machine.upload(step_numbers, std::as_bytes(std::span(&first_step, 1)));
+    const std::vector<float> map_values = update_constants(AdamW8Bit{});
+    auto* maps = reinterpret_cast<float*>(machine.allocate(std::ssize(map_values) * 4));
+    machine.upload(maps, std::as_bytes(std::span(map_values)));
     const std::vector<std::byte> filling = pattern(options.half);
     const std::int64_t given = std::min(kPatternBytes, block_bytes_);
     for (int part = 0; part < options.parts; ++part) {
       std::byte* block = blocks_.emplace_back(machine.allocate(block_bytes_));
       machine.upload(block, std::span(filling).first(static_cast<std::size_t>(given)));
-      operands_.emplace_back(block, block_bytes_, on_device, step_numbers, element_bytes());
+      operands_.emplace_back(block, block_bytes_,
+                             DeviceConstants{.integers = integers_, .numbers = step_numbers, .maps = maps},
+                             element_bytes());
     }
     machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostRepeats + 1)));
     // The rest by the device itself: gigabytes from the host would take seconds.
@@ -127,6 +134,8 @@ class DeviceSession {
 
   /// One kernel's sample with so many parts at work; none where it would take too long, unless it has to be.
   std::optional<KernelSample> sample_of(const KernelCall& call, int busy, Seconds left, bool has_to_be) {
+    const std::vector<std::int32_t> integers = operand_integers(call);
+    if (!integers.empty()) machine_.upload(integers_, std::as_bytes(std::span(integers)));
     const Seconds once = median_of(times_of(busy, 1, DeviceStream::kCompute, runs_of(call, 1)));
     if (!has_to_be && once * kLeastRepeats > left * kLargestPart) return {};
     const int runs = static_cast<int>(std::clamp(std::ceil(kShortestCall / once), 1.0, double{kMostRuns}));
@@ -157,7 +166,8 @@ class DeviceSession {
   const DeviceMeasureOptions& options_;
   std::vector<KernelCall> kernels_;
   std::int64_t block_bytes_ = 0;
-  std::vector<std::byte*> blocks_;  // [part]
+  std::vector<std::byte*> blocks_;    // [part]
+  std::int32_t* integers_ = nullptr;  // that the call reads which is measured
   std::vector<DeviceOperands> operands_;
 };
 
@@ -227,8 +237,10 @@ std::int64_t measure_messages(DeviceSession& session, const DeviceMeasureOptions
 /// The measured product with most work of those that can be repeated beside copies in the time left; null: none.
 const KernelCall* product_beside_copies(const DeviceSession& session, const DeviceMeasurement& result, Seconds copy,
                                         Seconds left) {
-  constexpr int kProductsInAll = 52,
-                kCopiesInAll = 18;  // of measure_beside() at most, but for one copy or product each
+  // Of measure_beside(), but for one copy or product each: some alone, behind a first time; and each time some, and as
+  // many copies as last twice as long, then the other way round. Copies take up to twice as long beside products.
+  constexpr int kProductsInAll = (kLeastRepeats + 1 + 3 * kLeastRepeats) * kProductsBeside,
+                kCopiesInAll = 2 * 3 * kLeastRepeats;
   const KernelCall* largest = nullptr;
   for (const KernelCall& call : session.kernels()) {
     if (call.kind != KernelKind::kGemm || (largest != nullptr && call.flops <= largest->flops)) continue;
@@ -243,7 +255,7 @@ const KernelCall* product_beside_copies(const DeviceSession& session, const Devi
 
 void measure_beside(DeviceSession& session, const KernelCall& product, const CallWork& from_host, Seconds in,
                     DeviceMeasurement& result) {
-  constexpr int kProducts = 4, kMostCopies = 1000;
+  constexpr int kMostCopies = 1000;
   const auto so_many = [](double count) {
     return static_cast<int>(std::clamp(std::ceil(count), 1.0, 1.0 * kMostCopies));
   };
@@ -252,13 +264,13 @@ void measure_beside(DeviceSession& session, const KernelCall& product, const Cal
       for (int i = 0; i < count; ++i) work(kernels, part);
     });
   };
-  const CallWork products = session.runs_of(product, kProducts);
+  const CallWork products = session.runs_of(product, kProductsBeside);
   const Seconds alone = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCompute, products));
   std::vector<Seconds> of_products, of_copies;
   for (int repeat = 0; repeat < kLeastRepeats; ++repeat) {  // the other one goes on until after the end of the one
     of_products.push_back(session.times_beside(products, times(from_host, so_many(2 * alone / in))).first);
     of_copies.push_back(
-        session.times_beside(session.runs_of(product, so_many(2 * kProducts * in / alone)), from_host).second);
+        session.times_beside(session.runs_of(product, so_many(2 * kProductsBeside * in / alone)), from_host).second);
   }
   result.product_beside_copy = {alone, median_of(of_products)};
   result.copy_beside_product = {in, median_of(of_copies)};
@@ -291,7 +303,6 @@ DeviceMeasurement measure_device(DeviceMachine& machine, const DeviceMeasureOpti
                                            .memory_bytes = machine.free_bytes(),
                                            .date = options.date}};
   std::vector<KernelCall> kernels = options.kernels.empty() ? device_kernel_ladder() : options.kernels;
-  std::erase_if(kernels, [](const KernelCall& call) { return !is_device_kernel(call.kind); });
   std::ranges::stable_sort(kernels, {}, [](const KernelCall& call) { return call.flops + call.elements_moved; });
   const TimeLeft time_left(options.budget);
   DeviceSession session(machine, options, std::move(kernels));

@@ -46,9 +46,9 @@ struct DeviceMeasurement {
   BesideTime copy_beside_product;  ///< that copy
 };
 
-/// Shapes of models that a GPU trains: products of 512 to 8192 tokens and 1024 to 16384 channels in the three forms,
-/// attention of 512 to 8192 tokens, memory-bound kernels, convolutions and poolings of 32 images; and each in small.
-/// Only kinds that DeviceKernels has.
+/// Shapes of models that a GPU trains: products of 512 to 8192 tokens and 1024 to 16384 channels in all forms,
+/// attention of 512 to 8192 tokens, memory-bound kernels, mixtures of 8 and 64 experts, every optimizer's update,
+/// convolutions and poolings of 32 images; and each in small.
 std::vector<KernelCall> device_kernel_ladder();
 
 /// A sample is the median over repeats (and parts) of the time of one kernel between the events of a call, which holds

@@ -50,7 +50,7 @@ TEST_CASE("operands: no kernel leaves numbers on which the next call would take 
       for (int i = 0; i < 3; ++i) call_kernel(call, operands);
       operands.renew();
     }
-  CHECK(seen.size() == kKernelKindCount);
+  CHECK(seen.size() == kCpuKernelKindCount);
   for (OperandMemory* memory : {&operands.hot, &operands.cold, &operands.moments}) {
     memory->begin_call();
     const float* slice = memory->next(2048);

@@ -17,7 +17,8 @@ namespace {
 /// One small call of each kind that a device has.
 std::vector<KernelCall> small_calls() {
   std::vector<KernelCall> calls;
-  for (const std::int64_t form : {0, 1, 2}) calls.push_back(kernel_call(KernelKind::kGemm, {24, 16, 40, 1, form}));
+  for (const std::int64_t form : {0, 1, 2, 3, 4, 5})
+    calls.push_back(kernel_call(KernelKind::kGemm, {24, 16, 40, 1, form}));
   for (const KernelKind kind : {KernelKind::kAttentionForward, KernelKind::kAttentionBackward})
     calls.push_back(kernel_call(kind, {1, 20, 2, 1, 8, 0}));
   for (const std::int64_t variant : {0, 1})
@@ -25,11 +26,22 @@ std::vector<KernelCall> small_calls() {
          {KernelKind::kNormForward, KernelKind::kNormBackward, KernelKind::kActivationForward,
           KernelKind::kActivationBackward, KernelKind::kEmbeddingForward, KernelKind::kEmbeddingBackward})
       calls.push_back(kernel_call(kind, {12, 16, variant}));
+  for (const std::int64_t variant : {2, 3}) calls.push_back(kernel_call(KernelKind::kNormForward, {12, 16, variant}));
   for (const KernelKind kind : {KernelKind::kBiasForward, KernelKind::kBiasBackward, KernelKind::kResidualAdd})
     calls.push_back(kernel_call(kind, {12, 16}));
   calls.push_back(kernel_call(KernelKind::kCrossEntropy, {12, kMeasuredVocab}));
   calls.push_back(kernel_call(KernelKind::kRotary, {12, 2, 8}));
-  calls.push_back(kernel_call(KernelKind::kAdamW, {300}));
+  for (const KernelKind kind : {KernelKind::kAdamW, KernelKind::kAdamW8Bit, KernelKind::kSgd, KernelKind::kLion})
+    calls.push_back(kernel_call(kind, {300}));
+  for (const std::int64_t rows : {0, 6}) calls.push_back(kernel_call(KernelKind::kAdafactor, {1, rows, 20}));
+  calls.push_back(kernel_call(KernelKind::kCopy, {300}));
+  calls.push_back(kernel_call(KernelKind::kCopyRows, {14, 9}));
+  calls.push_back(kernel_call(KernelKind::kWeighPicks, {14, 6, 9}));
+  calls.push_back(kernel_call(KernelKind::kRouter, {7, 5, 2}));
+  for (const std::int64_t form : {0, 1, 2}) {
+    calls.push_back(kernel_call(KernelKind::kExpertProducts, {7, 6, 9, 3, form}));
+    calls.push_back(kernel_call(KernelKind::kRouterProduct, {7, 5, 9, form}));
+  }
   for (const KernelKind kind :
        {KernelKind::kReluForward, KernelKind::kReluBackward, KernelKind::kDropout, KernelKind::kSquaredError})
     calls.push_back(kernel_call(kind, {12, 20}));
@@ -101,15 +113,18 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
   std::set<std::string> kinds;
   const DeviceMeasurement least = measure_device(hurried, options);
   for (const KernelSample& sample : least.measurement.samples) kinds.insert(sample.kernel);
-  CHECK(kinds.size() == 25);  // every kind of kernel, and copies
+  CHECK(kinds.size() == kKernelKindCount + 1);  // every kind of kernel, and copies
   CHECK(least.measurement.samples.size() == kinds.size() - 1 + 3);
 }
 
-TEST_CASE("a device's ladder has every kind that its kernels have, and a measurement needs a part and a time") {
+TEST_CASE("a device's ladder has every kind and form of kernel, and a measurement needs a part and a time") {
   std::set<KernelKind> kinds;
   for (const KernelCall& call : device_kernel_ladder()) kinds.insert(call.kind);
-  for (int kind = 0; kind < kKernelKindCount; ++kind)
-    CHECK(kinds.contains(static_cast<KernelKind>(kind)) == is_device_kernel(static_cast<KernelKind>(kind)));
+  for (int kind = 0; kind < kKernelKindCount; ++kind) CHECK(kinds.contains(static_cast<KernelKind>(kind)));
+  std::set<std::int64_t> forms;
+  for (const KernelCall& call : device_kernel_ladder())
+    if (call.kind == KernelKind::kGemm) forms.insert(call.shape[4]);
+  CHECK(forms == std::set<std::int64_t>{0, 1, 2, 3, 4, 5});
   HostMachine machine;
   CHECK_THROWS_AS(measure_device(machine, {.parts = 0}), SpecError);
   CHECK_THROWS_AS(measure_device(machine, {.budget = Seconds{0}}), SpecError);

@@ -1,0 +1,18 @@
+#pragma once
+// One update of an optimizer from the planner's list (kernels/layer/kernel_call.h) on a device.
+
+#include <cstdint>
+
+#include "executor/device/measure/device_kernel_calls.h"
+
+namespace plumb {
+
+bool is_update_kernel(KernelKind kind);
+
+/// Bytes that a call's operands take at most.
+std::int64_t update_operand_bytes(const KernelCall& call, std::int64_t element_bytes);
+
+/// Asserts is_update_kernel().
+void enqueue_update_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& operands);
+
+}  // namespace plumb

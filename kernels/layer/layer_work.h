@@ -1,0 +1,26 @@
+#pragma once
+// How a layer is divided, and what of the data one rank has.
+
+#include <cstdint>
+
+namespace plumb {
+
+/// How the routed experts of a layer are divided: by experts, and each expert like an MLP.
+struct ExpertDivision {
+  int parallel = 1;
+  int tensor = 1;
+
+  friend bool operator==(const ExpertDivision&, const ExpertDivision&) = default;
+};
+
+/// One micro-batch, and how tensor parallelism divides the layer.
+struct LayerWork {
+  std::int64_t microbatch = 1;  ///< sequences
+  std::int64_t sequence = 1;    ///< tokens
+  int tensor_parallel = 1;
+  bool sequence_parallel = false;  ///< norms, residuals and dropout work on 1/t of the tokens (Megatron's SP)
+  int context_parallel = 1;        ///< ranks that share the sequence; only priced
+  ExpertDivision experts;
+};
+
+}  // namespace plumb
