@@ -1,4 +1,4 @@
-#include "kernels/layer/fused_kernels.h"
+#include "kernels/layer.h"
 
 #include <doctest/doctest.h>
 
