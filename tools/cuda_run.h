@@ -14,6 +14,9 @@ namespace plumb {
 /// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
 const CudaLibrary& open_cuda();
 
+/// Throws InputError if another backend is given what only this one has.
+void require_cuda_arguments_on_cuda(const RunArguments& arguments);
+
 /// The library, once it is sure that there is a GPU and that what is asked for fits the number of processes. Throws
 /// InputError or RunError with what is missing and the remedy.
 const CudaLibrary& require_cuda(const RunArguments& arguments);
