@@ -40,6 +40,15 @@ const NcclLibrary& open_nccl() {
   return open_nccl_library(own_folder(), PLUMB_VERSION);
 }
 
+void require_cuda_arguments_on_cuda(const RunArguments& arguments) {
+  if (arguments.backend == "cuda") return;
+  if (arguments.sms != "even" || arguments.cuda_graph || !arguments.gpus.empty() || !arguments.board.empty() ||
+      arguments.rank >= 0)
+    throw InputError(
+        "--sms, --cuda-graph, --gpus, --board and --rank are for --backend cuda: leave them away (mpirun starts "
+        "processes of the other backends)");
+}
+
 const CudaLibrary& require_cuda(const RunArguments& arguments) {
   if (arguments.rank >= 0 && arguments.board.empty())
     throw InputError("--rank says which of several processes this is: name the folder where they meet with --board");

@@ -18,6 +18,9 @@ const CudaLibrary& open_cuda();
 /// What the library has of NCCL. Throws RunError with what is missing and the remedy.
 const NcclLibrary& open_nccl();
 
+/// Throws InputError if another backend is given what only this one has.
+void require_cuda_arguments_on_cuda(const RunArguments& arguments);
+
 /// The library, once it is sure that there is a GPU and that what is asked for fits the number of processes. Throws
 /// InputError or RunError with what is missing and the remedy.
 const CudaLibrary& require_cuda(const RunArguments& arguments);

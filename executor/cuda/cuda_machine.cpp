@@ -194,7 +194,7 @@ void CudaMachine::join(const DeviceGroups& groups) {
 void CudaMachine::exchange(const DeviceExchange& exchange) {
   if (links_ == nullptr) return DeviceMachine::exchange(exchange);
   start_call();
-  links_->exchange(exchange, lanes_[lane_].stream);
+  links_->exchange(exchange, lanes_[lane_].stream, [this](std::size_t call) { return has_ended(call); });
 }
 
 void CudaMachine::begin_capture() {
@@ -221,26 +221,28 @@ void CudaMachine::end_capture() {
   check(made, "the graph of a step");
 }
 
+bool CudaMachine::has_ended(std::size_t call) const {
+  const cudaError_t state = cudaEventQuery(events_[call].end);
+  if (state != cudaErrorNotReady) check(state, "a kernel of the replay");
+  return state == cudaSuccess;
+}
+
 /// By asking: once a kernel has failed nothing else is to be learned from the device.
 void CudaMachine::wait_for_calls() {
-  const auto has_ended = [&](std::size_t call) {
-    const cudaError_t state = cudaEventQuery(events_[call].end);
-    if (state != cudaErrorNotReady) require(state, "a kernel of the replay");
-    return state == cudaSuccess;
-  };
-  while (!watch_.is_over())
-    if (!watch_.advance(has_ended)) std::this_thread::sleep_for(std::chrono::microseconds(20));
+  try {
+    while (!watch_.is_over())
+      if (!watch_.advance([this](std::size_t call) { return has_ended(call); }))
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+  } catch (const RunError& fault) {
+    throw RunError(text_of_fault(fault.what()));
+  }
 }
 
 std::vector<CallTimes> CudaMachine::finish() {
   if (captures_) end_capture();
   if (launched_ != nullptr) check(cudaGraphLaunch(launched_, origin_), "the graph of a step");
   if (links_ != nullptr)
-    links_->finish([&](std::size_t call) {
-      const cudaError_t state = cudaEventQuery(events_[call].end);
-      if (state != cudaErrorNotReady) check(state, "a kernel of the replay");
-      return state == cudaSuccess;
-    });
+    links_->finish([this](std::size_t call) { return has_ended(call); });
   else if (launched_ == nullptr)
     wait_for_calls();
   require(cudaDeviceSynchronize(), "a kernel of the replay");

@@ -68,6 +68,7 @@ class CudaMachine : public DeviceMachine {
   void begin_capture();
   void join_capture();
   void end_capture();
+  bool has_ended(std::size_t call) const;
   void wait_for_calls();
 
   const int device_;

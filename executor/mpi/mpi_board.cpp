@@ -1,13 +1,18 @@
 #include "executor/mpi/mpi_board.h"
 
+#include <chrono>
 #include <exception>
+#include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "executor/mpi/mpi_world.h"
 
 namespace plumb {
 namespace {
+
+constexpr std::chrono::milliseconds kForOneMoment{200};
 
 class MpiBoard : public RankBoard {
  public:
@@ -23,11 +28,30 @@ class MpiBoard : public RankBoard {
       return error.what();
     }
   }
-  bool tell(const std::string&) override { return true; }
-  std::string told() override { return {}; }
+  bool tell(const std::string& fault) override {
+    if (has_told_) return true;
+    if (!told().empty()) return false;
+    world_.call_out(fault);
+    // Of two that fail in one moment the lower rank speaks.
+    const auto end = std::chrono::steady_clock::now() + kForOneMoment;
+    while (std::chrono::steady_clock::now() < end) {
+      const std::optional<MpiWorld::Heard> other = world_.hear();
+      if (other && other->rank < rank()) fault_ = other->text;
+      if (!fault_.empty()) return false;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return has_told_ = true;
+  }
+  std::string told() override {
+    if (has_told_ || !fault_.empty()) return fault_;
+    if (const std::optional<MpiWorld::Heard> other = world_.hear()) fault_ = other->text;
+    return fault_;
+  }
 
  private:
   MpiWorld& world_;
+  bool has_told_ = false;
+  std::string fault_;
 };
 
 }  // namespace

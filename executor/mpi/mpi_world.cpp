@@ -24,7 +24,7 @@ namespace {
 bool has_joined = false;
 
 constexpr int kRoundTrips = 200;
-constexpr int kClockTag = 1;
+constexpr int kClockTag = 1, kCallTag = 2;
 constexpr Seconds kPromptly{1e-3};  // so long a message is asked for without a pause: a round trip is shorter
 constexpr std::uint64_t kLongestMessage = 1 << 30;
 
@@ -187,6 +187,28 @@ std::vector<std::string> MpiWorld::exchange(const std::string& bytes) {
                patience_);
   }
   return all;
+}
+
+void MpiWorld::call_out(const std::string& text) const {
+  static std::string sent;  // as long as it may be under way
+  sent = text;
+  for (int other = 0; other < size_; ++other) {
+    if (other == rank_) continue;
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Isend(sent.data(), static_cast<int>(sent.size()), MPI_CHAR, other, kCallTag, MPI_COMM_WORLD, &request);
+    MPI_Request_free(&request);
+  }
+}
+
+std::optional<MpiWorld::Heard> MpiWorld::hear() const {
+  int is_there = 0, size = 0;
+  MPI_Status status{};
+  MPI_Iprobe(MPI_ANY_SOURCE, kCallTag, MPI_COMM_WORLD, &is_there, &status);
+  if (is_there == 0) return {};
+  MPI_Get_count(&status, MPI_CHAR, &size);
+  Heard heard{.rank = status.MPI_SOURCE, .text = std::string(static_cast<std::size_t>(size), '\0')};
+  MPI_Recv(heard.text.data(), size, MPI_CHAR, heard.rank, kCallTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  return heard;
 }
 
 std::int64_t MpiWorld::common_moment_ns() {

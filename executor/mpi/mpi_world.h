@@ -35,6 +35,15 @@ class MpiWorld {
   /// [rank] each one's bytes, on all ranks.
   std::vector<std::string> exchange(const std::string& bytes);
 
+  /// Lets all others hear it, without waiting for them.
+  void call_out(const std::string& text) const;
+  /// What another has called out, and who; nothing if none has since one last heard of any.
+  struct Heard {
+    int rank = 0;
+    std::string text;
+  };
+  std::optional<Heard> hear() const;
+
   /// How long one waits here for the others from now on.
   void wait_at_most(Seconds patience) { patience_ = patience; }
 

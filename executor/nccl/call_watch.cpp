@@ -11,6 +11,7 @@ void CallWatch::clear() {
   calls_.clear();
   streams_.clear();
   over_ = 0;
+  has_advanced_ = false;
   last_.reset();
 }
 
@@ -36,6 +37,7 @@ bool CallWatch::advance(const std::function<bool(std::size_t call)>& has_ended) 
       moved = true;
     }
   }
+  has_advanced_ = true;
   return moved;
 }
 
@@ -56,6 +58,7 @@ bool CallWatch::can_run(const Call& call) const {
 }
 
 std::string CallWatch::under_way() const {
+  if (!has_advanced_ && !calls_.empty()) return calls_.back().text + " or earlier";
   std::vector<std::size_t> found;
   for (const auto& [number, stream] : streams_)
     if (stream.over < stream.calls.size() && can_run(calls_[stream.calls[stream.over]]))
@@ -66,10 +69,11 @@ std::string CallWatch::under_way() const {
   return text;
 }
 
-std::string CallWatch::text_of_fault(std::optional<std::size_t> call, const std::string& reason) const {
-  return fmt::format(
-      "{}{}; {}", call ? calls_[*call].text + ": " : "", reason,
-      last_ ? "the last that it has completed is " + calls_[*last_].text : "it has completed nothing yet");
+std::string CallWatch::text_of_fault(const std::string& calls, const std::string& reason) const {
+  const std::string last = last_           ? "the last that it has completed is " + calls_[*last_].text
+                           : has_advanced_ ? "it has completed nothing yet"
+                                           : "what it has completed is not known";
+  return fmt::format("{}{}{}; {}", calls, calls.empty() ? "" : ": ", reason, last);
 }
 
 }  // namespace plumb

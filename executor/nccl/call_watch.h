@@ -30,11 +30,12 @@ class CallWatch {
   /// over. Where there is none, the first of any kind.
   std::optional<std::size_t> stuck() const;
 
-  /// All calls under way, "<call> or <call>".
+  /// All calls under way, "<call> or <call>"; where it was never learned what is over, "<the last> or earlier".
   std::string under_way() const;
 
-  /// "<call>: <reason>; the last that it has completed is <call>".
-  std::string text_of_fault(std::optional<std::size_t> call, const std::string& reason) const;
+  const std::string& text_of(std::size_t call) const { return calls_[call].text; }
+  /// "<calls>: <reason>; the last that it has completed is <call>".
+  std::string text_of_fault(const std::string& calls, const std::string& reason) const;
 
  private:
   struct Call {
@@ -52,6 +53,7 @@ class CallWatch {
   std::vector<Call> calls_;
   std::map<int, Stream> streams_;
   std::size_t over_ = 0;
+  bool has_advanced_ = false;
   std::optional<std::size_t> last_;
 };
 

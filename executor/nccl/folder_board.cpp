@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 constexpr Seconds kBetweenQuestions{0.01};
 constexpr Seconds kBetweenFaults{0.2};
 constexpr Seconds kForGoodbyes{5};
+constexpr std::size_t kTeamLetters = 16;
 
 double now_s() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -102,6 +103,20 @@ void FolderBoard::meet(const std::string& own) {
   if (!all_are_here)
     throw RunError(fmt::format("rank {}, before its actions, waited for rank {} in {}, and for {:g} s nothing came",
                                rank_, missing, folder_.string(), patience_.count()));
+  if (rank_ == 0) remove_others();
+}
+
+/// What runs that did not end well have left, by the names that teams give.
+void FolderBoard::remove_others() const {
+  const auto is_name = [](const std::string& name) {
+    return name.size() > kTeamLetters && name[kTeamLetters] == '.' &&
+           name.find_first_not_of("0123456789abcdef") == kTeamLetters;
+  };
+  std::error_code error, none;
+  for (fs::directory_iterator entry(folder_, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    if (is_name(name) && !name.starts_with(team_)) fs::remove(entry->path(), none);
+  }
 }
 
 FolderBoard::~FolderBoard() {
@@ -167,6 +182,7 @@ std::string FolderBoard::exchange(const std::string& own, std::vector<std::strin
 }
 
 bool FolderBoard::tell(const std::string& fault) {
+  if (has_told_) return true;
   try {
     const std::string own = fmt::format("{}.fault.{}", team_, rank_);
     write(own, fault);

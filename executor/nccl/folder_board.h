@@ -1,6 +1,6 @@
 #pragma once
 // Processes of one run, on one machine or several, meet in a folder that all of them see: where there is no MPI. Files
-// of earlier runs in it are not mistaken for this one's.
+// of earlier runs in it are not mistaken for this one's, and go when the next has met.
 
 #include <filesystem>
 #include <string>
@@ -30,6 +30,7 @@ class FolderBoard : public RankBoard {
 
  private:
   void meet(const std::string& own);
+  void remove_others() const;
   void write(const std::string& name, const std::string& text) const;
   std::string file_of(int round, int rank) const;
 

@@ -30,7 +30,7 @@ void LinkedCalls::begin_call(int stream, const char* name) {
   watch_.begin(stream, name);
 }
 
-void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stream) {
+void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended) {
   const NcclCommunicator& group = groups_.communicators[static_cast<std::size_t>(exchange.communicator)];
   const NcclElement element = exchange.is_stored ? stored_ : NcclElement::kFp32;
   const bool is_shift = exchange.pairs == DevicePairs::kShift, is_pairs = exchange.pairs != DevicePairs::kNone;
@@ -56,27 +56,37 @@ void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stre
     communicators_.clear();
     throw;
   } catch (const RunError& error) {
-    fail(true, error.what());
+    const std::size_t own = watch_.size() - 1;
+    try {
+      watch_.advance([&](std::size_t call) { return call < own && has_ended(call); });
+    } catch (const RunError&) {  // of what was behind the first
+    }
+    fail(watch_.text_of(own), error.what());
   }
 }
 
-void LinkedCalls::finish(const std::function<bool(std::size_t call)>& has_ended) {
+void LinkedCalls::finish(const HasEnded& has_ended) {
   auto end = std::chrono::steady_clock::now() + patience_.timeout;
-  try {
-    while (true) {
+  while (true) {
+    try {
       if (watch_.advance(has_ended)) end = std::chrono::steady_clock::now() + patience_.timeout;
-      if (watch_.is_over()) break;
+    } catch (const RunError& error) {
+      fail(watch_.under_way(), error.what());
+    }
+    if (watch_.is_over()) break;
+    try {
       for (const auto& [number, communicator] : communicators_) communicator->poll("its calls run");
       patience_.stop_if_told();
       if (std::chrono::steady_clock::now() > end)
         throw RunError(fmt::format("for {:g} s nothing has come of it", patience_.timeout.count()));
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
+    } catch (const RunAborted&) {
+      communicators_.clear();
+      throw;
+    } catch (const RunError& error) {
+      const std::optional<std::size_t> at = watch_.stuck();
+      fail(at ? watch_.text_of(*at) : "", error.what());
     }
-  } catch (const RunAborted&) {
-    communicators_.clear();
-    throw;
-  } catch (const RunError& error) {
-    fail(false, error.what());
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
   watch_.clear();
 }
@@ -86,14 +96,21 @@ void LinkedCalls::leave() {
   communicators_.clear();
 }
 
-std::string LinkedCalls::text_of_fault(const std::string& reason) const {
-  return fmt::format("rank {}, {}", groups_.rank, watch_.text_of_fault(watch_.size() - 1, reason));
+std::string LinkedCalls::text_of_fault(const std::string& reason) {
+  return told(watch_.under_way(), reason);
 }
 
-void LinkedCalls::fail(bool launching, const std::string& reason) {
-  const std::optional<std::size_t> at = launching ? std::optional(watch_.size() - 1) : watch_.stuck();
+/// Before anything is aborted, by which the others would notice.
+std::string LinkedCalls::told(const std::string& calls, const std::string& reason) {
+  std::string text = fmt::format("rank {}, {}", groups_.rank, watch_.text_of_fault(calls, reason));
+  board_.tell(text);
+  return text;
+}
+
+void LinkedCalls::fail(const std::string& calls, const std::string& reason) {
+  const std::string text = told(calls, reason);
   communicators_.clear();
-  throw RunError(fmt::format("rank {}, {}", groups_.rank, watch_.text_of_fault(at, reason)));
+  throw RunError(text);
 }
 
 }  // namespace plumb

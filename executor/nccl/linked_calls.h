@@ -19,6 +19,8 @@ namespace plumb {
 
 class LinkedCalls {
  public:
+  using HasEnded = std::function<bool(std::size_t call)>;
+
   /// Port and board outlive it. stored: how activations are stored.
   LinkedCalls(NcclPort& port, RankBoard& board, NcclElement stored, Seconds timeout);
 
@@ -26,13 +28,14 @@ class LinkedCalls {
   void join(const DeviceGroups& groups);
 
   // A replay, as DeviceMachine's. What fails throws RunError with rank, call, peer, communicator and the last call that
-  // the rank has completed, after all communicators have been aborted; RunAborted if another rank has failed first.
+  // the rank has completed, after the board was told and then all communicators aborted; RunAborted if another rank has
+  // failed first. has_ended: of the calls that are enqueued; may throw RunError for what has failed on the device.
   void begin_call(int stream, const char* name);
   void wait_for(std::size_t earlier) { watch_.wait_for(earlier); }
   /// Returns when it is launched, so that what is recorded next stands behind it.
-  void exchange(const DeviceExchange& exchange, NcclPort::Stream stream);
-  /// Returns when all calls have ended by `has_ended`, and forgets them.
-  void finish(const std::function<bool(std::size_t call)>& has_ended);
+  void exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended);
+  /// Returns when all calls have ended, and forgets them.
+  void finish(const HasEnded& has_ended);
 
   /// Ends what is under way on the device: before who owns the streams waits for them.
   void abort() { communicators_.clear(); }
@@ -40,14 +43,15 @@ class LinkedCalls {
   /// [replay] CLOCK_MONOTONIC when its first call was enqueued.
   const std::vector<std::int64_t>& starts_ns() const { return starts_ns_; }
 
-  /// What went wrong while kernels of the call that has begun were enqueued.
-  std::string text_of_fault(const std::string& reason) const;
+  /// What went wrong on the device by the call that has begun: told to the board before the text is returned.
+  std::string text_of_fault(const std::string& reason);
 
   /// After the last replay, on all ranks: flushes the communicators, which otherwise are aborted.
   void leave();
 
  private:
-  [[noreturn]] void fail(bool launching, const std::string& reason);
+  std::string told(const std::string& calls, const std::string& reason);
+  [[noreturn]] void fail(const std::string& calls, const std::string& reason);
 
   NcclPort& port_;
   RankBoard& board_;

@@ -44,9 +44,9 @@ void NcclTransport::run(const EnqueueCompute& compute, const PlaceOf& place_of) 
       advance();
     } catch (const RunError&) {  // of what was behind the first
     }
-    const std::string text = fmt::format(
-        "rank {}, {}", rank_,
-        watch_.text_of_fault(enqueued_ < list_.calls.size() ? std::optional(enqueued_) : watch_.stuck(), error.what()));
+    const std::optional<std::size_t> at = enqueued_ < list_.calls.size() ? std::optional(enqueued_) : watch_.stuck();
+    const std::string text =
+        fmt::format("rank {}, {}", rank_, watch_.text_of_fault(at ? watch_.text_of(*at) : "", error.what()));
     abort();
     throw RunError(text);
   }

@@ -24,7 +24,8 @@ class RankBoard {
   /// empty text if nothing was.
   virtual std::string exchange(const std::string& own, std::vector<std::string>& all) = 0;
 
-  /// Lets the others know that this rank has failed. False if another has told before, whose fault it may be.
+  /// Lets the others know that this rank has failed; what it tells later changes nothing. False if another has told
+  /// before, whose fault it may be.
   virtual bool tell(const std::string& fault) = 0;
   /// What another rank has told; empty as long as none has.
   virtual std::string told() = 0;

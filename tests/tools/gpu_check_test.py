@@ -5,9 +5,11 @@ usage: gpu_check_test.py"""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "gpu_check"
@@ -19,7 +21,7 @@ TOOL = """#!/bin/sh
 case "$*" in
   *"--only gpus"*) [ -n "$PLAYED_GPUS" ] || { echo "plumb: there is no GPU here that CUDA can use (made up)" >&2; exit 1; }
     echo "{\\"gpus\\": [$PLAYED_GPUS]}"; exit 0 ;;
-  *validate*gpipe*) sleep 60 & wait ;;
+  *validate*gpipe*) echo "step 1 of 10" >&2; sleep 60 & wait ;;
   *validate*zb-v*) echo "rank 1, action 3: made up" >&2; exit 1 ;;
 esac
 for word in "$@"; do
@@ -60,10 +62,15 @@ class GpuCheck(unittest.TestCase):
         path.chmod(0o755)
         return path
 
-    def check(self, *arguments, gpus=1):
-        environment = {**os.environ, "PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "PLAYED_GPUS": ",".join([GPU] * gpus)}
-        return subprocess.run([sys.executable, SCRIPT, "-o", self.root / "out", *arguments], env=environment,
-                              capture_output=True, text=True, timeout=100)
+    def started(self, *arguments, gpus=1, script=SCRIPT, **more):
+        environment = {**os.environ, "PATH": f"{self.root / 'bin'}:/usr/bin:/bin", "PLAYED_GPUS": ",".join([GPU] * gpus), **more}
+        return subprocess.Popen([sys.executable, script, "-o", self.root / "out", *arguments], env=environment,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def check(self, *arguments, **how):
+        with self.started(*arguments, **how) as process:
+            out, err = process.communicate(timeout=100)
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def report(self):
         return json.loads((self.root / "out" / "gpu_check.json").read_text())
@@ -92,6 +99,62 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual(self.report()["nvidia_smi"], "No devices were found")
         self.assertTrue(self.report()["is_measurement"])
 
+    def test_gpus_that_are_hidden_are_said(self):
+        self.program("nvidia-smi", SMI)
+        answer = self.check("--tool", self.program("plumb", TOOL), gpus=0, CUDA_VISIBLE_DEVICES="3")
+        self.assertEqual(answer.returncode, 77)
+        self.assertTrue(answer.stderr.endswith('; CUDA_VISIBLE_DEVICES is "3", of 1 that nvidia-smi lists\n'), answer.stderr)
+
+    def test_a_gpu_that_the_tool_cannot_use_is_a_fault(self):
+        self.program("nvidia-smi", SMI)
+        answer = self.check("--tool", self.program("plumb", TOOL), gpus=0)
+        self.assertEqual(answer.returncode, 1)
+        self.assertEqual(answer.stderr, "the tool cannot use a GPU: plumb: there is no GPU here that CUDA can use (made up)\n")
+        (self.root / "bin" / "nvidia-smi").unlink()
+        tool = self.program("plumb", '#!/bin/sh\necho "plumb: there is no libplumb_cuda.so beside the tool" >&2; exit 1\n')
+        answer = self.check("--tool", tool)
+        self.assertEqual(answer.returncode, 1)
+        self.assertIn("the tool cannot use a GPU: plumb: there is no libplumb_cuda.so beside the tool", answer.stderr)
+
+    def test_what_an_earlier_run_has_left_is_no_result(self):
+        (self.root / "out").mkdir()
+        for name in ("gpu4.json", "zb-v-4.plan.json"):
+            (self.root / "out" / name).write_text("old")
+        tool = self.program("plumb", TOOL.replace("case", 'case "$*" in *"calibrate --backend"*) exit 1 ;; esac\ncase', 1))
+        self.check("--tool", tool, "--only", "4 stages")
+        steps = {step["name"]: step for step in self.report()["steps"]}
+        self.assertEqual(steps["plan zb-v, 4 stages"]["why"], f"{self.root / 'out' / 'gpu4.json'} is not there "
+                         '("kernels and calibration, 4 stages": failed)')
+
+    def test_one_that_is_ended_leaves_a_report_and_nothing_that_runs(self):
+        tool = self.program("plumb", TOOL.replace("sleep 60 &", 'echo $$ > "$0.pid"; sleep 60 &'))
+        with self.started("--tool", tool, "--only", "gpipe, 2 stages") as check:
+            (self.root / "out").mkdir(exist_ok=True)
+            (self.root / "out" / "gpu2.json").write_text("{}")  # made by a step that --only leaves out
+            pid = self.root / "bin" / "plumb.pid"
+            while check.poll() is None and not pid.exists():
+                time.sleep(0.02)
+            check.terminate()
+            self.assertEqual(check.wait(timeout=20), 143)
+        self.assertEqual(self.report()["status"], "ended")
+        stat = pathlib.Path(f"/proc/{int(pid.read_text())}/stat")
+        self.assertTrue(not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] in "ZX")
+
+    def test_a_tool_that_does_not_build_says_why(self):
+        """And is set up anew next time."""
+        self.program("nvidia-smi", SMI)
+        source = self.root / "source"
+        (source / "tools").mkdir(parents=True)
+        (source / "meson.build").touch()
+        shutil.copy(SCRIPT, source / "tools")
+        self.program("nvcc", "#!/bin/sh\n")
+        self.program("meson", '#!/bin/sh\nmkdir -p "$2"; echo "no Boost" >&2; exit 1\n')
+        self.program("ninja", '#!/bin/sh\necho "this is not reached"; exit 1\n')
+        for _ in range(2):
+            answer = self.check(script=source / "tools" / "gpu_check")
+            self.assertEqual(answer.returncode, 1)
+            self.assertIn("the tool does not build: no Boost;", answer.stderr)
+
     def test_what_is_not_installed_is_skipped(self):
         tool = self.program("plumb", TOOL)
         self.check("--tool", tool, "--full", "--only", "compute-sanitizer")
@@ -119,6 +182,8 @@ class GpuCheck(unittest.TestCase):
             self.assertEqual(set(step), {"name", "command", "limit_s", "status", "seconds", "exit", "answer", "why"})
         self.assertEqual(steps["validate 1f1b, 2 stages"]["answer"], {"error_pct": 1.5})
         self.assertEqual(steps["validate gpipe, 2 stages"]["status"], "timed out")
+        self.assertEqual(steps["validate gpipe, 2 stages"]["why"], "it was ended after 1 s; its last words: step 1 of 10")
+        self.assertIn("11 passed, 1 timed out, 1 failed\n", answer.stdout)
         self.assertEqual(steps["validate zb-v, 2 stages"]["why"], "rank 1, action 3: made up")
         self.assertEqual(steps["validate pipedream, 2 stages"]["status"], "passed")  # behind the ones that failed
         self.assertTrue((self.root / "out" / "1f1b-2.trace.json").exists())

@@ -288,6 +288,8 @@ class Running(CommandLineTest):
         plan = self.cpu_plan("pp=2,mbs=1")
         self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt", "9 bytes", "longer text"])
         self.refused(2, "run", plan, "--backend", "abacus")
+        for verb, options in (("run", ("--board", self.folder, "--rank", 0)), ("validate", ("--gpus", "each")), ("run", ("--cuda-graph",))):
+            self.refused(1, verb, plan, *options, says=["--backend cuda"])
         shared = self.cpu_plan("cp=2,tp=2,sp=1,zero=0,mbs=1", devices=4)  # 3 heads a tensor rank
         self.refused(1, "run", shared, "--context", "ulysses", says=["3 heads", "2 context ranks"])
 

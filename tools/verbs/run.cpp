@@ -135,6 +135,7 @@ Training training_of(const RunArguments& arguments, int steps) {
 }  // namespace
 
 int run_verb(const RunArguments& arguments) {
+  require_cuda_arguments_on_cuda(arguments);
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);

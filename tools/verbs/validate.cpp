@@ -183,6 +183,7 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
 }  // namespace
 
 int validate_verb(const RunArguments& arguments) {
+  require_cuda_arguments_on_cuda(arguments);
   for (const std::string& path : {arguments.trace, arguments.output, arguments.svg, arguments.lanes}) {
     if (!path.empty()) require_writable(path);
   }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "executor/cuda/cuda_nccl_port.h"
 #include "executor/cuda/nccl_devices.h"
 #include "executor/nccl/nccl_library.h"
 #include "executor/nccl/thread_board.h"
@@ -176,6 +177,22 @@ TEST_CASE("beside each other products and a collective begin behind what every G
     }
     CHECK(played_faults() == "");
   }
+}
+
+TEST_CASE("two members on one GPU of one host are refused by NCCL itself, on both") {
+  played::restart({});
+  cuda::CudaNcclPort port;
+  const NcclId id = port.make_id();
+  const NcclPort::Communicator first = port.begin_communicator(id, 0, 2);
+  CHECK(!port.is_settled(first));
+  const NcclPort::Communicator second = port.begin_communicator(id, 1, 2);
+  for (const NcclPort::Communicator one : {first, second}) {
+    CHECK_THROWS_WITH_AS(
+        port.is_settled(one),
+        doctest::Contains("Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 0000:01:00.0"), RunError);
+    port.abort(one);
+  }
+  CHECK(played_faults() == "");
 }
 
 TEST_CASE("where memory is not there for NCCL's buffers nothing is left of those that were had") {

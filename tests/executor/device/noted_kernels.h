@@ -147,6 +147,9 @@ class NotedKernels final : public DeviceKernels {
   void place_shared_picks(const DeviceRoutes&, const SharedPickRoom&, const SharedPicks&) override {
     other("place_shared_picks", {});
   }
+  void sum_loads(std::int32_t*, const std::int32_t*, std::int64_t, std::int64_t lists) override {
+    other("sum_loads", {lists});
+  }
   void route_backward(float*, const float*, const DeviceRoutes&, const PickRouting& size, bool, const float*) override {
     add(KernelKind::kRouter, {size.tokens(), size.experts, size.picks});
   }

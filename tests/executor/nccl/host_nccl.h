@@ -18,8 +18,7 @@
 #include <vector>
 
 #include "executor/nccl/nccl_port.h"
-#include "kernels/simt/number.h"
-#include "tests/executor/nccl/host_lines.h"
+#include "tests/executor/nccl/host_exchange.h"
 
 namespace plumb::test {
 
@@ -128,10 +127,10 @@ class HostNccl : public NcclPort {
       if (group_[first].first == nullptr) continue;
       std::vector<Part> parts;
       Comm* comm = group_[first].first;
-      const Stream stream = group_[first].second.stream;
+      const Stream stream = group_[first].second.call.stream;
       for (std::size_t i = first; i < group_.size(); ++i)
-        if (group_[i].first == comm && group_[i].second.stream == stream) {
-          parts.push_back(std::move(group_[i].second));
+        if (group_[i].first == comm && group_[i].second.call.stream == stream) {
+          parts.push_back(group_[i].second);
           group_[i].first = nullptr;
         }
       launch(*comm, stream, std::move(parts));
@@ -139,67 +138,13 @@ class HostNccl : public NcclPort {
     group_.clear();
   }
 
-  void send(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      moves.push_back(HostTransfer::out(comm.lines, call.peer, call.from, call.elements * bytes_of(call.element)));
-      return After{};
-    });
-  }
-  void receive(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      moves.push_back(HostTransfer::in(comm.lines, call.peer, call.to, call.elements * bytes_of(call.element)));
-      return After{};
-    });
-  }
-  void broadcast(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      const std::int64_t bytes = call.elements * bytes_of(call.element);
-      if (comm.lines.member() != call.peer) {
-        moves.push_back(HostTransfer::in(comm.lines, call.peer, call.to, bytes));
-        return After{};
-      }
-      to_others(comm, moves, call.from, bytes);
-      return After{[=] { std::memmove(call.to, call.from, static_cast<std::size_t>(bytes)); }};
-    });
-  }
-  void reduce(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      const std::int64_t bytes = call.elements * bytes_of(call.element);
-      if (comm.lines.member() == call.peer) return sum_of_all(comm, moves, call, call.from, bytes);
-      moves.push_back(HostTransfer::out(comm.lines, call.peer, call.from, bytes));
-      return After{};
-    });
-  }
-  void all_reduce(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      const std::int64_t bytes = call.elements * bytes_of(call.element);
-      // Of a copy: what is in place is overwritten when the sum is there, and the sends are over by then too.
-      to_others(comm, moves, call.from, bytes);
-      return sum_of_all(comm, moves, call, call.from, bytes);
-    });
-  }
-  void all_gather(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      const std::int64_t bytes = call.elements * bytes_of(call.element);
-      auto* to = static_cast<std::byte*>(call.to);
-      to_others(comm, moves, call.from, bytes);
-      for (int other = 0; other < comm.lines.members(); ++other)
-        if (other != comm.lines.member())
-          moves.push_back(HostTransfer::in(comm.lines, other, to + other * bytes, bytes));
-      std::byte* own = to + comm.lines.member() * bytes;
-      return After{[=] { std::memmove(own, call.from, static_cast<std::size_t>(bytes)); }};
-    });
-  }
-  void reduce_scatter(const Call& call) override {
-    add(call, [call](Comm& comm, std::vector<HostTransfer>& moves) {
-      const std::int64_t bytes = call.elements * bytes_of(call.element);
-      const auto* from = static_cast<const std::byte*>(call.from);
-      for (int other = 0; other < comm.lines.members(); ++other)
-        if (other != comm.lines.member())
-          moves.push_back(HostTransfer::out(comm.lines, other, from + other * bytes, bytes));
-      return sum_of_all(comm, moves, call, from + comm.lines.member() * bytes, bytes);
-    });
-  }
+  void send(const Call& call) override { add(NcclKind::kSend, call); }
+  void receive(const Call& call) override { add(NcclKind::kReceive, call); }
+  void broadcast(const Call& call) override { add(NcclKind::kBroadcast, call); }
+  void reduce(const Call& call) override { add(NcclKind::kReduce, call); }
+  void all_reduce(const Call& call) override { add(NcclKind::kAllReduce, call); }
+  void all_gather(const Call& call) override { add(NcclKind::kAllGather, call); }
+  void reduce_scatter(const Call& call) override { add(NcclKind::kReduceScatter, call); }
 
   Stream make_stream() override { return streams_.emplace_back(std::make_unique<HostStream>()).get(); }
   /// What is on it ends first.
@@ -230,7 +175,6 @@ class HostNccl : public NcclPort {
 
  private:
   using Flag = std::atomic<bool>;
-  using After = std::function<void()>;  // when all has moved
 
   struct EventOfHost {
     std::shared_ptr<Flag> last;
@@ -245,58 +189,22 @@ class HostNccl : public NcclPort {
     std::string error;
   };
   struct Part {
-    Stream stream = nullptr;
-    std::function<After(Comm&, std::vector<HostTransfer>&)> begin;
+    NcclKind kind = NcclKind::kSend;
+    Call call;
     bool fails = false, stalls = false;
   };
 
   static Comm& of(Communicator communicator) { return *static_cast<Comm*>(communicator); }
   static void pause() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
-  static void to_others(Comm& comm, std::vector<HostTransfer>& moves, const void* from, std::int64_t bytes) {
-    for (int other = 0; other < comm.lines.members(); ++other)
-      if (other != comm.lines.member()) moves.push_back(HostTransfer::out(comm.lines, other, from, bytes));
-  }
-
-  /// In the order of the members, so that all have the same bits.
-  static After sum_of_all(Comm& comm, std::vector<HostTransfer>& moves, const Call& call, const void* own,
-                          std::int64_t bytes) {
-    const int members = comm.lines.members(), self = comm.lines.member();
-    auto parts = std::make_shared<std::vector<std::vector<std::byte>>>(
-        static_cast<std::size_t>(members), std::vector<std::byte>(static_cast<std::size_t>(bytes)));
-    std::memcpy((*parts)[static_cast<std::size_t>(self)].data(), own, static_cast<std::size_t>(bytes));
-    for (int other = 0; other < members; ++other)
-      if (other != self)
-        moves.push_back(HostTransfer::in(comm.lines, other, (*parts)[static_cast<std::size_t>(other)].data(), bytes));
-    return [parts, call] {
-      if (call.element == NcclElement::kFp32) return add_up<float>(*parts, call);
-      if (call.element == NcclElement::kFp16) return add_up<Fp16>(*parts, call);
-      add_up<Bf16>(*parts, call);
-    };
-  }
-  template <class S>
-  static void add_up(const std::vector<std::vector<std::byte>>& parts, const Call& call) {
-    auto* to = static_cast<S*>(call.to);
-    for (std::int64_t i = 0; i < call.elements; ++i) {
-      float sum = 0;
-      for (const std::vector<std::byte>& part : parts) sum += widened(reinterpret_cast<const S*>(part.data())[i]);
-      store(to[i], sum);
-    }
-  }
-
-  void add(const Call& call, std::function<After(Comm&, std::vector<HostTransfer>&)> begin) {
-    Part part{.stream = call.stream,
-              .begin = std::move(begin),
-              .fails = fault_.fails_at == calls_,
-              .stalls = fault_.stalls_at == calls_};
+  void add(NcclKind kind, const Call& call) {
+    const Part part{
+        .kind = kind, .call = call, .fails = fault_.fails_at == calls_, .stalls = fault_.stalls_at == calls_};
     ++calls_;
-    if (depth_ > 0) {
-      group_.emplace_back(&of(call.communicator), std::move(part));
-      return;
-    }
-    std::vector<Part> parts;
-    parts.push_back(std::move(part));
-    launch(of(call.communicator), call.stream, std::move(parts));
+    if (depth_ > 0)
+      group_.emplace_back(&of(call.communicator), part);
+    else
+      launch(of(call.communicator), call.stream, {part});
   }
 
   /// When somebody has asked about it, as a launch that does not block.
@@ -308,23 +216,14 @@ class HostNccl : public NcclPort {
 
   static void perform(Comm& comm, const std::vector<Part>& parts) {
     try {
-      std::vector<HostTransfer> moves;
-      std::vector<After> afters;
+      HostExchange exchange;
       for (const Part& part : parts) {
         if (part.fails) throw RunError("remote process exited or there was a network error");
         while (part.stalls && !comm.aborted.load()) pause();
-        afters.push_back(part.begin(comm, moves));
+        exchange.add(comm.lines, part.kind, part.call);
       }
-      while (!comm.aborted.load()) {
-        std::set<const HostBox*> taken;
-        for (HostTransfer& move : moves)
-          if (!move.is_over() && taken.insert(move.box()).second) move.step();
-        if (taken.empty()) break;
-        pause();
-      }
-      if (comm.aborted.load()) return;
-      for (const After& after : afters)
-        if (after) after();
+      while (!comm.aborted.load() && !exchange.is_over())
+        if (!exchange.step()) pause();
     } catch (const RunError& error) {
       {
         const std::lock_guard lock(comm.mutex);

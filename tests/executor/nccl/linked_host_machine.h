@@ -46,7 +46,7 @@ class LinkedHostMachine : public HostMachine {
   }
   void exchange(const DeviceExchange& exchange) override {
     if (!take_queue().empty()) throw RunError("a call has kernels and an exchange");
-    links_.exchange(exchange, stream_);
+    links_.exchange(exchange, stream_, has_ended());
     ++exchanges_;
   }
   void end_call() override {
@@ -58,13 +58,17 @@ class LinkedHostMachine : public HostMachine {
     port_.record(ends_[call_], stream_);
   }
   std::vector<CallTimes> finish() override {
-    links_.finish([&](std::size_t call) { return port_.has_ended(ends_[call]); });
+    links_.finish(has_ended());
     return std::vector<CallTimes>(calls_);
   }
 
   int exchanges() const { return exchanges_; }
 
  private:
+  LinkedCalls::HasEnded has_ended() {
+    return [this](std::size_t call) { return port_.has_ended(ends_[call]); };
+  }
+
   HostNccl& port_;
   LinkedCalls& links_;
   std::vector<NcclPort::Stream> streams_;

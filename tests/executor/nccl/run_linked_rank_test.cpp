@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -32,13 +33,35 @@ struct Trained {
   std::optional<RunResult> result;
   std::string fault;
   bool was_told = false;
-  int exchanges = 0, left_open = 0;
+  int exchanges = 0, left_open = 0, open_when_told = 0;
+};
+
+/// Notes how many communicators are open when a fault is told.
+class HeardBoard : public RankBoard {
+ public:
+  HeardBoard(RankBoard& board, const HostNccl& port, int& open) : board_(board), port_(port), open_(open) {}
+  int rank() const override { return board_.rank(); }
+  int ranks() const override { return board_.ranks(); }
+  std::string exchange(const std::string& own, std::vector<std::string>& all) override {
+    return board_.exchange(own, all);
+  }
+  bool tell(const std::string& fault) override {
+    open_ = std::max(open_, port_.open_communicators());
+    return board_.tell(fault);
+  }
+  std::string told() override { return board_.told(); }
+
+ private:
+  RankBoard& board_;
+  const HostNccl& port_;
+  int& open_;
 };
 
 Trained train(const RunSpec& spec, RankBoard& board, HostNcclFault fault = {}, const std::string& device = "") {
   Trained trained;
   HostNccl port(fault);
-  LinkedRank rank{.board = &board, .port = &port, .device = device.empty() ? std::to_string(board.rank()) : device};
+  HeardBoard heard(board, port, trained.open_when_told);
+  LinkedRank rank{.board = &heard, .port = &port, .device = device.empty() ? std::to_string(board.rank()) : device};
   rank.make_machine = [&](LinkedCalls& links) { return std::make_unique<LinkedHostMachine>(port, links, spec.half); };
   try {
     trained.result = run_linked_rank(spec, rank);
@@ -222,7 +245,8 @@ TEST_CASE("an error of NCCL in training is said by one rank, with action, call, 
     CHECK(has(one.fault, "rank 1, "));
     CHECK(has(one.fault, "communicator "));
     CHECK(has(one.fault, "remote process exited or there was a network error"));
-    CHECK(has(one.fault, "completed"));
+    CHECK((has(one.fault, "the last that it has completed is ") || has(one.fault, "it has completed nothing yet")));
+    CHECK(one.open_when_told == 4);  // by an abort the others would notice, and take it for the fault
   }
   CHECK(said == 1);
 }

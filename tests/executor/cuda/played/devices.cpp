@@ -2,7 +2,6 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-#include <cstdio>
 #include <cstring>
 
 #include "tests/executor/cuda/played/state.h"
@@ -55,7 +54,7 @@ cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {
   const Call call("cudaDeviceGetPCIBusId");
   if (call.error() != cudaSuccess) return call.error();
   if (length < 13) return call.fault(cudaErrorInvalidValue, "no room for a PCI bus id");
-  std::snprintf(text, static_cast<std::size_t>(length), "0000:%02x:00.0", device + 1);
+  std::strcpy(text, call->bus_of(device).c_str());
   return cudaSuccess;
 }
 

@@ -13,6 +13,18 @@ namespace {
   std::exit(2);
 }
 
+/// Up to the first that is not there, as CUDA reads it.
+void see_only(const char* numbers, Options& options) {
+  std::istringstream words(numbers);
+  for (std::string word; std::getline(words, word, ',');) {
+    const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+    if (!is_number || std::stoi(word) >= options.devices) break;
+    options.visible.push_back(std::stoi(word));
+  }
+  options.devices = static_cast<int>(options.visible.size());
+  options.has_driver &= options.devices > 0;
+}
+
 void write_faults() {
   std::ofstream file(std::getenv("PLUMB_PLAYED_FAULTS"), std::ios::app);
   for (const std::string& fault : faults()) file << fault << "\n";
@@ -47,6 +59,10 @@ Options options_of_environment() {
       options.nccl_fails_at = static_cast<int>(number);
     else if (name == "nccl_stalls_at")
       options.nccl_stalls_at = static_cast<int>(number);
+    else if (name == "nccl_signal_at")
+      options.nccl_signal_at = static_cast<int>(number);
+    else if (name == "signal")
+      options.signal = static_cast<int>(number);
     else if (name == "refused_call")
       options.refused_call = number;
     else if (name == "driver" && value == "0")
@@ -60,6 +76,7 @@ Options options_of_environment() {
     else
       refuse(word);
   }
+  if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"); visible != nullptr) see_only(visible, options);
   return options;
 }
 

@@ -15,6 +15,7 @@ namespace plumb::played {
 
 struct Options {
   int devices = 1;
+  std::vector<int> visible;  ///< [device] which of the machine's it is; empty: as they are numbered
   int multiprocessors = 132;
   int major = 9;
   std::int64_t memory_bytes = std::int64_t{1} << 30;
@@ -24,10 +25,12 @@ struct Options {
   bool has_driver = true;
   bool has_old_driver = false;                ///< older than the runtime: every call says so
   std::optional<std::int64_t> faulty_kernel;  ///< this one, from 0 on, reads an illegal address while it runs
-  int faulty_device = -1;                     ///< of the two that follow
+  int faulty_device = -1;                     ///< of the three that follow
   std::optional<int> nccl_fails_at;           ///< this call of NCCL, from 0 on, reports an error while it runs
   std::optional<int> nccl_stalls_at;          ///< this one never begins
-  std::optional<std::int64_t> refused_call;   ///< this one of the functions that take memory or make something fails
+  std::optional<int> nccl_signal_at;          ///< with this one the process gets a signal: killed, or stopped
+  int signal = 9;
+  std::optional<std::int64_t> refused_call;  ///< this one of the functions that take memory or make something fails
 };
 
 /// What was done since restart().

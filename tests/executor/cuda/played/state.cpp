@@ -1,6 +1,7 @@
 #include "tests/executor/cuda/played/state.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <utility>
 
 #include "tests/executor/cuda/played/environment.h"
@@ -92,7 +93,9 @@ bool State::step() {
       has_moved = step_graph(*next.graph);
       is_over = next.graph->left == 0;
     } else {
-      has_moved = is_over = next.work();
+      has_progress_ = false;
+      is_over = next.work();
+      has_moved = is_over || has_progress_;
     }
     if (is_over && !stream->queue.empty()) stream->queue.pop_front();
     if (!has_moved && !is_over) continue;
@@ -100,6 +103,11 @@ bool State::step() {
     return true;
   }
   return false;
+}
+
+void State::step_on() {
+  for (auto steps = random() % 32; steps > 0 && step(); --steps) {
+  }
 }
 
 cudaError_t State::wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
@@ -116,6 +124,14 @@ cudaError_t State::wait(std::unique_lock<std::mutex>& lock, int device, const st
     }
   }
   return context.sticky.empty() ? cudaSuccess : cudaErrorIllegalAddress;
+}
+
+std::string State::bus_of(int device) const {
+  char text[16];
+  const auto own = static_cast<std::size_t>(device);
+  std::snprintf(text, sizeof text, "0000:%02x:00.0",
+                own < options.visible.size() ? options.visible[own] + 1 : device + 1);
+  return text;
 }
 
 bool State::is_idle(int device) const {

@@ -133,10 +133,17 @@ class State {
 
   /// The device does a piece of its work. False: there is none that can be done.
   bool step();
+  /// As step(), several times: somebody asks how far it is.
+  void step_on();
+  /// Said by work that goes on: some of it was done.
+  void note_progress() { has_progress_ = true; }
   /// Goes on until then. An error that stays on the device ends it.
   cudaError_t wait(std::unique_lock<std::mutex>& lock, int device, const std::function<bool()>& is_over,
                    const char* function);
   bool is_idle(int device) const;
+
+  /// "0000:01:00.0".
+  std::string bus_of(int device) const;
 
   cudaError_t stream_of(cudaStream_t& stream, const char* function);
   /// Puts it on the stream, or into its capture.
@@ -147,6 +154,8 @@ class State {
 
  private:
   bool step_graph(GraphRun& run);
+
+  bool has_progress_ = false;
 };
 
 /// The thread's device.

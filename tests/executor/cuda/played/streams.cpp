@@ -118,7 +118,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   const Call call("cudaStreamQuery", Call::Kind::kUnsafe);
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, call.function()); error != cudaSuccess) return error;
-  call->step();
+  call->step_on();
   if (!call->contexts[static_cast<std::size_t>(stream->device)].sticky.empty()) return cudaErrorIllegalAddress;
   return stream->queue.empty() ? cudaSuccess : cudaErrorNotReady;
 }
@@ -167,7 +167,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (call.error() != cudaSuccess) return call.error();
   if (!exists(call, event)) return cudaErrorInvalidResourceHandle;
   if (event->capture != nullptr) return call.fault(cudaErrorCapturedEvent, "of an event that a capture recorded");
-  call->step();
+  call->step_on();
   if (!call->contexts[static_cast<std::size_t>(event->device)].sticky.empty()) return cudaErrorIllegalAddress;
   return event->moment == nullptr || event->moment->is_over ? cudaSuccess : cudaErrorNotReady;
 }

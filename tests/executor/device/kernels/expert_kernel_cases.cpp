@@ -70,6 +70,23 @@ Call router(KernelOperands& with) {
   };
 }
 
+/// Of a slice of sequences, whose slices before have taken some of what experts have room for.
+Call sliced_router(KernelOperands& with) {
+  const PickRouting size = routing(with);
+  const std::int64_t lists = size.sequences * size.experts, slices = with.size(1, 4);
+  DeviceRoutes routes = routes_room(with, size);
+  std::vector<std::int32_t> earlier(static_cast<std::size_t>(slices * lists));
+  for (std::int32_t& load : earlier) load = static_cast<std::int32_t>(with.size(0, 2 + size.capacity / 2));
+  const std::int32_t* loads = with.integers_of(earlier);
+  std::int32_t* before = with.integer_room(lists);
+  routes.before = before;
+  float* scores = with.floats(size.tokens() * size.experts, 3);
+  return [=](DeviceKernels& kernels) {
+    kernels.sum_loads(before, loads, slices, lists);
+    kernels.route(scores, routes, size, true);
+  };
+}
+
 /// The first of some members, who all pick what this one picks.
 Call shared_picks(KernelOperands& with) {
   const PickRouting own = routing(with);
@@ -165,6 +182,7 @@ Call expert_products(KernelOperands& with) {
 void append_expert_cases(std::vector<KernelCase>& cases) {
   cases.insert(cases.end(), {{"a router's products", router_products},
                              {"a router", router},
+                             {"a router of slices", sliced_router},
                              {"picks that members share", shared_picks},
                              {"blocks of an expert group", expert_blocks},
                              {"rows to their experts and back", placed_rows},
