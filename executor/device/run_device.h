@@ -20,9 +20,8 @@ struct DeviceRunOptions {
   std::int64_t update_window_bytes = kUpdateWindowBytes;  ///< of an optimizer whose state is in the host's memory
 };
 
-/// Throws SpecError with place and remedy if a device does not run the spec: one replica, tensor and context degree 1,
-/// dense language models, whole sequences, schedules without copies of stages and moves,
-/// recomputation of all of a stage's micro-batches or of none.
+/// Throws SpecError with a remedy if a device does not run the spec: latent attention, heads of more than 256 channels,
+/// more than 32 experts a token, routers with 2^24 picks of a micro-batch or more.
 void require_device_runnable(const RunSpec& spec);
 
 /// Throws what require_device_runnable() and plan_training() throw, and RunError by kind of bytes if weights and arenas
