@@ -155,6 +155,18 @@ class GpuCheck(unittest.TestCase):
             self.assertEqual(answer.returncode, 1)
             self.assertIn("the tool does not build: no Boost;", answer.stderr)
 
+    def test_without_nccl_its_steps_are_skipped(self):
+        for reason in ("there is no libnccl.so.2 here: install NCCL", "libplumb_cuda.so was built without NCCL"):
+            script = TOOL.replace("  *validate*gpipe*", f'  *"--only nccl"*|*run*cuda*) echo "plumb: {reason}" >&2; exit 1 ;;\n'
+                                  '  *run*) echo \'{"losses": [2.5]}\'; exit 0 ;;\n  *validate*gpipe*', 1)
+            tool = self.program("plumb", script)
+            for only, count in (("nccl collectives", 1), ("NCCL", 2)):
+                self.check("--tool", tool, "--only", only, gpus=2)
+                self.assertEqual(len(self.report()["steps"]), count)
+                for step in self.report()["steps"]:
+                    self.assertEqual(step["status"], "skipped", step)
+                    self.assertIn(reason, step["why"])
+
     def test_what_is_not_installed_is_skipped(self):
         tool = self.program("plumb", TOOL)
         self.check("--tool", tool, "--full", "--only", "compute-sanitizer")
