@@ -50,6 +50,7 @@ class LinkedCalls {
   void leave();
 
  private:
+  void look_again(const HasEnded& has_ended, std::size_t enqueued);
   std::string told(const std::string& calls, const std::string& reason);
   [[noreturn]] void fail(const std::string& calls, const std::string& reason);
 
