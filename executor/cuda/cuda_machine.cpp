@@ -181,7 +181,10 @@ DeviceKernels& CudaMachine::kernels() {
 
 void CudaMachine::end_call() {
   start_call();
-  record(events_[call_].end);
+  if (in_group_)
+    ends_of_group_.emplace_back(call_, lane_);
+  else
+    record(events_[call_].end);
   if (captures_) require(cudaEventRecord(events_[call_].done, lanes_[lane_].stream), "an event");
   nvtxRangePop();
   has_range_ = false;
@@ -211,6 +214,23 @@ void CudaMachine::exchange(const DeviceExchange& exchange) {
   if (links_ == nullptr) return DeviceMachine::exchange(exchange);
   start_call();
   links_->exchange(exchange, lanes_[lane_].stream, [this](std::size_t call) { return has_ended(call); });
+}
+
+void CudaMachine::begin_group() {
+  if (links_ == nullptr) return DeviceMachine::begin_group();
+  in_group_ = true;
+  ends_of_group_.clear();
+  links_->begin_group();
+}
+
+void CudaMachine::end_group() {
+  if (links_ == nullptr) return DeviceMachine::end_group();
+  in_group_ = false;
+  links_->end_group([this](std::size_t call) { return has_ended(call); });
+  for (const auto& [call, lane] : ends_of_group_) {
+    lane_ = lane;
+    record(events_[call].end);
+  }
 }
 
 void CudaMachine::begin_capture() {

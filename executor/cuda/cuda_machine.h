@@ -47,6 +47,8 @@ class CudaMachine : public DeviceMachine {
   std::string text_of_fault(const std::string& reason) const override;
   void join(const DeviceGroups& groups) override;
   void exchange(const DeviceExchange& exchange) override;
+  void begin_group() override;
+  void end_group() override;
   std::vector<CallTimes> finish() override;
 
  private:
@@ -85,8 +87,10 @@ class CudaMachine : public DeviceMachine {
   std::size_t calls_ = 0;  // of the replay so far; of all where it is a graph
   std::size_t lane_ = 0;
   bool has_started_ = false;
-  bool has_range_ = false;  // of NVTX
-  CallWatch watch_;         // where there are no links
+  bool in_group_ = false;
+  std::vector<std::pair<std::size_t, std::size_t>> ends_of_group_;  // call and lane, to be recorded when it is launched
+  bool has_range_ = false;                                          // of NVTX
+  CallWatch watch_;                                                 // where there are no links
 
   int replays_ = 0;
   bool captures_ = false;

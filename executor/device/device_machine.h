@@ -74,8 +74,13 @@ class DeviceMachine {
 
   /// Enqueues this rank's part on the stream of the call that has begun (or on one of the communicator's own, behind
   /// that stream and before what the stream does next). All ranks enqueue what they exchange in one order. It never
-  /// shares a call with kernels: a call is either, so that a SEND and a RECV of neighbouring calls may become a group.
+  /// shares a call with kernels: a call is either.
   virtual void exchange(const DeviceExchange&) { throw RunError("this machine cannot meet ranks on other devices"); }
+
+  /// What the calls between them exchange is launched at once, as one group: none of them waits for another, and none
+  /// has kernels.
+  virtual void begin_group() { throw RunError("this machine cannot meet ranks on other devices"); }
+  virtual void end_group() { throw RunError("this machine cannot meet ranks on other devices"); }
 
   /// Waits until the replay is over. [call]
   virtual std::vector<CallTimes> finish() = 0;

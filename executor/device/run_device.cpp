@@ -85,7 +85,10 @@ DeviceRun::DeviceRun(const RunSpec& spec, DeviceMachine& machine, const DeviceRu
     of_microbatches.push_back(first.microbatch_memory());
   }
   const JointPasses passes = joint_passes(spec);
-  program_ = plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches, passes);
+  std::vector<MessagePair> pairs;  // ranks that share a device have no calls of NCCL
+  if (own_rank) pairs = message_pairs(schedule_, training_.replay.grid);
+  program_ =
+      plan_device(schedule_, costs(), waits_for_all_, DeviceWaits::kAll, stage_bytes, of_microbatches, passes, pairs);
   calls_ = placed_calls(program_, schedule_, passes);
   joint_step_ = find_joint_step();
   require_memory();

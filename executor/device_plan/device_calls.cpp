@@ -81,8 +81,13 @@ struct Edge {
 /// Plays the schedule on the streams, earliest call first.
 class Player {
  public:
-  Player(const Schedule& schedule, const CostTable& costs, bool agrees, JointPasses passes)
+  Player(const Schedule& schedule, const CostTable& costs, bool agrees, JointPasses passes,
+         std::span<const MessagePair> pairs)
       : schedule_(schedule), costs_(costs), workers_(workers_of(schedule, passes)), nodes_(workers_.size()) {
+    for (const MessagePair& pair : pairs) {
+      nodes_[static_cast<std::size_t>(pair.sends[0])].mate = pair.sends[1];
+      nodes_[static_cast<std::size_t>(pair.sends[1])].mate = pair.sends[0];
+    }
     place_actions();
     add_dependencies();
     if (agrees) add_agreement();
@@ -95,26 +100,40 @@ class Player {
     for (std::size_t id = 0; id < nodes_.size(); ++id) {
       if (workers_[id] != static_cast<std::int32_t>(id)) continue;
       ++expected;
-      if (nodes_[id].missing == 0) ready.emplace(SimTime{0}, static_cast<std::int32_t>(id));
+      if (const auto own = static_cast<std::int32_t>(id); can_start(own) && leader(own) == own)
+        ready.emplace(SimTime{0}, own);
     }
     DeviceCalls result{.of_action = std::vector<std::int32_t>(nodes_.size(), -1)};
-    while (!ready.empty()) {
-      const auto [start, id] = ready.top();
-      ready.pop();
+    const auto make = [&](SimTime start, std::int32_t id) {
       Node& node = nodes_[static_cast<std::size_t>(id)];
       const auto call = static_cast<std::int32_t>(result.calls.size());
       result.of_action[static_cast<std::size_t>(id)] = call;
-      result.calls.push_back({.action = id, .rank = node.rank, .stream = node.stream, .waits = std::move(node.waits)});
+      result.calls.push_back({.action = id,
+                              .rank = node.rank,
+                              .stream = node.stream,
+                              .waits = std::move(node.waits),
+                              .with_next = node.mate >= 0 && leader(id) == id});
       result.starts.push_back(start);
       result.ends.push_back(start + node.duration);
       for (const Edge& edge : node.edges) {
         Node& next = nodes_[static_cast<std::size_t>(edge.to)];
         const bool inside = edge.bucket != DeviceWait::kEnd;
-        if (inside || next.rank != node.rank || next.stream != node.stream)
-          next.waits.push_back({.call = call, .bucket = edge.bucket});
-        next.ready = std::max(next.ready, (inside ? start : result.ends.back()) + edge.behind);
-        if (--next.missing == 0) ready.emplace(next.ready, edge.to);
+        const auto stand_behind = [&](Node& waiter) {
+          if (inside || waiter.rank != node.rank || waiter.stream != node.stream)
+            waiter.waits.push_back({.call = call, .bucket = edge.bucket});
+          waiter.ready = std::max(waiter.ready, (inside ? start : result.ends.back()) + edge.behind);
+        };
+        stand_behind(next);
+        if (next.mate >= 0) stand_behind(nodes_[static_cast<std::size_t>(next.mate)]);
+        --next.missing;
+        if (can_start(edge.to)) ready.emplace(next.ready, leader(edge.to));
       }
+    };
+    while (!ready.empty()) {
+      const auto [start, id] = ready.top();
+      ready.pop();
+      make(start, id);
+      if (const std::int32_t mate = nodes_[static_cast<std::size_t>(id)].mate; mate >= 0) make(start, mate);
     }
     if (result.calls.size() != expected)  // a valid schedule has no cycle but where copies gather their weights
       throw ScheduleError(
@@ -135,9 +154,19 @@ class Player {
     SimTime latency{0};
     SimTime ready{0};
     int missing = 0;
+    std::int32_t mate = -1;  // the message that starts with this one
     std::vector<Edge> edges;
     std::vector<DeviceWait> waits;
   };
+
+  std::int32_t leader(std::int32_t id) const {
+    const std::int32_t mate = nodes_[static_cast<std::size_t>(id)].mate;
+    return mate < 0 ? id : std::min(id, mate);
+  }
+  bool can_start(std::int32_t id) const {
+    const Node& node = nodes_[static_cast<std::size_t>(id)];
+    return node.missing == 0 && (node.mate < 0 || nodes_[static_cast<std::size_t>(node.mate)].missing == 0);
+  }
 
   void place_actions() {
     const StageNeighbors neighbors = stage_neighbors(schedule_);
@@ -238,8 +267,9 @@ std::vector<std::int32_t> last_gradient_actions(const Schedule& lowered) {
   return last;
 }
 
-DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees, JointPasses passes) {
-  return Player(lowered, costs, agrees, passes).play();
+DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees, JointPasses passes,
+                         std::span<const MessagePair> pairs) {
+  return Player(lowered, costs, agrees, passes, pairs).play();
 }
 
 }  // namespace plumb

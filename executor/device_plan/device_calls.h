@@ -2,10 +2,12 @@
 // From a schedule to the calls that a device makes: on which stream each is, behind which others, in which order the
 // host enqueues them.
 
+#include <span>
 #include <vector>
 
 #include "executor/device_plan/device_program.h"
 #include "executor/device_plan/joint_calls.h"
+#include "executor/nccl/message_pairs.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "schedules/time.h"
@@ -25,8 +27,9 @@ struct DeviceCalls {
 /// `lowered` breaks no rule of schedules/validate.h, and `costs` has all of its stages.
 /// `agrees`: what the optimizer does depends on all gradients (clipping, loss scaling), so that each OPTIMIZER_STEP
 /// waits for the last gradients of every rank, and their REDUCE_GRADs; then no rank computes behind its first one.
+/// `pairs`: messages that start together, one call right behind the other.
 DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees = false,
-                         JointPasses passes = JointPasses::kNone);
+                         JointPasses passes = JointPasses::kNone, std::span<const MessagePair> pairs = {});
 
 /// [rank] id of the compute action behind which its gradients are complete: the last before its first OPTIMIZER_STEP;
 /// -1 where there is none.

@@ -39,6 +39,8 @@ struct DeviceCall {
   int rank = 0;
   DeviceStream stream = DeviceStream::kCompute;
   std::vector<DeviceWait> waits;  ///< none that another one, or the stream, implies
+  bool with_next = false;         ///< a message that is launched as one group with that of the next call, which then
+                                  ///< stands behind the same calls (executor/nccl/message_pairs.h)
 };
 
 enum class BufferUse : std::uint8_t {

@@ -16,13 +16,17 @@ namespace plumb {
 namespace {
 
 /// When a buffer is needed, as places in the list of calls: from its first call to the first one that starts when its
-/// last has ended.
+/// last has ended. Of calls that start together, from the first to the second.
 ArenaBlock block_of(const DeviceBuffer& buffer, const DeviceCalls& calls) {
+  const auto with_next = [&](std::int32_t call) {
+    return call >= 0 && calls.calls[static_cast<std::size_t>(call)].with_next;
+  };
+  const std::int32_t first = buffer.calls.front(), last = buffer.calls.back();
   SimTime end{0};
   for (const std::int32_t call : buffer.calls) end = std::max(end, calls.ends[static_cast<std::size_t>(call)]);
   const std::int64_t after = std::ranges::lower_bound(calls.starts, end) - calls.starts.begin();
-  return {.begin = buffer.calls.front(),
-          .end = std::max<std::int64_t>(after, buffer.calls.back() + 1),
+  return {.begin = with_next(first - 1) ? first - 1 : first,
+          .end = std::max<std::int64_t>(after, with_next(last) ? last + 2 : last + 1),
           .bytes = buffer.bytes};
 }
 
@@ -85,15 +89,26 @@ void settle_waits(DeviceProgram& program, std::size_t ranks, DeviceWaits kept) {
     written_by[static_cast<std::size_t>(program.buffers[i].calls.front())].push_back(i);
   std::vector<Occupants> occupants(ranks), on_host(ranks);
   CallClocks clocks(static_cast<int>(ranks));
+  std::vector<DeviceWait> of_both;  // what the places of two that start together ask for
   for (std::size_t index = 0; index < program.calls.size(); ++index) {
     DeviceCall& call = program.calls[index];
     std::vector<DeviceWait> wanted = std::move(call.waits);
-    for (const std::size_t buffer : written_by[index]) {
-      const DeviceBuffer& own = program.buffers[buffer];
-      Occupants& there = (own.use == BufferUse::kHost ? on_host : occupants)[static_cast<std::size_t>(own.rank)];
-      for (const std::size_t former : there.replace(own.offset, own.offset + own.bytes, buffer)) {
-        for (const std::int32_t user : program.buffers[former].calls) wanted.push_back({.call = user});
+    const auto take_places = [&](std::size_t writer) {
+      for (const std::size_t buffer : written_by[writer]) {
+        const DeviceBuffer& own = program.buffers[buffer];
+        Occupants& there = (own.use == BufferUse::kHost ? on_host : occupants)[static_cast<std::size_t>(own.rank)];
+        for (const std::size_t former : there.replace(own.offset, own.offset + own.bytes, buffer)) {
+          for (const std::int32_t user : program.buffers[former].calls) wanted.push_back({.call = user});
+        }
       }
+    };
+    if (index > 0 && program.calls[index - 1].with_next) {  // its places were taken with those of the call before
+      wanted.insert(wanted.end(), of_both.begin(), of_both.end());
+    } else {
+      const std::size_t before = wanted.size();
+      take_places(index);
+      if (call.with_next) take_places(index + 1);
+      of_both.assign(wanted.begin() + static_cast<std::ptrdiff_t>(before), wanted.end());
     }
     std::ranges::sort(wanted, std::greater<>{}, [](const DeviceWait& wait) {
       return std::tuple{wait.call, wait.bucket == DeviceWait::kEnd, wait.bucket};
@@ -122,8 +137,8 @@ std::int64_t event_count(const DeviceProgram& program) {
 
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees, DeviceWaits waits,
                           std::span<const DeviceStageBytes> stage_bytes, const MicrobatchMemory& of_microbatches,
-                          JointPasses passes) {
-  DeviceCalls calls = device_calls(lowered, costs, agrees, passes);
+                          JointPasses passes, std::span<const MessagePair> pairs) {
+  DeviceCalls calls = device_calls(lowered, costs, agrees, passes, pairs);
   DeviceProgram program{.buffers = device_buffers(lowered, costs, calls, stage_bytes, of_microbatches)};
   place_buffers(program, calls, lowered.ranks.size());
   program.calls = std::move(calls.calls);

@@ -21,9 +21,11 @@ inline constexpr std::int64_t kArenaAlignment = 512;
 /// `agrees`: as device_calls(). `waits`: those that others imply are left out, or all are there (world_calls.h).
 /// stage_bytes: [stage]; none: no stage has such.
 /// of_microbatches: bytes of stages whose micro-batches are not alike. passes: those in which copies of a stage meet.
+/// pairs: as device_calls(); neither of the two writes where the other one reads.
 enum class DeviceWaits : std::uint8_t { kNeeded, kAll };
 DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool agrees = false,
                           DeviceWaits waits = DeviceWaits::kNeeded, std::span<const DeviceStageBytes> stage_bytes = {},
-                          const MicrobatchMemory& of_microbatches = {}, JointPasses passes = JointPasses::kNone);
+                          const MicrobatchMemory& of_microbatches = {}, JointPasses passes = JointPasses::kNone,
+                          std::span<const MessagePair> pairs = {});
 
 }  // namespace plumb

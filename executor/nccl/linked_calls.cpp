@@ -3,6 +3,7 @@
 #include <chrono>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -30,35 +31,63 @@ void LinkedCalls::begin_call(int stream, const char* name) {
   watch_.begin(stream, name);
 }
 
-void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended) {
-  const NcclCommunicator& group = groups_.communicators[static_cast<std::size_t>(exchange.communicator)];
+NcclCall LinkedCalls::call_of(const DeviceExchange& exchange) const {
+  const std::size_t members = groups_.communicators[static_cast<std::size_t>(exchange.communicator)].ranks.size();
   const NcclElement element = exchange.is_stored ? stored_ : NcclElement::kFp32;
-  const bool is_shift = exchange.pairs == DevicePairs::kShift, is_pairs = exchange.pairs != DevicePairs::kNone;
-  const auto members = static_cast<std::int32_t>(group.ranks.size());
-  const NcclCall call{.kind = exchange.kind,
-                      .communicator = exchange.communicator,
-                      .peer = is_pairs ? (exchange.member + 1) % members : exchange.peer,
-                      .bytes = exchange.elements * bytes_of(element) / (is_pairs && !is_shift ? members : 1)};
-  watch_.exchanges(fmt::format("{}{}, communicator {}", is_pairs ? "group of pairs from " : "",
-                               to_text(group, groups_.rank, call), exchange.communicator));
-  const NcclCommunicatorHandle& communicator = *communicators_.at(exchange.communicator);
+  const bool is_pairs = exchange.pairs != DevicePairs::kNone, is_shift = exchange.pairs == DevicePairs::kShift;
+  const auto count = static_cast<std::int32_t>(members);
+  return {.kind = exchange.kind,
+          .communicator = exchange.communicator,
+          .peer = is_pairs ? (exchange.member + 1) % count : exchange.peer,
+          .bytes = exchange.elements * bytes_of(element) / (is_pairs && !is_shift ? count : 1)};
+}
+
+void LinkedCalls::exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended) {
+  watch_.exchanges(fmt::format(
+      "{}{}, communicator {}", exchange.pairs != DevicePairs::kNone ? "group of pairs from " : "",
+      to_text(groups_.communicators[static_cast<std::size_t>(exchange.communicator)], groups_.rank, call_of(exchange)),
+      exchange.communicator));
+  const Enqueued one{.exchange = &exchange, .stream = stream};
+  if (in_group_)
+    group_.push_back(one);
+  else
+    launch({one}, has_ended);
+}
+
+void LinkedCalls::end_group(const HasEnded& has_ended) {
+  in_group_ = false;
+  launch(std::exchange(group_, {}), has_ended);
+}
+
+void LinkedCalls::make(const Enqueued& one) {
+  const DeviceExchange& exchange = *one.exchange;
+  const NcclCommunicator& group = groups_.communicators[static_cast<std::size_t>(exchange.communicator)];
+  const NcclPort::Communicator communicator = communicators_.at(exchange.communicator)->get();
+  const bool is_pairs = exchange.pairs != DevicePairs::kNone;
+  const NcclCall call = call_of(exchange);
   const NcclPlaces places{.from = is_pairs ? exchange.outgoing : exchange.values,
                           .to = exchange.values,
                           .bounds = exchange.bounds,
-                          .element = element};
+                          .element = exchange.is_stored ? stored_ : NcclElement::kFp32};
+  if (is_pairs)
+    make_nccl_pairs(port_, group, groups_.rank, exchange.pairs == DevicePairs::kShift, call.bytes, places, communicator,
+                    one.stream);
+  else
+    make_nccl_call(port_, group, groups_.rank, call, places, communicator, one.stream);
+}
+
+void LinkedCalls::launch(const std::vector<Enqueued>& together, const HasEnded& has_ended) {
   try {
-    if (is_pairs)
-      make_nccl_pairs(port_, group, groups_.rank, is_shift, call.bytes, places, communicator.get(), stream);
-    else
-      make_nccl_call(port_, group, groups_.rank, call, places, communicator.get(), stream);
-    communicator.settle("it is launched");
+    if (together.size() > 1) port_.group_start();
+    for (const Enqueued& one : together) make(one);
+    if (together.size() > 1) port_.group_end();
+    for (const Enqueued& one : together) communicators_.at(one.exchange->communicator)->settle("it is launched");
   } catch (const RunAborted&) {
     communicators_.clear();
     throw;
   } catch (const RunError& error) {
-    const std::size_t own = watch_.size() - 1;
-    look_again(has_ended, own);
-    fail(watch_.text_of(own), error.what());
+    look_again(has_ended, watch_.size() - together.size());
+    fail(watch_.text_of(watch_.size() - 1), error.what());
   }
 }
 

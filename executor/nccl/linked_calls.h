@@ -32,8 +32,11 @@ class LinkedCalls {
   // failed first. has_ended: of the calls that are enqueued; may throw RunError for what has failed on the device.
   void begin_call(int stream, const char* name);
   void wait_for(std::size_t earlier) { watch_.wait_for(earlier); }
-  /// Returns when it is launched, so that what is recorded next stands behind it.
+  /// Returns when it is launched, so that what is recorded next stands behind it; in a group it is end_group() that
+  /// launches. The exchange outlives the group.
   void exchange(const DeviceExchange& exchange, NcclPort::Stream stream, const HasEnded& has_ended);
+  void begin_group() { in_group_ = true; }
+  void end_group(const HasEnded& has_ended);
   /// Returns when all calls have ended, and forgets them.
   void finish(const HasEnded& has_ended);
 
@@ -50,6 +53,15 @@ class LinkedCalls {
   void leave();
 
  private:
+  struct Enqueued {
+    const DeviceExchange* exchange = nullptr;
+    NcclPort::Stream stream = nullptr;
+  };
+
+  NcclCall call_of(const DeviceExchange& exchange) const;
+  void make(const Enqueued& one);
+  /// The calls that have begun last, all at once where there are several.
+  void launch(const std::vector<Enqueued>& together, const HasEnded& has_ended);
   void look_again(const HasEnded& has_ended, std::size_t enqueued);
   std::string told(const std::string& calls, const std::string& reason);
   [[noreturn]] void fail(const std::string& calls, const std::string& reason);
@@ -61,6 +73,8 @@ class LinkedCalls {
   DeviceGroups groups_;
   JoinedCommunicators communicators_;
   CallWatch watch_;
+  bool in_group_ = false;
+  std::vector<Enqueued> group_;
   std::vector<std::int64_t> starts_ns_;
 };
 

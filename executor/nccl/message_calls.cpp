@@ -51,38 +51,6 @@ int MessageCalls::rank_there(int pipeline_rank, int part, int tensor) const {
                                       .pipeline = pipeline_rank});
 }
 
-/// Where the other end of a message has it in its list.
-std::size_t MessageCalls::position_there(const Action& message) const {
-  Action there = message;
-  there.stage = static_cast<decltype(there.stage)>(peer_stage(message));
-  switch (message.op) {
-    case Op::kSendActivation:
-      there.op = Op::kRecvActivation;
-      break;
-    case Op::kRecvActivation:
-      there.op = Op::kSendActivation;
-      break;
-    case Op::kSendGradient:
-      there.op = Op::kRecvGradient;
-      break;
-    default:
-      there.op = Op::kSendGradient;
-  }
-  return in_.positions.at(key_of(there));
-}
-
-/// Whether this message and the next action are two halves of one exchange, and are so at the other end.
-bool MessageCalls::exchanges_with_next(std::size_t position) const {
-  const std::vector<Action>& actions = own_actions();
-  if (!in_.options.group_exchanges || position + 1 >= actions.size()) return false;
-  const Action &one = actions[position], &two = actions[position + 1];
-  if (!((is_send(one.op) && is_recv(two.op)) || (is_recv(one.op) && is_send(two.op))) ||
-      pipeline_rank_of(peer_stage(one)) != pipeline_rank_of(peer_stage(two)))
-    return false;
-  const std::size_t first = position_there(one), second = position_there(two);
-  return std::max(first, second) - std::min(first, second) == 1;
-}
-
 void MessageCalls::message(std::size_t position) {
   const Action& action = own_actions()[position];
   const bool sends = is_send(action.op);
@@ -90,7 +58,7 @@ void MessageCalls::message(std::size_t position) {
   const MessageKind kind = forward ? MessageKind::kActivation : MessageKind::kGradient;
   const int there = pipeline_rank_of(peer_stage(action));
   std::int32_t group = std::exchange(open_group_, NcclCall::kNone);
-  if (group == NcclCall::kNone && exchanges_with_next(position)) open_group_ = group = calls_.new_group();
+  if (in_.groups.contains({place_.pipeline, position})) open_group_ = group = calls_.new_group();
   // A receive is issued when the compute before it has ended (DESIGN.md section 3, rule 1).
   const std::int32_t behind = sends ? made_[index(kind)][slot(action)] : calls_.last_compute();
   std::vector<std::int32_t>& arrived = arrived_[index(kind)][slot(action)];

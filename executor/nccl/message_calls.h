@@ -2,8 +2,8 @@
 // The messages of one rank between stages, as calls: as executor/stage_messages.cpp moves them.
 
 #include <array>
-#include <map>
-#include <tuple>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "executor/nccl/rank_calls.h"
@@ -12,21 +12,15 @@
 
 namespace plumb {
 
-using MessageKey = std::tuple<Op, int, int, int>;  // operation, stage, micro-batch, slice
-
 /// What all ranks' lists are made of.
 struct OrderInputs {
   const RunSpec& spec;
   const TrainingPlan& plan;
   const NcclOrderOptions& options;
   std::vector<StageExchanges> stages;
-  std::vector<std::vector<bool>> rebuilt;       // [stage][micro-batch]
-  std::map<MessageKey, std::size_t> positions;  // of messages, in the list of their rank
+  std::vector<std::vector<bool>> rebuilt;        // [stage][micro-batch]
+  std::set<std::pair<int, std::size_t>> groups;  // pipeline rank and place of the first of two messages in one group
 };
-
-inline MessageKey key_of(const Action& action) {
-  return {action.op, action.stage, action.microbatch, action.part};
-}
 
 class MessageCalls {
  public:
@@ -55,8 +49,6 @@ class MessageCalls {
   bool has_shape_of(int pipeline_rank) const;
   int own_part() const;
   int rank_there(int pipeline_rank, int part, int tensor) const;
-  std::size_t position_there(const Action& message) const;
-  bool exchanges_with_next(std::size_t position) const;
 
   const OrderInputs& in_;
   const ReplayPlan& replay_;

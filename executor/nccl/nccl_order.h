@@ -62,7 +62,7 @@ struct NcclOrder {
 
 struct NcclOrderOptions {
   bool one_order = true;        ///< in one launch order for all ranks (launch_order.h), not each in its list's
-  bool group_exchanges = true;  ///< a SEND and a RECV that stand side by side at both of their ends are one group
+  bool group_exchanges = true;  ///< a SEND and a RECV side by side at both ends are one group (message_pairs.h)
 };
 
 /// Of a run that plan_training() accepts. Every rank computes all ranks' lists from the same values.

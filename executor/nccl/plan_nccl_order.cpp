@@ -6,6 +6,7 @@
 
 #include "executor/nccl/launch_order.h"
 #include "executor/nccl/message_calls.h"
+#include "executor/nccl/message_pairs.h"
 #include "executor/nccl/nccl_order.h"
 #include "executor/replay_groups.h"
 
@@ -336,7 +337,7 @@ class RankPlanner {
 }  // namespace
 
 NcclOrder plan_nccl_order(const RunSpec& spec, const TrainingPlan& plan, const NcclOrderOptions& options) {
-  OrderInputs inputs{.spec = spec, .plan = plan, .options = options, .stages = {}, .rebuilt = {}, .positions = {}};
+  OrderInputs inputs{.spec = spec, .plan = plan, .options = options, .stages = {}, .rebuilt = {}, .groups = {}};
   const int stages = static_cast<int>(plan.replay.schedule.stages.size());
   for (int stage = 0; stage < stages; ++stage) inputs.stages.push_back(stage_exchanges(spec, plan, stage));
   inputs.rebuilt.assign(inputs.stages.size(),
@@ -345,10 +346,9 @@ NcclOrder plan_nccl_order(const RunSpec& spec, const TrainingPlan& plan, const N
     for (const Action& action : actions)
       if (action.op == Op::kRecompute)
         inputs.rebuilt[static_cast<std::size_t>(action.stage)][static_cast<std::size_t>(action.microbatch)] = true;
-  for (const auto& actions : plan.replay.schedule.ranks)
-    for (std::size_t position = 0; position < actions.size(); ++position)
-      if (is_send(actions[position].op) || is_recv(actions[position].op))
-        inputs.positions.emplace(key_of(actions[position]), position);
+  if (options.group_exchanges)
+    for (const MessagePair& pair : message_pairs(plan.replay.schedule, plan.replay.grid))
+      for (const NeighborPlace& end : pair.ends) inputs.groups.emplace(end.rank, end.position);
   NcclCommunicators communicators;
   NcclOrder order;
   for (int rank = 0; rank < world_size(plan.replay.grid); ++rank)

@@ -4,7 +4,7 @@
 //   MachineTopology found = parse_topology_matrix(text, "topo.txt");     // what `nvidia-smi topo -m` prints
 //   ClusterSpec cluster = cluster_of_topology(found, preset, "topo.txt");
 //
-// tools/machine/read_topology.h fills the same value from /sys and NVML.
+// tools/machine/find_topology.h fills the same value on the machine itself.
 
 #include <cstdint>
 #include <string>

@@ -13,8 +13,8 @@
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/inputs.h"
+#include "tools/machine/find_topology.h"
 #include "tools/machine/machine_load.h"
-#include "tools/machine/read_topology.h"
 #include "tools/reports/table.h"
 
 namespace plumb {
@@ -65,16 +65,9 @@ Read read(const CalibrateArguments& arguments) {
   if (!arguments.from.empty())
     return {parse_topology_matrix(read_text_file(arguments.from.front()), arguments.from.front()),
             fmt::format("nvidia-smi topo -m, {}", arguments.from.front())};
-  Read result{read_sys_topology("/sys"), fmt::format("/sys and NVML of this machine, {}", today())};
-  if (result.found.gpus.empty())
-    throw InputError(
-        "/sys shows no GPU of NVIDIA here: run this on the machine that has them, or give --from FILE with what "
-        "`nvidia-smi topo -m` prints there");
-  if (const std::string why = add_nvml(result.found); !why.empty()) {
-    print_note(why + ": names and NVLinks are not known");
-    result.source = fmt::format("/sys of this machine, {}", today());
-  }
-  return result;
+  FoundTopology here = find_topology();
+  for (const std::string& note : here.notes) print_note(note);
+  return {std::move(here.topology), fmt::format("{} of this machine, {}", here.source, today())};
 }
 
 }  // namespace

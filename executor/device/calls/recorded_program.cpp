@@ -1,6 +1,7 @@
 #include "executor/device/calls/recorded_program.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 #include "executor/device/exchange/shared_exchange.h"
@@ -20,6 +21,7 @@ void RecordedProgram::add(std::size_t call, CallTrack track, std::vector<Recorde
 
 void RecordedProgram::settle(const DeviceProgram& pipeline, int ranks, std::vector<std::string> names) {
   names_ = std::move(names);
+  for (const DeviceCall& call : pipeline.calls) with_next_.push_back(call.with_next);
   world_ = world_calls(pipeline, std::exchange(tracks_, {}), ranks);
 }
 
@@ -48,6 +50,10 @@ void RecordedProgram::enqueue(DeviceMachine& machine, std::int64_t element_bytes
     const CallTrack& track = world_.tracks[at][static_cast<std::size_t>(call.track)];
     const RecordedPiece& piece = piece_of(call);
     const DeviceStream stream = track.stream_of(static_cast<std::size_t>(call.piece));
+    // A rank has an end of both messages of a group, next to each other, or of none.
+    const bool opens = is_one_rank_ && with_next_[at], closes = is_one_rank_ && at > 0 && with_next_[at - 1];
+    assert(!opens || (i + 1 < world_.calls.size() && world_.calls[i + 1].call == call.call + 1));
+    if (opens) machine.begin_group();
     machine.begin_call(i, is_one_rank_ ? 0 : track.rank, stream, names_[at].c_str());
     for (const std::int32_t wait : call.waits) machine.wait_for(static_cast<std::size_t>(wait));
     if (piece.exchange && is_one_rank_) {
@@ -63,6 +69,7 @@ void RecordedProgram::enqueue(DeviceMachine& machine, std::int64_t element_bytes
       }
     }
     machine.end_call();
+    if (closes) machine.end_group();
   }
 }
 

@@ -41,6 +41,7 @@ class RecordedProgram {
   std::vector<std::vector<std::vector<RecordedPiece>>> pieces_;  // [call][track][piece]
   WorldProgram world_;
   std::vector<std::string> names_;
+  std::vector<bool> with_next_;  // [call] of the pipeline's program
 };
 
 }  // namespace plumb

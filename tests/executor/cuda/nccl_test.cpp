@@ -9,6 +9,7 @@
 
 #include "executor/cuda/cuda_nccl_port.h"
 #include "executor/cuda/nccl_devices.h"
+#include "executor/nccl/message_pairs.h"
 #include "executor/nccl/nccl_library.h"
 #include "executor/nccl/thread_board.h"
 #include "executor/run.h"
@@ -74,6 +75,20 @@ TEST_CASE("pipelines of 2 and 4 GPUs have the cpu backend's losses") {
       REQUIRE(trained.result.has_value());
       check_losses(*trained.result, cpu, 1e-6);
     }
+  }
+}
+
+TEST_CASE("messages that go both ways at once are one group of NCCL's, with the cpu backend's losses") {
+  for (const char* name : {"v-1f1b", "dualpipe"}) {
+    CAPTURE(name);
+    RunSpec spec = spec_of(llama_model(6), make_schedule(name, {.ranks = 4, .microbatches = 8}));
+    spec.steps = 2;
+    const TrainingPlan plan = plan_training(spec);
+    CHECK(!message_pairs(plan.replay.schedule, plan.replay.grid).empty());
+    const LinkedRun trained = train(spec, {.devices = 4, .seed = 7});
+    for (const std::string& error : trained.errors) CHECK(error == "");
+    REQUIRE(trained.result.has_value());
+    check_losses(*trained.result, run(spec), 1e-5);
   }
 }
 

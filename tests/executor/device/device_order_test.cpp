@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "executor/nccl/message_pairs.h"
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/device/noting_machine.h"
 #include "tests/executor/small_model.h"
@@ -61,6 +62,25 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
         calls += check_lists(spec);
       }
   CHECK(calls > 1000);
+}
+
+TEST_CASE("messages that go both ways at once are one group where they are in NCCL's list") {
+  for (const std::string name : {"v-1f1b", "dualpipe", "dualpipev", "v-half", "1f1b"})
+    for (const int replicas : {1, 2})
+      for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
+        CAPTURE(name);
+        const Schedule order = make_schedule(name, {.ranks = 4, .microbatches = 8});
+        const RunSpec spec = spec_of_lowered(
+            llama_model(6), lower(order, {.data = {.enabled = replicas > 1}, .receives = receives}), replicas);
+        CHECK(check_lists(spec) > 90 * replicas);
+        const TrainingPlan plan = plan_training(spec);
+        const bool has_pairs = !message_pairs(plan.replay.schedule, plan.replay.grid).empty();
+        if (receives == Receives::kEarly) CHECK(has_pairs == (name != "1f1b"));
+        std::size_t groups = 0;
+        const NcclOrder planned = plan_nccl_order(spec, plan);
+        for (const NcclRank& rank : planned.ranks) groups += groups_of(planned.communicators, rank).size();
+        CHECK((groups > 0) == has_pairs);
+      }
 }
 
 TEST_CASE("slices of sequences send and receive their own bytes, of 2 and of 3 tokens") {

@@ -1,6 +1,7 @@
 #include "executor/device_plan/plan_device.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <random>
 #include <string_view>
@@ -8,6 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "executor/device_plan/check_device_program.h"
+#include "executor/device_plan/device_calls.h"
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"
 #include "schedules/error.h"
@@ -327,6 +329,51 @@ TEST_CASE("check device program: names what is wrong") {
         }).find("may still be using") != std::string::npos);
   CHECK(first_wrong([](DeviceProgram& p) { p.arena_bytes[0] /= 2; }).find("beyond the arena of rank 0") !=
         std::string::npos);
+}
+
+TEST_CASE("device plan: messages of a group are neighbours, behind the same calls, and not in each other's places") {
+  std::size_t groups = 0;
+  for (const int ranks : {2, 4, 6, 8})
+    for (const Sample& sample : samples(ranks, 2 * ranks)) {
+      CAPTURE(sample.name);
+      CAPTURE(ranks);
+      const std::vector<MessagePair> pairs = message_pairs(sample.lowered, ProcessGrid{.pipeline = ranks});
+      if (pairs.empty()) continue;
+      const CostTable costs = costs_for(sample.lowered);
+      const DeviceProgram program = plan_device(sample.lowered, costs, false, DeviceWaits::kAll, {}, {}, {}, pairs);
+      for (const std::string& wrong : check_device_program(program, sample.lowered)) FAIL_CHECK(wrong);
+      CHECK(static_cast<std::size_t>(std::ranges::count(program.calls, true, &DeviceCall::with_next)) == pairs.size());
+      const auto stands_behind = [&](const DeviceCall& call, const DeviceWait& wait) {
+        const DeviceCall& before = program.calls[static_cast<std::size_t>(wait.call)];
+        return (before.rank == call.rank && before.stream == call.stream) ||
+               std::ranges::find(call.waits, wait) != call.waits.end();
+      };
+      for (std::size_t first = 0; first + 1 < program.calls.size(); ++first) {
+        const DeviceCall &one = program.calls[first], &other = program.calls[first + 1];
+        if (!one.with_next) continue;
+        ++groups;
+        CHECK(std::ranges::any_of(pairs, [&](const MessagePair& pair) {
+          return pair.sends == std::array{std::min(one.action, other.action), std::max(one.action, other.action)};
+        }));
+        for (const DeviceWait& wait : one.waits) CHECK(stands_behind(other, wait));
+        for (const DeviceWait& wait : other.waits) {
+          CHECK(wait.call != static_cast<std::int32_t>(first));
+          CHECK(stands_behind(one, wait));
+        }
+        const auto used_by = [&](const DeviceBuffer& buffer, std::size_t call) {
+          return std::ranges::find(buffer.calls, static_cast<std::int32_t>(call)) != buffer.calls.end();
+        };
+        for (const DeviceBuffer& sent : program.buffers)
+          for (const DeviceBuffer& came : program.buffers)
+            if (used_by(sent, first) && used_by(came, first + 1) && sent.rank == came.rank && &sent != &came)
+              CHECK((sent.offset + sent.bytes <= came.offset || came.offset + came.bytes <= sent.offset));
+      }
+      // It costs no time that the costs tell of: a hop is shorter than an action.
+      const DeviceCalls alone = device_calls(sample.lowered, costs),
+                        grouped = device_calls(sample.lowered, costs, false, {}, pairs);
+      CHECK(std::ranges::max(grouped.ends) == std::ranges::max(alone.ends));
+    }
+  CHECK(groups > 50);
 }
 
 TEST_CASE("check device program: activations that are away have a place, and nobody looks for them where they were") {

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "executor/nccl/check_nccl_order.h"
+#include "executor/nccl/message_pairs.h"
 #include "executor/nccl/nccl_order.h"
 #include "tests/executor/nccl/group_kernels.h"
 #include "tests/executor/small_model.h"
@@ -234,20 +235,22 @@ TEST_CASE("two messages of one channel that change places at one end are found w
   CHECK_FALSE(passes(order));
 }
 
-TEST_CASE("where the schedule exchanges both ways send and receive are one group") {
-  const Schedule order = make_schedule("1f1b", {.ranks = 4, .microbatches = 8});
-  const auto grouped = [&](Receives receives) {
-    RunSpec spec = spec_of_lowered(llama_model(6), lower(order, {.receives = receives}));
-    const NcclOrder calls = order_of(spec);
-    CHECK(passes(calls));
-    std::int64_t count = 0;
+TEST_CASE("where the schedule exchanges both ways and an action hides it, send and receive are one group") {
+  for (const char* name : {"v-1f1b", "dualpipe", "dualpipev", "v-half", "1f1b"}) {
+    CAPTURE(name);
+    const Schedule order = make_schedule(name, {.ranks = 4, .microbatches = 8});
+    const RunSpec spec = spec_of(llama_model(6), order);
+    const TrainingPlan plan = plan_training(spec);
+    const NcclOrder calls = plan_nccl_order(spec, plan);
+    CHECK(passes(calls, {.channels = most_kernels_of_a_group(calls)}));
+    std::size_t grouped = 0;
     for (const NcclRank& rank : calls.ranks)
-      for (const NcclCall& call : rank.calls) count += call.group != NcclCall::kNone ? 1 : 0;
-    return count;
-  };
-  // Between ranks r and r + 1 the steady state has m - (p - r - 1) exchanges of a message each way.
-  CHECK(grouped(Receives::kLate) == 4 * ((8 - 3) + (8 - 2) + (8 - 1)));
-  CHECK(grouped(Receives::kEarly) == 0);
+      for (const NcclCall& call : rank.calls) grouped += call.group != NcclCall::kNone ? 1 : 0;
+    CHECK(grouped == 4 * message_pairs(plan.replay.schedule, plan.replay.grid).size());
+    CHECK((grouped > 0) == (name != std::string("1f1b")));
+    for (const NcclRank& rank : plan_nccl_order(spec, plan, {.group_exchanges = false}).ranks)
+      CHECK(std::ranges::all_of(rank.calls, [](const NcclCall& call) { return call.group == NcclCall::kNone; }));
+  }
 }
 
 TEST_CASE("lists in the schedule's own order can deadlock, one launch order cannot") {

@@ -86,6 +86,8 @@ class HostNccl : public NcclPort {
   HostNccl& operator=(const HostNccl&) = delete;
 
   int calls() const { return calls_; }
+  /// Of calls on several communicators.
+  int groups() const { return groups_; }
   int open_communicators() const { return open_; }
 
   NcclId make_id() override {
@@ -122,6 +124,11 @@ class HostNccl : public NcclPort {
   void group_start() override { ++depth_; }
   void group_end() override {
     if (--depth_ > 0) return;
+    for (const auto& [comm, part] : group_)
+      if (comm != group_.front().first) {
+        ++groups_;
+        break;
+      }
     // What is on one stream of one communicator goes together.
     for (std::size_t first = 0; first < group_.size(); ++first) {
       if (group_[first].first == nullptr) continue;
@@ -235,7 +242,7 @@ class HostNccl : public NcclPort {
 
   const HostNcclFault fault_;
   std::shared_ptr<Flag> gone_ = std::make_shared<Flag>(false);
-  int calls_ = 0, open_ = 0, depth_ = 0;
+  int calls_ = 0, groups_ = 0, open_ = 0, depth_ = 0;
   std::vector<std::pair<Comm*, Part>> group_;
   std::vector<std::unique_ptr<Comm>> communicators_;
   std::vector<std::unique_ptr<EventOfHost>> events_;

@@ -55,7 +55,19 @@ class LinkedHostMachine : public HostMachine {
         const std::lock_guard lock(kernels_run_);  // they share scratch memory
         for (const auto& kernel : work) kernel();
       });
-    port_.record(ends_[call_], stream_);
+    if (in_group_)
+      grouped_.emplace_back(call_, stream_);
+    else
+      port_.record(ends_[call_], stream_);
+  }
+  void begin_group() override {
+    in_group_ = true;
+    links_.begin_group();
+  }
+  void end_group() override {
+    in_group_ = false;
+    links_.end_group(has_ended());
+    for (const auto& [call, stream] : std::exchange(grouped_, {})) port_.record(ends_[call], stream);
   }
   std::vector<CallTimes> finish() override {
     links_.finish(has_ended());
@@ -76,6 +88,8 @@ class LinkedHostMachine : public HostMachine {
   NcclPort::Stream stream_ = nullptr;
   std::size_t call_ = 0, calls_ = 0;
   int exchanges_ = 0;
+  bool in_group_ = false;
+  std::vector<std::pair<std::size_t, NcclPort::Stream>> grouped_;  // calls whose ends are recorded behind the launch
   std::mutex kernels_run_;
 };
 

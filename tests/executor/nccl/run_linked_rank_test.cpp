@@ -14,6 +14,7 @@
 #include <thread>
 
 #include "executor/nccl/folder_board.h"
+#include "executor/nccl/message_pairs.h"
 #include "executor/nccl/thread_board.h"
 #include "executor/run.h"
 #include "executor/transport/transport.h"
@@ -33,7 +34,7 @@ struct Trained {
   std::optional<RunResult> result;
   std::string fault;
   bool was_told = false;
-  int exchanges = 0, left_open = 0, open_when_told = 0;
+  int exchanges = 0, groups = 0, left_open = 0, open_when_told = 0;
 };
 
 /// Notes how many communicators are open when a fault is told.
@@ -71,6 +72,7 @@ Trained train(const RunSpec& spec, RankBoard& board, HostNcclFault fault = {}, c
     trained.fault = error.what();
   }
   trained.exchanges = port.calls();
+  trained.groups = port.groups();
   trained.left_open = port.open_communicators();
   return trained;
 }
@@ -115,6 +117,23 @@ TEST_CASE("pipelines whose ranks have a machine each train bitwise as on one mac
     HostMachine alone;
     const RunResult expected = run_device(spec, alone);
     CHECK(of_all(on_threads(spec, 3)).losses == expected.losses);
+  }
+}
+
+TEST_CASE("messages that go both ways at once are launched as one group, and train bitwise as on one machine") {
+  for (const char* name : {"v-1f1b", "dualpipe", "dualpipev", "v-half"}) {
+    INFO(name);
+    RunSpec spec = spec_of(llama_model(6), make_schedule(name, {.ranks = 4, .microbatches = 8}));
+    spec.steps = 2;
+    const TrainingPlan plan = plan_training(spec);
+    const std::size_t pairs = message_pairs(plan.replay.schedule, plan.replay.grid).size();
+    REQUIRE(pairs > 0);
+    const std::vector<Trained> ranks = on_threads(spec, 4);
+    HostMachine alone;
+    CHECK(of_all(ranks).losses == run_device(spec, alone).losses);
+    std::size_t groups = 0;
+    for (const Trained& one : ranks) groups += static_cast<std::size_t>(one.groups);
+    CHECK(groups == 2 * 2 * pairs);  // steps, ends
   }
 }
 
