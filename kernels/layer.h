@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/layer/device_bytes.h"
 #include "kernels/layer/fused_kernels.h"
 #include "kernels/layer/kernel_call.h"
 #include "kernels/layer/kinds.h"

@@ -73,6 +73,12 @@ int zero_of(const Schedule& lowered, int planned) {
   return has(Op::kUnshard) ? std::clamp(planned, 1, 2) : 0;
 }
 
+bool lists_recomputation(const Schedule& schedule) {
+  return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
+    return std::ranges::count(actions, Op::kRecompute, &Action::op) > 0;
+  });
+}
+
 }  // namespace
 
 ContextAttention context_attention(const std::string& name) {
@@ -127,7 +133,8 @@ RunSpec lower_plan(const Plan& plan, const Predicted& predicted, const RunSettin
     const std::vector<Layer> layers = model_layers(plan.model);
     spec.samples = {.shape = std::get<InputLayer>(layers.front()), .outputs = std::get<LossLayer>(layers.back()).width};
   }
-  if (plan.layout.recompute == Recompute::kFull) spec.rebuild = Rebuild::kStage;
+  if (plan.layout.recompute == Recompute::kFull)  // each layer's input is kept, but where R makes all of a stage anew
+    spec.rebuild = lists_recomputation(predicted.lowered) ? Rebuild::kStage : Rebuild::kLayers;
   if (plan.layout.recompute == Recompute::kSelective) spec.rebuild = Rebuild::kSelective;
   return spec;
 }

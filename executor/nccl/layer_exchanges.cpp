@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <variant>
 
-#include "executor/division/expert_rows.h"
 #include "executor/division/tensor_division.h"
+#include "kernels/layer/expert_rows.h"
 
 namespace plumb {
 namespace {

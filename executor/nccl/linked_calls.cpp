@@ -86,11 +86,7 @@ void LinkedCalls::launch(const std::vector<Enqueued>& together, const HasEnded& 
     communicators_.clear();
     throw;
   } catch (const RunError& error) {
-    const std::size_t first = watch_.size() - together.size();
-    try {
-      watch_.advance([&](std::size_t call) { return call < first && has_ended(call); });
-    } catch (const RunError&) {  // of what was behind the first
-    }
+    look_again(has_ended, watch_.size() - together.size());
     fail(watch_.text_of(watch_.size() - 1), error.what());
   }
 }
@@ -113,6 +109,7 @@ void LinkedCalls::finish(const HasEnded& has_ended) {
       communicators_.clear();
       throw;
     } catch (const RunError& error) {
+      look_again(has_ended, watch_.size());
       const std::optional<std::size_t> at = watch_.stuck();
       fail(at ? watch_.text_of(*at) : "", error.what());
     }
@@ -128,6 +125,14 @@ void LinkedCalls::leave() {
 
 std::string LinkedCalls::text_of_fault(const std::string& reason) {
   return told(watch_.under_way(), reason);
+}
+
+/// What is over by now, as far as the device still answers: a call that has failed may have begun since.
+void LinkedCalls::look_again(const HasEnded& has_ended, std::size_t enqueued) {
+  try {
+    watch_.advance([&](std::size_t call) { return call < enqueued && has_ended(call); });
+  } catch (const RunError&) {  // of what was behind the first
+  }
 }
 
 /// Before anything is aborted, by which the others would notice.

@@ -62,6 +62,7 @@ class LinkedCalls {
   void make(const Enqueued& one);
   /// The calls that have begun last, all at once where there are several.
   void launch(const std::vector<Enqueued>& together, const HasEnded& has_ended);
+  void look_again(const HasEnded& has_ended, std::size_t enqueued);
   std::string told(const std::string& calls, const std::string& reason);
   [[noreturn]] void fail(const std::string& calls, const std::string& reason);
 

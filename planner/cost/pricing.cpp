@@ -158,6 +158,17 @@ const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layou
   return known->second;
 }
 
+const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& layout) {
+  if (!kernels_.fused || training_.stack || graph_ || layout.context > 1 ||
+      !std::ranges::all_of(kinds_, has_device_bytes))
+    return nullptr;
+  const auto [known, added] = device_footprints_.try_emplace(memory_key(layout));
+  if (added)
+    for (const Layer& kind : kinds_)
+      known->second.push_back(device_footprint(kind, training_, work_of(training_, layout)));
+  return &known->second;
+}
+
 const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layout& layout) {
   const auto [known, added] = framework_footprints_.try_emplace(memory_key(layout));
   if (added) {

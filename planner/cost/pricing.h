@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/cost/collective_price.h"
+#include "planner/cost/device_memory.h"
 #include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/kernel_price.h"
 #include "planner/cost/layer_price.h"
@@ -101,6 +102,10 @@ class Pricing {
   /// [kind of layer], without a stack; not of graphs, whose nodes share tensors (graph/graph_memory.h)
   const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
 
+  /// [kind of layer]; null where the cluster's devices are not known to be those of Plumb's own executor, or the layout
+  /// divides what kernels/layer/device_bytes.h does not count divided
+  const std::vector<DeviceFootprint>* device_footprints(const Layout& layout);
+
   /// [kind of layer], with a stack
   const std::vector<FrameworkFootprint>& framework_footprints(const Layout& layout);
 
@@ -122,6 +127,7 @@ class Pricing {
   std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
   using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
   std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
+  std::map<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
   std::map<MemoryKey, std::vector<FrameworkFootprint>> framework_footprints_;
 };
 

@@ -44,6 +44,16 @@ StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector
   return passes;
 }
 
+void add_incoming_copies(StagePasses& passes, const KernelPrices& kernels, std::int64_t activation_bytes,
+                         std::int64_t gradient_bytes) {
+  const auto copy = [&](std::int64_t bytes) {
+    if (bytes == 0) return Seconds{0};
+    return kernel_time(kernels, kernel_call(KernelKind::kCopy, {bytes / kernels.element_bytes}));
+  };
+  passes.forward.compute += copy(activation_bytes);
+  for (PassPrice* pass : {&passes.input_grad, &passes.backward}) pass->compute += copy(gradient_bytes);
+}
+
 void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead) {
   const auto put = [&](Op op, const PassPrice& pass) {
     std::vector<Segment> segments;

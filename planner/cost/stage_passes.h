@@ -1,6 +1,7 @@
 #pragma once
 // The passes of a stage: sums over its layers, and as segments of its operations.
 
+#include <cstdint>
 #include <vector>
 
 #include "planner/cost/layer_price.h"
@@ -30,6 +31,11 @@ struct StagePasses {
 /// `prices` by kind of layer.
 StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector<LayerPrice>& prices,
                          Recompute recompute, BackwardForm form);
+
+/// A device of Plumb's own copies what has come from other stages to where the first or the last layer takes it: bytes
+/// of activations in the forward, of gradients in the backward.
+void add_incoming_copies(StagePasses& passes, const KernelPrices& kernels, std::int64_t activation_bytes,
+                         std::int64_t gradient_bytes);
 
 /// Puts F, R, I, W and B into the stage's segments; each that lasts any time lasts `action_overhead` longer.
 void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead);

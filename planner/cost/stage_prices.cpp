@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "planner/cost/data_parallel_price.h"
+#include "planner/cost/device_memory.h"
 #include "planner/cost/framework/framework_memory.h"
 #include "planner/cost/gradient_buckets.h"
 #include "planner/cost/graph_stages.h"
@@ -107,8 +108,9 @@ void count_kinds(std::vector<KindCount>& counts, std::span<const int> kinds) {
 }
 
 /// The footprints of layers of these kinds.
-std::vector<LayerFootprint> of_kinds(const std::vector<LayerFootprint>& footprints, std::span<const int> kinds) {
-  std::vector<LayerFootprint> layers;
+template <class Footprint>
+std::vector<Footprint> of_kinds(const std::vector<Footprint>& footprints, std::span<const int> kinds) {
+  std::vector<Footprint> layers;
   layers.reserve(kinds.size());
   for (const int kind : kinds) layers.push_back(footprints[kind]);
   return layers;
@@ -240,7 +242,9 @@ class StagePricer {
     StageCosts costs;
     price_messages(costs, stage);
     StagePasses passes = stage_passes(counts_, prices, layout_.recompute, backward_);
-    if (pricing_.kernels().fused) take_messages(passes, costs, stage);
+    if (pricing_.kernels().fused)
+      add_incoming_copies(passes, pricing_.kernels(), stage.model_part > 0 ? costs.gradient_message_bytes : 0,
+                          stage.model_part < last_part_ ? costs.activation_message_bytes : 0);
     price_compute(costs, passes, stack ? stack->action_overhead : Seconds{0});
 
     Replicated held{.group = groups_.data[stage.rank], .expert_group = groups_.expert_data[stage.rank]};
@@ -260,19 +264,6 @@ class StagePricer {
       result_.host_optimizer_bytes.push_back(std::exchange(costs.memory.optimizer_bytes, 0));
     price_moves(costs, stage);
     return costs;
-  }
-
-  /// Plumb's own device copies what has come to where the stage's first or last layer takes it.
-  void take_messages(StagePasses& passes, const StageCosts& costs, const StagePlace& stage) const {
-    const KernelPrices& kernels = pricing_.kernels();
-    const auto copied = [&](std::int64_t bytes) {
-      return kernel_time(kernels, kernel_call(KernelKind::kCopy, {bytes / kernels.element_bytes}));
-    };
-    if (stage.model_part > 0) passes.forward.compute += copied(costs.gradient_message_bytes);
-    if (stage.model_part == last_part_) return;
-    const Seconds gradient = copied(costs.activation_message_bytes);
-    passes.input_grad.compute += gradient;
-    passes.backward.compute += gradient;
   }
 
   void price_replicas(StageCosts& costs, const Replicated& held, std::span<const int> layers,
@@ -328,7 +319,11 @@ class StagePricer {
       return stage_memory(graph_footprints_of_part(pricing_, layout_, result_.split, stage.model_part), training,
                           shared_, backward_);
     }
-    return stage_memory(of_kinds(pricing_.layer_footprints(layout_), layers), training, shared_, backward_);
+    const StageMemory memory =
+        stage_memory(of_kinds(pricing_.layer_footprints(layout_), layers), training, shared_, backward_);
+    const std::vector<DeviceFootprint>* device = pricing_.device_footprints(layout_);
+    if (device == nullptr) return memory;
+    return on_device(memory, of_kinds(*device, layers), shared_, backward_);
   }
 
   void price_moves(StageCosts& costs, const StagePlace& stage) const {

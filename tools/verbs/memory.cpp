@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "executor/device_plan/plan_device.h"
+#include "planner/cost/stage_memory.h"
 #include "planner/search/bounds.h"
+#include "schedules/action_table.h"
 #include "simulator/memory_holders.h"
 #include "tools/console.h"
 #include "tools/inputs/plan_input.h"
@@ -40,6 +44,21 @@ ordered_json rank_json(std::size_t rank, const MemoryPeak& peak, const RankTimel
   return json;
 }
 
+/// Of each stage, what slices of a micro-batch keep of its sequences; nothing where they are whole.
+std::vector<DeviceStageBytes> stage_bytes(const Plan& plan, const Predicted& predicted) {
+  const Schedule& schedule = predicted.lowered;
+  std::vector<DeviceStageBytes> bytes(schedule.stages.size());
+  if (ActionTable(schedule).parts() == 1) return bytes;
+  const LayerWork work = context_share(work_of(plan.training, plan.layout));
+  for (std::size_t stage = 0; stage < bytes.size(); ++stage)
+    for (const Layer& layer : predicted.priced.layers[static_cast<std::size_t>(schedule.stages[stage].model_part)]) {
+      const SequenceBytes own = sequence_bytes(layer, work, bytes_per_element(plan.training.precision));
+      bytes[stage].sequences += own.kept;
+      bytes[stage].sequence_gradients += own.gradients;
+    }
+  return bytes;
+}
+
 }  // namespace
 
 int memory_verb(const MemoryArguments& arguments) {
@@ -56,7 +75,9 @@ int memory_verb(const MemoryArguments& arguments) {
   const std::int64_t available = device.memory_bytes - device.reserved_bytes;
 
   std::optional<DeviceProgram> program;
-  if (arguments.arena) program = plan_device(predicted.lowered, predicted.priced.costs);
+  if (arguments.arena)
+    program = plan_device(predicted.lowered, predicted.priced.costs, false, DeviceWaits::kNeeded,
+                          stage_bytes(plan, predicted));
 
   if (arguments.json) {
     ordered_json list = ordered_json::array();

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "executor/division/expert_rows.h"
+#include "kernels/layer/expert_rows.h"
 
 namespace plumb {
 namespace {

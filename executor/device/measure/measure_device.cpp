@@ -155,20 +155,23 @@ class DeviceSession {
   std::vector<DeviceOperands> operands_;
 };
 
-/// Kernels in order of their work: the first of each kind, and those whose time, by the kind's last, will fit.
+/// Kernels in order of their work: the first of each kind, and of each form of products, and those whose time, by the
+/// kind's last, will fit.
 void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options, const TimeLeft& time_left,
                      DeviceMeasurement& result) {
-  std::map<KernelKind, Seconds> of_work;  // a kind's time over its work, in its last sample
+  // A kind's, and of products a form's, time over its work, in its last sample.
+  std::map<std::pair<KernelKind, std::int64_t>, Seconds> of_work;
   double most_flops = 0, most_moved = 0;
   for (const KernelCall& call : session.kernels()) {
     const Seconds left = time_left(kForKernels);
     const double work = call.flops + call.elements_moved;
-    const auto known = of_work.find(call.kind);
+    const std::pair kind(call.kind, call.kind == KernelKind::kGemm ? call.shape[4] : 0);
+    const auto known = of_work.find(kind);
     const bool is_first = known == of_work.end();
     if (!is_first && known->second * work * kLeastRepeats > left * kLargestPart) continue;
     const std::optional<KernelSample> alone = session.sample_of(call, 1, left, is_first);
     if (!alone) continue;
-    of_work[call.kind] = alone->median / work;
+    of_work[kind] = alone->median / work;
     BesideTime* contention = nullptr;
     if (call.kind == KernelKind::kGemm && call.flops > most_flops) {
       most_flops = call.flops;

@@ -64,8 +64,9 @@ class PlayedToolTest(PlayedTool):
         # All parts are one host's one thread here, on a busy machine: of its order is all that can be asked.
         ratio = report["step_time"]["measured_s"] / report["step_time"]["predicted_s"]
         self.assertTrue(1 / 30 < ratio < 30, report["step_time"])
+        # What a micro-batch keeps is counted to the byte; apart are tokens, tables and alignments, and how long messages lie.
         for rank in report["ranks"]:
-            self.assertLess(abs(rank["measured_peak_bytes"] / rank["predicted_peak_bytes"] - 1), 0.15)
+            self.assertLess(abs(rank["measured_peak_bytes"] / rank["predicted_peak_bytes"] - 1), 0.02)
 
     def test_a_budget_is_kept(self):
         calibrations = [("--backend", "cuda", "--ranks", 2, "--budget", 2, "-o", self.root / "kept.json")]

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "executor/division/expert_rows.h"
 #include "executor/run.h"
+#include "kernels/layer/expert_rows.h"
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 

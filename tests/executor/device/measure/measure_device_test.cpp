@@ -114,7 +114,8 @@ TEST_CASE("what a device has no memory or no time for is left out of its measure
   const DeviceMeasurement least = measure_device(hurried, options);
   for (const KernelSample& sample : least.measurement.samples) kinds.insert(sample.kernel);
   CHECK(kinds.size() == kKernelKindCount + 1);  // every kind of kernel, and copies
-  CHECK(least.measurement.samples.size() == kinds.size() - 1 + 3);
+  // And every form of products: whether they take in what follows them says what a planner prices.
+  CHECK(least.measurement.samples.size() == kinds.size() - 1 + 5 + 3);
 }
 
 TEST_CASE("a device's ladder has every kind and form of kernel, and a measurement needs a part and a time") {

@@ -1,4 +1,4 @@
-#include "executor/division/expert_rows.h"
+#include "kernels/layer/expert_rows.h"
 
 #include <algorithm>
 

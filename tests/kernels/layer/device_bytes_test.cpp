@@ -1,0 +1,42 @@
+// Against the device's own layers: tests/tools/device_memory_test.cpp.
+
+#include "kernels/layer.h"
+
+#include <doctest/doctest.h>
+
+using namespace plumb;
+
+namespace {
+
+constexpr LayerWork kWork{.microbatch = 2, .sequence = 64};
+
+TransformerLayer block() {
+  return {.hidden = 128, .heads = 8, .kv_heads = 4, .head_size = 16, .ffn = 256, .rotary_size = 16};
+}
+
+}  // namespace
+
+TEST_CASE("a device keeps of a block what is saved, and a place for the gradient of its output") {
+  std::int64_t saved = 0;
+  for (const SavedTensor& tensor : saved_tensors(block(), kWork))
+    saved += tensor.elements * (tensor.single_precision ? 4 : 2);
+  const DeviceBytes bytes = device_bytes(block(), kWork, 2);
+  // All of these sizes are multiples of 256 bytes.
+  CHECK(bytes.early + bytes.late + bytes.cheap == saved + 2 * 64 * 128 * 2);
+  const std::int64_t outputs = 2 * 2 * 64 * 128 * 2 + 2 * 64 * 256 * 2;  // of two norms and the activation
+  CHECK(bytes.cheap == outputs);
+}
+
+TEST_CASE("experts that are spread have room for the most rows that a router may send them") {
+  TransformerLayer mixture = block();
+  mixture.experts = 4;
+  mixture.experts_per_token = 2;
+  mixture.expert_ffn = 64;
+  LayerWork spread = kWork;
+  spread.experts.parallel = 2;
+  const std::int64_t picks = 2 * 64 * 2, row = 128 * 2;
+  // Each rank may send all of its picks: input and output gradient, the gated product; the activation.
+  const DeviceBytes whole = device_bytes(mixture, kWork, 2), divided = device_bytes(mixture, spread, 2);
+  CHECK(divided.cheap - whole.cheap == picks * 64 * 2);
+  CHECK(divided.late - whole.late == picks * (2 * row + 2 * 64 * 2) + 256);  // and where the received rows begin
+}
