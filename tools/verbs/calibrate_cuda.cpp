@@ -96,7 +96,7 @@ TextTable table_of(const DeviceMeasurement& measured, const ClusterSpec& cluster
   if (cluster.node_link)
     table.rows.push_back(
         {"messages between ranks", fmt::format("{:.0f} GB/s, {}", cluster.node_link->bytes_per_second / kGiga,
-                                             duration_text(cluster.node_link->latency.count()))});
+                                               duration_text(cluster.node_link->latency.count()))});
   return table;
 }
 
