@@ -51,11 +51,11 @@ class HostMachine : public DeviceMachine {
   }
   void upload(void* to, std::span<const std::byte> from) override {
     require_between_replays();
-    std::memcpy(to, from.data(), from.size());
+    if (!from.empty()) std::memcpy(to, from.data(), from.size());
   }
   void download(std::span<std::byte> to, const void* from) override {
     require_between_replays();
-    std::memcpy(to.data(), from, to.size());
+    if (!to.empty()) std::memcpy(to.data(), from, to.size());
   }
   void prepare(int ranks, std::size_t) override {
     streams_.resize(static_cast<std::size_t>(ranks) * kDeviceStreamCount);
