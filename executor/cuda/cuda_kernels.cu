@@ -1,4 +1,5 @@
 #include "executor/cuda/cuda_kernels.h"
+#include "executor/cuda/product_launcher.h"
 
 #include <algorithm>
 
@@ -15,17 +16,17 @@ constexpr std::int64_t kBlocksOfMultiprocessor = 16;  // of elementwise bodies, 
 constexpr std::int64_t kMostBlocks = std::int64_t{1} << 30;
 
 template <class S>
-class CudaLauncher {
+class CudaLauncher : public ProductLauncher<S> {
  public:
   CudaLauncher(MatrixProducts& products, cudaStream_t stream, int multiprocessors)
-      : products_(&products), stream_(stream), multiprocessors_(multiprocessors) {}
+      : ProductLauncher<S>(products, stream), multiprocessors_(multiprocessors) {}
 
   /// Nothing for no items: a grid of no blocks is an error.
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
     if (items < 1) return;
     const auto blocks = static_cast<int>(std::min(items, kMostBlocks));
-    check(cuda::launch(body, blocks, lanes, stream_), "a kernel's launch");
+    check(cuda::launch(body, blocks, lanes, this->stream()), "a kernel's launch");
   }
   template <class Body>
   void launch_elements(const Body& body, std::int64_t elements) {
@@ -37,33 +38,10 @@ class CudaLauncher {
   void launch_warps(const Body& body) {
     if (body.items() < 1) return;
     const auto blocks = static_cast<int>(std::min(body.items(), kMostBlocks));
-    check(cuda::launch_warps(body, blocks, stream_), "a kernel's launch");
-  }
-  void copy(void* to, const void* from, std::int64_t bytes) {
-    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream_), "a copy");
-  }
-  void forward(S* y, const S* x, const S* weight, const GemmSize& size) {
-    products_->forward(y, x, weight, size, stream_);
-  }
-  void input_grad(S* dx, const S* dy, const S* weight, const GemmSize& size) {
-    products_->input_grad(dx, dy, weight, size, stream_);
-  }
-  void weight_grad(float* dweight, const S* dy, const S* x, const GemmSize& size) {
-    products_->weight_grad(dweight, dy, x, size, stream_);
-  }
-  bool forward_with_bias(S* y, const S* x, const S* weight, const S* bias, const GemmSize& size) {
-    return products_->forward_with_bias(y, x, weight, bias, size, stream_);
-  }
-  bool forward_with_gelu(S* y, S* up, const S* x, const S* weight, const S* bias, const GemmSize& size) {
-    return products_->forward_with_gelu(y, up, x, weight, bias, size, stream_);
-  }
-  const float* weight_grad_with_sums(float* dweight, const S* dy, const S* x, const GemmSize& size) {
-    return products_->weight_grad_with_sums(dweight, dy, x, size, stream_);
+    check(cuda::launch_warps(body, blocks, this->stream()), "a kernel's launch");
   }
 
  private:
-  MatrixProducts* products_;
-  cudaStream_t stream_;
   std::int64_t multiprocessors_;
 };
 

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "executor/measure/median.h"
 #include "executor/transport/communicator.h"
 #include "executor/transport/in_process_transport.h"
 #include "kernels/cpu/gemm.h"
@@ -60,8 +62,7 @@ std::vector<Times> times_of(const SlowdownSample& of, int products, int repeats,
 Seconds median_of(const std::vector<Times>& times, Seconds Times::*what) {
   std::vector<Seconds> values;
   for (const Times& one : times) values.push_back(one.*what);
-  std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-  return values[values.size() / 2];
+  return median_of(std::move(values));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "executor/measure/median.h"
 #include "executor/measure/time_left.h"
 
 namespace plumb {
@@ -17,11 +18,6 @@ constexpr int kLeastRepeats = 3, kMostRepeats = 20;
 constexpr double kForSizes = 0.25;      // of the budget: what the least repeats of a size may take
 constexpr double kProductsInAll = 200;  // of the least repeats: alone, beside and ahead, for three collectives
 constexpr double kRoundsInAll = 60;     // the same, in how long a collective takes
-
-Seconds median_of(std::vector<Seconds> times) {
-  std::ranges::sort(times);
-  return times[times.size() / 2];
-}
 
 /// Products ahead of so many: the host enqueues a product much faster than a GPU has done it.
 int lead_of(int products) {

@@ -14,7 +14,7 @@ constexpr std::int64_t kWord = 4;
 
 /// One more tensor, wherever it lies.
 void put(std::int64_t& total, std::int64_t bytes) {
-  total += (bytes + kDeviceTensorBytes - 1) / kDeviceTensorBytes * kDeviceTensorBytes;
+  total += aligned_bytes(bytes);
 }
 
 /// What a norm notes of each row.

@@ -14,7 +14,12 @@
 namespace plumb {
 
 /// Tensors of a device's layer are multiples of it apart: what vectorised loads ask for.
-inline constexpr std::int64_t kDeviceTensorBytes = 256;
+inline constexpr std::int64_t kDeviceTensorAlignment = 256;
+
+/// Of a tensor of so many, with what is between it and the next one.
+constexpr std::int64_t aligned_bytes(std::int64_t bytes) {
+  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
+}
 
 /// Of a micro-batch.
 struct DeviceBytes {

@@ -44,12 +44,9 @@ Standing standing(const std::vector<DeviceFootprint>& layers, Recompute recomput
 
 DeviceFootprint device_footprint(const Layer& layer, const TrainingSpec& training, const LayerWork& work) {
   const std::int64_t element_bytes = bytes_per_element(training.precision);
-  const auto placed = [](std::int64_t bytes) {
-    return (bytes + kDeviceTensorBytes - 1) / kDeviceTensorBytes * kDeviceTensorBytes;
-  };
   return {.bytes = device_bytes(layer, work, element_bytes),
-          .input_bytes = placed(input_elements(layer, work) * element_bytes),
-          .output_bytes = placed(output_elements(layer, work) * element_bytes)};
+          .input_bytes = aligned_bytes(input_elements(layer, work) * element_bytes),
+          .output_bytes = aligned_bytes(output_elements(layer, work) * element_bytes)};
 }
 
 StageMemory on_device(StageMemory held, const std::vector<DeviceFootprint>& layers, const Layout& layout,

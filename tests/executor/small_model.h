@@ -73,6 +73,12 @@ inline std::vector<Layer> shared_expert_model(int blocks = 4) {
   return model;
 }
 
+/// The language model, its head with a table of its own.
+inline std::vector<Layer> untied(std::vector<Layer> model) {
+  std::get<HeadLayer>(model.back()).tied = false;
+  return model;
+}
+
 /// The model with dropout wherever a language model has it.
 inline std::vector<Layer> with_dropout(std::vector<Layer> model, double dropout = 0.2) {
   std::get<EmbeddingLayer>(model.front()).dropout = dropout;

@@ -57,12 +57,6 @@ std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
   return model;
 }
 
-/// A tied head's table is another matter.
-std::vector<Layer> untied(std::vector<Layer> model) {
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
-}
-
 std::vector<std::vector<Layer>> models() {
   return {untied(gpt_model(2)),
           with_parallel_residuals(untied(gpt_model(2))),

@@ -6,9 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "executor/device/calls/recorded_calls.h"
+#include "executor/device/exchange/paired_exchange.h"
 #include "executor/division/context_division.h"
-#include "executor/nccl/rank_calls.h"
 
 namespace plumb {
 
@@ -22,18 +21,17 @@ struct DeviceContextGroup {
   /// Both of `elements`, stored, in equal blocks by member.
   void all_to_all(std::byte* incoming, const std::byte* outgoing, std::int64_t elements,
                   std::int64_t element_bytes) const {
-    const std::int64_t block = elements / seat.members * element_bytes, own = seat.member * block;
-    recorder->copy(incoming + own, outgoing + own, block);
-    exchange(DevicePairs::kAllToAll, true, incoming, outgoing, elements);
+    plumb::all_to_all(*recorder, seat, {true, incoming, outgoing, elements}, element_bytes);
   }
 
   /// From the member before, to the next one.
   void shift(std::byte* incoming, const std::byte* outgoing, std::int64_t elements) const {
-    exchange(DevicePairs::kShift, true, incoming, outgoing, elements);
+    exchange_in_pairs(*recorder, seat, DevicePairs::kShift, {true, incoming, outgoing, elements});
   }
   void shift_singles(float* incoming, const float* outgoing, std::int64_t elements) const {
-    exchange(DevicePairs::kShift, false, reinterpret_cast<std::byte*>(incoming),
-             reinterpret_cast<const std::byte*>(outgoing), elements);
+    exchange_in_pairs(
+        *recorder, seat, DevicePairs::kShift,
+        {false, reinterpret_cast<std::byte*>(incoming), reinterpret_cast<const std::byte*>(outgoing), elements});
   }
 
   /// Everyone gets each rank's block, of words of 4 bytes. values: [elements], of which the own block is there
@@ -43,19 +41,6 @@ struct DeviceContextGroup {
                         .member = seat.member,
                         .values = reinterpret_cast<std::byte*>(values),
                         .elements = elements});
-  }
-
- private:
-  void exchange(DevicePairs pairs, bool is_stored, std::byte* incoming, const std::byte* outgoing,
-                std::int64_t elements) const {
-    recorder->exchange({.kind = NcclKind::kSend,
-                        .communicator = seat.number,
-                        .member = seat.member,
-                        .is_stored = is_stored,
-                        .values = incoming,
-                        .elements = elements,
-                        .pairs = pairs,
-                        .outgoing = outgoing});
   }
 };
 

@@ -158,13 +158,6 @@ std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& lay
 std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const LayerWork& work, std::int64_t element_bytes,
                                               const DeviceTensorShare& share);
 
-/// Tensors of a layer are multiples of it apart: what vectorised loads ask for.
-inline constexpr std::int64_t kDeviceTensorAlignment = 256;
-
-inline std::int64_t aligned_bytes(std::int64_t bytes) {
-  return (bytes + kDeviceTensorAlignment - 1) / kDeviceTensorAlignment * kDeviceTensorAlignment;
-}
-
 /// Takes `bytes` behind those that are counted in `total`.
 inline DeviceTensor place_tensor(DevicePlace place, std::int64_t& total, std::int64_t bytes) {
   const DeviceTensor tensor{place, total};

@@ -13,6 +13,7 @@
 
 #include "executor/device/measure/device_kernel_calls.h"
 #include "executor/device/stage/device_update.h"
+#include "executor/measure/median.h"
 #include "executor/measure/operand_values.h"
 #include "executor/measure/time_left.h"
 #include "kernels/counter_random.h"
@@ -31,11 +32,6 @@ constexpr int kCopySizesAnyway = 7;  // up to 16 MiB, whatever time is left: sma
 constexpr int kTinyKernels = 200;
 constexpr int kProductsBeside = 4;  // of one shape, in a row beside copies
 constexpr std::int64_t kPatternBytes = 16 << 20;
-
-Seconds median_of(std::vector<Seconds> times) {
-  std::ranges::sort(times);
-  return times[times.size() / 2];
-}
 
 /// Work of one call, on one of the parts.
 using CallWork = std::function<void(DeviceKernels& kernels, int part)>;

@@ -93,10 +93,9 @@ RankGrid grid_of(int ranks) {
   return ProcessGrid{.pipeline = ranks};
 }
 
-}  // namespace
-
-TEST_CASE("messages of a group stand side by side on both ranks, each in one group, with an action before its taker") {
-  std::map<std::string, int> groups;
+/// Calls visit(entry, ranks, receives, schedule) for all that there are.
+template <class Visit>
+void for_each_schedule(Visit visit) {
   for (const CatalogueEntry& entry : catalogue())
     for (const int ranks : {2, 4, 6, 8})
       for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
@@ -108,25 +107,33 @@ TEST_CASE("messages of a group stand side by side on both ranks, each in one gro
         }
         CAPTURE(entry.name);
         CAPTURE(ranks);
-        const std::vector<MessagePair> pairs = message_pairs(schedule, grid_of(ranks));
-        const ActionIds ids = action_ids(schedule);
-        std::set<std::int32_t> members;
-        for (const MessagePair& pair : pairs) {
-          CHECK(pair.ends[0].rank != pair.ends[1].rank);
-          std::multiset<Op> ops;
-          for (const NeighborPlace& end : pair.ends)
-            for (const std::int32_t next : {0, 1}) {
-              const std::int32_t position = end.position + next;
-              ops.insert(action_at(schedule, {end.rank, position}).op);
-              members.insert(ids.first_id[static_cast<std::size_t>(end.rank)] + position);
-            }
-          CHECK(std::ranges::count_if(ops, is_send) == 2);
-          CHECK(std::ranges::count_if(ops, is_recv) == 2);
-        }
-        CHECK(members.size() == 4 * pairs.size());
-        groups[std::string(entry.name) + (receives == Receives::kLate ? " late" : "")] +=
-            static_cast<int>(pairs.size());
+        visit(entry, ranks, receives, schedule);
       }
+}
+
+}  // namespace
+
+TEST_CASE("messages of a group stand side by side on both ranks, each in one group, with an action before its taker") {
+  std::map<std::string, int> groups;
+  for_each_schedule([&](const CatalogueEntry& entry, int ranks, Receives receives, const Schedule& schedule) {
+    const std::vector<MessagePair> pairs = message_pairs(schedule, grid_of(ranks));
+    const ActionIds ids = action_ids(schedule);
+    std::set<std::int32_t> members;
+    for (const MessagePair& pair : pairs) {
+      CHECK(pair.ends[0].rank != pair.ends[1].rank);
+      std::multiset<Op> ops;
+      for (const NeighborPlace& end : pair.ends)
+        for (const std::int32_t next : {0, 1}) {
+          const std::int32_t position = end.position + next;
+          ops.insert(action_at(schedule, {end.rank, position}).op);
+          members.insert(ids.first_id[static_cast<std::size_t>(end.rank)] + position);
+        }
+      CHECK(std::ranges::count_if(ops, is_send) == 2);
+      CHECK(std::ranges::count_if(ops, is_recv) == 2);
+    }
+    CHECK(members.size() == 4 * pairs.size());
+    groups[std::string(entry.name) + (receives == Receives::kLate ? " late" : "")] += static_cast<int>(pairs.size());
+  });
   // Where a rank goes on with one stage while it exchanges for another. 1F1B's exchange is between two actions.
   for (const char* name : {"dualpipe", "dualpipev", "v-1f1b", "v-half"}) CHECK(groups.at(name) > 0);
   for (const char* name : {"1f1b", "1f1b late", "gpipe"}) CHECK(groups.at(name) == 0);
@@ -134,25 +141,15 @@ TEST_CASE("messages of a group stand side by side on both ranks, each in one gro
 
 TEST_CASE("a group costs nothing while a message takes no longer than an action") {
   int compared = 0;
-  for (const CatalogueEntry& entry : catalogue())
-    for (const int ranks : {2, 4, 6, 8})
-      for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
-        Schedule schedule;
-        try {
-          schedule = lowered(entry.name, ranks, receives);
-        } catch (const InputError&) {
-          continue;
-        }
-        Together together;
-        for (const MessagePair& pair : message_pairs(schedule, grid_of(ranks))) together.push_back(pair.sends);
-        if (together.empty()) continue;
-        CAPTURE(entry.name);
-        CAPTURE(ranks);
-        for (const Ticks message : {kAction / 10, kAction / 2, kAction}) {
-          CHECK(end_of(schedule, message, together) == end_of(schedule, message, {}));
-          ++compared;
-        }
-      }
+  for_each_schedule([&](const CatalogueEntry&, int ranks, Receives, const Schedule& schedule) {
+    Together together;
+    for (const MessagePair& pair : message_pairs(schedule, grid_of(ranks))) together.push_back(pair.sends);
+    if (together.empty()) return;
+    for (const Ticks message : {kAction / 10, kAction / 2, kAction}) {
+      CHECK(end_of(schedule, message, together) == end_of(schedule, message, {}));
+      ++compared;
+    }
+  });
   CHECK(compared > 30);
 }
 

@@ -19,9 +19,7 @@ namespace {
 
 /// DeepSeek's kind, of which experts drop what is over their capacity; its head with a table of its own.
 std::vector<Layer> dropping(int blocks = 4) {
-  std::vector<Layer> model = shared_expert_model(blocks);
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
+  return untied(shared_expert_model(blocks));
 }
 
 struct Layout {

@@ -19,9 +19,7 @@ namespace {
 
 /// DeepSeek's kind, its head with a table of its own.
 std::vector<Layer> shared_experts(int blocks = 4) {
-  std::vector<Layer> model = shared_expert_model(blocks);
-  std::get<HeadLayer>(model.back()).tied = false;
-  return model;
+  return untied(shared_expert_model(blocks));
 }
 
 std::vector<Layer> with_capacity(std::vector<Layer> model, double factor) {

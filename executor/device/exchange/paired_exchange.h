@@ -1,0 +1,40 @@
+#pragma once
+// What the members of a group exchange in pairs: all-to-alls of equal blocks, and shifts.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "executor/device/calls/recorded_calls.h"
+#include "executor/nccl/rank_calls.h"
+
+namespace plumb {
+
+/// Of `elements`, stored or of 4 bytes.
+struct PairedExchange {
+  bool is_stored = true;
+  std::byte* incoming = nullptr;
+  const std::byte* outgoing = nullptr;
+  std::int64_t elements = 0;
+};
+
+inline void exchange_in_pairs(CallRecorder& recorder, const NcclSeat& seat, DevicePairs pairs,
+                              const PairedExchange& of) {
+  recorder.exchange({.kind = NcclKind::kSend,
+                     .communicator = seat.number,
+                     .member = seat.member,
+                     .is_stored = of.is_stored,
+                     .values = of.incoming,
+                     .elements = of.elements,
+                     .pairs = pairs,
+                     .outgoing = of.outgoing});
+}
+
+/// In equal blocks by member, the own one of which is copied.
+inline void all_to_all(CallRecorder& recorder, const NcclSeat& seat, const PairedExchange& of,
+                       std::int64_t element_bytes) {
+  const std::int64_t block = of.elements / seat.members * element_bytes, own = seat.member * block;
+  recorder.copy(of.incoming + own, of.outgoing + own, block);
+  exchange_in_pairs(recorder, seat, DevicePairs::kAllToAll, of);
+}
+
+}  // namespace plumb
