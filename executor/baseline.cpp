@@ -6,7 +6,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 RunSpec baseline_of(const RunSpec& spec) {
   if (is_asynchronous(spec.schedule))
@@ -33,4 +33,4 @@ RunSpec baseline_of(const RunSpec& spec) {
   return alone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

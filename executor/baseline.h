@@ -3,11 +3,11 @@
 
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// `spec` with its whole model on one rank and all micro-batches of a step, of all replicas, one after the other.
 /// Samples, initial weights and dropout stay what they are. Throws SpecError if the schedule is asynchronous: one rank
 /// then computes something else.
 RunSpec baseline_of(const RunSpec& spec);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

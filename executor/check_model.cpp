@@ -4,14 +4,11 @@
 
 #include <fmt/format.h>
 
+#include "executor/require.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
-
-void require(bool holds, const std::string& otherwise) {
-  if (!holds) throw SpecError(otherwise);
-}
 
 /// Of embedding, block and head: elements of a token between them.
 std::int64_t hidden_of(const Layer& layer) {
@@ -189,4 +186,4 @@ void require_trainable(const std::vector<Layer>& model, const RunSpec& spec) {
   check_text(std::get<EmbeddingLayer>(model.front()), spec);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

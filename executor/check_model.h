@@ -5,7 +5,7 @@
 
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A model that reads text is an embedding, transformer blocks and a head; one that reads samples is an input,
 /// convolutions, poolings, linear layers and MLPs in any order, and a loss. Throws SpecError (InputError for the data)
@@ -13,4 +13,4 @@ namespace plumb {
 /// the text or samples of `spec` do not fit the model.
 void require_trainable(const std::vector<Layer>& model, const RunSpec& spec);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,16 +8,13 @@
 #include "executor/cpu/optimizer_state.h"
 #include "executor/division/sequence_slice.h"
 #include "executor/division/tensor_division.h"
+#include "executor/require.h"
 #include "executor/training/training_state.h"
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
-
-void require(bool holds, const std::string& otherwise) {
-  if (!holds) throw SpecError(otherwise);
-}
 
 const std::vector<Layer>& layers_of(const RunSpec& spec, std::size_t stage) {
   return spec.stage_layers[stage];
@@ -266,4 +263,4 @@ std::vector<TiedStages> tied_stages(const RunSpec& spec) {
   return tied;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

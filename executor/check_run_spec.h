@@ -6,7 +6,7 @@
 #include "executor/replay_plan.h"
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Throws SpecError (InputError for the text) with the place and the remedy if numbers are out of range, the stages do
 /// not match the schedule or do not form a model (an embedding, blocks, a head, one hidden size), a block's sizes do
@@ -28,4 +28,4 @@ ReplayPolicy replay_policy(const RunSpec& spec);
 /// The stages that hold the two ends of a tied table, by lane; empty if the head is not tied.
 std::vector<TiedStages> tied_stages(const RunSpec& spec);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

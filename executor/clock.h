@@ -6,7 +6,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The time now, from an origin that one clock keeps.
 using Clock = std::function<SimTime()>;
@@ -17,4 +17,4 @@ inline Clock monotonic_clock() {
   return [origin] { return std::chrono::duration_cast<SimTime>(std::chrono::steady_clock::now() - origin); };
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

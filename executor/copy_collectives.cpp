@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 CopyCollectives::CopyCollectives(const ReplayPlan& plan, const ReplaySeat& seat, CloseSpan close)
     : plan_(plan),
@@ -168,4 +168,4 @@ void CopyCollectives::finish() {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

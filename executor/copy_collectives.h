@@ -10,7 +10,7 @@
 #include "executor/replay.h"
 #include "executor/transport/communicator.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class CopyCollectives {
  public:
@@ -71,4 +71,4 @@ class CopyCollectives {
   std::optional<StepScale> agreed_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 
 #include "executor/run_result.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 Interruption::Interruption(const Schedule& schedule) : timeline_(empty_timeline(schedule)) {}
 
@@ -19,4 +19,4 @@ void Interruption::tell(const InterruptionListener& listener) const {
   if (happened_ && listener) listener(timeline_);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "schedules/process_grid.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 using InterruptionListener = std::function<void(const Timeline&)>;
 
@@ -47,4 +47,4 @@ std::invoke_result_t<Work> between_steps(int world_rank, int step, const RankTim
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,7 +13,7 @@
 #include "schedules/like_copies.h"
 #include "schedules/validate.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 [[noreturn]] void refuse(const Schedule& schedule, const std::string& why) {
@@ -231,4 +231,4 @@ ReplayPlan plan_replay(const Schedule& lowered, const RankGrid& grid, std::vecto
   return plan;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

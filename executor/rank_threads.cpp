@@ -5,7 +5,7 @@
 #include <mutex>
 #include <thread>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// How far the ranks are, and the first failure of any.
@@ -39,14 +39,14 @@ void run_rank(const std::function<void(int)>& work, int rank, Transport& transpo
 
 }  // namespace
 
-RankMemory::RankMemory(int ranks) {
+RankPools::RankPools(int ranks) {
   for (int rank = 0; rank < ranks; ++rank) {
     pools.push_back(std::make_unique<TensorPool>());
     host_pools.push_back(std::make_unique<TensorPool>());
   }
 }
 
-std::vector<TensorPool*> RankMemory::pool_pointers() const {
+std::vector<TensorPool*> RankPools::pool_pointers() const {
   std::vector<TensorPool*> pointers;
   for (const auto& pool : pools) pointers.push_back(pool.get());
   return pointers;
@@ -69,4 +69,4 @@ void run_rank_threads(int ranks, Transport& transport, Seconds watchdog, const R
   if (progress.failure != nullptr) std::rethrow_exception(progress.failure);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/transport/in_process_transport.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct RankThreadsOptions {
   /// Called where a rank has failed and another has not ended a whole watchdog's time later: it hangs outside of the
@@ -19,8 +19,8 @@ struct RankThreadsOptions {
 };
 
 /// The memory of ranks of one process. It outlives the transport's messages.
-struct RankMemory {
-  explicit RankMemory(int ranks);
+struct RankPools {
+  explicit RankPools(int ranks);
 
   std::vector<TensorPool*> pool_pointers() const;
 
@@ -32,4 +32,4 @@ struct RankMemory {
 void run_rank_threads(int ranks, Transport& transport, Seconds watchdog, const RankThreadsOptions& options,
                       const std::function<void(int rank)>& work);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/copy_collectives.h"
 #include "executor/stage_messages.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// A span whose times are known only when its transfer is over.
@@ -281,4 +281,4 @@ RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime orig
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

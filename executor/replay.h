@@ -20,7 +20,7 @@
 #include "executor/transport/transport.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Who replays: a rank of the grid, with what it has.
 struct ReplaySeat {
@@ -41,4 +41,4 @@ struct ReplaySeat {
 /// Throws RunError with the rank, the action and the reason; RunAborted if another rank failed first.
 RankTimeline replay(const ReplayPlan& plan, const ReplaySeat& seat, SimTime origin);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

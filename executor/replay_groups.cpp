@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 CommunicatorGroup everyone_of(const RankGrid& grid) {
   CommunicatorGroup group{.name = "all ranks", .ranks = std::vector<int>(static_cast<std::size_t>(world_size(grid)))};
@@ -80,4 +80,4 @@ ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const 
           .tied = connect(std::move(groups.tied))};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/replay_plan.h"
 #include "executor/transport/communicator.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Copies of a stage are one group, whether in lanes of one pipeline (DualPipe, Chimera), replicas of the pipeline or
 /// parts of the context: their gradients are summed in one, and ZeRO divides its state over all of them, so that of r
@@ -35,4 +35,4 @@ ReplayGroupRanks replay_group_ranks(const ReplayPlan& plan, const GridCoordinate
 ReplayGroups connect_groups(const ReplayPlan& plan, Transport& transport, const GridCoordinates& place,
                             const Clock& clock);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

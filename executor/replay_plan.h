@@ -9,7 +9,7 @@
 #include "executor/division/resharding_pieces.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Stages of one lane whose embedding and head share a table; each holds a copy. They may be the same stage.
 struct TiedStages {
@@ -57,4 +57,4 @@ std::vector<int> copies_of_stages(const Schedule& schedule, const RankGrid& grid
 ReplayPlan plan_replay(const Schedule& lowered, const RankGrid& grid, std::vector<TiedStages> tied = {},
                        const ReplayPolicy& policy = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

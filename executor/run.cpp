@@ -8,13 +8,13 @@
 #include "executor/transport/in_process_transport.h"
 #include "kernels/cpu/gemm.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 RunResult run(const RunSpec& spec, const RunOptions& options) {
   const TrainingPlan plan = plan_training(spec);
   use_one_blas_thread();
   const RankGrid& grid = plan.replay.grid;
   const int ranks = world_size(grid);
-  const RankMemory memory(ranks);
+  const RankPools memory(ranks);
   const Clock clock = monotonic_clock();
   InProcessTransport transport({.ranks = ranks,
                                 .sends = spec.sends,
@@ -64,4 +64,4 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

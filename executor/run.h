@@ -12,7 +12,7 @@
 #include "executor/run_spec.h"
 #include "executor/training/training_state.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct RunOptions {
   bool capture_gradients = false;  ///< keep what each optimizer step consumes (for tests)
@@ -34,4 +34,4 @@ struct RunOptions {
 /// schedule cannot be replayed (plan_replay), RunError if a rank fails; then all ranks have stopped.
 RunResult run(const RunSpec& spec, const RunOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

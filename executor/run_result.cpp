@@ -6,7 +6,7 @@
 
 #include "traces/timeline_title.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Losses by optimizer step of one replay: `kind` of each rank's.
@@ -90,4 +90,4 @@ RunResult run_result(const RunSpec& spec, const TrainingPlan& plan, std::vector<
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "schedules/time.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A value for each parameter of the model: [layer of the model][parameter, as layer_parameters() lists them][element].
 using ModelValues = std::vector<std::vector<std::vector<float>>>;
@@ -68,4 +68,4 @@ ModelValues room_for_values(const RunSpec& spec, const std::vector<int>& first_l
 /// micro-batch. [world rank]
 RunResult run_result(const RunSpec& spec, const TrainingPlan& plan, std::vector<RankOutcome> ranks);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

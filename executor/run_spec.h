@@ -17,7 +17,7 @@
 #include "kernels/optimizer.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct TrainingState;  // executor/training/training_state.h
 
@@ -76,4 +76,4 @@ struct RunSpec {
   Seconds watchdog{60};  ///< the run fails if nothing at all moves for that long
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

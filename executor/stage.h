@@ -16,7 +16,7 @@
 #include "executor/training/step_scale.h"
 #include "executor/transport/collective.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Where a tied table is used: as the embedding, or as the head's projection.
 enum class ModelEnd : std::uint8_t { kEmbedding, kHead };
@@ -88,4 +88,4 @@ class Stage {
   virtual std::int64_t output_elements(int slice) const = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

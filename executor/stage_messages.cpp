@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 MeshTensor StageMessages::mesh_tensor(int pipeline_rank) const {
   const int tensor = mesh_of(plan_.grid, pipeline_rank).tensor;
@@ -120,4 +120,4 @@ void StageMessages::complete(Inbox& inbox, Tensor& whole) const {
   seat_.tensor->run(all_gather(whole.values(), bounds));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

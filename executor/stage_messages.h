@@ -8,7 +8,7 @@
 
 #include "executor/replay.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A tensor that waits for its consumer: made here, or on its way.
 struct Inbox {
@@ -54,4 +54,4 @@ class StageMessages {
   const ReplaySeat& seat_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

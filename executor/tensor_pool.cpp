@@ -5,10 +5,10 @@
 #include <new>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::align_val_t kAlignment{64};
+constexpr std::align_val_t kTensorAlignment{64};
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Tensor::~Tensor() {
 
 TensorPool::~TensorPool() {
   for (const auto& [bytes, blocks] : free_)
-    for (void* block : blocks) ::operator delete(block, kAlignment);
+    for (void* block : blocks) ::operator delete(block, kTensorAlignment);
 }
 
 Tensor TensorPool::take_bytes(std::int64_t bytes) {
@@ -47,7 +47,7 @@ Tensor TensorPool::take_bytes_within(std::int64_t bytes, std::int64_t most) {
   std::vector<void*>& blocks = free_[most];
   void* memory = nullptr;
   if (blocks.empty()) {
-    memory = ::operator new(static_cast<std::size_t>(most), kAlignment);
+    memory = ::operator new(static_cast<std::size_t>(most), kTensorAlignment);
     ++allocations_;
   } else {
     memory = blocks.back();
@@ -96,4 +96,4 @@ void TensorPool::give_back(const Tensor& tensor) {
   live_bytes_ -= tensor.bytes_;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

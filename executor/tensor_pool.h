@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class TensorPool;
 
@@ -97,4 +97,4 @@ class TensorPool {
   std::int64_t allocations_ = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "schedules/error.h"
 #include "schedules/lanes.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 using StageTable = std::vector<std::vector<int>>;  // [stage][micro-batch]
@@ -63,4 +63,4 @@ WeightVersions weight_versions(const Schedule& schedule) {
   return {std::move(version), std::move(batch)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

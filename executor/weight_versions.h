@@ -8,7 +8,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct WeightVersions {
   /// [stage][micro-batch]: how many OPTIMIZER_STEPs of the stage its weights have seen, from the schedule's start on.
@@ -24,4 +24,4 @@ struct WeightVersions {
 /// kCurrent, or if a version is not made yet at the F that needs it.
 WeightVersions weight_versions(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

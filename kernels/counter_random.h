@@ -9,7 +9,7 @@
 #include <initializer_list>
 #include <numbers>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// The finaliser of SplitMix64 (Steele, Lea & Flood 2014).
 constexpr std::uint64_t mix_bits(std::uint64_t x) {
@@ -38,4 +38,4 @@ inline float standard_normal(std::initializer_list<std::uint64_t> key) {
   return static_cast<float>(std::sqrt(-2.0 * std::log(radius)) * std::cos(2.0 * std::numbers::pi * angle));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

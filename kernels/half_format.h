@@ -3,11 +3,11 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// bfloat16 (Kalamkar et al. 2019), and IEEE 754's binary16.
 enum class HalfFormat : std::uint8_t { kBf16, kFp16 };
 
 inline constexpr float kLargestFp16 = 65504.0F;
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/layer/kind_parts.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 /// One update a parameter tensor: weight decay differs between them.
@@ -85,4 +85,4 @@ std::int64_t output_elements(const Layer& layer, const LayerWork& work) {
   return std::visit([&](const auto& kind) { return output_of(kind, work); }, layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -17,7 +17,7 @@
 #include "kernels/layer/kinds.h"
 #include "kernels/layer/layer_work.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// A parameter tensor, row-major.
 struct ParameterTensor {
@@ -84,4 +84,4 @@ std::int64_t input_elements(const Layer& layer, const LayerWork& work);
 /// parallelism); 0 for one that ends a model.
 std::int64_t output_elements(const Layer& layer, const LayerWork& work);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -3,7 +3,7 @@
 
 #include <variant>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// AdamW (Loshchilov & Hutter 2019) with bias correction; weight decay is decoupled.
 struct AdamW {
@@ -56,4 +56,4 @@ struct Adafactor {
 
 using OptimizerSettings = std::variant<AdamW, AdamW8Bit, Sgd, Lion, Adafactor>;
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct StepNumbers {
   float first_correction = 1;   ///< AdamW's 1 - beta1^t
@@ -17,4 +17,4 @@ struct StepNumbers {
   std::uint64_t replay = 0;     ///< which replay of the run this is: dropout draws its masks from it
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

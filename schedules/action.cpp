@@ -3,7 +3,7 @@
 #include <charconv>
 #include <limits>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr std::array<std::string_view, kOpCount> kOpNames = {
@@ -78,4 +78,4 @@ std::optional<Action> parse_action(std::string_view token) {
   return action;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 enum class Op : std::uint8_t {
   kForward,         ///< F: activations of a stage for one micro-batch
@@ -104,4 +104,4 @@ std::string to_text(const Action& action);
 /// The action a token says, or nothing if the whole token is not exactly one action.
 std::optional<Action> parse_action(std::string_view token);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <boost/graph/depth_first_search.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 using Vertex = boost::graph_traits<ActionGraph>::vertex_descriptor;
@@ -79,4 +79,4 @@ std::string describe_cycle(const Schedule& schedule, const std::vector<std::int3
   return text + fmt::format("{} waits for {}", cycle.size() == 1 ? "" : ", which", name(cycle.front()));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

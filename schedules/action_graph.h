@@ -9,7 +9,7 @@
 
 #include "schedules/dependencies.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 using ActionGraph = boost::compressed_sparse_row_graph<boost::directedS, boost::no_property, Dependency,
                                                        boost::no_property, std::uint32_t, std::uint32_t>;
@@ -23,4 +23,4 @@ std::vector<std::int32_t> find_cycle(const ActionGraph& graph);
 /// back to the first. Long cycles keep their first and last few actions. Empty for an empty cycle.
 std::string describe_cycle(const Schedule& schedule, const std::vector<std::int32_t>& cycle);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 ActionTable::ActionTable(const Schedule& schedule)
     : stages_(static_cast<int>(schedule.stages.size())), microbatches_(schedule.microbatches) {
@@ -27,4 +27,4 @@ ActionTable::ActionTable(const Schedule& schedule)
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

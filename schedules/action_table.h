@@ -8,7 +8,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 class ActionTable {
  public:
@@ -43,4 +43,4 @@ class ActionTable {
   std::array<std::vector<std::int32_t>, kOpCount> ids_;  ///< [op][slot]; empty for operations that do not occur
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

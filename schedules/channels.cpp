@@ -3,7 +3,7 @@
 #include <map>
 #include <tuple>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Channels channels_of(const Schedule& schedule, const StageNeighbors& neighbors) {
   using Key = std::tuple<int, int, Op>;  // source rank, destination rank, send
@@ -29,4 +29,4 @@ Channels channels_of(const Schedule& schedule, const StageNeighbors& neighbors) 
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct Channel {
   int source_rank = 0;
@@ -30,4 +30,4 @@ inline int channel_of(const Channels& channels, const Action& send) {
   return (send.op == Op::kSendActivation ? channels.of_activations : channels.of_gradients)[send.stage];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

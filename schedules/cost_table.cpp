@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::string_view group_name(Group group) {
   constexpr std::array<std::string_view, kGroupCount> kNames = {"tensor", "context", "expert", "data", "pipeline"};
@@ -74,4 +74,4 @@ CostTable chunk_cost_table(int stages, const ChunkCosts& chunk) {
   return costs;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

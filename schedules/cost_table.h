@@ -18,7 +18,7 @@
 #include "schedules/action.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 enum class Group : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr int kGroupCount = 5;
@@ -113,4 +113,4 @@ struct ChunkCosts {
 /// for the latency. Throws SpecError if a list has neither one entry nor one for each of the `stages`.
 CostTable chunk_cost_table(int stages, const ChunkCosts& chunk);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

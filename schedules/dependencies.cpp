@@ -8,7 +8,7 @@
 #include "schedules/inner_reductions.h"
 #include "schedules/joint_reductions.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// Walks a schedule once and collects its dependencies, rank by rank.
@@ -220,4 +220,4 @@ std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable
   return found;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -8,7 +8,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Numbers the actions of a schedule: id = first_id[rank] + position.
 struct ActionIds {
@@ -61,4 +61,4 @@ std::vector<Dependency> dependencies(const Schedule& schedule, Sends sends = Sen
 class ActionTable;
 std::vector<Dependency> dependencies(const Schedule& schedule, const ActionTable& table, Sends sends);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The input or the world is at fault.
 class InputError : public std::runtime_error {
@@ -26,4 +26,4 @@ class ScheduleError : public InputError {
   using InputError::InputError;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <map>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr std::int64_t kNoHost = -1;
@@ -52,4 +52,4 @@ std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions
   return hosts;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -9,7 +9,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// [position] of a rank's list: for a REDUCE_GRAD that starts inside a later action, the position of that host; -1 for
 /// all others. `copied` is stages_with_copies. The host is the last B or W of the stage before its OPTIMIZER_STEP (or
@@ -18,4 +18,4 @@ namespace plumb {
 /// any where stages have copies, whose collectives start together.
 std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions, const std::vector<bool>& copied);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 JointReductions joint_reductions(const Schedule& schedule) {
   JointReductions joint;
@@ -70,4 +70,4 @@ bool ReductionQueues::may_run(std::int32_t collective) {
   return std::ranges::all_of(joint_.members[collective], [this](std::int32_t member) { return is_at_head(member); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

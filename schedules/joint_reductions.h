@@ -9,7 +9,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct JointReductions {
   /// [action id] the collective of a REDUCE_GRAD, -1 for other actions. Empty where no stage has copies: then every
@@ -49,4 +49,4 @@ class ReductionQueues {
   std::vector<Queue> queues_;  // [rank]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

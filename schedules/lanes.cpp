@@ -1,6 +1,6 @@
 #include "schedules/lanes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<int> first_stages(const Schedule& schedule) {
   const std::vector<int> predecessor = stage_neighbors(schedule).predecessor;
@@ -12,4 +12,4 @@ std::vector<int> first_stages(const Schedule& schedule) {
   return first;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

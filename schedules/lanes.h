@@ -5,9 +5,9 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// [stage] the first stage of its lane.
 std::vector<int> first_stages(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

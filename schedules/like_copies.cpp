@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 using Deed = std::tuple<Op, int, std::int16_t>;  // with the model part, and the slice or bucket
@@ -43,4 +43,4 @@ std::string why_copies_cannot_share(const Schedule& schedule, bool weights) {
   return {};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -8,11 +8,11 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Why copies cannot share gradients (and, with `weights`, parameters): a sentence without its end, with the place and
 /// a remedy; empty if they can, or where no stage has copies. Compared are the compute actions but for OPTIMIZER_STEP
 /// (and R, unless `weights`), REDUCE_GRAD and RESHARD, by model part and slice.
 std::string why_copies_cannot_share(const Schedule& schedule, bool weights);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

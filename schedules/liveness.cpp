@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// What an action takes before it runs and gives back after it.
@@ -65,4 +65,4 @@ std::vector<RankLiveness> liveness(const Schedule& schedule) {
   return ranks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

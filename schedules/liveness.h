@@ -6,7 +6,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Activations are counted in chunks (in slices where sequences are sliced): one from its F to the last part of its
 /// backward, W where the backward is split; in a schedule without backwards, none outlives its F.
@@ -19,4 +19,4 @@ struct RankLiveness {
 /// [rank], for a schedule that breaks no rule of schedules/validate.h.
 std::vector<RankLiveness> liveness(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

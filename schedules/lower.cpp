@@ -9,7 +9,7 @@
 #include "schedules/error.h"
 #include "schedules/passes/passes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule lower(Schedule schedule, const LoweringOptions& options) {
   if (has_messages(schedule)) {
@@ -25,4 +25,4 @@ Schedule lower(Schedule schedule, const LoweringOptions& options) {
   return add_messages(result, options.receives);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -10,7 +10,7 @@
 #include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct DataParallel {
   bool enabled = false;  ///< the ranks have replicas: gradients are reduced, parameters gathered; copies need no more
@@ -34,4 +34,4 @@ struct LoweringOptions {
 /// negative, it moves activations already.
 Schedule lower(Schedule schedule, const LoweringOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numeric>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
@@ -41,4 +41,4 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return nearest;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

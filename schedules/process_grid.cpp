@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 void require_rank(const ProcessGrid& grid, int world_rank) {
@@ -81,4 +81,4 @@ std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_ran
   return ranks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -13,7 +13,7 @@
 
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct ProcessGrid {
   int tensor = 1;
@@ -48,4 +48,4 @@ int expert_rank_of(const ProcessGrid& grid, const GridCoordinates& coordinates);
 /// `expert` consecutive ranks of the stage's cp * dp ranks. Throws SpecError if the rank lies outside the grid.
 std::vector<int> group_ranks(const ProcessGrid& grid, Group group, int world_rank);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/joint_reductions.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 class Player {
@@ -144,4 +144,4 @@ bool runs_to_end(const Schedule& schedule, const ActionTable& table) {
   return Player(schedule, table).play();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

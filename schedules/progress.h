@@ -4,7 +4,7 @@
 #include "schedules/action_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// True if every compute action can run, its rank's list in order and its inputs ready, and every REDUCE_GRAD that
 /// copies of a stage do together. Linear in the number of actions. Messages are not looked at: placed as validate
@@ -14,4 +14,4 @@ bool runs_to_end(const Schedule& schedule);
 /// The same where the schedule's table is at hand.
 bool runs_to_end(const Schedule& schedule, const ActionTable& table);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

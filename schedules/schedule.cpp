@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 StageNeighbors stage_neighbors(const Schedule& schedule) {
   const int stages = static_cast<int>(schedule.stages.size());
@@ -92,4 +92,4 @@ std::vector<StagePlace> bidirectional_placement(int ranks) {
   return places;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

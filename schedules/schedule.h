@@ -15,7 +15,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Which weights a micro-batch sees. A stage's version is its count of OPTIMIZER_STEPs.
 enum class WeightPolicy : std::uint8_t {
@@ -88,4 +88,4 @@ std::vector<StagePlace> snake_placement(int ranks, int stages);
 /// rank ranks-1 - s.
 std::vector<StagePlace> bidirectional_placement(int ranks);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::string letters_and_digits(std::string_view text) {
   std::string result;
@@ -18,4 +18,4 @@ std::string_view meaning(std::span<const Spelling> spellings, std::string_view t
   return it == spellings.end() ? std::string_view{} : it->means;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Of `text`, in lower case, the letters and digits of ASCII alone.
 std::string letters_and_digits(std::string_view text);
@@ -18,4 +18,4 @@ struct Spelling {
 /// What the first of `spellings` with that text means; empty if there is none.
 std::string_view meaning(std::span<const Spelling> spellings, std::string_view text);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 SimTime to_sim_time(Seconds cost) {
   constexpr double kPicosecondsPerSecond = 1e12;
@@ -24,4 +24,4 @@ Seconds to_seconds(SimTime time) {
   return std::chrono::duration_cast<Seconds>(time);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

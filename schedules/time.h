@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <ratio>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// A cost: what a kernel, a message or a step is estimated to last.
 using Seconds = std::chrono::duration<double>;
@@ -23,4 +23,9 @@ SimTime to_sim_time(Seconds cost);
 /// The same time as a double in seconds (exact up to 2^53 ps = 2.5 hours).
 Seconds to_seconds(SimTime time);
 
-}  // namespace plumb
+/// The same as a number, to be printed.
+inline double seconds(SimTime time) {
+  return to_seconds(time).count();
+}
+
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 class TokenBucket {
  public:
@@ -30,4 +30,4 @@ class TokenBucket {
   bool is_full_ = true;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

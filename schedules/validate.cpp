@@ -11,7 +11,7 @@
 #include "schedules/progress.h"
 #include "schedules/rules/rules.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr std::array<std::string_view, 18> kRuleNames = {
@@ -80,4 +80,4 @@ void require_valid(const Schedule& schedule, const ValidationLimits& limits) {
   throw ScheduleError(to_text(violations.front()) + more);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

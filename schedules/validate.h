@@ -9,7 +9,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// What a schedule can do wrong (DESIGN.md section 3).
 enum class Rule : std::uint8_t {
@@ -62,4 +62,4 @@ std::vector<Violation> validate(const Schedule& schedule, const ValidationLimits
 /// Throws ScheduleError with the first violation (and how many more there are) if there is any.
 void require_valid(const Schedule& schedule, const ValidationLimits& limits = {});
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 #include "schedules/channels.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 SimTime occupancy(const LinkCost& link, std::int64_t bytes, int source_rank, int destination_rank) {
@@ -108,4 +108,4 @@ void refuse_part(const Action& action, int parts) {
                   to_text(action), action.stage, parts, op_name(action.op)));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -10,7 +10,7 @@
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What SEND_F or SEND_B of one stage costs, and where it goes.
 struct TransferCost {
@@ -62,4 +62,4 @@ inline SimTime duration_of(const ActionCosts& costs, const Action& action) {
   return costs.durations[range.first + action.part];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -11,7 +11,7 @@
 #include "simulator/compile/units.h"
 #include "simulator/deadlock.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// The dry run: every rank walks its list, and what it meets becomes steps.
@@ -172,4 +172,4 @@ CompiledSchedule compile(const Schedule& lowered, Sends sends) {
   return DryRun(lowered, sends).run();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

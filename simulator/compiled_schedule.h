@@ -24,7 +24,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 using Register = std::uint32_t;
 inline constexpr Register kZeroRegister = 0;    ///< always 0
@@ -76,4 +76,4 @@ constexpr Register rank_register(int rank) {
 /// refuses by themselves.
 CompiledSchedule compile(const Schedule& lowered, Sends sends);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

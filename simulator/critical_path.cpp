@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times) {
   if (times.end.empty()) return {};
@@ -23,4 +23,4 @@ std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTi
   return path;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -9,7 +9,7 @@
 #include "schedules/schedule.h"
 #include "simulator/engine.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// One action on the critical path.
 struct CriticalStep {
@@ -26,4 +26,4 @@ struct CriticalStep {
 /// step that frees a channel or issues a receive lets the next one start before its own end (its delivery).
 std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -4,9 +4,9 @@
 #include "schedules/error.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// For a schedule that does not run to its end: names the cycle of waiting, action by action, with ranks and positions.
 ScheduleError deadlock_error(const Schedule& schedule, Sends sends);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -8,7 +8,7 @@
 #include "schedules/error.h"
 #include "schedules/token_bucket.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 constexpr std::int32_t kNone = ActionTable::kNone;
@@ -222,4 +222,4 @@ ActionTimes action_times(const Schedule& lowered, const ActionTable& table, cons
   return times;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

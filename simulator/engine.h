@@ -12,7 +12,7 @@
 #include "simulator/action_costs.h"
 #include "simulator/compiled_schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Why an action did not start earlier.
 struct Cause {
@@ -87,4 +87,4 @@ ActionTimes action_times(const Schedule& lowered, const ActionTable& table, cons
 std::vector<SimTime> burst_times(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
                                  std::int64_t burst_bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -4,17 +4,17 @@
 
 #include "traces/idle_causes.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// What the segments of an action, or of a pair of them, last.
-struct Parts {
+struct SegmentTimes {
   SimTime computing{0};
   std::array<SimTime, kGroupCount> collectives{};
   SimTime sum{0};
 };
 
-void add_segments(Parts& parts, const CostTable& costs, const Action& action) {
+void add_segments(SegmentTimes& parts, const CostTable& costs, const Action& action) {
   SimTime blocking{0};
   SimTime beside_sum{0};
   std::array<SimTime, kGroupCount> beside{};
@@ -40,7 +40,7 @@ void add_segments(Parts& parts, const CostTable& costs, const Action& action) {
 }
 
 /// Divides `time` as the parts are.
-void add_divided(ExposedTime& exposed, const Parts& parts, SimTime time) {
+void add_divided(ExposedTime& exposed, const SegmentTimes& parts, SimTime time) {
   SimTime rest = time;
   for (std::size_t group = 0; group < kGroupCount; ++group) {
     SimTime share = parts.collectives[group];
@@ -116,7 +116,7 @@ std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline&
     const std::vector<Span>& spans = predicted.ranks[r].spans;
     for (std::size_t i = 0; i < spans.size(); ++i) {
       if (spans[i].stream != Stream::kCompute) continue;
-      Parts parts;
+      SegmentTimes parts;
       const SimTime time = spans[i].end - spans[i].start;
       add_segments(parts, costs, spans[i].action);
       if (spans[i].action.overlaps_next) add_segments(parts, costs, spans[++i].action);
@@ -164,7 +164,7 @@ std::vector<ExposedTime> exposed_on_path(const Schedule& lowered, const CostTabl
       continue;
     }
     const std::vector<Action>& actions = lowered.ranks[step.rank];
-    Parts parts;
+    SegmentTimes parts;
     add_segments(parts, costs, actions[step.position]);
     if (actions[step.position].overlaps_next) add_segments(parts, costs, actions[step.position + 1]);
     add_divided(exposed, parts, time);
@@ -172,4 +172,4 @@ std::vector<ExposedTime> exposed_on_path(const Schedule& lowered, const CostTabl
   return ranks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -13,7 +13,7 @@
 #include "simulator/critical_path.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct ExposedTime {
   SimTime computing{0};
@@ -37,4 +37,4 @@ std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline&
 std::vector<ExposedTime> exposed_on_path(const Schedule& lowered, const CostTable& costs,
                                          const std::vector<CriticalStep>& path);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -10,7 +10,7 @@
 #include "schedules/joint_reductions.h"
 #include "simulator/deadlock.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// [action id] what it holds its rank or channel for. A pair's first action holds it for both, the first of a
@@ -89,4 +89,4 @@ std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionC
   return start;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -4,7 +4,7 @@
 
 #include "simulator/memory_changes.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// One series of samples: what changes at one moment is one sample.
@@ -52,4 +52,4 @@ std::vector<RankMemory> memory_by_rank(const Schedule& schedule, const ActionTab
   return ranks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -12,7 +12,7 @@
 #include "simulator/engine.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct RankMemory {
   std::vector<MemorySample> samples;  ///< ascending, one where the bytes change; empty unless asked for
@@ -60,4 +60,4 @@ std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSc
                                       const CostTable& costs, const std::vector<StepCost>& step_costs,
                                       const StepTimes& times);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -4,7 +4,7 @@
 
 #include "simulator/weight_versions.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Collects what every action takes and gives back, by rank.
@@ -192,4 +192,4 @@ std::vector<std::vector<MemoryChange>> memory_changes(const Schedule& schedule, 
   return Collector(schedule, table, costs, times).collect();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

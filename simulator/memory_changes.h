@@ -11,7 +11,7 @@
 #include "simulator/engine.h"
 #include "traces/memory_kind.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct MemoryChange {
   SimTime time{0};
@@ -31,4 +31,4 @@ std::int64_t received_bytes(const CostTable& costs, const StageNeighbors& neighb
 std::vector<std::vector<MemoryChange>> memory_changes(const Schedule& schedule, const ActionTable& table,
                                                       const CostTable& costs, const ActionTimes& times);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

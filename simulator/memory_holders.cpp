@@ -7,7 +7,7 @@
 #include "schedules/action_table.h"
 #include "simulator/memory_changes.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 ActionTimes times_of(const Timeline& timeline) {
@@ -92,4 +92,4 @@ BytesByKind bytes_by_kind(const MemoryPeak& peak) {
   return bytes;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -11,7 +11,7 @@
 #include "traces/memory_kind.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Bytes of one kind that one stage holds. BPipe's partner holds those of a stage that is not its own.
 struct MemoryHolder {
@@ -34,4 +34,4 @@ std::vector<MemoryPeak> memory_peaks(const Schedule& lowered, const CostTable& c
 /// What the holders of each kind hold together.
 BytesByKind bytes_by_kind(const MemoryPeak& peak);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -3,7 +3,7 @@
 #include "simulator/memory.h"
 #include "simulator/memory_changes.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 void add_action(KindMemory& kind, const Action& action, bool recomputed, const StageMemory& memory, bool has_backward) {
@@ -165,4 +165,4 @@ std::vector<RankMemory> peaks_by_rank(const Schedule& schedule, const CompiledSc
   return ranks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

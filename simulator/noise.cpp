@@ -13,7 +13,7 @@
 #include "simulator/engine.h"
 #include "simulator/noise_draws.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// A collective of all replicas.
@@ -211,4 +211,4 @@ double slowdown_ratio(const NoisySteps& noisy) {
   return noisy.quiet_makespan > SimTime{0} ? mean_step(noisy) / to_seconds(noisy.quiet_makespan) : 1;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

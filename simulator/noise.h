@@ -18,7 +18,7 @@
 #include "schedules/time.h"
 #include "simulator/random_factor.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct NoiseSpec {
   double cv = 0;                ///< of each compute action (an overlapped pair is one), by itself
@@ -61,4 +61,4 @@ Seconds standard_deviation(const NoisySteps& noisy);  ///< of the sample; 0 of o
 /// The mean makespan by the one without noise; 1 for a schedule that takes no time.
 double slowdown_ratio(const NoisySteps& noisy);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -1,6 +1,6 @@
 #include "simulator/noise_draws.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// What a draw is for.
@@ -45,4 +45,4 @@ double NoiseDraws::collective(std::int64_t which) const {
   return factor(shapes_.communication, collective_base_, which);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -7,7 +7,7 @@
 #include "simulator/noise.h"
 #include "simulator/random_factor.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// The distributions of a NoiseSpec. Throws SpecError as factor_shape().
 struct NoiseShapes {
@@ -49,4 +49,4 @@ inline SimTime times_factor(SimTime duration, double factor) {
   return SimTime{static_cast<std::int64_t>(static_cast<double>(duration.count()) * factor + 0.5)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// duration_of (schedules/cost_table.h), not rounded.
@@ -61,4 +61,4 @@ Seconds path_length(const Schedule& lowered, const CostTable& costs, const std::
   return length;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

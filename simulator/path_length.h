@@ -10,7 +10,7 @@
 #include "schedules/schedule.h"
 #include "simulator/critical_path.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Sum of what each step of the path makes the next one wait for: an action's duration (a bucket's offset, where a
 /// REDUCE_GRAD starts inside it), a message's hold on its link,
@@ -19,4 +19,4 @@ namespace plumb {
 /// cost lacks a part that the path runs.
 Seconds path_length(const Schedule& lowered, const CostTable& costs, const std::vector<CriticalStep>& path);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

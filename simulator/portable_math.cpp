@@ -5,7 +5,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 constexpr int kExpTerms = 14;  // r^15 / 15! < 1e-19 for |r| <= ln 2 / 2
@@ -58,4 +58,4 @@ double portable_log(double x) {
   return exponent * std::numbers::ln2 + 2 * s * sum;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -7,7 +7,7 @@
 #include "schedules/error.h"
 #include "simulator/portable_math.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 constexpr std::uint64_t kGoldenGamma = 0x9E3779B97F4A7C15ULL;
@@ -104,4 +104,4 @@ double random_factor(const FactorShape& shape, std::uint64_t key) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 enum class Distribution : std::uint8_t { kLognormal, kNormal, kGamma };
 
@@ -36,4 +36,4 @@ std::uint64_t random_key(std::initializer_list<std::uint64_t> words);
 /// (Marsaglia & Tsang 2000).
 double random_factor(const FactorShape& shape, std::uint64_t key);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

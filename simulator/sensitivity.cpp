@@ -4,7 +4,7 @@
 
 #include "simulator/sensitivity_sums.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// What the step adds to the path: up to the start of the next one.
@@ -59,4 +59,4 @@ Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, cons
   return sums.finish();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -12,7 +12,7 @@
 #include "schedules/cost_table.h"
 #include "simulator/critical_path.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Of one kind of collective of one group, inside actions or by itself.
 struct CollectiveSensitivity {
@@ -55,4 +55,4 @@ struct Sensitivity {
 /// `lowered` under `costs`. Empty for an empty path.
 Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, const std::vector<CriticalStep>& path);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -1,21 +1,21 @@
 #include "simulator/sensitivity_sums.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// What an action's time is made of: its computing and the collectives that block it, or those that run beside it and
 /// outlast it.
-struct Parts {
+struct SegmentShares {
   double computing = 0;
   std::array<std::array<double, kCollectiveKindCount>, kGroupCount> collectives{};
   double sum = 0;
 };
 
-Parts parts_of(const CostTable& costs, const Action& action) {
-  Parts blocking;
-  Parts beside;
+SegmentShares parts_of(const CostTable& costs, const Action& action) {
+  SegmentShares blocking;
+  SegmentShares beside;
   for (const Segment& segment : segments_of(costs, action)) {
-    Parts& parts = segment.beside ? beside : blocking;
+    SegmentShares& parts = segment.beside ? beside : blocking;
     const double seconds = segment.seconds.count();
     parts.sum += seconds;
     if (segment.kind == Segment::Kind::kCompute) {
@@ -38,7 +38,7 @@ SensitivitySums::SensitivitySums(const Schedule& lowered, const CostTable& costs
 
 /// Adds the collectives' part of `added`, divided as the action's segments are; returns it.
 Seconds SensitivitySums::add_collectives(const Action& action, Seconds added) {
-  const Parts parts = parts_of(costs_, action);
+  const SegmentShares parts = parts_of(costs_, action);
   if (!(parts.sum > 0)) return Seconds{0};
   for (std::size_t group = 0; group < kGroupCount; ++group) {
     for (std::size_t kind = 0; kind < kCollectiveKindCount; ++kind)
@@ -96,4 +96,4 @@ Sensitivity SensitivitySums::finish() {
   return std::move(result_);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -11,7 +11,7 @@
 #include "schedules/schedule.h"
 #include "simulator/sensitivity.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class SensitivitySums {
  public:
@@ -42,4 +42,4 @@ class SensitivitySums {
   std::map<std::string, Seconds> capacities_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

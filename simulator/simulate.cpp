@@ -12,7 +12,7 @@
 #include "simulator/summary.h"
 #include "traces/statistics.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Compute actions of a rank are in order and do not overlap but for pairs, which are one step: no time but that of the
@@ -64,4 +64,4 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
   return simulation_of(lowered, table, costs, actions, makespan, true);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

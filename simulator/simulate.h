@@ -18,7 +18,7 @@
 #include "simulator/critical_path.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct SimulationOptions {
   Sends sends = Sends::kBuffered;
@@ -44,6 +44,9 @@ struct Simulation {
   std::string_view engine = "compiled";     ///< what computed it: "compiled", "steady state" or "events"
 };
 
+/// The longest of the ranks' spans: a span is the last end of a rank's compute minus its first start.
+SimTime longest_span(const Simulation& simulation);
+
 /// Throws ScheduleError if the schedule is not valid (without options.validate: if it deadlocks; the cycle is named
 /// action by action) or is not lowered although a message is needed; SpecError if the table has not a row for each
 /// stage, or a cost is negative or not finite.
@@ -54,4 +57,4 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
 Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
                     bool record_timeline);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

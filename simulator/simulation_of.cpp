@@ -5,7 +5,7 @@
 #include "traces/statistics.h"
 #include "traces/timeline_title.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Of each rank's compute actions, which are in order and do not overlap but for pairs, whose time counts once.
@@ -63,4 +63,4 @@ Simulation simulation_of(const Schedule& lowered, const ActionTable& table, cons
   return simulation;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -10,7 +10,7 @@
 #include "simulator/memory.h"
 #include "simulator/summary.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// The first shorter schedule has this many periods; each further try has twice as many.
@@ -193,4 +193,4 @@ Simulation simulate_repeating(const RepeatingSchedule& repeating, const CostTabl
   return simulate(repeating.lowered(m), costs, {.sends = sends, .validate = false, .record_timeline = false});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

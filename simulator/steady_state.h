@@ -17,7 +17,7 @@
 #include "schedules/schedule.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// A schedule that can be made for any number of micro-batches.
 struct RepeatingSchedule {
@@ -32,4 +32,4 @@ struct RepeatingSchedule {
 Simulation simulate_repeating(const RepeatingSchedule& repeating, const CostTable& costs,
                               Sends sends = Sends::kBuffered);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -1,6 +1,15 @@
 #include "simulator/summary.h"
 
-namespace plumb {
+#include <algorithm>
+
+namespace plumb { inline namespace simulator {
+
+SimTime longest_span(const Simulation& simulation) {
+  SimTime longest{0};
+  for (std::size_t rank = 0; rank < simulation.first_start.size(); ++rank)
+    longest = std::max(longest, simulation.last_end[rank] - simulation.first_start[rank]);
+  return longest;
+}
 
 Simulation summary_of(const std::vector<RankStatistics>& ranks, SimTime makespan,
                       const std::vector<RankMemory>& memory) {
@@ -20,4 +29,4 @@ Simulation summary_of(const std::vector<RankStatistics>& ranks, SimTime makespan
   return simulation;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

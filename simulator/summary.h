@@ -7,10 +7,10 @@
 #include "simulator/simulate.h"
 #include "traces/statistics.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// A Simulation with its sums: times and bubbles of [rank] `ranks`, peaks of [rank] `memory`.
 Simulation summary_of(const std::vector<RankStatistics>& ranks, SimTime makespan,
                       const std::vector<RankMemory>& memory);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

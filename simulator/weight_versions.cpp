@@ -5,7 +5,7 @@
 #include "schedules/action_table.h"
 #include "schedules/lanes.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// One stage's actions that make or use weights, in list order, as ids.
@@ -73,4 +73,4 @@ std::vector<std::vector<ExtraVersion>> extra_versions(const Schedule& schedule) 
   return extra;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -9,7 +9,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Versions beside the one that a stage always has, by action id (schedules/dependencies.h).
 struct ExtraVersion {
@@ -22,4 +22,4 @@ struct ExtraVersion {
 /// Under WeightPolicy::kCurrent there are none.
 std::vector<std::vector<ExtraVersion>> extra_versions(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

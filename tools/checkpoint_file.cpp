@@ -9,7 +9,7 @@
 #include "schedules/error.h"
 #include "tools/files.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,4 +45,4 @@ TrainingState read_checkpoint(const std::string& folder) {
   return training_state_from_bytes(read_file(path), path);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

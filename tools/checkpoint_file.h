@@ -6,7 +6,7 @@
 
 #include "executor/training/training_state.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// "FOLDER/checkpoint.plumb".
 std::string checkpoint_path(const std::string& folder);
@@ -21,4 +21,4 @@ void write_checkpoint(const std::string& folder, const TrainingState& state);
 /// Throws InputError if there is no checkpoint, or what is there is none (training_state_from_bytes).
 TrainingState read_checkpoint(const std::string& folder);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

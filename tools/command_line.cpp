@@ -17,7 +17,7 @@
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// What the command line chose to run.
@@ -387,4 +387,4 @@ int run_command_line(int argc, char** argv) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -4,7 +4,7 @@
 
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
   const auto calibrate = std::make_shared<CalibrateArguments>();
@@ -38,4 +38,4 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
   verb->add_flag("--json", calibrate->json, "print one JSON document and nothing else");
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

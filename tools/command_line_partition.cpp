@@ -4,7 +4,7 @@
 
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 void add_partition(CLI::App& app, std::function<int()>& chosen) {
   const auto arguments = std::make_shared<PartitionArguments>();
@@ -31,4 +31,4 @@ void add_partition(CLI::App& app, std::function<int()>& chosen) {
   verb->add_flag("--json", arguments->json, "print one JSON document and nothing else");
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

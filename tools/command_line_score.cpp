@@ -4,7 +4,7 @@
 
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 void add_score(CLI::App& app, std::function<int()>& chosen) {
   const auto score = std::make_shared<ScoreArguments>();
@@ -45,4 +45,4 @@ void add_score(CLI::App& app, std::function<int()>& chosen) {
   verb->add_flag("--json", score->json, "print one JSON document and nothing else");
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

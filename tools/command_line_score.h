@@ -5,9 +5,9 @@
 
 #include <CLI/CLI.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Adds the verb; `chosen` runs it.
 void add_score(CLI::App& app, std::function<int()>& chosen);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 
 #include "tools/utf8.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 DrawOptions terminal_draw_options() {
   winsize size{};
@@ -43,4 +43,4 @@ void clear_progress() {
   fmt::print(stderr, "\r\x1b[K");
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -10,7 +10,7 @@
 #include "schedules/time.h"
 #include "traces/draw.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// As wide as the terminal and in colour; 120 columns and plain where stdout is none.
 DrawOptions terminal_draw_options();
@@ -42,4 +42,4 @@ auto with_progress(std::string_view what, Seconds expected, Work work) {
   return result.get();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -13,7 +13,7 @@
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 std::string own_path(const std::string& trace) {
@@ -51,4 +51,4 @@ std::optional<RunResult> run_on_cpu(const RunSpec& spec, RunOptions options, Sec
   return with_progress("running", expected, [&] { return run(spec, options); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

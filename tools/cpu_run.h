@@ -6,7 +6,7 @@
 
 #include "executor/run.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// What a run tells of a replay that fails, and of a rank that hangs: the interrupted step goes to `trace` (nowhere
 /// where it is empty), of several processes to a file of each, trace.rank2.json; a hang ends this process with the
@@ -17,4 +17,4 @@ RankThreadsOptions watched_threads();
 /// Nothing on all but the first of several processes. Throws as run() and run_mpi() do.
 std::optional<RunResult> run_on_cpu(const RunSpec& spec, RunOptions options, Seconds expected);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -20,7 +20,7 @@
 #include "schedules/error.h"
 #include "tools/console.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 std::string own_folder() {
@@ -182,4 +182,4 @@ std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& 
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -10,7 +10,7 @@
 #include "executor/run_spec.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// The library, once it is sure that there is a GPU. Throws RunError with what is missing and the remedy.
 const CudaLibrary& open_cuda();
@@ -40,4 +40,4 @@ std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& 
 /// Whether this process has one rank of several.
 bool is_one_cuda_rank(const RunArguments& arguments);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -14,7 +14,7 @@
 #include "schedules/error.h"
 #include "tools/utf8.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 namespace fs = std::filesystem;
@@ -109,4 +109,4 @@ void require_writable(const std::string& path) {
   TemporaryFile probe(path);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

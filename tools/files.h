@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, or cannot be read.
 std::string read_file(const std::string& path);
@@ -21,4 +21,4 @@ void write_file(const std::string& path, std::string_view contents);
 /// begins.
 void require_writable(const std::string& path);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,7 +9,7 @@
 #include "tools/layer_models.h"
 #include "tools/run_layout.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr std::int64_t kClasses = 10;
@@ -51,4 +51,4 @@ RunSpec layer_model_run(const RunArguments& arguments) {
   return spec;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -6,7 +6,7 @@
 #include "tools/inputs/inputs.h"
 #include "tools/presets.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 const std::vector<std::string>& layer_model_names() {
   static const std::vector<std::string> kNames = [] {
@@ -31,4 +31,4 @@ std::vector<Layer> layer_model(std::string_view name, std::int64_t outputs) {
   return model_layers(model);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

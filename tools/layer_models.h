@@ -10,7 +10,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// alexnet, alexnet-32, alexnet-one-tower, mlp, vgg-11, vgg-16, vgg-19.
 const std::vector<std::string>& layer_model_names();
@@ -19,4 +19,4 @@ bool is_layer_model(std::string_view name);
 /// The layers of a network that is_layer_model, with so many classes (the MLP: numbers of a target).
 std::vector<Layer> layer_model(std::string_view name, std::int64_t outputs);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 #include "planner/cost/data_parallel_price.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 void require_cpu_layout(const Plan& plan) {
@@ -166,4 +166,4 @@ RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, con
   return spec;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 #include "executor/run_spec.h"
 #include "planner/search/plan.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// "ring" or "ulysses". Throws InputError otherwise.
 ContextAttention context_attention(const std::string& name);
@@ -39,4 +39,4 @@ OptimizerSettings optimizer_settings(Optimizer optimizer);
 /// model has too few layers.
 RunSpec with_schedule(RunSpec spec, const Plan& plan, const Schedule& order, const Schedule& lowered);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -13,7 +13,7 @@
 #include "tools/console.h"
 #include "tools/run_layout.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 std::optional<ReshardingKind> kind_of(const std::string& name) {
@@ -64,4 +64,4 @@ MeshPrediction predict_meshes(const Plan& plan, const std::string& meshes, const
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

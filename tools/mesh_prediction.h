@@ -8,7 +8,7 @@
 #include "planner/search/plan.h"
 #include "planner/search/predict.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct MeshPrediction {
   UnequalStages stages;
@@ -21,4 +21,4 @@ struct MeshPrediction {
 /// no list of meshes, SpecError as price_unequal_stages does.
 MeshPrediction predict_meshes(const Plan& plan, const std::string& meshes, const std::string& reshard);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

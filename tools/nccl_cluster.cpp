@@ -9,7 +9,7 @@
 #include "planner/cost/calibration.h"
 #include "tools/priced_kind.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 bool is_message(const KernelSample& sample) {
@@ -106,4 +106,4 @@ ClusterFit with_nccl(ClusterSpec cluster, const std::vector<NcclMeasurement>& me
   return fit;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

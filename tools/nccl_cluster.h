@@ -8,7 +8,7 @@
 #include "executor/nccl/nccl_library.h"
 #include "planner/calibrate/fit_cluster.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// The cluster with
 ///   collective_tables      of each collective that the planner prices and each group, out of place
@@ -22,4 +22,4 @@ namespace plumb {
 ClusterFit with_nccl(ClusterSpec cluster, const std::vector<NcclMeasurement>& measured, std::string_view format,
                      const std::string& date);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct Preset {
   enum class Kind { kModel, kCluster, kStack, kMapping, kText };
@@ -17,4 +17,4 @@ struct Preset {
 /// Ordered by path: within a kind by name.
 const std::vector<Preset>& presets();
 
-}  // namespace plumb
+}}  // namespace plumb::tools

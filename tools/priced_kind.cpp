@@ -1,6 +1,6 @@
 #include "tools/priced_kind.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 std::optional<CollectiveKind> priced_kind(CollectiveOp op) {
   switch (op) {
@@ -19,4 +19,4 @@ std::optional<CollectiveKind> priced_kind(CollectiveOp op) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -6,9 +6,9 @@
 #include "executor/transport/collective.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Nothing for those that the planner does not price.
 std::optional<CollectiveKind> priced_kind(CollectiveOp op);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "tools/console.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 int report_fault(const InputError& error) {
   constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
@@ -25,4 +25,4 @@ int report_fault(const InputError& error) {
   return kInputFault;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 [[noreturn]] void refuse_meshes(std::string_view item) {
@@ -69,4 +69,4 @@ bool has_replicas(const RunSpec& spec) {
          std::ranges::any_of(spec.meshes, [](const StageMesh& mesh) { return mesh.data > 1; });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

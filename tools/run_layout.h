@@ -7,7 +7,7 @@
 #include "executor/run_spec.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// "tp2,dp2" or "tp2,dp2tp2": a mesh for each pipeline rank, whose tensor ranks (tp) and replicas (dp) are 1 where they
 /// are not named. Throws InputError unless it is such a list.
@@ -20,4 +20,4 @@ void apply_layout_arguments(RunSpec& spec, const RunArguments& arguments);
 /// Whether some stage has copies whose gradients are reduced.
 bool has_replicas(const RunSpec& spec);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

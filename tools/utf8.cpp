@@ -2,7 +2,7 @@
 
 #include <boost/locale/utf.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using Utf8 = boost::locale::utf::utf_traits<char>;
@@ -47,4 +47,4 @@ std::string printable(std::string_view text) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 std::string version_text() {
   // PLUMB_HAS_* come from the build (tools/meson.build).
@@ -14,4 +14,4 @@ std::string version_text() {
          part(PLUMB_HAS_MPI, "MPI", "meson configure -Dmpi=enabled");
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

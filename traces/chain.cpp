@@ -7,7 +7,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/joint_reductions.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 /// An action that another waits for.
@@ -140,4 +140,4 @@ std::vector<ChainLink> latest_chain(const Timeline& timeline) {
   return chain;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -10,7 +10,7 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// [rank][span] the latest end of the spans that it waits for: its rank's compute before it, its inputs, its
 /// collectives; for what began inside the span that it waits for, its own start. SimTime::min() for a span that waits
@@ -33,4 +33,4 @@ std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline);
 /// receive, the chain of a predicted timeline is its critical path.
 std::vector<ChainLink> latest_chain(const Timeline& timeline);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -16,7 +16,7 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// The counter that holds a rank's bytes, and the one of a kind of them: "memory", "memory: activations".
 inline constexpr std::string_view kMemoryCounter = "memory";
@@ -59,4 +59,4 @@ struct ChromeTrace {
 /// has been damaged.
 ChromeTrace read_chrome_trace(std::string_view json);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

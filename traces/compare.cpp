@@ -12,7 +12,7 @@
 #include "traces/matching.h"
 #include "traces/statistics.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 using Matches = std::vector<std::vector<std::int32_t>>;  // [rank][predicted span] measured span, or -1
@@ -184,4 +184,4 @@ Comparison compare(const Timeline& predicted, const std::vector<Timeline>& measu
   return comparison;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -11,7 +11,7 @@
 #include "traces/median_interval.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// error_ratio = predicted / measured - 1: above 0 where the prediction is too slow. 0 where both are 0.
 struct ComparedTime {
@@ -79,4 +79,4 @@ Comparison compare(const Timeline& predicted, const std::vector<Timeline>& measu
 /// Tables of all of it, at most 100 columns wide. `timeline` gives the stages' names.
 std::string to_text(const Comparison& comparison, const Timeline& timeline);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

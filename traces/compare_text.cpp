@@ -7,7 +7,7 @@
 #include "traces/compare.h"
 #include "traces/time_text.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 std::string percent(double ratio) {
@@ -92,4 +92,4 @@ std::string to_text(const Comparison& comparison, const Timeline& timeline) {
   return text;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

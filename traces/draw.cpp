@@ -10,7 +10,7 @@
 #include "traces/statistics.h"
 #include "traces/time_text.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 struct Style {
@@ -223,4 +223,4 @@ std::string draw(const Timeline& timeline, const DrawOptions& options) {
   return text + legend(ranks, statistics, options.color) + "\n";
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -13,7 +13,7 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 struct DrawOptions {
   int width = 120;     ///< columns at most
@@ -27,4 +27,4 @@ struct DrawOptions {
 /// behind the other.
 std::string draw(const Timeline& timeline, const DrawOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -9,7 +9,7 @@
 
 #include "traces/svg_style.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 constexpr std::size_t kShownViolations = 8;
@@ -150,4 +150,4 @@ std::string draw_grid_svg(const Schedule& schedule, const std::vector<Violation>
   return svg + "</svg>\n";
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -12,7 +12,7 @@
 #include "schedules/validate.h"
 #include "traces/draw.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// The grid in the terminal. Cells that a violation names stand between > and < (and in red with colour). Rows that
 /// are longer than the width begin close to the earliest fault; "…" says where actions are left out. Ends with a line
@@ -24,4 +24,4 @@ std::string draw_grid(const Schedule& schedule, const std::vector<Violation>& vi
 /// in red with the violation as their tooltip and below the grid. Deterministic.
 std::string draw_grid_svg(const Schedule& schedule, const std::vector<Violation>& violations);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

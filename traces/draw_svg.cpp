@@ -10,7 +10,7 @@
 #include "traces/svg_style.h"
 #include "traces/time_text.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 constexpr double kWidth = 1000;
@@ -171,4 +171,4 @@ std::string draw_svg(const std::vector<Timeline>& panels) {
   return Picture(panels).draw(panels);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

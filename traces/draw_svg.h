@@ -7,11 +7,11 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// A self-contained SVG document, 1000 units wide. Compute actions are boxes coloured by operation, lighter for later
 /// chunks of a rank, with their micro-batch inside where it fits; messages and collectives are not drawn. Each panel
 /// begins at its timeline's first compute action. Deterministic.
 std::string draw_svg(const std::vector<Timeline>& panels);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

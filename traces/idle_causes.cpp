@@ -8,10 +8,10 @@
 #include "traces/chain.h"
 #include "traces/statistics.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
-constexpr std::array<std::string_view, kIdleCauseCount> kNames = {
+constexpr std::array<std::string_view, kIdleCauseCount> kIdleCauseNames = {
     "warm-up", "drain",    "activation", "gradient",  "memory limit", "imbalance",
     "link",    "transfer", "parameters", "reduction", "move",         "overhead"};
 
@@ -145,7 +145,7 @@ void take_imbalance(IdleByCause& idle, SimTime less_work) {
 }  // namespace
 
 std::string_view idle_cause_name(IdleCause cause) {
-  return kNames[static_cast<std::size_t>(cause)];
+  return kIdleCauseNames[static_cast<std::size_t>(cause)];
 }
 
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
@@ -178,4 +178,4 @@ std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
   return ranks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

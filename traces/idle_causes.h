@@ -8,7 +8,7 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 enum class IdleCause : std::uint8_t {
   kWarmUp,       ///< before the rank's first compute action
@@ -37,4 +37,4 @@ using IdleByCause = std::array<SimTime, kIdleCauseCount>;  ///< [cause]
 /// turn.
 std::vector<IdleByCause> idle_by_cause(const Timeline& timeline);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -9,7 +9,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 std::tuple<Op, int, int, int> key_of(const Span& span) {
@@ -62,4 +62,4 @@ std::vector<std::vector<std::int32_t>> match_spans(const Timeline& a, const Time
   return matches;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

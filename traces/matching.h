@@ -6,11 +6,11 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// [rank][span of `a`] the span of the same action on the same rank of `b` (its k-th where the action occurs k times),
 /// or -1 where `b` has none. Throws InputError if the timelines differ in ranks, stages or compute actions: they are
 /// not of one schedule.
 std::vector<std::vector<std::int32_t>> match_spans(const Timeline& a, const Timeline& b);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

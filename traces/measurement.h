@@ -8,7 +8,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 struct KernelSample {
   std::string kernel;               ///< the name of a KernelKind (kernels/layer.h), or "message" / "all_reduce"
@@ -29,4 +29,4 @@ struct Measurement {
   std::vector<KernelSample> samples;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::traces

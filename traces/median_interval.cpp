@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 constexpr double kLeastConfidence = 0.95;
@@ -30,4 +30,4 @@ MedianInterval median_interval(std::vector<SimTime> measured) {
       .low = measured[k], .high = measured[measured.size() - 1 - k], .confidence_ratio = std::max(0.0, 1 - 2 * below)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

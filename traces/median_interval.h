@@ -5,7 +5,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// The true median lies from `low` to `high` with that probability.
 struct MedianInterval {
@@ -20,4 +20,4 @@ struct MedianInterval {
 /// one.
 MedianInterval median_interval(std::vector<SimTime> measured);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 enum class MemoryKind : std::uint8_t {
   kParameters,      ///< one version of the weights
@@ -26,4 +26,4 @@ using BytesByKind = std::array<std::int64_t, kMemoryKindCount>;  ///< [kind]
 /// "communication".
 std::string_view memory_kind_name(MemoryKind kind);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -10,7 +10,7 @@
 #include "schedules/error.h"
 #include "traces/chrome_trace.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 using nlohmann::json;
@@ -231,4 +231,4 @@ ChromeTrace read_chrome_trace(std::string_view text) {
   return trace;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

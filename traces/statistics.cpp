@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 /// Length of the union of compute spans. `spans` are by start but for what a measurement may have disordered.
@@ -76,4 +76,4 @@ Statistics statistics_of(const Timeline& timeline) {
   return statistics;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -7,7 +7,7 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 struct OpTotal {
   std::int64_t count = 0;
@@ -43,4 +43,4 @@ struct Bubbles {
 };
 Bubbles bubbles_of(const std::vector<RankStatistics>& ranks, SimTime makespan);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 std::string_view color_of(Op op) {
   const auto found = std::ranges::find(kOpColors, op, &OpColor::op);
@@ -29,4 +29,4 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

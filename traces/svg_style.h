@@ -7,7 +7,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 struct OpColor {
   Op op;
@@ -27,4 +27,4 @@ std::string_view color_of(Op op);
 /// Text as it may stand in SVG or HTML.
 std::string escaped(std::string_view text);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

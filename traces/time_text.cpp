@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 std::string time_text(SimTime time) {
   constexpr std::array<std::pair<double, std::string_view>, 5> kUnits = {
@@ -22,4 +22,4 @@ std::string time_text(SimTime time) {
   return "0 s";
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -1,6 +1,6 @@
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 Stream stream_of(Op op) {
   switch (op) {
@@ -52,4 +52,4 @@ std::string stage_name(const Timeline& timeline, int stage) {
   return "stage " + std::to_string(stage);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

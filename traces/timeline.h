@@ -13,7 +13,7 @@
 #include "schedules/time.h"
 #include "traces/memory_kind.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// The lane of a rank on which a span is drawn.
 enum class Stream : std::uint8_t { kCompute, kSend, kReceive, kCollective };
@@ -70,4 +70,4 @@ Schedule schedule_of(const Timeline& timeline);
 /// The stage's name, or "stage 3" where it has none.
 std::string stage_name(const Timeline& timeline, int stage);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 constexpr std::size_t kStreams = 4;
@@ -39,4 +39,4 @@ RankRows rows_of(const RankTimeline& rank) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

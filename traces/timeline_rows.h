@@ -6,7 +6,7 @@
 
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 /// Rows by (stream, n): spans of one stream that overlap lie on rows of their own.
 struct RankRows {
@@ -22,4 +22,4 @@ struct RankRows {
 /// to the first row and keep none busy.
 RankRows rows_of(const RankTimeline& rank);
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 
 std::string timeline_title(const Schedule& schedule) {
   const int ranks = static_cast<int>(schedule.ranks.size());
@@ -16,4 +16,4 @@ std::string timeline_title(const Schedule& schedule) {
                      schedule.microbatches, copies > 1 ? fmt::format(", {} copies", copies) : "");
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

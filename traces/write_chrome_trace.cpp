@@ -12,7 +12,7 @@
 #include "traces/chrome_trace.h"
 #include "traces/timeline_rows.h"
 
-namespace plumb {
+namespace plumb { inline namespace traces {
 namespace {
 
 using Text = fmt::memory_buffer;
@@ -264,4 +264,4 @@ std::string write_compared_trace(const Timeline& predicted, const Timeline& meas
   return fmt::format("{{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n{}\n]}}\n", text + events);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::traces

@@ -6,7 +6,7 @@
 #include "executor/cpu/local_attention.h"
 #include "executor/cpu/tensor_parallel.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 AttentionSize attention_size(const TransformerLayer& layer, const LayerWork& work,
@@ -60,4 +60,4 @@ void attend_backward(const TransformerLayer& layer, const LayerCall& call, const
     ulysses_attention_backward(context, size, call.sequence, dqkv, doutput, qkv.data(), output, log_sum_exp);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

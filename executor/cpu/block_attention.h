@@ -4,7 +4,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A block's dropouts, by which their masks differ.
 enum BlockDropout : std::uint64_t { kProbabilities, kAttentionBranch, kFeedForwardBranch };
@@ -22,4 +22,4 @@ void attend(const TransformerLayer& layer, const LayerCall& call, const ContextS
 void attend_backward(const TransformerLayer& layer, const LayerCall& call, const ContextSeat& seat, float* dqkv,
                      const float* doutput, const float* output, const float* log_sum_exp, const Tensor& qkv);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_piece.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 // Ring.
@@ -269,4 +269,4 @@ void ulysses_attention_backward(const CpuContext& context, const AttentionSize& 
   own_tokens_of_heads(context, size, qkv_parts(size), dqkv, whole_dqkv);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Elements of context.scratch that the ring needs.
 std::int64_t ring_attention_scratch_elements(const AttentionSize& size, std::int64_t sequence, const ContextSeat& seat);
@@ -32,4 +32,4 @@ void ulysses_attention_backward(const CpuContext& context, const AttentionSize& 
                                 float* dqkv, const float* doutput, const float* exchanged_qkv, const float* output,
                                 const float* log_sum_exp);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

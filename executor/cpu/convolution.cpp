@@ -5,7 +5,7 @@
 #include "executor/cpu/layer_kinds.h"
 #include "kernels/cpu/relu.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct ConvolutionSaved : LayerSaved {
@@ -92,4 +92,4 @@ std::unique_ptr<CpuLayer> make_cpu_convolution(const ConvolutionLayer& layer) {
   return std::make_unique<CpuConvolution>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "executor/cpu/layer_kinds.h"
 #include "executor/cpu/tensor_parallel.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct EmbeddingSaved : LayerSaved {
@@ -126,4 +126,4 @@ std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, const 
   return std::make_unique<CpuEmbedding>(layer, seat);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::size_t ranks_of(const CpuContext& context) {
@@ -105,4 +105,4 @@ void ExpertExchange::from_experts(float* rows, const float* by_expert, std::int6
   exchange(rows, outgoing.data(), sent_bounds_, received_bounds_, columns);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

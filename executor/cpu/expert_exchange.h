@@ -9,7 +9,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The most rows that a rank can send, and that its own experts can have, whatever the router picks.
 struct ExpertRoom {
@@ -59,4 +59,4 @@ class ExpertExchange {
   std::vector<std::int64_t> received_bounds_;  // [ranks + 1] rows from each rank
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

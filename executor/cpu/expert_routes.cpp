@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Whether a token of the sequence is an own one.
@@ -61,4 +61,4 @@ void spread_picks(std::span<std::int32_t> whole, std::span<const std::int32_t> o
     }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

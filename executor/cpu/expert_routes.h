@@ -10,7 +10,7 @@
 #include "executor/data/token_batch.h"
 #include "executor/division/context_division.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct RouteSize {
   std::int64_t sequences = 0;  ///< b
@@ -35,4 +35,4 @@ void count_loads(std::span<std::int32_t> loads, std::span<const std::int32_t> pi
 void spread_picks(std::span<std::int32_t> whole, std::span<const std::int32_t> own_picks, const ContextTokens& own,
                   const RouteSize& size);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "executor/cpu/feed_forward.h"
 #include "executor/cpu/tensor_parallel.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::span<std::int32_t> integers(Tensor& tensor, std::int64_t first, std::int64_t count) {
@@ -37,11 +37,6 @@ struct ExpertsSaved : FeedForwardSaved {
   }
 };
 
-TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
-  layer.ffn = ffn;
-  return layer;
-}
-
 class Experts : public FeedForward {
  public:
   Experts(const TransformerLayer& layer, const LayerSeat& seat)
@@ -49,7 +44,7 @@ class Experts : public FeedForward {
         expert_(with_ffn(layer, layer.expert_ffn)),
         shared_(with_ffn(layer, layer.shared_ffn)),
         seat_(seat),
-        matrices_(layer.mlp == MlpKind::kSwiglu ? 2 : 1) {
+        matrices_(up_products(layer)) {
     const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
     router_ = parameter_offset(layer, "router.weight");
     up_ = parameter_offset(layer, "experts." + up + ".weight", seat.experts.ranks);
@@ -397,4 +392,4 @@ std::unique_ptr<FeedForward> make_experts(const TransformerLayer& layer, const L
   return std::make_unique<Experts>(layer, seat);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,13 +2,12 @@
 
 #include "executor/cpu/tensor_parallel.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class Mlp : public FeedForward {
  public:
-  explicit Mlp(const TransformerLayer& layer)
-      : layer_(layer), width_(layer.mlp == MlpKind::kSwiglu ? 2 * layer.ffn : layer.ffn) {
+  explicit Mlp(const TransformerLayer& layer) : layer_(layer), width_(up_products(layer) * layer.ffn) {
     const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
     up_ = parameter_offset(layer, up + ".weight");
     up_bias_ = parameter_offset(layer, up + ".bias");
@@ -78,4 +77,4 @@ std::unique_ptr<FeedForward> make_mlp(const TransformerLayer& layer) {
   return std::make_unique<Mlp>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What it keeps of a micro-batch (slice).
 struct FeedForwardSaved {
@@ -46,4 +46,4 @@ class FeedForward {
 std::unique_ptr<FeedForward> make_mlp(const TransformerLayer& layer);
 std::unique_ptr<FeedForward> make_experts(const TransformerLayer& layer, const LayerSeat& seat);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 Tensor narrowed(TensorPool& pool, const Tensor& wide, HalfFormat format) {
   Tensor result = pool.take_bytes_within(2 * wide.elements(), wide.block_bytes() / 2);
@@ -45,4 +45,4 @@ void widen_saved(LayerSaved& saved, TensorPool& pool, HalfFormat format) {
   saved.is_narrow = false;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

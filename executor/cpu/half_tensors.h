@@ -5,7 +5,7 @@
 #include "executor/cpu/layer.h"
 #include "kernels/half_format.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The numbers of `wide` in 16 bits, 2 bytes each; empty for an empty tensor.
 Tensor narrowed(TensorPool& pool, const Tensor& wide, HalfFormat format);
@@ -20,4 +20,4 @@ void round_to_half(Tensor& wide, HalfFormat format);
 void narrow_saved(LayerSaved& saved, TensorPool& pool, HalfFormat format);
 void widen_saved(LayerSaved& saved, TensorPool& pool, HalfFormat format);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/cpu/tensor_parallel.h"
 #include "kernels/cpu/vocab_parallel_cross_entropy.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct HeadSaved : LayerSaved {
@@ -132,4 +132,4 @@ std::unique_ptr<CpuLayer> make_cpu_head(const HeadLayer& layer, const TensorSeat
   return std::make_unique<CpuHead>(layer, seat);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "kernels/counter_random.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::uint64_t kWeightStream = 1;  // the data draw from stream 2
@@ -63,4 +63,4 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

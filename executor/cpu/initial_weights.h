@@ -10,7 +10,7 @@
 #include "executor/division/tensor_division.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// weights: the parameters of one part of the seat's share of divide_layer(layer, seat.ranks) one after the other, and
 /// of the experts those of `experts`; what pads a vocabulary is 0. `layer_number` counts from the model's first layer,
@@ -19,4 +19,4 @@ void fill_initial_weights(std::span<float> weights, const Layer& layer, int laye
                           const TensorSeat& seat = {}, ParameterPart part = ParameterPart::kCommon,
                           const ExpertSeat& experts = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/cpu/layer_kinds.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct InputSaved : LayerSaved {
@@ -35,4 +35,4 @@ std::unique_ptr<CpuLayer> make_cpu_input(const InputLayer& layer) {
   return std::make_unique<CpuInput>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

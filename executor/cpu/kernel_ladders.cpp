@@ -2,7 +2,7 @@
 
 #include "executor/cpu/measure_kernels.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::initializer_list<std::int64_t> kTokens = {32, 128, 512, 2048};
@@ -100,4 +100,4 @@ std::vector<KernelCall> other_kernel_ladder() {
   return calls;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

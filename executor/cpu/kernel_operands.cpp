@@ -7,7 +7,7 @@
 #include "kernels/counter_random.h"
 #include "kernels/cpu/relu.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::size_t kRoundElements = 8 << 20;    // 32 MiB go round
@@ -252,4 +252,4 @@ void call_kernel(const KernelCall& call, KernelOperands& with) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

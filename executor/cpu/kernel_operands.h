@@ -12,7 +12,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Memory that is handed out slice after slice. Slices of one call stay valid until the next call, which goes on behind
 /// them and round and round (cold), or begins at the same place again (hot).
@@ -61,4 +61,4 @@ struct KernelOperands {
 
 void call_kernel(const KernelCall& call, KernelOperands& with);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "kernels/cpu/residual.h"
 #include "kernels/cpu/squared_error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::int64_t form(GemmForm value) {
@@ -313,4 +313,4 @@ void CpuKernelSet::adamw_update(float* parameters, float* gradients, float* firs
   plumb::adamw_update(parameters, gradients, first_moment, second_moment, elements, optimizer, step);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

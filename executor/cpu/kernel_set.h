@@ -21,7 +21,7 @@
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Gain [C] of a norm, and its bias [C] (null for RMSNorm); of its gradients alike.
 struct NormParameters {
@@ -132,4 +132,4 @@ class CpuKernelSet {
   std::vector<KernelCall>* log_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,10 +6,10 @@
 
 #include "executor/cpu/layer_kinds.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-struct Maker {
+struct CpuLayerMaker {
   std::int64_t sequence;
   LayerSeat seat;
 
@@ -58,7 +58,7 @@ DropoutSite dropout_site(const LayerCall& call, std::uint64_t number, std::int64
 
 std::unique_ptr<CpuLayer> make_cpu_layer(const Layer& layer, std::int64_t sequence, const LayerSeat& seat) {
   assert(has_kernels(layer));
-  return std::visit(Maker{sequence, seat}, layer);
+  return std::visit(CpuLayerMaker{sequence, seat}, layer);
 }
 
 std::int64_t parameter_offset(const Layer& layer, const std::string& name, int expert_ranks) {
@@ -71,4 +71,4 @@ std::int64_t parameter_offset(const Layer& layer, const std::string& name, int e
   return offset;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -21,7 +21,7 @@
 #include "executor/transport/communicator.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The ranks with which a stage's layers are divided; null: there are no others.
 struct LayerGroups {
@@ -167,4 +167,4 @@ inline std::int64_t tokens_of(const LayerWork& work) {
   return work.microbatch * work.sequence;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

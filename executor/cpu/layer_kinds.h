@@ -8,7 +8,7 @@
 #include "executor/cpu/layer.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::unique_ptr<CpuLayer> make_cpu_embedding(const EmbeddingLayer& layer, const LayerSeat& seat);
 std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, std::int64_t sequence,
@@ -21,4 +21,4 @@ std::unique_ptr<CpuLayer> make_cpu_linear(const LinearLayer& layer);
 std::unique_ptr<CpuLayer> make_cpu_mlp(const MlpLayer& layer);
 std::unique_ptr<CpuLayer> make_cpu_loss(const LossLayer& layer);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

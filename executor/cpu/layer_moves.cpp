@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::vector<Collective> reduce_shares(std::span<float> values, std::span<const std::int64_t> bounds, ShardBy shard_by) {
   if (shard_by == ShardBy::kElement) return {reduce_scatter(values, bounds)};
@@ -80,4 +80,4 @@ void LayerMoves::reduce(ElementRange range, std::span<float> gradients, std::spa
   for (std::int64_t i = 0; i < here.count; ++i) total[i] += sum[i];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

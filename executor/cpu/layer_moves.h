@@ -14,7 +14,7 @@
 #include "executor/tensor_pool.h"
 #include "executor/transport/communicator.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The collectives that give each member the sum of its share of `values`, or everyone all shares: at once, or owner by
 /// owner. bounds: [members + 1], which outlive the collectives.
@@ -54,4 +54,4 @@ class LayerMoves {
   std::optional<Ahead> ahead_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 #include "executor/cpu/layer_kinds.h"
 #include "kernels/cpu/relu.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct LinearSaved : LayerSaved {
@@ -101,4 +101,4 @@ std::unique_ptr<CpuLayer> make_cpu_linear(const LinearLayer& layer) {
   return std::make_unique<CpuLinear>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -1,6 +1,6 @@
 #include "executor/cpu/local_attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 AttentionSlice slice_of(const CpuContext& context, const AttentionSize& size) {
@@ -41,4 +41,4 @@ void local_attention_backward(const CpuContext& context, const AttentionSize& si
   if (context.slice == 0) *sequence = {};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// qkv: [b*s, (a+2k)*d], output: [b*s, a*d], log_sum_exp: [b, a, s], s = size.sequence tokens of each sequence, or of a
 /// slice of it where there is a `sequence`. Scratch: attention_scratch_elements() of whole sequences.
@@ -17,4 +17,4 @@ void local_attention_backward(const CpuContext& context, const AttentionSize& si
                               float* dqkv, const float* doutput, const float* qkv, const float* output,
                               const float* log_sum_exp);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

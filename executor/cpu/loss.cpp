@@ -5,7 +5,7 @@
 
 #include "executor/cpu/layer_kinds.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct LossSaved : LayerSaved {
@@ -62,4 +62,4 @@ std::unique_ptr<CpuLayer> make_cpu_loss(const LossLayer& layer) {
   return std::make_unique<CpuLoss>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,13 +11,13 @@
 
 #include "executor/cpu/kernel_operands.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr Seconds kShortestRun{50e-6};  // a hundred times what asking for the processor time takes
-constexpr double kLargestPart = 0.1;    // of the time left that one call's repeats may take
-constexpr int kLeastRepeats = 3;
-constexpr int kMostRepeats = 25;
+constexpr Seconds kShortestRun{50e-6};      // a hundred times what asking for the processor time takes
+constexpr double kKernelBudgetShare = 0.1;  // of the time left that one call's repeats may take
+constexpr int kLeastKernelRepeats = 3;
+constexpr int kMostKernelRepeats = 25;
 constexpr int kRounds = 8;  // over which the repeats are spread
 
 Seconds clock_time() {
@@ -85,7 +85,8 @@ class KernelBench {
       const KernelCall& call = ladder.calls[i];
       const Seconds share = std::max(left, Seconds{0}) / static_cast<double>(ladder.calls.size() - i);
       double& rate = seconds_per_work[static_cast<std::size_t>(call.kind)];
-      if ((1 + kLeastRepeats) * Seconds(rate * work_of(call)) > std::max(share, left * kLargestPart)) continue;
+      if ((1 + kLeastKernelRepeats) * Seconds(rate * work_of(call)) > std::max(share, left * kKernelBudgetShare))
+        continue;
       const Seconds before = clock_time();
       const Seconds one = time_run(call, 1, *operands_[0], clock_time);
       const Seconds renewed = clock_time() - before;  // and called once
@@ -93,7 +94,7 @@ class KernelBench {
       measured.call = &call;
       measured.calls = std::max(1, static_cast<int>(kShortestRun / one));
       const Seconds repeat = renewed + (measured.calls - 1) * one;
-      measured.repeats = std::clamp(static_cast<int>(share / repeat), kLeastRepeats, kMostRepeats);
+      measured.repeats = std::clamp(static_cast<int>(share / repeat), kLeastKernelRepeats, kMostKernelRepeats);
       left -= measured.repeats * repeat;
       time_on_all(measured, 0);
       rate = measured.times.empty() ? one.count() / work_of(call) : median_of(measured).count() / work_of(call);
@@ -156,4 +157,4 @@ std::vector<KernelSample> measure_kernels(std::vector<KernelCall> calls, int bus
   return measure_kernels(std::move(ladders), busy_ranks);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

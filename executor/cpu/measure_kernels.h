@@ -8,7 +8,7 @@
 #include "schedules/time.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The ladders of measure_cpu, without their budgets.
 std::vector<KernelCall> gemm_ladder();
@@ -30,4 +30,4 @@ struct KernelLadder {
 std::vector<KernelSample> measure_kernels(std::vector<KernelLadder> ladders, int busy_ranks);
 std::vector<KernelSample> measure_kernels(std::vector<KernelCall> calls, int busy_ranks, Seconds budget);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 
 #include "executor/cpu/layer_kinds.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct MlpSaved : LayerSaved {
@@ -85,4 +85,4 @@ std::unique_ptr<CpuLayer> make_cpu_mlp(const MlpLayer& layer) {
   return std::make_unique<CpuMlp>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,24 +9,8 @@
 #include "kernels/cpu/lion.h"
 #include "kernels/cpu/sgd.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
-
-constexpr std::int64_t kSingleBytes = 4;
-
-/// The last two dimensions, and how many such matrices there are.
-struct MatrixStack {
-  std::int64_t matrices = 1;
-  std::int64_t rows = 0;
-  std::int64_t columns = 0;
-};
-
-MatrixStack matrices_of(const ParameterTensor& tensor) {
-  const std::vector<std::int64_t>& shape = tensor.shape;
-  MatrixStack stack{.rows = shape[shape.size() - 2], .columns = shape.back()};
-  for (std::size_t i = 0; i + 2 < shape.size(); ++i) stack.matrices *= shape[i];
-  return stack;
-}
 
 bool is_vector(const ParameterTensor& tensor) {
   return tensor.shape.size() < 2;
@@ -51,7 +35,7 @@ struct FieldsOf {
   std::vector<OptimizerField> operator()(const Lion&) const { return {{"momentum", single}}; }
   std::vector<OptimizerField> operator()(const Adafactor&) const {
     if (is_vector(tensor)) return {{"second_moment", single}};
-    const MatrixStack stack = matrices_of(tensor);
+    const MatrixStackSize stack = matrices_of(tensor);
     return {{"row_sums", kSingleBytes * stack.matrices * stack.rows},
             {"column_sums", kSingleBytes * stack.matrices * stack.columns}};
   }
@@ -88,7 +72,7 @@ struct Update {
   void operator()(const Adafactor& adafactor) const {
     if (is_vector(of.tensor))
       return adafactor_update_vector(of.weights, of.gradients, field(0), of.elements, for_tensor(adafactor), step);
-    const MatrixStack stack = matrices_of(of.tensor);
+    const MatrixStackSize stack = matrices_of(of.tensor);
     for (std::int64_t i = 0; i < stack.matrices; ++i) {
       const std::int64_t first = i * stack.rows * stack.columns;
       adafactor_update_matrix(of.weights + first, of.gradients + first, field(0) + i * stack.rows,
@@ -98,6 +82,14 @@ struct Update {
 };
 
 }  // namespace
+
+MatrixStackSize matrices_of(const ParameterTensor& tensor) {
+  const std::vector<std::int64_t>& shape = tensor.shape;
+  if (shape.size() < 2) return {};
+  MatrixStackSize size{.rows = shape[shape.size() - 2], .columns = shape.back()};
+  for (std::size_t i = 0; i + 2 < shape.size(); ++i) size.matrices *= shape[i];
+  return size;
+}
 
 bool is_elementwise(const OptimizerSettings& optimizer) {
   return !std::holds_alternative<AdamW8Bit>(optimizer) && !std::holds_alternative<Adafactor>(optimizer);
@@ -124,4 +116,4 @@ void update_parameter(const CpuKernelSet& kernels, const OptimizerSettings& opti
   std::visit(Update{.kernels = kernels, .of = update, .step = step}, optimizer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

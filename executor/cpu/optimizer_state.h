@@ -13,8 +13,14 @@
 #include "executor/tensor_pool.h"
 #include "kernels/layer.h"
 #include "kernels/optimizer.h"
+#include "kernels/simt/adafactor.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
+
+inline constexpr std::int64_t kSingleBytes = sizeof(float);
+
+/// Returns the matrices of a tensor: its last two dimensions, and how many such there are. A vector has none.
+MatrixStackSize matrices_of(const ParameterTensor& tensor);
 
 struct OptimizerField {
   std::string_view name;
@@ -49,4 +55,4 @@ struct ParameterUpdate {
 void update_parameter(const CpuKernelSet& kernels, const OptimizerSettings& optimizer, const ParameterUpdate& update,
                       std::int64_t step);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 ParameterPlaces parameter_places(const std::vector<Layer>& layers, ParameterPart part, int expert_ranks) {
   ParameterPlaces places;
@@ -23,6 +23,17 @@ ParameterPlaces parameter_places(const std::vector<Layer>& layers, ParameterPart
   }
   places.first_element.push_back(first);
   return places;
+}
+
+std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
+  std::vector<ElementRange> ranges;
+  std::size_t layer = places.first_element.size() - 1;
+  for (const int layers : bucket_layers) {
+    const std::int64_t end = places.first_element[layer];
+    layer -= static_cast<std::size_t>(layers);
+    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
+  }
+  return ranges;
 }
 
 std::vector<ParameterPiece> pieces_in(const ParameterPlaces& places, ElementRange range) {
@@ -76,4 +87,4 @@ std::vector<std::int64_t> shares_by_layer(const ParameterPlaces& places, int mem
   return bounds;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

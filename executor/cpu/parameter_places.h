@@ -8,7 +8,7 @@
 #include "executor/cpu/layer.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A parameter tensor, and the elements [first, first + count) of the stage's blocks that are its own.
 struct PlacedParameter {
@@ -27,6 +27,10 @@ struct ParameterPlaces {
 /// `layers` are a tensor rank's, of whose experts one of `expert_ranks` ranks has its share.
 ParameterPlaces parameter_places(const std::vector<Layer>& layers, ParameterPart part = ParameterPart::kCommon,
                                  int expert_ranks = 1);
+
+/// Returns the block's range of each gradient bucket, in the order in which the buckets are complete: from the last
+/// layer to the first. `bucket_layers` are the layers of each.
+std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers);
 
 /// The elements of a parameter that lie in a range of the block.
 struct ParameterPiece {
@@ -60,4 +64,4 @@ std::vector<std::int64_t> shares_by_element(std::int64_t elements, int members);
 /// Shares of whole layers, of neighbours: the boundaries are those nearest to equal shares.
 std::vector<std::int64_t> shares_by_layer(const ParameterPlaces& places, int members);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,12 +6,11 @@
 #include <utility>
 
 #include "executor/cpu/initial_weights.h"
+#include "executor/cpu/optimizer_state.h"
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
-
-constexpr std::int64_t kSingleBytes = 4;
 
 std::span<float> part(std::span<float> values, ElementRange range) {
   return values.subspan(static_cast<std::size_t>(range.first), static_cast<std::size_t>(range.count));
@@ -109,7 +108,7 @@ ElementRange CpuParameters::words_of(std::size_t layer) const {
   return {first / 2, (end + 1) / 2 - first / 2};
 }
 
-LayerWeights CpuParameters::weights(int version, std::size_t layer, std::optional<std::size_t> next) {
+WidenedWeights CpuParameters::weights(int version, std::size_t layer, std::optional<std::size_t> next) {
   if (gathers_layers()) {
     const ElementRange words = words_of(layer);
     if (words.count == 0) return {};
@@ -121,7 +120,7 @@ LayerWeights CpuParameters::weights(int version, std::size_t layer, std::optiona
       const float* data = whole.data();
       return {.widened = std::move(whole), .data = data};
     }
-    LayerWeights result{.widened = pool_.take(count)};
+    WidenedWeights result{.widened = pool_.take(count)};
     widen(result.widened.data(), whole.halves() + (first - 2 * words.first), count, *options_.half);
     result.data = result.widened.data();
     return result;
@@ -130,7 +129,7 @@ LayerWeights CpuParameters::weights(int version, std::size_t layer, std::optiona
   assert(held != versions_.end());  // weight_versions() refuses schedules in which it is not there
   const std::int64_t first = places_.first_element[layer], count = places_.first_element[layer + 1] - first;
   if (!options_.half) return {.data = held->weights.data() + first};
-  LayerWeights result{.widened = pool_.take(count)};
+  WidenedWeights result{.widened = pool_.take(count)};
   widen(result.widened.data(), held->weights.halves() + first, count, *options_.half);
   result.data = result.widened.data();
   return result;
@@ -393,4 +392,4 @@ LayerValues CpuParameters::values_of_share(const float* own) const {
   return values;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -27,7 +27,7 @@
 #include "executor/training/training_state.h"
 #include "executor/transport/collective.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// [layer][parameter][element]
 using LayerValues = std::vector<std::vector<std::vector<float>>>;
@@ -50,7 +50,7 @@ struct CpuParameterOptions {
 };
 
 /// A layer's weights in fp32, for one use.
-struct LayerWeights {
+struct WidenedWeights {
   Tensor widened;  ///< empty where the block is in fp32
   const float* data = nullptr;
 };
@@ -68,7 +68,7 @@ class CpuParameters {
 
   /// The layer's share of a version's weights, which is held and whole, and of the gradients. Layer by layer the
   /// weights are gathered here; then those of `next` are started on.
-  LayerWeights weights(int version, std::size_t layer, std::optional<std::size_t> next = {});
+  WidenedWeights weights(int version, std::size_t layer, std::optional<std::size_t> next = {});
   float* gradients(std::size_t layer);
 
   /// The layer's weight gradient of a micro-batch is complete: layer by layer it is reduced.
@@ -192,4 +192,4 @@ class CpuParameters {
   std::int64_t updates_ = 0;                                // since the beginning, for bias corrections
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

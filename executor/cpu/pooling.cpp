@@ -4,7 +4,7 @@
 
 #include "executor/cpu/layer_kinds.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 struct PoolingSaved : LayerSaved {
@@ -64,4 +64,4 @@ std::unique_ptr<CpuLayer> make_cpu_pooling(const PoolingLayer& layer) {
   return std::make_unique<CpuPooling>(layer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -14,7 +14,7 @@
 #include "executor/transport/transport.h"
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 GradientMeasure operator+(const GradientMeasure& a, const GradientMeasure& b) {
@@ -387,4 +387,4 @@ std::int64_t CpuStage::whole_output_elements(int slice) const {
   return plumb::output_elements(options_.layers.back(), contexts_[static_cast<std::size_t>(slice)].work);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "executor/run_spec.h"
 #include "executor/stage.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct CpuStageOptions {
   std::vector<Layer> layers;       ///< as a whole
@@ -128,7 +128,7 @@ class CpuStage : public Stage {
   void rebuild_group(MicrobatchSlice of, std::size_t group);
   void rebuild_before(std::size_t layer, MicrobatchSlice of);
   struct StageWeights {  // a layer's
-    LayerWeights common, experts;
+    WidenedWeights common, experts;
   };
   StageWeights weights_of(std::size_t layer, MicrobatchSlice of, std::optional<std::size_t> next = {});
   StageWeights backward_weights(std::size_t layer, MicrobatchSlice of);
@@ -155,4 +155,4 @@ class CpuStage : public Stage {
   std::vector<std::vector<SequenceSaved>> sequences_;  // [micro-batch][layer]; empty where sequences are whole
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,21 +2,10 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// The elements of each bucket, whose layers follow each other from the last on.
-std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
-  std::vector<ElementRange> ranges;
-  std::size_t layer = places.first_element.size() - 1;
-  for (const int layers : bucket_layers) {
-    const std::int64_t end = places.first_element[layer];
-    layer -= static_cast<std::size_t>(layers);
-    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
-  }
-  return ranges;
-}
-
 }  // namespace
 
 LayerSeat layer_seat(const CpuStageOptions& options) {
@@ -118,4 +107,4 @@ std::unique_ptr<CpuParameters> make_expert_parameters(const CpuStageOptions& opt
   return std::make_unique<CpuParameters>(parameter_options(options, ParameterPart::kExperts), pool);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

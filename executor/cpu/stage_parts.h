@@ -9,7 +9,7 @@
 #include "executor/cpu/parameters.h"
 #include "executor/cpu/stage.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 LayerSeat layer_seat(const CpuStageOptions& options);
 
@@ -30,4 +30,4 @@ CpuParameterOptions parameter_options(const CpuStageOptions& options, ParameterP
 /// Those of its routed experts; null where the stage has none.
 std::unique_ptr<CpuParameters> make_expert_parameters(const CpuStageOptions& options, TensorPool& pool);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

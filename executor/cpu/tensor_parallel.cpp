@@ -4,7 +4,7 @@
 #include <cassert>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 bool divides_rows(const CpuContext& context) {
@@ -86,4 +86,4 @@ void drop_own_rows(const LayerCall& call, std::uint64_t number, float* y, const 
   context.kernels.dropout(y, x, key, runs, probability);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,7 +13,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Ranks of the tensor group, and this one's number.
 int tensor_ranks(const CpuContext& context);
@@ -56,4 +56,4 @@ void add_replicated(const CpuContext& context, float* gradients, std::int64_t co
   for (std::int64_t i = 0; i < count; ++i) gradients[i] += part.data()[i];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -18,7 +18,7 @@
 #include "executor/cpu/layer_kinds.h"
 #include "executor/cpu/tensor_parallel.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Where a block's parameters lie in its block of weights; gradients lie alike. -1: there is none of that name.
@@ -323,4 +323,4 @@ std::unique_ptr<CpuLayer> make_cpu_transformer(const TransformerLayer& layer, st
   return std::make_unique<CpuTransformer>(layer, sequence, seat);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

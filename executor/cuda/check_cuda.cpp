@@ -4,7 +4,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 void check(cudaError_t error, const char* what) {
   if (error != cudaSuccess)
@@ -26,4 +26,4 @@ Seconds time_between(cudaEvent_t from, cudaEvent_t to) {
   return Seconds{1e-3 * static_cast<double>(milliseconds)};
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -6,7 +6,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 /// Throws RunError, "<what>: <CUDA's words> (<its name for the error>)", unless all is well.
 void check(cudaError_t error, const char* what);
@@ -15,4 +15,4 @@ void check(cublasStatus_t status, const char* what);
 /// Of two events that are over; below 0 where `to` was first. Throws as check() does.
 Seconds time_between(cudaEvent_t from, cudaEvent_t to);
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -8,7 +8,7 @@
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/warp_block.cuh"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 constexpr int kElementLanes = 256;
@@ -60,4 +60,4 @@ std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half,
   return made_for<Fp16>(products, stream, multiprocessors);
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

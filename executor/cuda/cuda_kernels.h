@@ -10,10 +10,10 @@
 #include "executor/device/kernels/device_kernels.h"
 #include "kernels/half_format.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 /// Tensors are stored in `half`, or in fp32; `products` multiplies the same and outlives the kernels.
 std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half, MatrixProducts& products,
                                                  cudaStream_t stream, int multiprocessors);
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -14,7 +14,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 CudaMachine::CudaMachine(int device, std::optional<HalfFormat> half, CudaSharing how, LinkedCalls* links)
     : device_(device), half_(half), how_(std::move(how)), links_(links) {
   if (links != nullptr && how_.graph)
@@ -281,4 +281,4 @@ std::vector<CallTimes> CudaMachine::finish() {
   return times;
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -18,7 +18,7 @@
 #include "executor/nccl/call_watch.h"
 #include "executor/nccl/linked_calls.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 class CudaMachine : public DeviceMachine {
  public:
@@ -99,4 +99,4 @@ class CudaMachine : public DeviceMachine {
   cudaGraphExec_t launched_ = nullptr;
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -4,7 +4,7 @@
 
 #include "executor/cuda/check_cuda.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 ncclComm_t comm_of(NcclPort::Communicator communicator) {
@@ -164,4 +164,4 @@ bool CudaNcclPort::has_ended(Event event) {
   return true;
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

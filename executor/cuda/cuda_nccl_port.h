@@ -6,7 +6,7 @@
 #include "executor/cuda/nccl_functions.h"
 #include "executor/nccl/nccl_port.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 class CudaNcclPort : public NcclPort {
  public:
@@ -37,4 +37,4 @@ class CudaNcclPort : public NcclPort {
   bool has_ended(Event event) override;
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -10,7 +10,7 @@
 #include "executor/device_plan/sm_split.h"
 #include "executor/transport/transport.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 /// A function of the driver, which is not linked; null if this driver has it not.
@@ -106,4 +106,4 @@ cudaStream_t GreenContexts::make_stream(int rank) const {
   return stream;
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

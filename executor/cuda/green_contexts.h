@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 class GreenContexts {
  public:
@@ -39,4 +39,4 @@ class GreenContexts {
   std::string refused_;
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

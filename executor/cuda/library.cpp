@@ -9,8 +9,7 @@
 #include "executor/device/run_device.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
-namespace {
+namespace plumb { inline namespace executor { namespace {
 
 /// What goes wrong in `work`, as text.
 template <class Work>
@@ -63,10 +62,9 @@ std::string measure(const DeviceMeasureOptions& options, const CudaSharing& how,
   });
 }
 
-constexpr CudaLibrary kLibrary{.version = PLUMB_VERSION, .devices = devices, .run = run, .measure = measure};
+constexpr CudaLibrary kCudaLibrary{.version = PLUMB_VERSION, .devices = devices, .run = run, .measure = measure};
 
-}  // namespace
-}  // namespace plumb
+}}}  // namespace plumb::executor
 
 extern "C" __attribute__((visibility("default"))) const plumb::CudaLibrary* plumb_cuda_library() {
   return &plumb::kLibrary;

@@ -7,7 +7,7 @@
 #include "executor/cuda/check_cuda.h"
 #include "executor/transport/transport.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 /// Of 16 bytes at most: the widest loads ask for no more, and the choice of an algorithm shall not depend on where in
@@ -181,4 +181,4 @@ bool MatrixProducts::multiply(Product product, void* out, const void* left, cons
   return true;
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

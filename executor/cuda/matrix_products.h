@@ -16,7 +16,7 @@
 #include "kernels/cpu/gemm.h"
 #include "kernels/half_format.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 /// Memory of each stream with products: cuBLASLt's workspace, and behind it a bias's gradient.
 inline constexpr std::size_t kProductWorkspaceBytes = std::size_t{32} << 20U;
@@ -87,4 +87,4 @@ class MatrixProducts {
   std::map<cudaStream_t, void*> workspaces_;  // streams run beside each other
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

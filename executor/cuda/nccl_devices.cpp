@@ -12,7 +12,7 @@
 #include "executor/cuda/check_cuda.h"
 #include "executor/transport/transport.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 using Moment = std::chrono::steady_clock;
@@ -231,4 +231,4 @@ std::int64_t NcclGpus::wrong_here(int rank, const Gpu& gpu, const NcclRound& rou
   return wrong;
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

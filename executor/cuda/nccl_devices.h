@@ -15,7 +15,7 @@
 #include "executor/nccl/measure_nccl.h"
 #include "executor/nccl/nccl_communicator.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 class NcclGpus : public NcclDevices {
  public:
@@ -56,4 +56,4 @@ class NcclGpus : public NcclDevices {
   std::vector<std::unique_ptr<Gpu>> gpus_;
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -18,8 +18,7 @@
 #include "executor/nccl/run_linked_rank.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
-namespace {
+namespace plumb { inline namespace executor { namespace {
 
 constexpr double kForCollectives = 0.8;  // of the budget; products beside them have the rest
 
@@ -80,10 +79,9 @@ std::string run_rank(const RunSpec& spec, RankBoard& board, int device, std::opt
   }
 }
 
-constexpr NcclLibrary kLibrary{.version = PLUMB_VERSION, .measure = measure, .run_rank = run_rank};
+constexpr NcclLibrary kNcclLibrary{.version = PLUMB_VERSION, .measure = measure, .run_rank = run_rank};
 
-}  // namespace
-}  // namespace plumb
+}}}  // namespace plumb::executor
 
 extern "C" __attribute__((visibility("default"))) const plumb::NcclLibrary* plumb_nccl_library() {
   return &plumb::kLibrary;

@@ -6,7 +6,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 constexpr int kOldest = 21800;  // 2.18: NCCL_VERSION(2, 18, 0)
@@ -65,4 +65,4 @@ void check(ncclResult_t result, const std::string& what) {
                              more == nullptr || *more == '\0' ? "" : ": ", more == nullptr ? "" : more));
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -5,7 +5,7 @@
 
 #include <nccl.h>
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 struct NcclFunctions {
   decltype(&ncclGetVersion) get_version;
@@ -37,4 +37,4 @@ std::string nccl_version();
 /// Throws RunError "<what>: <NCCL's words>" unless all is well; ncclInProgress is.
 void check(ncclResult_t result, const std::string& what);
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

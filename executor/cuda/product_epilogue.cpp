@@ -2,7 +2,7 @@
 
 #include "executor/cuda/check_cuda.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 constexpr std::int64_t kStrideElements = 8;
@@ -28,4 +28,4 @@ void describe(cublasLtMatmulDesc_t operation, const ProductEpilogue& epilogue, s
   set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, rows);
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 /// Rows and columns are those of the product as cuBLASLt sees it, column-major: rows are a layer's outputs where biases
 /// are added, columns where their gradient is summed.
@@ -32,4 +32,4 @@ bool may_take_in(const ProductEpilogue& epilogue, std::int64_t rows, std::int64_
 /// Before the choice of an algorithm, and before each product: the addresses are part of its description.
 void describe(cublasLtMatmulDesc_t operation, const ProductEpilogue& epilogue, std::int64_t rows);
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

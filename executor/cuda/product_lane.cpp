@@ -5,7 +5,7 @@
 #include "executor/cuda/check_cuda.h"
 #include "executor/measure/operand_values.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 ProductLane::ProductLane(std::optional<HalfFormat> half, std::int64_t edge)
     : half_(half), edge_(edge), products_(stored_type(half)) {
@@ -68,4 +68,4 @@ Seconds ProductLane::other_time() const {
   return time_between(begun_, other_over_);
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

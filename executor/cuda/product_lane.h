@@ -11,7 +11,7 @@
 #include "kernels/half_format.h"
 #include "schedules/time.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 /// Of the device that is current in all calls, and when it goes.
 class ProductLane {
@@ -49,4 +49,4 @@ class ProductLane {
   cudaEvent_t begun_ = nullptr, computed_ = nullptr, other_over_ = nullptr;
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

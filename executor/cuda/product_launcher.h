@@ -9,7 +9,7 @@
 #include "executor/cuda/check_cuda.h"
 #include "executor/cuda/matrix_products.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 
 /// Of tensors that are stored as S. `products` outlives it.
 template <class S>
@@ -47,4 +47,4 @@ class ProductLauncher {
   cudaStream_t stream_;
 };
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::executor::cuda

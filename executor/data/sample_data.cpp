@@ -9,10 +9,9 @@
 #include "kernels/counter_random.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::uint64_t kDataStream = 2;     // as the tokens
 constexpr std::uint64_t kPatternStream = 4;  // of made-up data
 constexpr std::uint64_t kNoiseStream = 5;
 constexpr float kPatternSize = 0.5F;
@@ -150,4 +149,4 @@ ImageSet parse_cifar10(std::string_view bytes, const std::string& file, bool nor
   return set;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

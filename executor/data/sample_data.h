@@ -13,7 +13,7 @@
 #include "executor/data/token_batch.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Images of bytes with their labels; none: the data are made up (below).
 struct ImageSet {
@@ -54,4 +54,4 @@ void fill_sample_targets(std::span<float> targets, const SampleData& data, const
 /// number of records or a label is above 9.
 ImageSet parse_cifar10(std::string_view bytes, const std::string& file, bool normalise);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

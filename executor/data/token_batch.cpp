@@ -4,10 +4,8 @@
 
 #include "kernels/counter_random.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
-
-constexpr std::uint64_t kDataStream = 2;  // initial weights draw from stream 1
 
 void fill(std::span<std::int32_t> tokens, std::span<const std::uint8_t> text, const BatchPlace& place,
           std::size_t shift) {
@@ -35,4 +33,4 @@ void fill_targets(std::span<std::int32_t> targets, std::span<const std::uint8_t>
   fill(targets, text, place, 1);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,10 @@
 
 #include "executor/division/sequence_slice.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
+
+/// The random stream that picks what a step trains on; initial weights draw from stream 1.
+inline constexpr std::uint64_t kDataStream = 2;
 
 /// Sequences [first_sample, first_sample + count) of a step.
 struct BatchPlace {
@@ -28,4 +31,4 @@ void fill_inputs(std::span<std::int32_t> inputs, std::span<const std::uint8_t> t
 /// targets: the token behind each input.
 void fill_targets(std::span<std::int32_t> targets, std::span<const std::uint8_t> text, const BatchPlace& place);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "executor/division/tensor_division.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 void refuse(bool wrong, const char* what, const char* remedy) {
@@ -33,4 +33,4 @@ void require_device_runnable(const RunSpec& spec) {
     }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

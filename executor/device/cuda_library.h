@@ -12,7 +12,7 @@
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct CudaDevice {
   std::string name;
@@ -46,4 +46,4 @@ struct CudaLibrary {
 inline constexpr const char* kCudaLibraryEntry = "plumb_cuda_library";
 using CudaLibraryEntry = const CudaLibrary* (*)();
 
-}  // namespace plumb
+}}  // namespace plumb::executor

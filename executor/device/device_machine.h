@@ -15,7 +15,7 @@
 #include "kernels/half_format.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// From the beginning of the first call of a replay.
 struct CallTimes {
@@ -86,4 +86,4 @@ class DeviceMachine {
   virtual std::vector<CallTimes> finish() = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

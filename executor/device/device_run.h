@@ -19,7 +19,7 @@
 #include "executor/training/training_plan.h"
 #include "schedules/dependencies.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceRun {
  public:
@@ -181,4 +181,4 @@ class DeviceRun {
                                            // behind it partial sums
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

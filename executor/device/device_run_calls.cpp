@@ -9,7 +9,7 @@
 #include "executor/device/device_run.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void DeviceRun::record() {
   recorded_.emplace(program_.calls.size(), world_.is_one_rank());
@@ -144,4 +144,4 @@ bool DeviceRun::is_reduced_here(std::int32_t id) const {
   return false;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 #include "executor/data/token_batch.h"
 #include "executor/device/device_run.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Calls fill(part, micro-batch) with each micro-batch's part of [microbatches * each].
@@ -80,4 +80,4 @@ void DeviceRun::upload_batch(int step, int rank, const DeviceStage& stage) const
                                 }));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "executor/device/device_run.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 DeviceRun::Message DeviceRun::message_of(const PlacedAction& send) const {
   const bool forward = send.action.op == Op::kSendActivation;
@@ -145,4 +145,4 @@ void DeviceRun::complete_message(CallRecorder& recorder, const PlacedAction& tak
   recorder.exchange(exchange);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 #include "executor/device/device_run.h"
 #include "schedules/action_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void DeviceRun::note(std::vector<RankOutcome>& ranks, const std::vector<CallTimes>& of_world_calls) {
   const std::vector<std::vector<CallTimes>> times = recorded_->times(of_world_calls);
@@ -74,4 +74,4 @@ std::vector<CallTimes> DeviceRun::times_of_actions(const std::vector<std::vector
   return of_action;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "executor/device/device_machine.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Throws what DeviceMachine::allocate does.
 template <class T>
@@ -20,4 +20,4 @@ void upload_all(DeviceMachine& machine, void* to, std::span<const T> from) {
   machine.upload(to, std::as_bytes(from));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

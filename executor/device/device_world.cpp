@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 int size_of(const RankGrid& grid, int pipeline) {
@@ -53,4 +53,4 @@ int DeviceWorld::track_lane(int rank) const {
   return place.data / std::max(1, parts_of_microbatch(grid_, place.pipeline));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 
 #include "executor/training/training_plan.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceWorld {
  public:
@@ -39,4 +39,4 @@ class DeviceWorld {
   int lanes_ = 1;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

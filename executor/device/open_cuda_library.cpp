@@ -8,7 +8,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 const CudaLibrary& open_cuda_library(const std::string& folder, const std::string& version) {
   constexpr const char* kName = "libplumb_cuda.so";
@@ -39,4 +39,4 @@ std::vector<CudaDevice> cuda_devices(const CudaLibrary& library) {
   return found;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "executor/device/cuda_library.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The library of this version of Plumb, looked for in `folder` first and then where the system looks. Throws RunError
 /// with what is missing and the remedy.
@@ -15,4 +15,4 @@ const CudaLibrary& open_cuda_library(const std::string& folder, const std::strin
 /// Its devices. Throws RunError if the driver has none.
 std::vector<CudaDevice> cuda_devices(const CudaLibrary& library);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// FLOPs of a stage's passes: they decide which lifetimes are expected, and in which order calls are enqueued.
@@ -305,4 +305,4 @@ DeviceRankResult run_device_rank(const RunSpec& spec, int world_rank, DeviceMach
   return DeviceRun(spec, machine, options, world_rank).run_rank(world_rank);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceRunOptions {
   bool capture_gradients = false;                         ///< keep what each optimizer step consumes (for tests)
@@ -40,4 +40,4 @@ struct DeviceRankResult {
 DeviceRankResult run_device_rank(const RunSpec& spec, int world_rank, DeviceMachine& machine,
                                  const DeviceRunOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::int64_t rounded_up(std::int64_t bytes, std::int64_t alignment) {
@@ -99,4 +99,4 @@ std::int64_t most_live_bytes(const std::vector<ArenaBlock>& blocks, std::int64_t
   return most;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A block that is needed from moment `begin` (0 or later) up to, not including, the later moment `end`.
 struct ArenaBlock {
@@ -26,4 +26,4 @@ Arena place_in_arena(const std::vector<ArenaBlock>& blocks, std::int64_t alignme
 /// The most bytes that live at one moment, each block rounded up to the alignment.
 std::int64_t most_live_bytes(const std::vector<ArenaBlock>& blocks, std::int64_t alignment);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallClocks::begin(int rank, DeviceStream stream) {
   const std::size_t index = static_cast<std::size_t>(rank) * kDeviceStreamCount + static_cast<std::size_t>(stream);
@@ -33,4 +33,4 @@ bool CallClocks::precedes(std::int32_t earlier, std::int32_t later) const {
   return ended_before(later)[stream_of_[at]] >= place_[at];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 
 #include "executor/device_plan/device_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class CallClocks {
  public:
@@ -41,4 +41,4 @@ class CallClocks {
   std::vector<std::int32_t> last_ = std::vector<std::int32_t>(streams_, -1);  // [stream] its newest call
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,12 +11,12 @@
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-class Checker {
+class ProgramChecker {
  public:
-  Checker(const DeviceProgram& program, const Schedule& schedule, JointPasses passes)
+  ProgramChecker(const DeviceProgram& program, const Schedule& schedule, JointPasses passes)
       : program_(program), schedule_(schedule), passes_(passes), clocks_(static_cast<int>(schedule.ranks.size())) {}
 
   std::vector<std::string> check() {
@@ -181,7 +181,7 @@ class Checker {
 
 std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered,
                                               JointPasses passes) {
-  return Checker(program, lowered, passes).check();
+  return ProgramChecker(program, lowered, passes).check();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 #include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Walks every rank's list and opens, uses and leaves buffers.
@@ -290,4 +290,4 @@ std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTabl
   return BufferWalk(lowered, costs, calls, stage_bytes, of_microbatches).walk();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/device_plan/device_calls.h"
 #include "executor/device_plan/device_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Bytes of each micro-batch of a stage, where they are not alike: [stage][micro-batch]. A stage, or all of them, may
 /// be empty: the cost table says it for all micro-batches.
@@ -21,4 +21,4 @@ std::vector<DeviceBuffer> device_buffers(const Schedule& lowered, const CostTabl
                                          std::span<const DeviceStageBytes> stage_bytes = {},
                                          const MicrobatchMemory& of_microbatches = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

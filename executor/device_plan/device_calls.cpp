@@ -10,10 +10,10 @@
 #include "schedules/dependencies.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-DeviceStream stream_of(Op op) {
+DeviceStream device_stream_of(Op op) {
   switch (op) {
     case Op::kSendActivation:
       return DeviceStream::kSendActivation;
@@ -79,10 +79,10 @@ struct Edge {
 };
 
 /// Plays the schedule on the streams, earliest call first.
-class Player {
+class SchedulePlayer {
  public:
-  Player(const Schedule& schedule, const CostTable& costs, bool agrees, JointPasses passes,
-         std::span<const MessagePair> pairs)
+  SchedulePlayer(const Schedule& schedule, const CostTable& costs, bool agrees, JointPasses passes,
+                 std::span<const MessagePair> pairs)
       : schedule_(schedule), costs_(costs), workers_(workers_of(schedule, passes)), nodes_(workers_.size()) {
     for (const MessagePair& pair : pairs) {
       nodes_[static_cast<std::size_t>(pair.sends[0])].mate = pair.sends[1];
@@ -178,7 +178,7 @@ class Player {
         Node& node = nodes_[id];
         node.action = action;
         node.rank = static_cast<int>(rank);
-        node.stream = stream_of(action.op);
+        node.stream = device_stream_of(action.op);
         if (is_send(action.op)) {
           const Copy copy = copy_of(schedule_, neighbors, costs_, action);
           node.duration = copy.duration;
@@ -269,7 +269,7 @@ std::vector<std::int32_t> last_gradient_actions(const Schedule& lowered) {
 
 DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool agrees, JointPasses passes,
                          std::span<const MessagePair> pairs) {
-  return Player(lowered, costs, agrees, passes, pairs).play();
+  return SchedulePlayer(lowered, costs, agrees, passes, pairs).play();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceCalls {
   /// In the order of their starts by the cost table, were the arena unlimited. Waits: all that the schedule's rules ask
@@ -35,4 +35,4 @@ DeviceCalls device_calls(const Schedule& lowered, const CostTable& costs, bool a
 /// -1 where there is none.
 std::vector<std::int32_t> last_gradient_actions(const Schedule& lowered);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 
 #include "executor/nccl/nccl_order.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// All groups of a run, numbered alike on every rank, and which rank this is.
 struct DeviceGroups {
@@ -41,4 +41,4 @@ struct DeviceExchange {
   const std::byte* outgoing = nullptr;     ///< of pairs
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

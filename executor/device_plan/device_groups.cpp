@@ -5,7 +5,7 @@
 
 #include "executor/replay_groups.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 DeviceGroupTable::DeviceGroupTable(const TrainingPlan& plan) {
   const RankGrid& grid = plan.replay.grid;
@@ -38,4 +38,4 @@ std::int32_t DeviceGroupTable::channel(MessageKind kind, int source, int destina
                                   {source, destination});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/training/training_plan.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceGroupTable {
  public:
@@ -46,4 +46,4 @@ class DeviceGroupTable {
   std::vector<std::vector<NcclSeat>> tied_;                    // [rank][pair]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A rank's streams, one of each.
 enum class DeviceStream : std::uint8_t {
@@ -92,4 +92,4 @@ struct DeviceProgram {
 /// Calls that another call waits for: so many events are recorded.
 std::int64_t event_count(const DeviceProgram& program);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

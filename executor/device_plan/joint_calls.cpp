@@ -8,7 +8,7 @@
 #include "schedules/error.h"
 #include "schedules/joint_reductions.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 bool meets_copies(Op op, JointPasses passes) {
@@ -81,4 +81,4 @@ bool is_order_of_joint_gathers(const Dependency& dependency, const std::vector<s
   return dependency.reason == Reason::kChannel && (has_part(dependency.from) || has_part(dependency.to));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Passes in which copies of a stage exchange: layer by layer ZeRO 2 sums gradients in B and W, ZeRO 3 gathers weights
 /// in all.
@@ -24,4 +24,4 @@ std::vector<std::int32_t> joint_leaders(const Schedule& schedule, JointPasses pa
 /// make no call.
 bool is_order_of_joint_gathers(const Dependency& dependency, const std::vector<std::int32_t>& leaders);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "executor/device_plan/device_buffers.h"
 #include "executor/device_plan/device_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// When a buffer is needed, as places in the list of calls: from its first call to the first one that starts when its
@@ -146,4 +146,4 @@ DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool 
   return program;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Offsets are multiples of it: what vectorised loads, tensor cores and bulk copies ask for, with room (128 bytes do).
 inline constexpr std::int64_t kArenaAlignment = 512;
@@ -28,4 +28,4 @@ DeviceProgram plan_device(const Schedule& lowered, const CostTable& costs, bool 
                           const MicrobatchMemory& of_microbatches = {}, JointPasses passes = JointPasses::kNone,
                           std::span<const MessagePair> pairs = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -3,7 +3,7 @@
 #include "executor/weight_versions.h"
 #include "schedules/dependencies.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::vector<std::int32_t> weight_replacers(const Schedule& lowered) {
   std::vector<std::int32_t> replacers(static_cast<std::size_t>(action_ids(lowered).first_id.back()), -1);
@@ -27,4 +27,4 @@ std::vector<std::int32_t> weight_replacers(const Schedule& lowered) {
   return replacers;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 int smallest_sm_group(int major) {
   return major >= 9 ? 8 : 4;
@@ -36,4 +36,4 @@ SmSplit split_multiprocessors(int ranks, const std::vector<int>& shares, int gro
   return split;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

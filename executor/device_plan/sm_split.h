@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// SMs of a group, the fewest that can be asked for: 8 from compute capability 9.0 on, 4 on 8.x.
 int smallest_sm_group(int major);
@@ -22,4 +22,4 @@ struct SmSplit {
 /// Throws SpecError unless there is one share above 0 for each rank.
 SmSplit split_multiprocessors(int ranks, const std::vector<int>& shares, int groups);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 
 #include "executor/device_plan/call_clocks.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 using Calls = std::vector<std::int32_t>;
@@ -128,9 +128,9 @@ class Expansion {
   std::vector<std::vector<std::map<int, Calls>>> bucket_ends_;    // [call][track][bucket]
 };
 
-class Checker {
+class WorldChecker {
  public:
-  Checker(const WorldProgram& world, const DeviceProgram& pipeline)
+  WorldChecker(const WorldProgram& world, const DeviceProgram& pipeline)
       : world_(world), pipeline_(pipeline), clocks_(world.ranks), at_(pipeline.calls.size()) {}
 
   std::vector<std::string> check() {
@@ -257,7 +257,7 @@ WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<
 }
 
 std::vector<std::string> check_world_calls(const WorldProgram& world, const DeviceProgram& pipeline) {
-  return Checker(world, pipeline).check();
+  return WorldChecker(world, pipeline).check();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -19,7 +19,7 @@
 
 #include "executor/device_plan/device_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct WorldPiece {
   std::int32_t communicator = -1;           ///< of what is exchanged; -1: kernels
@@ -59,4 +59,4 @@ WorldProgram world_calls(const DeviceProgram& pipeline, std::vector<std::vector<
 /// have to bring, or what follows does not stand behind all members.
 std::vector<std::string> check_world_calls(const WorldProgram& world, const DeviceProgram& pipeline);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 ContextTokens context_tokens(const TokenRange& shared, const ContextSeat& seat) {
   if (seat.ranks == 1) return {.first = shared};
@@ -45,4 +45,4 @@ std::string why_not_shared(const Layer& layer, const SequenceCut& cut, const Con
   return {};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

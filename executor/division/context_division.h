@@ -7,7 +7,7 @@
 #include "executor/division/sequence_slice.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// How the ranks of a context group attend to each other's tokens.
 enum class ContextAttention : std::uint8_t {
@@ -46,4 +46,4 @@ struct SequenceCut {
 /// this layer, with the remedy; empty if they can.
 std::string why_not_shared(const Layer& layer, const SequenceCut& cut, const ContextSeat& seat, int tensor_ranks);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,7 +11,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Layers that stay together: an input with what follows, a loss with what comes before.
@@ -140,4 +140,4 @@ std::vector<std::vector<Layer>> split_layers(const std::vector<Layer>& model, in
   return parts;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// [stage][layer] consecutive layers, every stage with at least one. An input counts with the layer behind it and a
 /// loss with the one before it. `rule`: "uniform" (as many layers each, larger stages first), "parameters" or
@@ -20,4 +20,4 @@ namespace plumb {
 /// or do not sum up to the layers.
 std::vector<std::vector<Layer>> split_layers(const std::vector<Layer>& model, int stages, std::string_view rule);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 int size_of(const RankGrid& ranks, const StageMesh& mesh) {
@@ -80,4 +80,4 @@ int parts_of_microbatch(const RankGrid& ranks, int pipeline_rank) {
   return mesh_of(ranks, pipeline_rank).data / ranks.grid.data;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 
 #include "schedules/process_grid.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Data and tensor ranks of one pipeline rank.
 struct StageMesh {
@@ -48,4 +48,4 @@ const StageMesh& mesh_of(const RankGrid& ranks, int pipeline_rank);
 /// Data ranks of a pipeline rank that divide each micro-batch among them.
 int parts_of_microbatch(const RankGrid& ranks, int pipeline_rank);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 
 #include "executor/transport/collective.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 HeldElements block_of(const HeldElements& whole, int blocks, int block) {
@@ -60,4 +60,4 @@ std::vector<ReshardingPiece> resharding_pieces(const MeshTensor& from, const Mes
   return pieces;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

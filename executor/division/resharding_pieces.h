@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 enum class Resharding : std::uint8_t {
   kDirect,     ///< every rank is sent all that it holds
@@ -53,4 +53,4 @@ HeldElements held_elements(const MeshTensor& mesh, int part, int tensor, std::in
 /// Boundaries of the tensor ranks' shares of what all of them hold, from its start on. [tensor + 1]
 std::vector<std::int64_t> gathered_bounds(const MeshTensor& mesh, std::int64_t held);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

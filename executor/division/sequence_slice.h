@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A micro-batch, or one slice of all its sequences.
 struct MicrobatchSlice {
@@ -26,4 +26,4 @@ inline TokenRange slice_tokens(std::int64_t sequence, int slices, int slice) {
   return {.first = first, .count = (slice + 1) * sequence / slices - first};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

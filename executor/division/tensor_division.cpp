@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::int64_t rounded_up(std::int64_t value, int ranks) {
@@ -151,4 +151,4 @@ std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, 
   return runs;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Which rank of how many of a tensor group.
 struct TensorSeat {
@@ -65,4 +65,4 @@ ElementRun within(const ElementRun& run, std::int64_t first, std::int64_t count)
 std::vector<ElementRun> element_runs(const Layer& layer, std::size_t parameter, const TensorSeat& seat,
                                      const ExpertSeat& experts = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

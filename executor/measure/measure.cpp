@@ -17,7 +17,7 @@
 #include "kernels/cpu/gemm.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// What the processor calls itself, or "cpu" where it says nothing.
@@ -74,4 +74,4 @@ Measurement measure_cpu(const MeasureOptions& options) {
   return measurement;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

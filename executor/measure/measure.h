@@ -8,7 +8,7 @@
 #include "schedules/time.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct MeasureOptions {
   Seconds budget{20};  ///< for everything that is asked for; about
@@ -33,4 +33,4 @@ struct MeasureOptions {
 /// Throws SpecError if busy_ranks < 1 or the budget is not positive.
 Measurement measure_cpu(const MeasureOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

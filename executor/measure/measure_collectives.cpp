@@ -11,11 +11,11 @@
 #include "executor/transport/in_process_transport.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr int kLeastRepeats = 5;
-constexpr int kMostRepeats = 200;
+constexpr int kLeastCollectiveRepeats = 5;
+constexpr int kMostCollectiveRepeats = 200;
 
 Collective collective_of(CollectiveOp op, std::span<float> values, std::span<const float> outgoing) {
   if (op == CollectiveOp::kAllToAll) return all_to_all(values, outgoing);
@@ -90,7 +90,8 @@ std::vector<CollectiveSample> measure_collectives(const CollectiveMeasureOptions
   const Seconds share = options.budget / static_cast<double>(std::max<std::size_t>(samples.size(), 1));
   for (CollectiveSample& sample : samples) {
     const Seconds once = std::max(times_of(sample, 2).front(), Seconds{1e-7});
-    sample.repeats = static_cast<int>(std::clamp(share / once, double{kLeastRepeats}, double{kMostRepeats}));
+    sample.repeats =
+        static_cast<int>(std::clamp(share / once, double{kLeastCollectiveRepeats}, double{kMostCollectiveRepeats}));
     const std::vector<Seconds> times = times_of(sample, sample.repeats);
     sample.median = times[times.size() / 2];
     sample.fastest = times.front();
@@ -121,4 +122,4 @@ double bus_bytes_per_second(const CollectiveSample& sample) {
   return 0;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

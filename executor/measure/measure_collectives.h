@@ -7,7 +7,7 @@
 #include "executor/transport/collective_steps.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct CollectiveSample {
   CollectiveOp op = CollectiveOp::kAllReduce;
@@ -35,4 +35,4 @@ std::vector<CollectiveSample> measure_collectives(const CollectiveMeasureOptions
 double algorithm_bytes_per_second(const CollectiveSample& sample);
 double bus_bytes_per_second(const CollectiveSample& sample);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

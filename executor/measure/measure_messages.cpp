@@ -8,7 +8,7 @@
 #include "executor/rank_threads.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 KernelSample sample_of(std::int64_t bytes, std::vector<Seconds> times) {
@@ -28,7 +28,7 @@ std::vector<KernelSample> measure_messages(Transport& transport, int rank, const
                                            const Sleeper& sleeper) {
   if (options.repeats < 1) throw SpecError(fmt::format("{} repeats: give at least 1", options.repeats));
   TensorPool pool;
-  const auto channel = [](int source) { return Channel{source, 1 - source, MessageKind::kActivation}; };
+  const auto channel = [](int source) { return TransportChannel{source, 1 - source, MessageKind::kActivation}; };
   std::vector<KernelSample> samples;
   for (const std::int64_t bytes : options.sizes_bytes) {
     if (bytes < 4) throw SpecError(fmt::format("a message of {} bytes: give 4 or more", bytes));
@@ -57,7 +57,7 @@ std::vector<KernelSample> measure_messages(Transport& transport, int rank, const
 
 std::vector<KernelSample> measure_messages_of_threads(const MessageMeasureOptions& options) {
   const Sleeper sleeper;
-  const RankMemory memory(2);
+  const RankPools memory(2);
   constexpr Seconds kWatchdog{60};
   InProcessTransport transport({.ranks = 2, .watchdog = kWatchdog, .pools = memory.pool_pointers()},
                                [&sleeper] { return sleeper.now(); });
@@ -70,4 +70,4 @@ std::vector<KernelSample> measure_messages_of_threads(const MessageMeasureOption
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

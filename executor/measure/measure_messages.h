@@ -9,7 +9,7 @@
 #include "schedules/time.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct MessageMeasureOptions {
   /// Between the eager limits that transports have, and beyond them.
@@ -28,4 +28,4 @@ std::vector<KernelSample> measure_messages(Transport& transport, int rank, const
 /// The same between two threads of this process.
 std::vector<KernelSample> measure_messages_of_threads(const MessageMeasureOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -14,11 +14,11 @@
 #include "kernels/cpu/gemm.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr int kLeastRepeats = 3;
-constexpr int kMostRepeats = 100;
+constexpr int kLeastSlowdownRepeats = 3;
+constexpr int kMostSlowdownRepeats = 100;
 constexpr GemmSize kProduct{.m = 192, .n = 192, .k = 192};
 
 struct Times {
@@ -59,7 +59,7 @@ std::vector<Times> times_of(const SlowdownSample& of, int products, int repeats,
   return times;
 }
 
-Seconds median_of(const std::vector<Times>& times, Seconds Times::*what) {
+Seconds median_time(const std::vector<Times>& times, Seconds Times::*what) {
   std::vector<Seconds> values;
   for (const Times& one : times) values.push_back(one.*what);
   return median_of(std::move(values));
@@ -78,19 +78,19 @@ SlowdownSample measure_collective_slowdown(const SlowdownMeasureOptions& options
   SlowdownSample sample{.members = options.members, .bytes = options.bytes, .product_edge = kProduct.m};
   constexpr int kTrialProducts = 8;
   constexpr int kMostProducts = 1'000'000;
-  const Seconds product = median_of(times_of(sample, kTrialProducts, 3, false), &Times::compute) / kTrialProducts;
-  const Seconds sum = median_of(times_of(sample, 0, 3, true), &Times::overlap);
+  const Seconds product = median_time(times_of(sample, kTrialProducts, 3, false), &Times::compute) / kTrialProducts;
+  const Seconds sum = median_time(times_of(sample, 0, 3, true), &Times::overlap);
   sample.collective_alone = sum;
   const int products =
       static_cast<int>(std::clamp(2 * sum / std::max(product, Seconds{1e-7}), 1.0, double{kMostProducts}));
   const Seconds once = products * product * 2 + sum;
-  sample.repeats = static_cast<int>(
-      std::clamp(options.budget / std::max(once, Seconds{1e-7}), double{kLeastRepeats}, double{kMostRepeats}));
-  sample.alone = median_of(times_of(sample, products, sample.repeats, false), &Times::compute);
+  sample.repeats = static_cast<int>(std::clamp(options.budget / std::max(once, Seconds{1e-7}),
+                                               double{kLeastSlowdownRepeats}, double{kMostSlowdownRepeats}));
+  sample.alone = median_time(times_of(sample, products, sample.repeats, false), &Times::compute);
   const std::vector<Times> beside = times_of(sample, products, sample.repeats, true);
-  sample.beside = median_of(beside, &Times::compute);
-  sample.collective = median_of(beside, &Times::overlap);
+  sample.beside = median_time(beside, &Times::compute);
+  sample.collective = median_time(beside, &Times::overlap);
   return sample;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

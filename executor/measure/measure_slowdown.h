@@ -6,7 +6,7 @@
 #include "executor/measure/slowdown_sample.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct SlowdownMeasureOptions {
   int members = 2;
@@ -18,4 +18,4 @@ struct SlowdownMeasureOptions {
 /// there are fewer than 2 members or fewer than 4 bytes.
 SlowdownSample measure_collective_slowdown(const SlowdownMeasureOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,11 +9,11 @@
 #include "executor/transport/communicator.h"
 #include "executor/transport/in_process_transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr int kLeastRepeats = 5;
-constexpr int kMostRepeats = 200;
+constexpr int kLeastMessageRepeats = 5;
+constexpr int kMostMessageRepeats = 200;
 constexpr std::int64_t kSizesBytes[] = {4, 1 << 10, 16 << 10, 256 << 10, 4 << 20, 16 << 20};
 
 KernelSample sample_of(std::string kernel, std::vector<std::int64_t> shape, std::vector<Seconds> times, int ranks) {
@@ -33,7 +33,7 @@ std::vector<Seconds> time_messages(std::int64_t bytes, Seconds budget) {
   TensorPool pools[2];
   InProcessTransport transport({.ranks = 2}, clock);
   const std::int64_t elements = bytes / 4;
-  const auto channel = [](int source) { return Channel{source, 1 - source, MessageKind::kActivation}; };
+  const auto channel = [](int source) { return TransportChannel{source, 1 - source, MessageKind::kActivation}; };
   const auto post = [&](int rank, int round) {
     return transport.receive(channel(1 - rank), {0, round}, pools[rank].take(elements));
   };
@@ -53,8 +53,9 @@ std::vector<Seconds> time_messages(std::int64_t bytes, Seconds budget) {
     const TicketPtr answer = post(0, round);
     Tensor payload = pools[0].take_zeros(elements);
     const SimTime start = clock();
-    const bool is_last = static_cast<int>(times.size()) + 1 >= kMostRepeats ||
-                         (static_cast<int>(times.size()) + 1 >= kLeastRepeats && to_seconds(start - begin) > budget);
+    const bool is_last =
+        static_cast<int>(times.size()) + 1 >= kMostMessageRepeats ||
+        (static_cast<int>(times.size()) + 1 >= kLeastMessageRepeats && to_seconds(start - begin) > budget);
     if (is_last) go_on = false;
     transport.send(channel(0), {0, round}, std::move(payload));
     transport.wait_received(answer);
@@ -106,11 +107,11 @@ std::vector<KernelSample> measure_transport(Seconds budget) {
   for (const int ranks : {2, 4})
     for (const std::int64_t bytes : kSizesBytes) {
       const Seconds first = time_sums(bytes, ranks, 1).front();
-      const int repeats =
-          std::clamp(static_cast<int>(share / std::max(first, Seconds{1e-6})), kLeastRepeats, kMostRepeats);
+      const int repeats = std::clamp(static_cast<int>(share / std::max(first, Seconds{1e-6})), kLeastMessageRepeats,
+                                     kMostMessageRepeats);
       samples.push_back(sample_of("all_reduce", {bytes, ranks}, time_sums(bytes, ranks, repeats), ranks));
     }
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,9 +6,9 @@
 #include "schedules/time.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// "message" {bytes} and "all_reduce" {bytes, group size} samples; groups of 2 and 4. Takes about `budget`.
 std::vector<KernelSample> measure_transport(Seconds budget);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

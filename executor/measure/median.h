@@ -8,7 +8,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The upper one of the two in the middle, of an even number. Asserts that there is one.
 inline Seconds median_of(std::vector<Seconds> times) {
@@ -18,4 +18,4 @@ inline Seconds median_of(std::vector<Seconds> times) {
   return *middle;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

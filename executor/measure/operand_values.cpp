@@ -6,7 +6,7 @@
 #include "kernels/counter_random.h"
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::vector<std::byte> operand_values(std::optional<HalfFormat> half, std::int64_t bytes) {
   std::vector<float> values(static_cast<std::size_t>(bytes / (half ? 2 : 4)));
@@ -23,4 +23,4 @@ std::vector<std::byte> operand_values(std::optional<HalfFormat> half, std::int64
   return stored;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

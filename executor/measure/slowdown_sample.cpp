@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::optional<double> slowdown_of(const SlowdownSample& sample) {
   const Seconds lost = std::max(Seconds{0}, sample.beside - sample.alone);
@@ -12,4 +12,4 @@ std::optional<double> slowdown_of(const SlowdownSample& sample) {
   return lost / (overlap - lost);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "executor/transport/collective.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Times are medians over the repeats and members.
 struct SlowdownSample {
@@ -26,4 +26,4 @@ struct SlowdownSample {
 /// is what x / (1 + x) of it are, so x = l / (o - l). 0 where nothing is lost; nothing where no compute was done in o.
 std::optional<double> slowdown_of(const SlowdownSample& sample);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Counts from its making on; negative when the time is over.
 class TimeLeft {
@@ -22,4 +22,4 @@ class TimeLeft {
   Seconds budget_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

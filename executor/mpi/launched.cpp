@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// The first of these variables that is a number; 0 if none is.
@@ -37,4 +37,4 @@ int launched_local_rank() {
   return launched_ranks() == 0 ? 0 : number_in({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

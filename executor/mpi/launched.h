@@ -1,7 +1,7 @@
 #pragma once
 // Whether mpirun or srun has started this process beside others. Known without MPI.
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// How many ranks were started together, by the environment of Open MPI, MPICH (PMI) and Slurm; 0 where none of them
 /// started this process.
@@ -13,4 +13,4 @@ int launched_rank();
 /// Which of those on its machine this is, by which it takes its GPU; 0 where none started it.
 int launched_local_rank();
 
-}  // namespace plumb
+}}  // namespace plumb::executor

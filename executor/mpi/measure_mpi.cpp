@@ -5,7 +5,7 @@
 #include "executor/training/fingerprint.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasureOptions& options) {
   constexpr Seconds kPatience{600};  // of the ranks that only wait
@@ -27,4 +27,4 @@ std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasu
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

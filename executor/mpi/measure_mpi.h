@@ -6,10 +6,10 @@
 
 #include "executor/measure/measure_messages.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Called by all ranks; those behind the first two wait. Rank 0 gets measure_messages()'s samples, the others nothing.
 /// Throws SpecError if there is one rank only, RunError as the transport does.
 std::optional<std::vector<KernelSample>> measure_messages_mpi(const MessageMeasureOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 
 #include "executor/mpi/mpi_world.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::chrono::milliseconds kForOneMoment{200};
@@ -60,4 +60,4 @@ std::unique_ptr<RankBoard> mpi_board(Seconds patience) {
   return std::make_unique<MpiBoard>(patience);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

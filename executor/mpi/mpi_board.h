@@ -6,10 +6,10 @@
 #include "executor/nccl/rank_board.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Called by all ranks. What one of them tells reaches the others as its end does: stop_mpi_ranks() (joined.h). Throws
 /// RunError as MpiWorld does, SpecError in a program without MPI.
 std::unique_ptr<RankBoard> mpi_board(Seconds patience);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -18,7 +18,7 @@
 #include "executor/timed/sleeper.h"
 #include "executor/transport/word_sum.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr SimTime kShortestPause{5'000'000};
@@ -282,7 +282,7 @@ MpiTransport::MpiTransport(const MpiOptions& options, Clock clock)
 
 MpiTransport::~MpiTransport() = default;
 
-TicketPtr MpiTransport::send(const Channel& channel, const MessageTag& tag, Tensor payload) {
+TicketPtr MpiTransport::send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) {
   auto operation = std::make_shared<Operation>();
   operation->tensor = std::move(payload);
   operation->what = "the receiver of the " + to_text(channel, tag);
@@ -294,7 +294,7 @@ TicketPtr MpiTransport::send(const Channel& channel, const MessageTag& tag, Tens
   return operation;
 }
 
-TicketPtr MpiTransport::receive(const Channel& channel, const MessageTag& tag, Tensor destination) {
+TicketPtr MpiTransport::receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) {
   auto operation = std::make_shared<Operation>();
   operation->tensor = std::move(destination);
   operation->what = "the " + to_text(channel, tag);
@@ -335,4 +335,4 @@ void MpiTransport::abort(const std::string& reason) {
   engine_->abort(reason);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

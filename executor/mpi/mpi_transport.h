@@ -14,7 +14,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct MpiOptions {
   Sends sends = Sends::kBuffered;  ///< rendezvous: a send is over when its receive has begun (MPI_Issend)
@@ -27,8 +27,8 @@ class MpiTransport : public Transport {
   MpiTransport(const MpiOptions& options, Clock clock);
   ~MpiTransport() override;
 
-  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
-  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  TicketPtr send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) override;
   Received wait_received(const TicketPtr& receive) override;
 
   /// Ends when the message has left this process, which may be before it is delivered.
@@ -51,4 +51,4 @@ class MpiTransport : public Transport {
   const std::unique_ptr<Engine> engine_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,12 +13,13 @@
 
 #include <fmt/format.h>
 
+#include "executor/monotonic_clock.h"
 #include "executor/mpi/joined.h"
 #include "executor/mpi/polite_wait.h"
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 bool has_joined = false;
@@ -27,12 +28,6 @@ constexpr int kRoundTrips = 200;
 constexpr int kClockTag = 1, kCallTag = 2;
 constexpr Seconds kPromptly{1e-3};  // so long a message is asked for without a pause: a round trip is shorter
 constexpr std::uint64_t kLongestMessage = 1 << 30;
-
-std::int64_t monotonic_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
-}
 
 /// The same for all processes that read one clock, and for no two machines: the running system, and the offsets of the
 /// time namespace, where a container has one.
@@ -240,4 +235,4 @@ void stop_mpi_ranks(int status) {
   MpiWorld::stop_all(status);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class MpiWorld {
  public:
@@ -66,4 +66,4 @@ class MpiWorld {
   Seconds patience_{60};
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "executor/timed/sleeper.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void wait_politely(const PoliteWait& wait, const std::function<bool()>& has_ended) {
   constexpr SimTime kShortestPause{5'000'000}, kLongestPause{200'000'000};
@@ -26,4 +26,4 @@ void wait_politely(const PoliteWait& wait, const std::function<bool()>& has_ende
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

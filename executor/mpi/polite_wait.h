@@ -7,7 +7,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct PoliteWait {
   int rank = 0;                     ///< that waits
@@ -21,4 +21,4 @@ struct PoliteWait {
 /// came", when `patience` is over: rank 0 first, whose end is the others', the others half a second later.
 void wait_politely(const PoliteWait& wait, const std::function<bool()>& has_ended);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -17,7 +17,7 @@
 #include "kernels/cpu/gemm.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 void require_separate_memories(const RunSpec& spec, const RunOptions& options) {
@@ -75,4 +75,4 @@ std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options)
   return run_result(spec, plan, std::move(outcomes));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

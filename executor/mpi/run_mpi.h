@@ -5,7 +5,7 @@
 
 #include "executor/run.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Called by all ranks with the same specification; losses are bitwise those of run(). Rank 0 gets the result and makes
 /// the checkpoints, the others get nothing; `interrupted` is told on each rank what that rank has done. Throws as run()
@@ -14,4 +14,4 @@ namespace plumb {
 /// A rank that throws ends the others with stop_mpi_ranks (joined.h).
 std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

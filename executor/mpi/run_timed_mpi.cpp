@@ -8,7 +8,7 @@
 #include "executor/mpi/mpi_world.h"
 #include "executor/timed/timed_rank_bytes.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const InterruptionListener& interrupted) {
   MpiWorld& ranks = MpiWorld::joined();
@@ -42,4 +42,4 @@ std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const Interrupti
   return timed_result(spec, std::move(results));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

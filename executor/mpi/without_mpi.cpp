@@ -9,7 +9,7 @@
 #include "executor/mpi/run_timed_mpi.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 [[noreturn]] void refuse() {
@@ -44,4 +44,4 @@ void stop_mpi_ranks(int status) {
   std::_Exit(status);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallWatch::clear() {
   calls_.clear();
@@ -76,4 +76,4 @@ std::string CallWatch::text_of_fault(const std::string& calls, const std::string
   return fmt::format("{}{}{}; {}", calls, calls.empty() ? "" : ": ", reason, last);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

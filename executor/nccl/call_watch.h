@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class CallWatch {
  public:
@@ -57,4 +57,4 @@ class CallWatch {
   std::optional<std::size_t> last_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

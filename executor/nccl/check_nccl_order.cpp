@@ -8,15 +8,15 @@
 
 #include "executor/nccl/matched_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::size_t kMostFindings = 8;
 
 /// Plays an order in which all ranks agree, to its end or to where nothing moves.
-class Player {
+class OrderPlayer {
  public:
-  Player(const NcclOrder& order, const MatchedCalls& matched, const NcclLimits& limits)
+  OrderPlayer(const NcclOrder& order, const MatchedCalls& matched, const NcclLimits& limits)
       : order_(order),
         matched_(matched),
         channels_(limits.channels == 0 ? std::numeric_limits<int>::max() : limits.channels),
@@ -302,7 +302,7 @@ std::vector<std::string> check_nccl_order(const NcclOrder& order, const NcclLimi
                       limits.channels, streams)};
     played.channels = 0;  // never all taken
   }
-  Player player(order, matched, played);
+  OrderPlayer player(order, matched, played);
   if (player.ends()) return {};
   std::vector<std::string> found = {limits.channels > 0 ? fmt::format("it deadlocks with {} channels:", limits.channels)
                                                         : "it deadlocks:"};
@@ -313,7 +313,7 @@ std::vector<std::string> check_nccl_order(const NcclOrder& order, const NcclLimi
 
 int channels_needed(const NcclOrder& order) {
   const MatchedCalls matched = match_calls(order, 1);
-  const auto ends = [&](int channels) { return Player(order, matched, {.channels = channels}).ends(); };
+  const auto ends = [&](int channels) { return OrderPlayer(order, matched, {.channels = channels}).ends(); };
   if (!matched.findings.empty() || !ends(0)) return 0;
   int enough = std::max(1, most_streams(order)), few = 0;
   while (enough - few > 1) {
@@ -323,4 +323,4 @@ int channels_needed(const NcclOrder& order) {
   return enough;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

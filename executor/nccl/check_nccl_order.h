@@ -17,7 +17,7 @@
 
 #include "executor/nccl/nccl_order.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct NcclLimits {
   int channels = 0;  ///< kernels that may wait on one device at a time; 0: as many as there are communicators
@@ -34,4 +34,4 @@ std::vector<std::string> check_nccl_order(const NcclOrder& order, const NcclLimi
 /// The fewest channels with which it does not deadlock; 0 if it does with any number, or the ranks disagree.
 int channels_needed(const NcclOrder& order);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -16,7 +16,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 namespace fs = std::filesystem;
@@ -207,4 +207,4 @@ std::string FolderBoard::told() {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/nccl/rank_board.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class FolderBoard : public RankBoard {
  public:
@@ -44,4 +44,4 @@ class FolderBoard : public RankBoard {
   std::string fault_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

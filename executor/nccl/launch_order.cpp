@@ -9,7 +9,7 @@
 
 #include "executor/nccl/matched_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 using Ticks = std::int64_t;
@@ -196,4 +196,4 @@ void launch_in_one_order(NcclOrder& order, const Schedule& schedule, const RankG
   OneOrder(order, matched, schedule, grid).apply();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

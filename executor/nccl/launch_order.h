@@ -12,10 +12,10 @@
 #include "executor/nccl/nccl_order.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Reorders the calls of all ranks, and their waits with them. Groups stay together. An order in which the ranks
 /// disagree stays as it is; calls that nothing can bring about keep their order behind the others.
 void launch_in_one_order(NcclOrder& order, const Schedule& schedule, const RankGrid& grid);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

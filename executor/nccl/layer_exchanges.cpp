@@ -6,7 +6,7 @@
 #include "executor/division/tensor_division.h"
 #include "kernels/layer/expert_rows.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// The exchanges of one pass, in the words of cpu/tensor_parallel.h.
@@ -52,9 +52,9 @@ class PassExchanges {
       if (is_backward) exchange(heads + 2 * keys);
       return;
     }
-    const Exchange block{.group = ExchangeGroup::kContext,
-                         .op = CollectiveOp::kShift,
-                         .elements = shape_.sequences * shape_.block_tokens * 2 * keys};
+    const LayerExchange block{.group = ExchangeGroup::kContext,
+                              .op = CollectiveOp::kShift,
+                              .elements = shape_.sequences * shape_.block_tokens * 2 * keys};
     for (int step = 0; step < n; ++step) {
       if (step + 1 < n) add(block).beside = true;
       if (is_backward && step > 0) add(block).joined = step + 1 < n;
@@ -84,14 +84,14 @@ class PassExchanges {
          .is_bound = true});
   }
 
-  std::vector<Exchange> take() { return std::move(exchanges_); }
+  std::vector<LayerExchange> take() { return std::move(exchanges_); }
 
  private:
-  Exchange& add(const Exchange& exchange) { return exchanges_.emplace_back(exchange); }
+  LayerExchange& add(const LayerExchange& exchange) { return exchanges_.emplace_back(exchange); }
 
   const ExchangeShape& shape_;
   const std::int64_t rows_;  // T
-  std::vector<Exchange> exchanges_;
+  std::vector<LayerExchange> exchanges_;
 };
 
 std::int64_t norm_elements(NormKind norm, std::int64_t hidden) {
@@ -166,7 +166,7 @@ void exchanges_of(const HeadLayer& own, int tensor, Pass pass, PassExchanges& ex
 
 }  // namespace
 
-std::vector<Exchange> layer_exchanges(const Layer& layer, const ExchangeShape& shape, Pass pass) {
+std::vector<LayerExchange> layer_exchanges(const Layer& layer, const ExchangeShape& shape, Pass pass) {
   if (shape.tensor == 1 && shape.context == 1 && shape.expert == 1) return {};
   PassExchanges exchanges(shape);
   const Layer own = divide_layer(layer, shape.tensor);
@@ -177,4 +177,4 @@ std::vector<Exchange> layer_exchanges(const Layer& layer, const ExchangeShape& s
   return exchanges.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,11 +10,11 @@
 #include "executor/transport/collective.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 enum class ExchangeGroup : std::uint8_t { kTensor, kContext, kExpert, kCopies, kExpertCopies };
 
-struct Exchange {
+struct LayerExchange {
   ExchangeGroup group = ExchangeGroup::kTensor;
   CollectiveOp op = CollectiveOp::kAllReduce;
   std::int64_t elements = 0;  ///< of 4 bytes, as Collective::values
@@ -39,6 +39,6 @@ struct ExchangeShape {
 };
 
 /// `layer` as a whole. Pass::kOptimizer exchanges nothing.
-std::vector<Exchange> layer_exchanges(const Layer& layer, const ExchangeShape& shape, Pass pass);
+std::vector<LayerExchange> layer_exchanges(const Layer& layer, const ExchangeShape& shape, Pass pass);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

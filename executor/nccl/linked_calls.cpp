@@ -9,7 +9,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 LinkedCalls::LinkedCalls(NcclPort& port, RankBoard& board, NcclElement stored, Seconds timeout)
     : port_(port),
@@ -148,4 +148,4 @@ void LinkedCalls::fail(const std::string& calls, const std::string& reason) {
   throw RunError(text);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

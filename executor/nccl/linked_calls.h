@@ -15,7 +15,7 @@
 #include "executor/nccl/nccl_port.h"
 #include "executor/nccl/rank_board.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class LinkedCalls {
  public:
@@ -78,4 +78,4 @@ class LinkedCalls {
   std::vector<std::int64_t> starts_ns_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

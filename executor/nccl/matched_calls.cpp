@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class Matcher {
@@ -146,4 +146,4 @@ MatchedCalls match_calls(const NcclOrder& order, std::size_t most_findings) {
   return Matcher(order, most_findings).match();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

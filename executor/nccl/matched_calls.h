@@ -8,7 +8,7 @@
 
 #include "executor/nccl/nccl_order.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct Participant {
   std::int32_t rank = 0;
@@ -25,4 +25,4 @@ struct MatchedCalls {
 /// bytes or number; members of a group that differ in kind, bytes, root or number; a group number that is used twice.
 MatchedCalls match_calls(const NcclOrder& order, std::size_t most_findings);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,13 +8,13 @@
 #include "executor/measure/time_left.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::array kOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter,
-                             CollectiveOp::kBroadcast, CollectiveOp::kReduce,    CollectiveOp::kAllToAll,
-                             CollectiveOp::kShift};
-static_assert(kOps.size() == kMeasuredCollectives);
+constexpr std::array kMeasuredOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter,
+                                     CollectiveOp::kBroadcast, CollectiveOp::kReduce,    CollectiveOp::kAllToAll,
+                                     CollectiveOp::kShift};
+static_assert(kMeasuredOps.size() == kMeasuredCollectives);
 
 constexpr std::int64_t kLatencyBytes = 64 << 10;  // up to here what a round takes is its latency
 constexpr std::int64_t kLinkBytes = 16 << 20;     // without such messages nobody knows what a link carries
@@ -32,12 +32,12 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
   const std::int64_t least = 4 * static_cast<std::int64_t>(std::max(1, devices.ranks()));
   for (const std::int64_t size : options.sizes_bytes)
     if (size <= 0) throw SpecError(fmt::format("a message of {} bytes cannot be timed: give sizes above 0", size));
-  const double series = static_cast<double>(kOps.size() * options.sizes_bytes.size() * 2);
+  const double series = static_cast<double>(kMeasuredOps.size() * options.sizes_bytes.size() * 2);
   const Seconds each_series = options.budget / std::max(1.0, series);
   std::vector<NcclSample> samples;
   const TimeLeft time_left(options.budget);
-  double ops_left = kOps.size();
-  for (const CollectiveOp op : kOps) {
+  double ops_left = kMeasuredOps.size();
+  for (const CollectiveOp op : kMeasuredOps) {
     const TimeLeft of_op(time_left() / ops_left--);
     Seconds last{0};  // that the last size took, checks and all
     std::int64_t last_size = 0;
@@ -70,4 +70,4 @@ std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOpti
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/measure/measure_collectives.h"
 #include "kernels/half_format.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// One round of a collective over all devices.
 struct NcclRound {
@@ -74,4 +74,4 @@ struct NcclSample {
 /// positive.
 std::vector<NcclSample> measure_nccl(NcclDevices& devices, const NcclMeasureOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

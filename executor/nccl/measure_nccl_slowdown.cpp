@@ -7,14 +7,14 @@
 #include "executor/measure/median.h"
 #include "executor/measure/time_left.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::array kOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter};
+constexpr std::array kSlowingOps = {CollectiveOp::kAllReduce, CollectiveOp::kAllGather, CollectiveOp::kReduceScatter};
 
 constexpr std::int64_t kFirstEdge = 64, kFirstBytes = 1 << 20;
 constexpr int kLeastProducts = 4, kMostProducts = 1000;
-constexpr int kLeastRepeats = 3, kMostRepeats = 20;
+constexpr int kLeastNcclRepeats = 3, kMostNcclRepeats = 20;
 constexpr double kForSizes = 0.25;      // of the budget: what the least repeats of a size may take
 constexpr double kProductsInAll = 200;  // of the least repeats: alone, beside and ahead, for three collectives
 constexpr double kRoundsInAll = 60;     // the same, in how long a collective takes
@@ -65,7 +65,7 @@ Seconds choose_products(Overlaps& overlaps, const NcclSlowdownOptions& options) 
 std::int64_t choose_bytes(Overlaps& overlaps, const NcclSlowdownOptions& options, std::int64_t least) {
   std::int64_t bytes = std::min(kFirstBytes, options.most_bytes);
   while (bytes * 4 <= options.most_bytes) {
-    const Seconds time = overlaps.round_alone({.op = kOps.front(), .bytes = bytes / least * least});
+    const Seconds time = overlaps.round_alone({.op = kSlowingOps.front(), .bytes = bytes / least * least});
     if (4 * time * kRoundsInAll > kForSizes * options.budget) break;
     bytes *= 4;
   }
@@ -75,12 +75,12 @@ std::int64_t choose_bytes(Overlaps& overlaps, const NcclSlowdownOptions& options
 SlowdownSample measured(Overlaps& overlaps, SlowdownSample sample, Seconds product, Seconds budget) {
   const NcclRound round{.op = sample.op, .bytes = sample.bytes};
   std::vector<Seconds> rounds;
-  for (int i = 0; i < kLeastRepeats; ++i) rounds.push_back(overlaps.round_alone(round));
+  for (int i = 0; i < kLeastNcclRepeats; ++i) rounds.push_back(overlaps.round_alone(round));
   sample.collective_alone = median_of(rounds);
   const double wanted = std::ceil(2 * sample.collective_alone / std::max(product, Seconds{1e-9}));
   const int products = static_cast<int>(std::clamp(wanted, double{kLeastProducts}, double{kMostProducts}));
   const Seconds once = 2 * (products + lead_of(products)) * product + sample.collective_alone;
-  sample.repeats = static_cast<int>(std::clamp(budget / once, double{kLeastRepeats}, double{kMostRepeats}));
+  sample.repeats = static_cast<int>(std::clamp(budget / once, double{kLeastNcclRepeats}, double{kMostNcclRepeats}));
   std::vector<Seconds> alone, beside, collective;
   for (int i = 0; i < sample.repeats; ++i) {
     std::ranges::copy(Overlaps::each(overlaps.run(products, {}), &OverlapTimes::products), std::back_inserter(alone));
@@ -103,8 +103,8 @@ std::vector<SlowdownSample> measure_nccl_slowdown(NcclDevices& devices, const Nc
   const Seconds product = choose_products(overlaps, options);
   const std::int64_t bytes = choose_bytes(overlaps, options, 4 * std::int64_t{devices.ranks()});
   std::vector<SlowdownSample> samples;
-  double ops_left = kOps.size();
-  for (const CollectiveOp op : kOps) {
+  double ops_left = kSlowingOps.size();
+  for (const CollectiveOp op : kSlowingOps) {
     const Seconds share = time_left() / ops_left--;
     if (!samples.empty() && share <= Seconds{0}) break;
     samples.push_back(measured(overlaps,
@@ -114,4 +114,4 @@ std::vector<SlowdownSample> measure_nccl_slowdown(NcclDevices& devices, const Nc
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/nccl/measure_nccl.h"
 #include "kernels/half_format.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct NcclSlowdownOptions {
   std::optional<HalfFormat> half;  ///< of the products; none: fp32
@@ -25,4 +25,4 @@ struct NcclSlowdownOptions {
 /// collective are left out where the time is over. Empty for fewer than 2 devices.
 std::vector<SlowdownSample> measure_nccl_slowdown(NcclDevices& devices, const NcclSlowdownOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 
 #include "executor/division/resharding_pieces.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 MessageCalls::MessageCalls(const OrderInputs& inputs, int rank, RankCalls& calls, NcclCommunicators& communicators)
     : in_(inputs),
@@ -108,4 +108,4 @@ void MessageCalls::take(const Action& action, MessageKind kind, const NcclSeat& 
                                                      : of.output_words)[static_cast<std::size_t>(action.part)]});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/nccl/stage_exchanges.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What all ranks' lists are made of.
 struct OrderInputs {
@@ -62,4 +62,4 @@ class MessageCalls {
   std::int32_t open_group_ = NcclCall::kNone;                      // which the next action closes
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/passes/insertions.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 Op other_end(Op op) {
@@ -110,4 +110,4 @@ std::vector<MessagePair> message_pairs(const Schedule& lowered, const RankGrid& 
   return Finder(lowered, grid).find();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -16,7 +16,7 @@
 #include "executor/division/rank_grid.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The place of the first of two neighbours in a pipeline rank's list.
 struct NeighborPlace {
@@ -35,4 +35,4 @@ struct MessagePair {
 /// message falls into pieces. `lowered` breaks no rule of schedules/validate.h.
 std::vector<MessagePair> message_pairs(const Schedule& lowered, const RankGrid& grid);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "executor/transport/collective.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 void gather_or_scatter(NcclPort& port, const NcclCommunicator& group, int rank, bool gathers, std::int64_t elements,
@@ -109,4 +109,4 @@ void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bo
   port.group_end();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

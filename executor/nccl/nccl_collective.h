@@ -11,7 +11,7 @@
 #include "executor/nccl/nccl_order.h"
 #include "executor/nccl/nccl_port.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Where a call's bytes are on this device.
 struct NcclPlaces {
@@ -39,4 +39,4 @@ void make_nccl_call(NcclPort& port, const NcclCommunicator& group, int rank, con
 void make_nccl_pairs(NcclPort& port, const NcclCommunicator& group, int rank, bool is_shift, std::int64_t bytes,
                      const NcclPlaces& places, NcclPort::Communicator communicator, NcclPort::Stream stream);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

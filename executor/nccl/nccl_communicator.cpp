@@ -8,7 +8,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 NcclCommunicatorHandle::NcclCommunicatorHandle(NcclPort& port, const NcclId& id, int rank, int ranks, std::string name,
                                                NcclPatience patience)
@@ -55,4 +55,4 @@ void NcclCommunicatorHandle::finish() {
   port_.destroy(std::exchange(communicator_, nullptr));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/nccl/nccl_port.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// How long a rank waits for the others.
 struct NcclPatience {
@@ -47,4 +47,4 @@ class NcclCommunicatorHandle {
   NcclPort::Communicator communicator_ = nullptr;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

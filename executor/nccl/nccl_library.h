@@ -12,7 +12,7 @@
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What the GPUs of a process have shown.
 struct NcclMeasurement {
@@ -40,4 +40,4 @@ using NcclLibraryEntry = const NcclLibrary* (*)();
 /// without NCCL.
 const NcclLibrary& open_nccl_library(const std::string& folder, const std::string& version);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

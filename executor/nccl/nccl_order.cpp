@@ -4,7 +4,7 @@
 
 #include "executor/training/fingerprint.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::string_view nccl_kind_name(NcclKind kind) {
   switch (kind) {
@@ -69,4 +69,4 @@ std::string to_text(const NcclOrder& order, int rank, const NcclCall& call) {
   return to_text(order.communicators[static_cast<std::size_t>(call.communicator)], rank, call);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -14,7 +14,7 @@
 
 #include "executor/training/training_plan.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 enum class NcclKind : std::uint8_t {
   kCompute,        ///< kernels of the rank between two calls: no call of NCCL, but what calls wait for, and wait on
@@ -78,4 +78,4 @@ std::uint64_t fingerprint(const NcclOrder& order);
 std::string to_text(const NcclCommunicator& communicator, int rank, const NcclCall& call);
 std::string to_text(const NcclOrder& order, int rank, const NcclCall& call);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

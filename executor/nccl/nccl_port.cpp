@@ -1,6 +1,6 @@
 #include "executor/nccl/nccl_port.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::int64_t bytes_of(NcclElement element) {
   switch (element) {
@@ -15,4 +15,4 @@ std::int64_t bytes_of(NcclElement element) {
   return 1;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What the members of a communicator find each other by: made by one of them, moved to the others by other means.
 struct NcclId {
@@ -74,4 +74,4 @@ class NcclPort {
   virtual bool has_ended(Event event) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 NcclTransport::NcclTransport(NcclPort& port, const NcclOrder& order, int rank, const std::vector<NcclId>& ids,
                              const NcclPatience& patience)
@@ -112,4 +112,4 @@ void NcclTransport::wait_for_end() {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -18,7 +18,7 @@
 #include "executor/nccl/nccl_order.h"
 #include "executor/nccl/nccl_port.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class NcclTransport {
  public:
@@ -58,4 +58,4 @@ class NcclTransport {
   std::size_t enqueued_ = 0;  // of the replay under way
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

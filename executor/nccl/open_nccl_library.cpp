@@ -6,7 +6,7 @@
 #include "executor/nccl/nccl_library.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 const NcclLibrary& open_nccl_library(const std::string& folder, const std::string& version) {
   open_cuda_library(folder, version);  // says what is wrong with it
@@ -18,4 +18,4 @@ const NcclLibrary& open_nccl_library(const std::string& folder, const std::strin
   return *entry();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

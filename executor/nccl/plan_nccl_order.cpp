@@ -10,10 +10,10 @@
 #include "executor/nccl/nccl_order.h"
 #include "executor/replay_groups.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-using Calls = std::vector<std::int32_t>;
+using RankCallIds = std::vector<std::int32_t>;
 
 /// One rank's list, action by action, as executor/replay.cpp performs them.
 class RankPlanner {
@@ -65,10 +65,10 @@ class RankPlanner {
  private:
   struct Ahead {
     std::size_t layer = 0;
-    Calls calls;
+    RankCallIds calls;
   };
   struct StageState {
-    Calls reductions, gather;
+    RankCallIds reductions, gather;
     std::array<std::optional<Ahead>, 2> ahead;  // by part
   };
 
@@ -152,9 +152,9 @@ class RankPlanner {
   }
 
   template <class List>
-  void start_parts(int number, Calls& started, List list) {
+  void start_parts(int number, RankCallIds& started, List list) {
     for (const PartExchanges& part : stage(number).parts)
-      for (const Exchange& exchange : list(part)) calls_.start(seat(exchange.group, number), exchange, started);
+      for (const LayerExchange& exchange : list(part)) calls_.start(seat(exchange.group, number), exchange, started);
   }
 
   // A stage's passes, as executor/cpu/stage.cpp runs them.
@@ -172,7 +172,7 @@ class RankPlanner {
 
   void pass(std::size_t layer, const Action& action, int number) {
     const auto& passes = stage(action.stage).layers[static_cast<std::size_t>(action.part)][layer];
-    for (const Exchange& exchange : passes[static_cast<std::size_t>(number)])
+    for (const LayerExchange& exchange : passes[static_cast<std::size_t>(number)])
       calls_.exchange(seat(exchange.group, action.stage), exchange);
   }
 
@@ -212,7 +212,7 @@ class RankPlanner {
     if (gathers) gather_backward(layer, action);
     pass(layer, action, 2);
     for (const PartExchanges& part : stage(action.stage).parts)
-      for (const Exchange& exchange : part.layer_reduction(layer))
+      for (const LayerExchange& exchange : part.layer_reduction(layer))
         calls_.exchange(seat(exchange.group, action.stage), exchange);
     complete_layer(layer, action.stage);
   }
@@ -240,19 +240,20 @@ class RankPlanner {
     const std::vector<PartExchanges>& parts = stage(action.stage).parts;
     for (std::size_t part = 0; part < parts.size(); ++part) {
       std::optional<Ahead>& ahead = state(action.stage).ahead[part];
-      const auto begin = [&](std::size_t of, const std::vector<Exchange>& exchanges) {
+      const auto begin = [&](std::size_t of, const std::vector<LayerExchange>& exchanges) {
         ahead.emplace(Ahead{.layer = of, .calls = {}});
-        for (const Exchange& exchange : exchanges)
+        for (const LayerExchange& exchange : exchanges)
           calls_.start(seat(exchange.group, action.stage), exchange, ahead->calls);
       };
-      const std::vector<Exchange> own = parts[part].layer_gather(layer);
+      const std::vector<LayerExchange> own = parts[part].layer_gather(layer);
       if (own.empty()) continue;
       if (ahead && ahead->layer != layer) calls_.await(ahead->calls);
       if (!ahead || ahead->layer != layer) begin(layer, own);
       calls_.await(ahead->calls);
       ahead.reset();
       if (!next) continue;
-      if (const std::vector<Exchange> coming = parts[part].layer_gather(*next); !coming.empty()) begin(*next, coming);
+      if (const std::vector<LayerExchange> coming = parts[part].layer_gather(*next); !coming.empty())
+        begin(*next, coming);
     }
   }
 
@@ -296,14 +297,14 @@ class RankPlanner {
     const auto is_end = [&](const TiedStages& tied) { return tied.embedding == number || tied.head == number; };
     if (tied_are_summed_ || std::ranges::none_of(replay_.tied, is_end)) return;
     tied_are_summed_ = true;
-    Calls gathers;
+    RankCallIds gathers;
     for (const TiedStages& tied : replay_.tied)
       for (const bool is_head : {false, true}) {
         const int end = is_head ? tied.head : tied.embedding;
         if (!is_here(end)) continue;
         finish_reductions(end);
         const StageExchanges& of = stage(end);
-        for (const Exchange& exchange : of.parts.front().range(is_head ? of.tied_head : of.tied_embedding))
+        for (const LayerExchange& exchange : of.parts.front().range(is_head ? of.tied_head : of.tied_embedding))
           calls_.start(seat(exchange.group, end), exchange, gathers);
       }
     calls_.await(gathers);
@@ -358,4 +359,4 @@ NcclOrder plan_nccl_order(const RunSpec& spec, const TrainingPlan& plan, const N
   return order;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

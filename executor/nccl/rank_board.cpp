@@ -9,7 +9,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::vector<std::string> exchanged(RankBoard& board, const std::string& own) {
   std::vector<std::string> all;
@@ -70,4 +70,4 @@ std::vector<NcclId> hand_out_ids(RankBoard& board, const std::vector<NcclCommuni
   return ids;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,7 +11,7 @@
 #include "executor/nccl/nccl_order.h"
 #include "executor/nccl/nccl_port.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class RankBoard {
  public:
@@ -47,4 +47,4 @@ void require_devices_apart(RankBoard& board, const std::string& device);
 /// [communicator] made by its first rank, on all ranks.
 std::vector<NcclId> hand_out_ids(RankBoard& board, const std::vector<NcclCommunicator>& communicators, NcclPort& port);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

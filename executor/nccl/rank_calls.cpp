@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::int64_t kWordBytes = 4;
@@ -58,14 +58,14 @@ void RankCalls::compute() {
   later_.clear();
 }
 
-void RankCalls::exchange(const NcclSeat& seat, const Exchange& exchange) {
+void RankCalls::exchange(const NcclSeat& seat, const LayerExchange& exchange) {
   if (exchange.is_piece) return compute();
   if (seat.number == NcclCall::kNone || exchange.elements == 0) return;
   if (!exchange.joined) compute();
   start(seat, exchange, exchange.beside ? later_ : pending_);
 }
 
-void RankCalls::start(const NcclSeat& seat, const Exchange& exchange, std::vector<std::int32_t>& started) {
+void RankCalls::start(const NcclSeat& seat, const LayerExchange& exchange, std::vector<std::int32_t>& started) {
   if (seat.number == NcclCall::kNone || exchange.elements == 0) return;
   NcclCall call{.is_bound = exchange.is_bound,
                 .communicator = seat.number,
@@ -108,4 +108,4 @@ std::int32_t RankCalls::message(NcclKind kind, std::int32_t communicator, std::i
              std::move(waits));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

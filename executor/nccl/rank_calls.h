@@ -9,7 +9,7 @@
 #include "executor/nccl/layer_exchanges.h"
 #include "executor/nccl/nccl_order.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Communicators by what they are for and who is in them, numbered as they come up.
 class NcclCommunicators {
@@ -42,10 +42,10 @@ class RankCalls {
   void await(const std::vector<std::int32_t>& calls) { pending_.insert(pending_.end(), calls.begin(), calls.end()); }
 
   /// An exchange that compute waits for, behind a piece of it.
-  void exchange(const NcclSeat& seat, const Exchange& exchange);
+  void exchange(const NcclSeat& seat, const LayerExchange& exchange);
 
   /// One that goes on beside: behind the compute so far; adds its calls to `started`.
-  void start(const NcclSeat& seat, const Exchange& exchange, std::vector<std::int32_t>& started);
+  void start(const NcclSeat& seat, const LayerExchange& exchange, std::vector<std::int32_t>& started);
 
   /// A message, behind compute call `behind`. Returns the call.
   std::int32_t message(NcclKind kind, std::int32_t communicator, std::int64_t bytes, std::int32_t group,
@@ -64,4 +64,4 @@ class RankCalls {
   std::int32_t last_compute_ = NcclCall::kNone;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -18,7 +18,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 NcclElement stored_as(std::optional<HalfFormat> half) {
@@ -97,4 +97,4 @@ std::optional<RunResult> run_linked_rank(const RunSpec& spec, const LinkedRank& 
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,7 +13,7 @@
 #include "executor/nccl/nccl_port.h"
 #include "executor/nccl/rank_board.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct LinkedRank {
   RankBoard* board = nullptr;
@@ -29,4 +29,4 @@ struct LinkedRank {
 /// fault first, RunAborted on the others, when all communicators are aborted.
 std::optional<RunResult> run_linked_rank(const RunSpec& spec, const LinkedRank& rank);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 #include "executor/division/sequence_slice.h"
 #include "executor/division/tensor_division.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 bool has_experts(const std::vector<Layer>& layers) {
@@ -17,16 +17,10 @@ bool has_experts(const std::vector<Layer>& layers) {
 }
 
 /// The elements of each bucket, whose layers follow each other from the last on; all in one without buckets.
-std::vector<ElementRange> bucket_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
+/// The whole block where there are no buckets.
+std::vector<ElementRange> reduced_ranges(const ParameterPlaces& places, const std::vector<int>& bucket_layers) {
   if (bucket_layers.empty()) return {{0, places.first_element.back()}};
-  std::vector<ElementRange> ranges;
-  std::size_t layer = places.first_element.size() - 1;
-  for (const int layers : bucket_layers) {
-    const std::int64_t end = places.first_element[layer];
-    layer -= static_cast<std::size_t>(layers);
-    ranges.push_back({places.first_element[layer], end - places.first_element[layer]});
-  }
-  return ranges;
+  return bucket_ranges(places, bucket_layers);
 }
 
 /// Where a parameter of that name lies in the block; count 0 if there is none.
@@ -67,14 +61,14 @@ PartExchanges::PartExchanges(const RunSpec& spec, const TrainingPlan& plan, int 
       shard_by_(spec.shard_by),
       bounds_(spec.shard_by == ShardBy::kElement ? shares_by_element(places_.first_element.back(), copies)
                                                  : shares_by_layer(places_, copies)),
-      buckets_(bucket_ranges(places_, plan.bucket_layers[static_cast<std::size_t>(stage)])) {
+      buckets_(reduced_ranges(places_, plan.bucket_layers[static_cast<std::size_t>(stage)])) {
   for (const std::int64_t bound : bounds_) word_bounds_.push_back(half_ ? (bound + 1) / 2 : bound);
 }
 
-std::vector<Exchange> PartExchanges::shares(CollectiveOp whole, CollectiveOp by_owner,
-                                            const std::vector<std::int64_t>& bounds) const {
+std::vector<LayerExchange> PartExchanges::shares(CollectiveOp whole, CollectiveOp by_owner,
+                                                 const std::vector<std::int64_t>& bounds) const {
   if (shard_by_ == ShardBy::kElement) return {{.group = group_, .op = whole, .elements = bounds.back()}};
-  std::vector<Exchange> exchanges;
+  std::vector<LayerExchange> exchanges;
   for (std::size_t owner = 0; owner + 1 < bounds.size(); ++owner)
     if (bounds[owner] < bounds[owner + 1])
       exchanges.push_back({.group = group_,
@@ -84,15 +78,15 @@ std::vector<Exchange> PartExchanges::shares(CollectiveOp whole, CollectiveOp by_
   return exchanges;
 }
 
-std::vector<Exchange> PartExchanges::reduce_shares(ElementRange range) const {
+std::vector<LayerExchange> PartExchanges::reduce_shares(ElementRange range) const {
   return shares(CollectiveOp::kReduceScatter, CollectiveOp::kReduce, clipped_bounds(bounds_, range));
 }
 
-std::vector<Exchange> PartExchanges::gather_words(ElementRange range) const {
+std::vector<LayerExchange> PartExchanges::gather_words(ElementRange range) const {
   return shares(CollectiveOp::kAllGather, CollectiveOp::kBroadcast, clipped_bounds(word_bounds_, range));
 }
 
-std::vector<Exchange> PartExchanges::reduction(std::size_t bucket) const {
+std::vector<LayerExchange> PartExchanges::reduction(std::size_t bucket) const {
   if (copies_ == 1) return {};
   if (zero_ == 0) return {{.group = group_, .op = CollectiveOp::kAllReduce, .elements = buckets_[bucket].count}};
   if (zero_ == 1) return reduce_shares(buckets_[bucket]);
@@ -100,23 +94,23 @@ std::vector<Exchange> PartExchanges::reduction(std::size_t bucket) const {
   return reduce_shares({0, places_.first_element.back()});
 }
 
-std::vector<Exchange> PartExchanges::gather() const {
+std::vector<LayerExchange> PartExchanges::gather() const {
   if (copies_ == 1 || (layerwise_ && zero_ == 3)) return {};
   return gather_words({0, word_bounds_.back()});
 }
 
-std::vector<Exchange> PartExchanges::range(ElementRange range) const {
+std::vector<LayerExchange> PartExchanges::range(ElementRange range) const {
   if (copies_ == 1 || zero_ == 0) return {};
   return shares(CollectiveOp::kAllGather, CollectiveOp::kBroadcast, clipped_bounds(bounds_, range));
 }
 
-std::vector<Exchange> PartExchanges::layer_reduction(std::size_t layer) const {
+std::vector<LayerExchange> PartExchanges::layer_reduction(std::size_t layer) const {
   const std::int64_t first = places_.first_element[layer], end = places_.first_element[layer + 1];
   if (copies_ == 1 || !layerwise_ || zero_ < 2 || first == end) return {};
   return reduce_shares({first, end - first});
 }
 
-std::vector<Exchange> PartExchanges::layer_gather(std::size_t layer) const {
+std::vector<LayerExchange> PartExchanges::layer_gather(std::size_t layer) const {
   const std::int64_t first = places_.first_element[layer], end = places_.first_element[layer + 1];
   if (copies_ == 1 || !layerwise_ || zero_ < 3 || first == end) return {};
   return half_ ? gather_words({first / 2, (end + 1) / 2 - first / 2}) : gather_words({first, end - first});
@@ -153,4 +147,4 @@ StageExchanges stage_exchanges(const RunSpec& spec, const TrainingPlan& plan, in
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

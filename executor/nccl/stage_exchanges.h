@@ -12,7 +12,7 @@
 #include "executor/nccl/layer_exchanges.h"
 #include "executor/training/training_plan.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// The parameters of one part of a stage: common ones, or routed experts.
 class PartExchanges {
@@ -21,21 +21,21 @@ class PartExchanges {
   PartExchanges(const RunSpec& spec, const TrainingPlan& plan, int stage, ParameterPart part, int copies);
 
   /// REDUCE_GRAD of a bucket; UNSHARD; the reduced gradients of a range of the block become whole.
-  std::vector<Exchange> reduction(std::size_t bucket) const;
-  std::vector<Exchange> gather() const;
-  std::vector<Exchange> range(ElementRange range) const;
+  std::vector<LayerExchange> reduction(std::size_t bucket) const;
+  std::vector<LayerExchange> gather() const;
+  std::vector<LayerExchange> range(ElementRange range) const;
 
   /// Layer by layer (ZeRO 2 and 3): a layer's gradients are reduced, its weights gathered. Empty where nothing is.
-  std::vector<Exchange> layer_reduction(std::size_t layer) const;
-  std::vector<Exchange> layer_gather(std::size_t layer) const;
+  std::vector<LayerExchange> layer_reduction(std::size_t layer) const;
+  std::vector<LayerExchange> layer_gather(std::size_t layer) const;
 
   const ParameterPlaces& places() const { return places_; }
 
  private:
-  std::vector<Exchange> shares(CollectiveOp whole, CollectiveOp by_owner,
-                               const std::vector<std::int64_t>& bounds) const;
-  std::vector<Exchange> reduce_shares(ElementRange range) const;
-  std::vector<Exchange> gather_words(ElementRange range) const;
+  std::vector<LayerExchange> shares(CollectiveOp whole, CollectiveOp by_owner,
+                                    const std::vector<std::int64_t>& bounds) const;
+  std::vector<LayerExchange> reduce_shares(ElementRange range) const;
+  std::vector<LayerExchange> gather_words(ElementRange range) const;
 
   ParameterPlaces places_;
   ExchangeGroup group_;
@@ -48,7 +48,7 @@ class PartExchanges {
 
 struct StageExchanges {
   /// [slice][layer][pass]; forward, input gradient, weight gradient.
-  std::vector<std::vector<std::vector<std::vector<Exchange>>>> layers;
+  std::vector<std::vector<std::vector<std::vector<LayerExchange>>>> layers;
   std::vector<PartExchanges> parts;                     ///< common parameters, then experts where the stage has some
   std::vector<std::int64_t> input_words, output_words;  ///< [slice] of 4 bytes, of the messages that reach the stage
   ElementRange tied_embedding, tied_head;               ///< in the common block; count 0: not there
@@ -56,4 +56,4 @@ struct StageExchanges {
 
 StageExchanges stage_exchanges(const RunSpec& spec, const TrainingPlan& plan, int stage);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class ThreadMeeting::Board : public RankBoard {
  public:
@@ -68,4 +68,4 @@ std::string ThreadMeeting::exchange(std::size_t rank, const std::string& own, st
                      patience_.count());
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

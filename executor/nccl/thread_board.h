@@ -10,7 +10,7 @@
 #include "executor/nccl/rank_board.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class ThreadMeeting {
  public:
@@ -35,4 +35,4 @@ class ThreadMeeting {
   int faulty_ = -1;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

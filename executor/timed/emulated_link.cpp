@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 EmulatedLink::EmulatedLink(const LinkCost& cost, std::int64_t burst_bytes) : cost_(cost), burst_bytes_(burst_bytes) {
   if (!(cost.latency.count() >= 0) || !(cost.bytes_per_second > 0) || burst_bytes < 0)
@@ -25,4 +25,4 @@ TransferTimes EmulatedLink::send(TokenBucket& card, SimTime ready, std::int64_t 
   return {.start = start, .end = left + to_sim_time(cost_.latency)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,7 +13,7 @@
 #include "schedules/time.h"
 #include "schedules/token_bucket.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class EmulatedLink {
  public:
@@ -29,4 +29,4 @@ class EmulatedLink {
   std::int64_t burst_bytes_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::string channel_name(MessageKind kind) {
@@ -131,7 +131,7 @@ EmulatedTransport::Wire& EmulatedTransport::wire(const std::string& name, int so
   return *found;
 }
 
-TicketPtr EmulatedTransport::send(const Channel& channel, const MessageTag& tag, Tensor payload) {
+TicketPtr EmulatedTransport::send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) {
   auto end = std::make_shared<End>();
   end->wire = &wire(channel_name(channel.kind), channel.source, channel.destination);
   end->message = end->wire->sent(sleeper_.now(), payload.elements() * static_cast<std::int64_t>(sizeof(float)));
@@ -139,7 +139,7 @@ TicketPtr EmulatedTransport::send(const Channel& channel, const MessageTag& tag,
   return end;
 }
 
-TicketPtr EmulatedTransport::receive(const Channel& channel, const MessageTag& tag, Tensor destination) {
+TicketPtr EmulatedTransport::receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) {
   auto end = std::make_shared<End>();
   end->wire = &wire(channel_name(channel.kind), channel.source, channel.destination);
   end->message = end->wire->posted(sleeper_.now());
@@ -167,4 +167,4 @@ std::unique_ptr<PointToPoint> EmulatedTransport::connect(const CommunicatorGroup
   return std::make_unique<Lines>(*this, group, member);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -17,7 +17,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct EmulatedNetwork {
   std::function<LinkCost(int source, int destination)> link;  ///< between two world ranks
@@ -32,8 +32,8 @@ class EmulatedTransport : public Transport {
   EmulatedTransport(Transport& inner, EmulatedNetwork network, const Sleeper& sleeper);
   ~EmulatedTransport() override;
 
-  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
-  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  TicketPtr send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) override;
   Received wait_received(const TicketPtr& receive) override;
   TransferTimes wait_sent(const TicketPtr& send) override;
   std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
@@ -57,4 +57,4 @@ class EmulatedTransport : public Transport {
   std::map<int, std::shared_ptr<Card>> cards_;  // [source rank]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

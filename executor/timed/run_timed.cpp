@@ -7,7 +7,7 @@
 #include "executor/timed/emulated_transport.h"
 #include "executor/transport/in_process_transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// The link between replicas of a pipeline rank: as wide as lets a ring of them sum the rank's gradients in the time
@@ -49,7 +49,7 @@ TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options) {
   const ReplayPlan plan = plan_replay(spec.schedule, spec.grid);
   const Sleeper sleeper;
   const int ranks = world_size(spec.grid);
-  const RankMemory memory(ranks);
+  const RankPools memory(ranks);
   InProcessTransport carrier({.ranks = ranks,
                               .sends = spec.sends,
                               .watchdog = spec.watchdog,
@@ -88,4 +88,4 @@ TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options) {
   return timed_result(spec, std::move(results));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,7 +13,7 @@
 #include "executor/timed/timed_spec.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct TimedResult {
   std::vector<Seconds> step_seconds;  ///< [replay] from the common start to the last rank's end
@@ -34,4 +34,4 @@ TimedResult timed_result(const TimedSpec& spec, std::vector<TimedRank> ranks);
 /// take more than half of the machine's memory, RunError if a rank fails; then all ranks have stopped.
 TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,17 +7,13 @@
 #include <cerrno>
 #include <ctime>
 
-namespace plumb {
+#include "executor/monotonic_clock.h"
+
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::int64_t kNanosecondsPerSecond = 1'000'000'000;
 constexpr std::int64_t kPicosecondsPerNanosecond = 1000;
-
-std::int64_t monotonic_ns() {
-  timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
-}
 
 }  // namespace
 
@@ -43,4 +39,4 @@ void ask_for_prompt_waking() {
   static_cast<void>(pthread_setschedparam(pthread_self(), SCHED_FIFO, &least));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

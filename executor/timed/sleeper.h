@@ -8,7 +8,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// CLOCK_MONOTONIC counted from an origin, and sleeping by the same count.
 class Sleeper {
@@ -35,4 +35,4 @@ class Sleeper {
 /// as to most users, the thread goes on as it is, and wakes late on a busy machine.
 void ask_for_prompt_waking();
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/timed/timed_stage.h"
 #include "executor/transport/communicator.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// From the last rank's arrival to the common start of a step: time for every rank to be awake.
@@ -86,4 +86,4 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

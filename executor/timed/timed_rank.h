@@ -8,7 +8,7 @@
 #include "executor/timed/sleeper.h"
 #include "executor/timed/timed_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What a rank replays with. All of it outlives the replay.
 struct TimedSeat {
@@ -30,4 +30,4 @@ struct TimedRank {
 /// rank, action and reason; RunAborted if another rank failed first; the carrier has been aborted then.
 TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const TimedSeat& seat);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/transport/value_bytes.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::string to_bytes(const TimedRank& rank) {
   std::string bytes;
@@ -20,4 +20,4 @@ TimedRank timed_rank_from_bytes(std::string_view bytes) {
   return rank;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,11 +7,11 @@
 
 #include "executor/timed/timed_rank.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::string to_bytes(const TimedRank& rank);
 
 /// timed_rank_from_bytes(to_bytes(rank)) == rank. Throws RunError if the bytes end early or too late.
 TimedRank timed_rank_from_bytes(std::string_view bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,7 +11,7 @@
 #include "executor/training/fingerprint.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Of the machine's memory that gradients and messages may take.
@@ -86,4 +86,4 @@ std::uint64_t fingerprint(const TimedSpec& spec) {
   return print.value();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct TimedSpec {
   Schedule schedule;             ///< lowered
@@ -37,4 +37,4 @@ void require_timed(const TimedSpec& spec);
 /// Of schedule, grid, durations and bytes: ranks that replay together must have the same.
 std::uint64_t fingerprint(const TimedSpec& spec);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Tensors have 4-byte elements.
@@ -91,4 +91,4 @@ std::int64_t TimedStage::output_elements(int) const {
   return elements_of(bytes_.output_gradient);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

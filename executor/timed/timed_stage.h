@@ -12,7 +12,7 @@
 #include "schedules/action.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Bytes of the messages of a stage (by slice), 0 where there is no neighbour, and of its weight gradients.
 struct TimedStageBytes {
@@ -70,4 +70,4 @@ class TimedStage : public Stage {
   BucketHook complete_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

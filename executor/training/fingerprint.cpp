@@ -2,7 +2,7 @@
 
 #include <bit>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void Fingerprint::add_byte(std::uint8_t byte) {
   hash_ = (hash_ ^ byte) * 0x100000001B3ULL;
@@ -35,4 +35,4 @@ void Fingerprint::add(const Schedule& schedule) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// FNV-1a (Fowler, Noll, Vo 1991). Two inputs that differ have the same value once in 2^64.
 class Fingerprint {
@@ -25,4 +25,4 @@ class Fingerprint {
   std::uint64_t hash_ = 0xCBF29CE484222325ULL;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 
 #include "executor/transport/communicator.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// [layer of the model] whether one of the rank's stages has it.
@@ -97,4 +97,4 @@ TrainingState gather_state(const RunSpec& spec, const TrainingPlan& plan, const 
   return whole;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/training/training_state.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// room_for_state() with the layers of the rank's stages only; the others have no parameters.
 TrainingState own_room_for_state(const RunSpec& spec, const TrainingPlan& plan, int world_rank);
@@ -18,4 +18,4 @@ TrainingState own_room_for_state(const RunSpec& spec, const TrainingPlan& plan, 
 TrainingState gather_state(const RunSpec& spec, const TrainingPlan& plan, const TrainingState& own, int world_rank,
                            Transport& transport, const Clock& clock);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct ParameterBytes {
   std::int64_t weights = 0;
@@ -18,4 +18,4 @@ constexpr ParameterBytes operator+(const ParameterBytes& a, const ParameterBytes
       .weights = a.weights + b.weights, .gradients = a.gradients + b.gradients, .optimizer = a.optimizer + b.optimizer};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

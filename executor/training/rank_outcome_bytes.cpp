@@ -4,7 +4,7 @@
 
 #include "executor/transport/value_bytes.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr std::size_t kNumbers = 7;
@@ -52,4 +52,4 @@ RankOutcome rank_outcome_from_bytes(std::string_view bytes) {
   return outcome;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,11 +6,11 @@
 
 #include "executor/run_result.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::string to_bytes(const RankOutcome& outcome);
 
 /// rank_outcome_from_bytes(to_bytes(outcome)) is the outcome. Throws RunError if the bytes end early or too late.
 RankOutcome rank_outcome_from_bytes(std::string_view bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 StepScale step_scale(const GradientMeasure& whole, const LossScale& loss_scale, double clip_norm) {
   if (whole.overflows) return {.factor = 0, .skip = true};
@@ -26,4 +26,4 @@ LossScale next_loss_scale(const LossScale& loss_scale, const GradientMeasure& wh
   return {.scale = loss_scale.scale * 2};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

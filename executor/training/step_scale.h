@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Of the gradients that one rank speaks for, or of a whole model's: each element counts once.
 struct GradientMeasure {
@@ -41,4 +41,4 @@ StepScale step_scale(const GradientMeasure& whole, const LossScale& loss_scale, 
 /// Throws InputError if gradients overflow at kLeastLossScale.
 LossScale next_loss_scale(const LossScale& loss_scale, const GradientMeasure& whole);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/training/training_state.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 Batches batches_of(const Schedule& schedule, const WeightVersions& versions) {
@@ -83,4 +83,4 @@ std::uint64_t fingerprint(const RunSpec& spec) {
   return print.value();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

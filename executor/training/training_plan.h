@@ -9,7 +9,7 @@
 #include "executor/run_spec.h"
 #include "executor/weight_versions.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Which optimizer step of a replay each micro-batch belongs to.
 struct Batches {
@@ -36,4 +36,4 @@ std::int64_t batch_tokens(const RunSpec& spec, const TrainingPlan& plan, std::si
 /// same. Layers enter by their kinds and parameters, and by `source`.
 std::uint64_t fingerprint(const RunSpec& spec);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

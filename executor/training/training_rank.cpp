@@ -11,7 +11,7 @@
 #include "executor/interruption.h"
 #include "executor/replay.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// [micro-batch] whether the stage computes it again; empty: all of them.
@@ -258,4 +258,4 @@ RankOutcome train_rank(const RunSpec& spec, const TrainingPlan& plan, const Trai
   return rank.take_outcome();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

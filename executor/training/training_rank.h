@@ -10,7 +10,7 @@
 #include "executor/training/training_state.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Where checkpoints are made. All ranks have the same `every`.
 struct CheckpointDesk {
@@ -37,4 +37,4 @@ struct TrainingSeat {
 /// if another rank failed first; the transport has been aborted then.
 RankOutcome train_rank(const RunSpec& spec, const TrainingPlan& plan, const TrainingSeat& seat);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "executor/cpu/optimizer_state.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 using nlohmann::json;
@@ -217,4 +217,4 @@ TrainingState training_state_from_bytes(std::string_view bytes, const std::strin
   return {};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

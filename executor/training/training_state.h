@@ -15,7 +15,7 @@
 #include "executor/run_spec.h"
 #include "executor/training/step_scale.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A field of the optimizer's state of one parameter (executor/cpu/optimizer_state.h).
 struct SavedField {
@@ -57,4 +57,4 @@ std::string to_bytes(const TrainingState& state);
 /// Throws InputError naming `place` if the bytes are no checkpoint, of another version, cut short or damaged.
 TrainingState training_state_from_bytes(std::string_view bytes, const std::string& place);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

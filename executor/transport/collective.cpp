@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::string_view collective_op_name(CollectiveOp op) {
   static constexpr std::array<std::string_view, kCollectiveOpCount> kNames = {
@@ -55,4 +55,4 @@ std::int64_t block_begin(std::int64_t elements, int blocks, int block) {
   return elements * block / blocks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

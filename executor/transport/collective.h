@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 enum class CollectiveOp : std::uint8_t {
   kBroadcast,      ///< everyone gets the root's values
@@ -62,4 +62,4 @@ Collective shift(std::span<float> incoming, std::span<const float> outgoing, int
 /// block = blocks.
 std::int64_t block_begin(std::int64_t elements, int blocks, int block);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

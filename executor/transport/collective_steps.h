@@ -9,7 +9,7 @@
 
 #include "executor/transport/collective.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 enum class CollectiveAlgorithm : std::uint8_t { kRing, kTree };
 
@@ -52,4 +52,4 @@ std::vector<CollectiveStep> tree_steps(CollectiveOp op, const CollectiveSeat& se
 /// Blocks sent are of the outgoing buffer.
 std::vector<CollectiveStep> exchange_steps(const CollectiveSeat& seat);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

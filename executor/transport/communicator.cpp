@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 int member_of(const CommunicatorGroup& group, int rank) {
@@ -194,4 +194,4 @@ const std::vector<CollectiveStep>& Communicator::steps_of(const Collective& coll
   return steps_.emplace(key, steps_for(collective, algorithm_, seat)).first->second;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -27,7 +27,7 @@
 #include "executor/clock.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A collective under way. Waited for once.
 struct CollectiveTicket {
@@ -100,4 +100,4 @@ class Communicator {
   std::thread worker_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,9 +7,9 @@
 
 #include "executor/transport/word_sum.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
-std::string to_text(const Channel& channel, const MessageTag& tag) {
+std::string to_text(const TransportChannel& channel, const MessageTag& tag) {
   return fmt::format("{} of stage {}, micro-batch {}{}, from rank {} to rank {}",
                      channel.kind == MessageKind::kActivation ? "activation" : "gradient", tag.stage, tag.microbatch,
                      tag.slice > 0 ? fmt::format(", slice {}", tag.slice) : "", channel.source, channel.destination);
@@ -17,7 +17,7 @@ std::string to_text(const Channel& channel, const MessageTag& tag) {
 
 /// One end of a message: a send with its payload, or a receive with its destination.
 struct InProcessTransport::Message : Ticket {
-  Channel channel;
+  TransportChannel channel;
   MessageTag tag;
   Tensor tensor;
   std::uint64_t sum = 0;  // of what was sent
@@ -152,7 +152,7 @@ class InProcessTransport::Lines : public PointToPoint {
 InProcessTransport::InProcessTransport(const InProcessOptions& options, Clock clock)
     : options_(options), clock_(std::move(clock)), wake_(static_cast<std::size_t>(options.ranks)) {}
 
-TicketPtr InProcessTransport::send(const Channel& channel, const MessageTag& tag, Tensor payload) {
+TicketPtr InProcessTransport::send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) {
   auto message = std::make_shared<Message>();
   message->channel = channel;
   message->tag = tag;
@@ -185,7 +185,7 @@ TicketPtr InProcessTransport::send(const Channel& channel, const MessageTag& tag
   return message;
 }
 
-TicketPtr InProcessTransport::receive(const Channel& channel, const MessageTag& tag, Tensor destination) {
+TicketPtr InProcessTransport::receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) {
   auto message = std::make_shared<Message>();
   message->channel = channel;
   message->tag = tag;
@@ -285,4 +285,4 @@ void InProcessTransport::require_running() const {
   if (is_aborted_) throw RunAborted(reason_);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -19,11 +19,11 @@
 #include "executor/transport/transport.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// For tests: called on the sender's thread with a message that leaves, when its sum has been taken. It may change the
 /// values, wait, or throw (RunAborted: the thread ends without a word), as a machine at fault would.
-using InTransit = std::function<void(const Channel& channel, const MessageTag& tag, std::span<float> values)>;
+using InTransit = std::function<void(const TransportChannel& channel, const MessageTag& tag, std::span<float> values)>;
 
 struct InProcessOptions {
   int ranks = 1;
@@ -38,8 +38,8 @@ class InProcessTransport : public Transport {
  public:
   InProcessTransport(const InProcessOptions& options, Clock clock);
 
-  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override;
-  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override;
+  TicketPtr send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) override;
+  TicketPtr receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) override;
   Received wait_received(const TicketPtr& receive) override;
   TransferTimes wait_sent(const TicketPtr& send) override;
   std::unique_ptr<PointToPoint> connect(const CommunicatorGroup& group, int member) override;
@@ -65,11 +65,11 @@ class InProcessTransport : public Transport {
   TensorPool buffers_;
   std::mutex mutex_;                          // of messages; each group of a collective has its own
   std::deque<std::condition_variable> wake_;  // [rank]
-  std::map<Channel, Queue> queues_;
+  std::map<TransportChannel, Queue> queues_;
   std::map<CommunicatorGroup, std::shared_ptr<Switchboard>> switchboards_;
   std::atomic<std::int64_t> moves_ = 0;  // counts everything that happens, for the watchdog
   std::atomic<bool> is_aborted_ = false;
   std::string reason_;  // why; not written any more once is_aborted_
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::string to_text(const CommunicatorGroup& group) {
   return fmt::format("{} (ranks {})", group.name, fmt::join(group.ranks, ", "));
@@ -21,4 +21,4 @@ std::string to_text(const MoveTag& tag) {
   return text;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

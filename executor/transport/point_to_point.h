@@ -9,7 +9,7 @@
 
 #include "executor/transport/collective_steps.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Ranks that do collectives together. Members are numbered by their place in `ranks`. Groups of the same name and
 /// ranks are one group.
@@ -58,4 +58,4 @@ class PointToPoint {
   virtual void move(const MoveTag& tag, const Move& move) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/transport/collective_steps.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 int modulo(int value, int members) {
@@ -126,4 +126,4 @@ std::vector<CollectiveStep> exchange_steps(const CollectiveSeat& seat) {
   return steps;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -15,7 +15,7 @@
 #include "schedules/error.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A run failed: the text names the rank, its action and the reason.
 class RunError : public InputError {
@@ -31,12 +31,13 @@ class RunAborted : public RunError {
 
 enum class MessageKind : std::uint8_t { kActivation, kGradient };
 
-struct Channel {
+struct TransportChannel {
   int source = 0;
   int destination = 0;
   MessageKind kind = MessageKind::kActivation;
 
-  friend auto operator<=>(const Channel&, const Channel&) = default;  // NOLINT(modernize-use-nullptr): false alarm
+  friend auto operator<=>(const TransportChannel&,
+                          const TransportChannel&) = default;  // NOLINT(modernize-use-nullptr): false alarm
 };
 
 /// What a message is; both ends must say the same.
@@ -49,7 +50,7 @@ struct MessageTag {
 };
 
 /// "activation of stage 1, micro-batch 3, from rank 0 to rank 1".
-std::string to_text(const Channel& channel, const MessageTag& tag);
+std::string to_text(const TransportChannel& channel, const MessageTag& tag);
 
 /// A transfer under way.
 class Ticket {
@@ -74,10 +75,10 @@ class Transport {
   virtual ~Transport() = default;
 
   /// Posts a message; the payload is the transport's until it has moved.
-  virtual TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) = 0;
+  virtual TicketPtr send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) = 0;
 
   /// Posts a receive into `destination`, which has the message's size.
-  virtual TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) = 0;
+  virtual TicketPtr receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) = 0;
 
   /// Waits for the message and hands out its tensor. Once for each receive.
   virtual Received wait_received(const TicketPtr& receive) = 0;
@@ -99,4 +100,4 @@ class Transport {
   // moved anywhere for the watchdog's time.
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

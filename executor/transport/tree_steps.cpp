@@ -4,7 +4,7 @@
 
 #include "executor/transport/collective_steps.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// Places are counted from the root. A place's subtree is the places [place, place + width), its parent place - width,
@@ -123,4 +123,4 @@ std::vector<CollectiveStep> tree_steps(CollectiveOp op, const CollectiveSeat& se
   return steps;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -1,6 +1,6 @@
 #include "executor/transport/value_bytes.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void put_timelines(std::string& bytes, const std::vector<RankTimeline>& timelines) {
   put_values(bytes, std::vector<std::uint64_t>{timelines.size()});
@@ -23,4 +23,4 @@ std::vector<RankTimeline> get_timelines(ValueBytes& bytes) {
   return timelines;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

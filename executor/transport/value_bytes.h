@@ -12,7 +12,7 @@
 #include "executor/transport/transport.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 template <class T>
 void put_values(std::string& bytes, const std::vector<T>& values) {
@@ -56,4 +56,4 @@ class ValueBytes {
 void put_timelines(std::string& bytes, const std::vector<RankTimeline>& timelines);
 std::vector<RankTimeline> get_timelines(ValueBytes& bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 namespace {
 
@@ -52,4 +52,4 @@ std::string changed_text(const std::string& message, std::size_t values) {
   return fmt::format("{}: its {} values are not those that were sent: they were changed on their way", message, values);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

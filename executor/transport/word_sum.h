@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Modulo 2^64, two values to a word and a last odd one by itself: rows of 8 words are added lane by lane, and these
 /// sums row by row (Fletcher 1982); then the lanes, with odd factors. A word counts (2 lane + 1) (1 + 2 rows from it to
@@ -16,4 +16,4 @@ std::uint64_t word_sum(std::span<const float> values);
 /// What is said of a message of so many values whose sum is another than the one that was sent.
 std::string changed_text(const std::string& message, std::size_t values);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

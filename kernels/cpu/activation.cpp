@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 float sigmoid(float x) {
@@ -74,4 +74,4 @@ void swiglu_backward(float* gate_up, const float* dy, const ActivationSize& size
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

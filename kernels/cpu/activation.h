@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct ActivationSize {
   std::int64_t rows = 0;     ///< R
@@ -23,4 +23,4 @@ void swiglu_forward(float* y, const float* gate_up, const ActivationSize& size);
 /// gate_up := its gradient. gate_up: [R, 2F]; dy: [R, F]
 void swiglu_backward(float* gate_up, const float* dy, const ActivationSize& size);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

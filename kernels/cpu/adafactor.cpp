@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 double decay_at(const Adafactor& optimizer, std::int64_t step) {
@@ -75,4 +75,4 @@ void adafactor_update_vector(float* parameters, float* gradients, float* second_
   apply(parameters, gradients, elements, optimizer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

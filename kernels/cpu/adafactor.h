@@ -6,7 +6,7 @@
 
 #include "kernels/optimizer.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// With b = 1 - t^-exponent and t = `step`, counted from 1:
 ///   rows = b rows + (1-b) sum_c (g^2 + e1), columns = b columns + (1-b) sum_r (g^2 + e1)
@@ -21,4 +21,4 @@ void adafactor_update_matrix(float* parameters, float* gradients, float* row_sum
 void adafactor_update_vector(float* parameters, float* gradients, float* second_moment, std::int64_t elements,
                              const Adafactor& optimizer, std::int64_t step);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void adamw_update(float* parameters, float* gradients, float* first_moment, float* second_moment, std::int64_t elements,
                   const AdamW& optimizer, std::int64_t step) {
@@ -21,4 +21,4 @@ void adamw_update(float* parameters, float* gradients, float* first_moment, floa
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

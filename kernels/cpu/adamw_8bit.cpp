@@ -6,11 +6,11 @@
 
 #include "kernels/cpu/adamw.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 using Map = std::array<float, 256>;
-using Block = std::array<float, static_cast<std::size_t>(kQuantisationBlock)>;
+using QuantisedBlock = std::array<float, static_cast<std::size_t>(kQuantisationBlock)>;
 
 Map dynamic_map(bool has_sign) {
   constexpr int kDecades = 7;
@@ -30,12 +30,12 @@ Map dynamic_map(bool has_sign) {
   return map;
 }
 
-void widen(Block& values, const Map& map, const std::uint8_t* codes, float scale, std::size_t count) {
+void widen(QuantisedBlock& values, const Map& map, const std::uint8_t* codes, float scale, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) values[i] = scale * map[codes[i]];
 }
 
 /// Returns the block's scale.
-float quantise(std::uint8_t* codes, const Map& map, const Block& values, std::size_t count) {
+float quantise(std::uint8_t* codes, const Map& map, const QuantisedBlock& values, std::size_t count) {
   float scale = 0;
   for (std::size_t i = 0; i < count; ++i) scale = std::max(scale, std::abs(values[i]));
   const float inverse = scale > 0 ? 1.0F / scale : 0.0F;
@@ -65,7 +65,7 @@ std::uint8_t nearest_code(const Map& map, float value) {
 void adamw_8bit_update(float* parameters, float* gradients, const QuantisedMoment& first_moment,
                        const QuantisedMoment& second_moment, std::int64_t elements, const AdamW& optimizer,
                        std::int64_t step) {
-  Block first, second;
+  QuantisedBlock first, second;
   for (std::int64_t block = 0; block < quantisation_blocks(elements); ++block) {
     const std::int64_t begin = block * kQuantisationBlock;
     const std::int64_t count = std::min(kQuantisationBlock, elements - begin);
@@ -78,4 +78,4 @@ void adamw_8bit_update(float* parameters, float* gradients, const QuantisedMomen
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

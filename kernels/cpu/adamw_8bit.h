@@ -8,7 +8,7 @@
 
 #include "kernels/optimizer.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 inline constexpr std::int64_t kQuantisationBlock = 2048;
 
@@ -37,4 +37,4 @@ void adamw_8bit_update(float* parameters, float* gradients, const QuantisedMomen
                        const QuantisedMoment& second_moment, std::int64_t elements, const AdamW& optimizer,
                        std::int64_t step);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

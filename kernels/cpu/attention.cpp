@@ -5,15 +5,16 @@
 
 #include "kernels/cpu/panel.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/visible_keys.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 constexpr std::int64_t kBlockRows = 64;  // query rows at once: scores of 64 x 2048 keys fit the second-level cache
 
 /// Query rows [first, last) of one sequence, counted from its start, and the keys [first_key, last) that any of them
 /// sees.
-struct Block {
+struct QueryBlock {
   std::int64_t first;
   std::int64_t last;
   std::int64_t first_key;
@@ -25,7 +26,7 @@ std::int64_t first_key_of(std::int64_t query, std::int64_t window) {
   return window > 0 ? std::max<std::int64_t>(0, query - window + 1) : 0;
 }
 
-Block block_at(std::int64_t first, const AttentionSlice& slice) {
+QueryBlock block_at(std::int64_t first, const AttentionSlice& slice) {
   return {first, std::min(first + kBlockRows, slice.first + slice.count), first_key_of(first, slice.size.window)};
 }
 
@@ -43,7 +44,7 @@ struct BlockPlace {
   std::int64_t head;
 };
 
-BlockPlace place_of(std::int64_t sequence, std::int64_t head, const Block& block, const AttentionSlice& slice,
+BlockPlace place_of(std::int64_t sequence, std::int64_t head, const QueryBlock& block, const AttentionSlice& slice,
                     bool keys_are_apart) {
   const AttentionSize& size = slice.size;
   const std::int64_t d = size.head_size, width = (size.heads + 2 * size.kv_heads) * d;
@@ -71,7 +72,7 @@ void for_each_block(const AttentionSlice& slice, bool keys_are_apart, Visit visi
   for (std::int64_t sequence = 0; sequence < slice.size.batch; ++sequence)
     for (std::int64_t head = 0; head < slice.size.heads; ++head)
       for (std::int64_t first = slice.first; first < slice.first + slice.count; first += kBlockRows) {
-        const Block block = block_at(first, slice);
+        const QueryBlock block = block_at(first, slice);
         visit(place_of(sequence, head, block, slice, keys_are_apart), block);
       }
 }
@@ -80,27 +81,14 @@ AttentionSlice whole(const AttentionSize& size) {
   return {.size = size, .first = 0, .count = size.sequence};
 }
 
-float score_scale(const AttentionSize& size) {
-  return 1.0F / std::sqrt(static_cast<float>(size.head_size));
-}
-
 /// The keys of the block that a query sees: [begin, end).
-struct Visible {
-  std::int64_t begin;
-  std::int64_t end;
-};
-Visible visible_keys(std::int64_t query, const Block& block, std::int64_t window) {
+VisibleKeys visible_keys(std::int64_t query, const QueryBlock& block, std::int64_t window) {
   return {first_key_of(query, window) - block.first_key, query + 1 - block.first_key};
 }
 
-void hide_others(float* scores, const Visible& keys, const Block& block) {
-  std::fill(scores, scores + keys.begin, 0.0F);
-  std::fill(scores + keys.end, scores + block.keys(), 0.0F);
-}
-
 /// Scores of one query row become probabilities. Returns the log-sum-exp. scores: [keys of the block]
-float softmax(float* scores, std::int64_t query, const Block& block, std::int64_t window) {
-  const Visible keys = visible_keys(query, block, window);
+float softmax(float* scores, std::int64_t query, const QueryBlock& block, std::int64_t window) {
+  const VisibleKeys keys = visible_keys(query, block, window);
   float* seen = scores + keys.begin;
   const std::int64_t count = keys.end - keys.begin;
   const float largest = lane_max(seen, count);
@@ -108,19 +96,19 @@ float softmax(float* scores, std::int64_t query, const Block& block, std::int64_
   const float sum = lane_sum(count, [&](std::int64_t i) { return seen[i]; });
   const float scale = 1.0F / sum;
   for (std::int64_t i = 0; i < count; ++i) seen[i] *= scale;
-  hide_others(scores, keys, block);
+  hide_others(scores, keys, block.keys());
   return largest + std::log(sum);
 }
 
 /// The same probabilities from the scores and their log-sum-exp. scores: [keys of the block]
-void softmax_again(float* scores, std::int64_t query, float log_sum_exp, const Block& block, std::int64_t window) {
-  const Visible keys = visible_keys(query, block, window);
+void softmax_again(float* scores, std::int64_t query, float log_sum_exp, const QueryBlock& block, std::int64_t window) {
+  const VisibleKeys keys = visible_keys(query, block, window);
   for (std::int64_t key = keys.begin; key < keys.end; ++key) scores[key] = std::exp(scores[key] - log_sum_exp);
-  hide_others(scores, keys, block);
+  hide_others(scores, keys, block.keys());
 }
 
 /// Drops probabilities, or their gradient, of a block. y, x: [rows, keys of the block]
-void drop(float* y, const float* x, const BlockPlace& at, const Block& block, const AttentionSize& size) {
+void drop(float* y, const float* x, const BlockPlace& at, const QueryBlock& block, const AttentionSize& size) {
   for (std::int64_t row = 0; row < block.rows(); ++row)
     drop_probabilities(y + row * block.keys(), x + row * block.keys(), size.dropout, at.sequence, at.head,
                        block.first + row, block.first_key, block.keys());
@@ -130,7 +118,7 @@ void drop(float* y, const float* x, const BlockPlace& at, const Block& block, co
 void forward(float* output, float* log_sum_exp, const float* queries, const float* keys, bool keys_are_apart,
              const AttentionSlice& slice, float* scratch) {
   const std::int64_t d = slice.size.head_size, window = slice.size.window;
-  for_each_block(slice, keys_are_apart, [&](const BlockPlace& at, const Block& block) {
+  for_each_block(slice, keys_are_apart, [&](const BlockPlace& at, const QueryBlock& block) {
     const std::int64_t rows = block.rows(), seen = block.keys();
     float* scores = scratch;  // [rows, seen]
     multiply_transposed(scores, seen, {queries + at.query, at.query_width}, {keys + at.key, at.key_width}, rows, seen,
@@ -155,7 +143,7 @@ struct BackwardOperands {
 void backward(const BackwardOperands& of, bool keys_are_apart, const AttentionSlice& slice, float* scratch) {
   const std::int64_t d = slice.size.head_size;
   const float scale = score_scale(slice.size);
-  for_each_block(slice, keys_are_apart, [&](const BlockPlace& at, const Block& block) {
+  for_each_block(slice, keys_are_apart, [&](const BlockPlace& at, const QueryBlock& block) {
     const std::int64_t rows = block.rows(), seen = block.keys();
     const Panel query_rows{of.queries + at.query, at.query_width};
     const Panel key_rows{of.keys + at.key, at.key_width};
@@ -240,4 +228,4 @@ void take_keys_values(float* qkv, const float* keys_values, const AttentionSlice
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -10,7 +10,7 @@
 
 #include "kernels/cpu/dropout.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// The shape of KernelKind kAttentionForward and kAttentionBackward.
 struct AttentionSize {
@@ -61,4 +61,4 @@ void attention_slice_backward(float* dqkv, float* dkeys_values, const float* dou
 void keep_keys_values(float* keys_values, const float* qkv, const AttentionSlice& slice);
 void take_keys_values(float* qkv, const float* keys_values, const AttentionSlice& slice);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

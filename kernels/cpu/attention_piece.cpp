@@ -6,14 +6,15 @@
 
 #include "kernels/cpu/panel.h"
 #include "kernels/cpu/reduce.h"
+#include "kernels/cpu/visible_keys.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
-constexpr std::int64_t kBlockRows = 64;
+constexpr std::int64_t kPieceRows = 64;
 
 /// Some query rows of one head of one sequence: elements at which their operands start, and from a token to the next.
-struct Block {
+struct PieceBlock {
   std::int64_t rows;
   std::int64_t position;  // of the first row
   std::int64_t query, query_width;
@@ -31,34 +32,30 @@ void for_each_block(const AttentionPiece& piece, Visit visit) {
   const std::int64_t key_width = 2 * size.kv_heads * d;
   for (std::int64_t sequence = 0; sequence < size.batch; ++sequence)
     for (std::int64_t head = 0; head < size.heads; ++head)
-      for (std::int64_t first = 0; first < piece.queries.count; first += kBlockRows) {
-        const std::int64_t rows = std::min(kBlockRows, piece.queries.count - first);
+      for (std::int64_t first = 0; first < piece.queries.count; first += kPieceRows) {
+        const std::int64_t rows = std::min(kPieceRows, piece.queries.count - first);
         const std::int64_t position = piece.queries.position + first;
         if (position + rows <= piece.keys.position) continue;
         const std::int64_t query_row = sequence * piece.queries.rows + piece.queries.row + first;
         const std::int64_t key =
             (sequence * piece.keys.rows + piece.keys.row) * key_width + head / (size.heads / size.kv_heads) * d;
-        visit(Block{.rows = rows,
-                    .position = position,
-                    .query = query_row * width + head * d,
-                    .query_width = width,
-                    .key = key,
-                    .value = key + size.kv_heads * d,
-                    .key_width = key_width,
-                    .output = query_row * size.heads * d + head * d,
-                    .output_width = size.heads * d,
-                    .statistics = (sequence * size.heads + head) * piece.queries.rows + piece.queries.row + first,
-                    .sequence = sequence,
-                    .head = head});
+        visit(PieceBlock{.rows = rows,
+                         .position = position,
+                         .query = query_row * width + head * d,
+                         .query_width = width,
+                         .key = key,
+                         .value = key + size.kv_heads * d,
+                         .key_width = key_width,
+                         .output = query_row * size.heads * d + head * d,
+                         .output_width = size.heads * d,
+                         .statistics = (sequence * size.heads + head) * piece.queries.rows + piece.queries.row + first,
+                         .sequence = sequence,
+                         .head = head});
       }
 }
 
 /// The piece's keys that the query at a position sees: [begin, end), perhaps none.
-struct Visible {
-  std::int64_t begin;
-  std::int64_t end;
-};
-Visible visible_keys(std::int64_t query, const AttentionPiece& piece) {
+VisibleKeys visible_keys(std::int64_t query, const AttentionPiece& piece) {
   const std::int64_t window = piece.size.window;
   const std::int64_t first = window > 0 ? std::max<std::int64_t>(0, query - window + 1) : 0;
   const std::int64_t begin = std::clamp<std::int64_t>(first - piece.keys.position, 0, piece.keys.count);
@@ -66,17 +63,12 @@ Visible visible_keys(std::int64_t query, const AttentionPiece& piece) {
   return {begin, end};
 }
 
-void hide_others(float* scores, const Visible& keys, std::int64_t count) {
-  std::fill(scores, scores + keys.begin, 0.0F);
-  std::fill(scores + keys.end, scores + count, 0.0F);
-}
-
 /// Scores become exp(score - largest), those that are not seen 0.
 struct RowSums {
   float largest = -std::numeric_limits<float>::infinity();
   float sum = 0;
 };
-RowSums exponentials(float* scores, const Visible& keys, std::int64_t count) {
+RowSums exponentials(float* scores, const VisibleKeys& keys, std::int64_t count) {
   hide_others(scores, keys, count);
   if (keys.begin == keys.end) return {};
   float* seen = scores + keys.begin;
@@ -98,28 +90,24 @@ void merge(float* output, float* log_sum_exp, const float* part, const RowSums& 
 }
 
 /// Drops probabilities, or their gradient, of a block. y, x: [rows, keys]
-void drop(float* y, const float* x, const Block& block, const AttentionPiece& piece) {
+void drop(float* y, const float* x, const PieceBlock& block, const AttentionPiece& piece) {
   const std::int64_t keys = piece.keys.count;
   for (std::int64_t row = 0; row < block.rows; ++row)
     drop_probabilities(y + row * keys, x + row * keys, piece.size.dropout, block.sequence, block.head,
                        block.position + row, piece.keys.position, keys);
 }
 
-float score_scale(const AttentionSize& size) {
-  return 1.0F / std::sqrt(static_cast<float>(size.head_size));
-}
-
 }  // namespace
 
 std::int64_t attention_piece_scratch_elements(const AttentionPiece& piece) {
-  const std::int64_t rows = std::min(kBlockRows, piece.queries.count);
+  const std::int64_t rows = std::min(kPieceRows, piece.queries.count);
   return rows * (piece.keys.count + std::max(piece.keys.count, piece.size.head_size + 2));
 }
 
 void attention_piece_forward(float* output, float* log_sum_exp, const float* qkv, const float* keys_values,
                              const AttentionPiece& piece, float* scratch) {
   const std::int64_t d = piece.size.head_size, keys = piece.keys.count;
-  for_each_block(piece, [&](const Block& block) {
+  for_each_block(piece, [&](const PieceBlock& block) {
     float* scores = scratch;                    // [rows, keys]
     float* part = scratch + block.rows * keys;  // [rows, d]
     float* sums = part + block.rows * d;        // [rows, 2]: largest, sum
@@ -143,7 +131,7 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
                               const AttentionPiece& piece, float* scratch) {
   const std::int64_t d = piece.size.head_size, keys = piece.keys.count;
   const float scale = score_scale(piece.size);
-  for_each_block(piece, [&](const Block& block) {
+  for_each_block(piece, [&](const PieceBlock& block) {
     const Panel query_rows{qkv + block.query, block.query_width};
     const Panel key_rows{keys_values + block.key, block.key_width};
     const Panel value_rows{keys_values + block.value, block.key_width};
@@ -152,7 +140,7 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
     float* dprobability = scratch + block.rows * keys;  // [rows, keys]
     multiply_transposed(scores, keys, query_rows, key_rows, block.rows, keys, d, scale);
     for (std::int64_t row = 0; row < block.rows; ++row) {
-      const Visible seen = visible_keys(block.position + row, piece);
+      const VisibleKeys seen = visible_keys(block.position + row, piece);
       float* p = scores + row * keys;
       for (std::int64_t key = seen.begin; key < seen.end; ++key)
         p[key] = std::exp(p[key] - log_sum_exp[block.statistics + row]);
@@ -177,4 +165,4 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// A run of tokens of every sequence, in a buffer that holds `rows` rows of each sequence one behind the other.
 struct AttentionRun {
@@ -38,4 +38,4 @@ void attention_piece_backward(float* dqkv, float* dkeys_values, const float* dou
                               const float* keys_values, const float* output, const float* log_sum_exp,
                               const AttentionPiece& piece, float* scratch);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -1,6 +1,6 @@
 #include "kernels/cpu/bias.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void bias_forward(float* y, const float* bias, std::int64_t rows, std::int64_t columns) {
   for (std::int64_t row = 0; row < rows; ++row, y += columns)
@@ -12,4 +12,4 @@ void bias_backward(float* dbias, const float* dy, std::int64_t rows, std::int64_
     for (std::int64_t c = 0; c < columns; ++c) dbias[c] += dy[c];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

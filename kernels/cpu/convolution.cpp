@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/gemm.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 struct Windows {
@@ -110,4 +110,4 @@ void convolution_weight_grad(float* dfilters, const float* dy, const float* x, c
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

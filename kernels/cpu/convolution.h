@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// The shape of the call.
 struct ConvolutionSize {
@@ -36,4 +36,4 @@ void convolution_input_grad(float* dx, const float* dy, const float* filters, co
 void convolution_weight_grad(float* dfilters, const float* dy, const float* x, const ConvolutionSize& size,
                              float* scratch);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

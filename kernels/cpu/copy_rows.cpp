@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void place_rows(float* placed, const float* rows, const std::int32_t* places, const CopyRowsSize& size) {
   for (std::int64_t t = 0; t < size.tokens; ++t)
@@ -27,4 +27,4 @@ void sum_placed_rows(float* rows, const float* placed, const std::int32_t* place
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct CopyRowsSize {
   std::int64_t tokens = 0;   ///< T
@@ -20,4 +20,4 @@ void place_rows(float* placed, const float* rows, const std::int32_t* places, co
 void sum_placed_rows(float* rows, const float* placed, const std::int32_t* places, const float* weights,
                      const CopyRowsSize& size);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

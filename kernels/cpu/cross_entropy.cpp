@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/reduce.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale) {
@@ -22,4 +22,4 @@ double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t ro
   return loss;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

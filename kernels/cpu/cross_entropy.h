@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Returns the sum over the rows of -log softmax(logits[r])[targets[r]], added in double, r ascending; the logits are
 /// replaced by gradient_scale times their gradient: gradient_scale * (softmax - one_hot(target)).
@@ -11,4 +11,4 @@ namespace plumb {
 double cross_entropy(float* logits, const std::int32_t* targets, std::int64_t rows, std::int64_t columns,
                      float gradient_scale);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

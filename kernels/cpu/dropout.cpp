@@ -1,6 +1,6 @@
 #include "kernels/cpu/dropout.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void dropout(float* y, const float* x, const DropoutKey& key, const DropoutRows& rows, double probability) {
   const auto limit = static_cast<float>(probability);
@@ -34,4 +34,4 @@ void drop_probabilities(float* y, const float* x, const AttentionDropout& dropou
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

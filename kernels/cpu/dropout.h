@@ -7,7 +7,7 @@
 
 #include "kernels/counter_random.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Which dropout this is.
 struct DropoutKey {
@@ -50,4 +50,4 @@ struct AttentionDropout {
 void drop_probabilities(float* y, const float* x, const AttentionDropout& dropout, std::int64_t sequence,
                         std::int64_t head, std::int64_t query, std::int64_t first_key, std::int64_t count);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

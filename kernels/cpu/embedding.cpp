@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void embedding_forward(float* y, const std::int32_t* tokens, const float* table, const float* positions,
                        const EmbeddingSize& size) {
@@ -34,4 +34,4 @@ void embedding_backward(float* dtable, float* dpositions, const float* dy, const
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

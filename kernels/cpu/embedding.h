@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct EmbeddingSize {
   std::int64_t tokens = 0;    ///< T, sequences of `sequence` tokens one after the other
@@ -23,4 +23,4 @@ void embedding_forward(float* y, const std::int32_t* tokens, const float* table,
 void embedding_backward(float* dtable, float* dpositions, const float* dy, const std::int32_t* tokens,
                         const EmbeddingSize& size);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

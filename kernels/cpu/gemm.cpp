@@ -2,15 +2,9 @@
 
 #include <cblas.h>
 
-namespace plumb {
-namespace {
+#include "kernels/cpu/panel.h"
 
-blasint as_blas(std::int64_t size) {
-  return static_cast<blasint>(size);
-}
-
-}  // namespace
-
+namespace plumb { inline namespace kernels {
 void linear_forward(float* y, const float* x, const float* weight, const GemmSize& size) {
   linear_forward(y, x, weight, size, {.x = size.k, .y = size.n});
 }
@@ -59,4 +53,4 @@ std::optional<std::string> better_blas_core() {
   return std::nullopt;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct GemmSize {
   std::int64_t m = 0;
@@ -46,4 +46,4 @@ std::string blas_core();
 /// or nothing. OpenBLAS reads it when the program starts.
 std::optional<std::string> better_blas_core();
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 constexpr std::uint32_t kSignBit = 0x80000000U;
@@ -67,4 +67,4 @@ void widen(float* wide, const std::uint16_t* narrow, std::int64_t elements, Half
     wide[i] = format == HalfFormat::kBf16 ? widen_bf16(narrow[i]) : widen_fp16(narrow[i]);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -6,7 +6,7 @@
 
 #include "kernels/half_format.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 std::uint16_t narrow_to_bf16(float value);
 std::uint16_t narrow_to_fp16(float value);
@@ -17,4 +17,4 @@ float widen_fp16(std::uint16_t bits);
 void narrow(std::uint16_t* narrow, const float* wide, std::int64_t elements, HalfFormat format);
 void widen(float* wide, const std::uint16_t* narrow, std::int64_t elements, HalfFormat format);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -1,6 +1,6 @@
 #include "kernels/cpu/lion.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void lion_update(float* parameters, float* gradients, float* momentum, std::int64_t elements, const Lion& optimizer) {
   for (std::int64_t i = 0; i < elements; ++i) {
@@ -13,4 +13,4 @@ void lion_update(float* parameters, float* gradients, float* momentum, std::int6
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

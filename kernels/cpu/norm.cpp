@@ -4,7 +4,7 @@
 
 #include "kernels/cpu/reduce.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void rms_norm_forward(float* y, float* rstd, const float* x, const float* gain, const NormSize& size, float epsilon) {
   const std::int64_t columns = size.columns;
@@ -78,4 +78,4 @@ void layer_norm_backward(float* dx, float* dgain, float* dbias, const float* dy,
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

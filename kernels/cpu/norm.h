@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct NormSize {
   std::int64_t rows = 0;     ///< R
@@ -31,4 +31,4 @@ void layer_norm_forward(float* y, float* mean, float* rstd, const float* x, cons
 void layer_norm_backward(float* dx, float* dgain, float* dbias, const float* dy, const float* residual_gradient,
                          const float* x, const float* mean, const float* rstd, const float* gain, const NormSize& size);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

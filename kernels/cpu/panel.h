@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct Panel {
   const float* data;
@@ -37,4 +37,4 @@ inline void accumulate_transposed(float* result, std::int64_t stride, Panel a, P
               as_blas(a.stride), b.data, as_blas(b.stride), 1.0F, result, as_blas(stride));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

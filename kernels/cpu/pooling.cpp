@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 std::int64_t image_elements(const PoolingSize& size) {
@@ -75,4 +75,4 @@ void average_pooling_backward(float* dx, const float* dy, const PoolingSize& siz
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

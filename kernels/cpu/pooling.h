@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// The shape of the call, but for the kind of pooling, which is the function.
 struct PoolingSize {
@@ -29,4 +29,4 @@ void average_pooling_forward(float* y, const float* x, const PoolingSize& size);
 /// dx: [b, H, W, C] (overwritten), dy: [b, P, C]
 void average_pooling_backward(float* dx, const float* dy, const PoolingSize& size);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 inline constexpr int kLanes = 16;
 
@@ -37,4 +37,4 @@ inline float lane_max(const float* values, std::int64_t count) {
   return largest;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 constexpr std::int64_t kBits = 32;
@@ -28,4 +28,4 @@ void relu_backward(float* dy, const std::uint32_t* mask, std::int64_t count) {
     if ((mask[i / kBits] >> (i % kBits) & 1U) == 0) dy[i] = 0.0F;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Words of 32 bits that a mask of `count` elements has.
 constexpr std::int64_t relu_mask_words(std::int64_t count) {
@@ -16,4 +16,4 @@ void relu_forward(float* x, std::uint32_t* mask, std::int64_t count);
 /// dy := its gradient: 0 where the mask's bit is. dy: [count], mask: [relu_mask_words(count)]
 void relu_backward(float* dy, const std::uint32_t* mask, std::int64_t count);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

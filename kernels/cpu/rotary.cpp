@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 std::vector<float> rotary_table(std::int64_t sequence, std::int64_t rotary_size, double theta) {
   const std::int64_t half = rotary_size / 2;
@@ -37,4 +37,4 @@ void rotary(float* x, const float* table, const RotarySize& size, RotaryDirectio
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

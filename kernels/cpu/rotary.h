@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct RotarySize {
   std::int64_t tokens = 0;       ///< T, sequences of `sequence` tokens one after the other
@@ -25,4 +25,4 @@ std::vector<float> rotary_table(std::int64_t sequence, std::int64_t rotary_size,
 /// x: [T, row_width]; table: [s, rotary_size]
 void rotary(float* x, const float* table, const RotarySize& size, RotaryDirection direction);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 void softmax(float* row, std::int64_t experts) {
@@ -80,4 +80,4 @@ void router_backward(float* probabilities, const float* weight_gradients, const 
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct RouterSize {
   std::int64_t tokens = 0;   ///< T
@@ -27,4 +27,4 @@ void pick_weights(float* weights, const float* probabilities, const std::int32_t
 void router_backward(float* probabilities, const float* weight_gradients, const std::int32_t* picks,
                      const RouterSize& size, bool renormalised, const float* added, std::int64_t tokens_a_row);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -1,6 +1,6 @@
 #include "kernels/cpu/sgd.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void sgd_update(float* parameters, float* gradients, float* momentum, std::int64_t elements, const Sgd& optimizer) {
   for (std::int64_t i = 0; i < elements; ++i) {
@@ -11,4 +11,4 @@ void sgd_update(float* parameters, float* gradients, float* momentum, std::int64
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

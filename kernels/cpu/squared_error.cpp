@@ -2,7 +2,7 @@
 
 #include "kernels/cpu/reduce.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 double squared_error(float* y, const float* targets, std::int64_t rows, std::int64_t columns, float gradient_scale) {
   double loss = 0;
@@ -16,4 +16,4 @@ double squared_error(float* y, const float* targets, std::int64_t rows, std::int
   return loss;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

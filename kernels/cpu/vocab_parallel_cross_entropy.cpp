@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/reduce.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 bool has_target(const VocabPart& part, std::int32_t target) {
@@ -45,4 +45,4 @@ double cross_entropy_from_parts(float* logits, const float* all_parts, int ranks
   return loss;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// One rank's columns: tokens [first, first + valid) of the vocabulary; columns from `valid` on are padding, which
 /// takes no part.
@@ -26,4 +26,4 @@ void cross_entropy_parts(float* parts, const float* logits, const std::int32_t* 
 double cross_entropy_from_parts(float* logits, const float* all_parts, int ranks, const std::int32_t* targets,
                                 const VocabPart& part, float gradient_scale);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -21,7 +21,7 @@
 #include "kernels/simt/sgd.h"
 #include "kernels/simt/squared_error.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace kernels { namespace cuda {
 
 #define PLUMB_INSTANTIATE(...) template cudaError_t launch(const __VA_ARGS__&, int, int, cudaStream_t)
 #define PLUMB_INSTANTIATE_STORED(S)                   \
@@ -68,4 +68,4 @@ PLUMB_INSTANTIATE(simt::AdafactorColumns);
 PLUMB_INSTANTIATE(simt::AdafactorMatrixDirection);
 PLUMB_INSTANTIATE(simt::AdafactorVectorDirection);
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::kernels::cuda

@@ -7,7 +7,7 @@
 
 #include "kernels/simt/thread.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace kernels { namespace cuda {
 
 /// What a body sees of a device's thread. Blocks and threads are one-dimensional.
 class Thread {
@@ -43,4 +43,4 @@ cudaError_t launch(const Body& body, int blocks, int lanes, cudaStream_t stream)
   return cudaLaunchKernelEx(&launch, run_body<Body>, body);
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::kernels::cuda

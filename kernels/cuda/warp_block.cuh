@@ -11,7 +11,7 @@
 
 #include "kernels/simt/warp.h"
 
-namespace plumb::cuda {
+namespace plumb { inline namespace kernels { namespace cuda {
 
 class Warp {
  public:
@@ -142,4 +142,4 @@ cudaError_t launch_warps(const Body& body, int blocks, cudaStream_t stream) {
   return cudaLaunchKernelEx(&launch, run_warps<Body>, body);
 }
 
-}  // namespace plumb::cuda
+}}}  // namespace plumb::kernels::cuda

@@ -7,7 +7,7 @@
 #include "kernels/layer/kind_parts.h"
 #include "kernels/layer/transformer_share.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 constexpr std::int64_t kWord = 4;
@@ -52,7 +52,7 @@ void put_exchange(DeviceBytes& bytes, std::int64_t& backward, const TransformerL
 void put_experts(DeviceBytes& bytes, const TransformerLayer& layer, const LayerWork& work, std::int64_t element) {
   const std::int64_t tokens = tokens_in(work), picks = tokens * layer.experts_per_token;
   const std::int64_t lists = work.microbatch * layer.experts, rows = expert_room(layer, work).rows;
-  const std::int64_t row_bytes = layer.hidden * element, matrices = layer.mlp == MlpKind::kSwiglu ? 2 : 1;
+  const std::int64_t row_bytes = layer.hidden * element, matrices = up_products(layer);
   const std::int64_t ffn = share(layer.expert_ffn, work.experts.tensor);
   const std::int64_t shared = share(layer.shared_ffn, work.tensor_parallel);
   put(bytes.backward_workspace, picks * kWord);
@@ -167,4 +167,4 @@ DeviceBytes device_bytes(const Layer& layer, const LayerWork& work, std::int64_t
   return bytes_of(std::get<EmbeddingLayer>(layer), work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

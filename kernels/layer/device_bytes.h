@@ -11,7 +11,7 @@
 #include "kernels/layer/kinds.h"
 #include "kernels/layer/layer_work.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Tensors of a device's layer are multiples of it apart: what vectorised loads ask for.
 inline constexpr std::int64_t kDeviceTensorAlignment = 256;
@@ -44,4 +44,4 @@ struct SequenceBytes {
 };
 SequenceBytes sequence_bytes(const Layer& layer, const LayerWork& work, std::int64_t element_bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -1,6 +1,6 @@
 #include "kernels/layer/kind_parts.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 std::vector<ParameterTensor> parameters_of(const EmbeddingLayer& layer, int tensor_parallel, ExpertDivision) {
   std::vector<ParameterTensor> tensors = {{"tokens.weight", {share(layer.vocab, tensor_parallel), layer.hidden}, 0}};
@@ -125,4 +125,4 @@ std::int64_t output_of(const LossLayer&, const LayerWork&) {
   return 0;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 std::int64_t most_rows_to_expert_rank(const TransformerLayer& layer, const RoutedTokens& tokens, int expert_ranks) {
   const std::int64_t experts = layer.experts / std::max(1, expert_ranks);
@@ -12,4 +12,4 @@ std::int64_t most_rows_to_expert_rank(const TransformerLayer& layer, const Route
                   experts * tokens.sequences * std::min(expert_capacity(layer, tokens.sequence), tokens.tokens));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

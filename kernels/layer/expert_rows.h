@@ -6,7 +6,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Tokens of a micro-batch, or slice, on one rank.
 struct RoutedTokens {
@@ -19,4 +19,4 @@ struct RoutedTokens {
 /// expert takes of each sequence no more than its capacity.
 std::int64_t most_rows_to_expert_rank(const TransformerLayer& layer, const RoutedTokens& tokens, int expert_ranks);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

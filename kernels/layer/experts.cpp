@@ -4,7 +4,7 @@
 
 #include "kernels/layer/kind_parts.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 /// Sizes of a mixture on one rank.
@@ -19,7 +19,7 @@ struct ExpertShare {
 };
 
 ExpertShare share_of(const TransformerLayer& layer, const LayerWork& work) {
-  const std::int64_t matrices = layer.mlp == MlpKind::kSwiglu ? 2 : 1;
+  const std::int64_t matrices = up_products(layer);
   const std::int64_t ffn = share(layer.expert_ffn, work.experts.tensor);
   const std::int64_t shared = share(layer.shared_ffn, work.tensor_parallel);
   return {.local = share(layer.experts, work.experts.parallel),
@@ -149,4 +149,4 @@ std::int64_t expert_gradient_elements(const TransformerLayer& layer, const Layer
   return share_of(layer, work).rows * layer.hidden;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

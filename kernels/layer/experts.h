@@ -9,7 +9,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 void append_expert_parameters(std::vector<ParameterTensor>& tensors, const TransformerLayer& layer, int tensor_parallel,
                               ExpertDivision division);
@@ -26,4 +26,4 @@ std::int64_t expert_workspace(const TransformerLayer& layer, const LayerWork& wo
 /// Of the saved tensors, those that only the input gradient makes.
 std::int64_t expert_gradient_elements(const TransformerLayer& layer, const LayerWork& work);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

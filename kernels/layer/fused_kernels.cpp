@@ -8,7 +8,7 @@
 #include "kernels/layer/kind_parts.h"
 #include "kernels/layer/transformer_share.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 constexpr std::int64_t kBehindResidual = 2;
@@ -188,4 +188,4 @@ LayerKernels fused_kernels(const Layer& layer, const LayerWork& work, bool rebui
   return kernels;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

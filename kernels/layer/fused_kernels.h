@@ -19,7 +19,7 @@
 #include "kernels/layer/kinds.h"
 #include "kernels/layer/layer_work.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Of one layer, each pass in the order in which they run.
 struct LayerKernels {
@@ -35,4 +35,4 @@ LayerKernels plain_kernels(const Layer& layer, const LayerWork& work);
 /// As such a device calls them. `rebuilds_cheap`: recomputation is selective.
 LayerKernels fused_kernels(const Layer& layer, const LayerWork& work, bool rebuilds_cheap);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -1,6 +1,6 @@
 #include "kernels/layer/kind_parts.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 /// Pixels of the output of one image.
@@ -93,4 +93,4 @@ std::int64_t output_of(const PoolingLayer& layer, const LayerWork& work) {
   return tokens_in(work) * output_pixels(layer) * layer.channels;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -7,7 +7,7 @@
 
 #include "kernels/layer/kinds.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 /// Pairs of query and key that causal attention computes for a sequence: each query sees itself and its past, at most
@@ -172,4 +172,4 @@ KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape) {
   return {.kind = kind, .shape = std::move(shape), .flops = work.flops, .elements_moved = work.elements};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

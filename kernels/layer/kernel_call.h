@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// How a product uses its matrices; libraries run the three at different speeds (OpenBLAS: up to 30 % apart at m = 32).
 /// Behind them those of devices whose products take in what follows (kernels/layer/fused_kernels.h), one call each.
@@ -88,4 +88,4 @@ std::size_t kernel_shape_length(KernelKind kind);
 /// transcendental. Asserts that the shape has the kind's length.
 KernelCall kernel_call(KernelKind kind, std::vector<std::int64_t> shape);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

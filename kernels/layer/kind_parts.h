@@ -8,7 +8,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 inline std::int64_t share(std::int64_t total, int parts) {
   return (total + parts - 1) / parts;
@@ -108,4 +108,4 @@ std::int64_t workspace_of(const LossLayer& layer, const LayerWork& work, Pass pa
 std::int64_t input_of(const LossLayer& layer, const LayerWork& work);
 std::int64_t output_of(const LossLayer& layer, const LayerWork& work);
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <variant>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 enum class NormKind : std::uint8_t { kRmsNorm, kLayerNorm };
 enum class MlpKind : std::uint8_t { kGelu, kSwiglu };
@@ -54,6 +54,17 @@ struct TransformerLayer {
 
   friend bool operator==(const TransformerLayer&, const TransformerLayer&) = default;
 };
+
+/// The same layer with an MLP of another width, as one expert is.
+inline TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
+  layer.ffn = ffn;
+  return layer;
+}
+
+/// Products of an MLP before its activation: gate and up of a gated one, else up alone.
+inline int up_products(const TransformerLayer& layer) {
+  return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
+}
 
 /// Final norm, projection to the vocabulary, softmax cross-entropy against the next token.
 struct HeadLayer {
@@ -156,4 +167,4 @@ inline std::int64_t windows_in(std::int64_t size, std::int64_t kernel, std::int6
   return (size + 2 * padding - kernel) / stride + 1;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// How the routed experts of a layer are divided: by experts, and each expert like an MLP.
 struct ExpertDivision {
@@ -23,4 +23,4 @@ struct LayerWork {
   ExpertDivision experts;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

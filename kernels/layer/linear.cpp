@@ -2,7 +2,7 @@
 
 #include "kernels/layer/kind_parts.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 std::vector<ParameterTensor> parameters_of(const LinearLayer& layer, int, ExpertDivision) {
   std::vector<ParameterTensor> tensors = {{"weight", {layer.out, layer.in}}};
@@ -109,4 +109,4 @@ std::int64_t output_of(const MlpLayer& layer, const LayerWork& work) {
   return tokens_in(work) * layer.hidden;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -4,7 +4,7 @@
 #include "kernels/layer/kind_parts.h"
 #include "kernels/layer/transformer_share.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 namespace {
 
 void append_attention(std::vector<ParameterTensor>& tensors, const TransformerLayer& block, int t) {
@@ -199,4 +199,4 @@ std::int64_t output_of(const TransformerLayer& layer, const LayerWork& work) {
   return residual_tokens_of(work) * layer.hidden;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

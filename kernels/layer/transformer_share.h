@@ -6,7 +6,7 @@
 
 #include "kernels/layer/kind_parts.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// A transformer layer's sizes on one tensor-parallel rank.
 struct TransformerShare {
@@ -27,7 +27,7 @@ inline TransformerShare share_of(const TransformerLayer& layer, int tensor_paral
           .query_width = heads * layer.head_size,
           .qkv_width = (heads + 2 * kv_heads) * layer.head_size,
           .ffn = ffn,
-          .up_width = layer.mlp == MlpKind::kSwiglu ? 2 * ffn : ffn};
+          .up_width = up_products(layer) * ffn};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

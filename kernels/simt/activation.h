@@ -5,7 +5,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr float kGeluCubic = 0.044715F;
 inline constexpr float kGeluTwiceRoot = 1.5957691216F;  ///< 2 sqrt(2 / pi)
@@ -94,4 +94,4 @@ struct SwigluBackward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

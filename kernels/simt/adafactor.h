@@ -11,7 +11,7 @@
 #include "kernels/simt/thread.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Matrices one behind the other, each with sums of its own: a parameter of two dimensions is one.
 struct MatrixStackSize {
@@ -206,4 +206,4 @@ struct AdafactorStep {
 };
 
 }  // namespace simt
-}  // namespace plumb
+}}  // namespace plumb::kernels

@@ -8,7 +8,7 @@
 #include "kernels/simt/update.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Of one step (kernels/simt/update.h). All: [elements]; G is how gradients are stored.
 template <class S, class G>
@@ -82,4 +82,4 @@ struct StepDecision {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

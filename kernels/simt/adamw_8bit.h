@@ -7,7 +7,7 @@
 #include "kernels/simt/thread.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// The code of the value of `map` (256 of them, ascending) that is nearest to `value`; of two as near the lower one.
 PLUMB_SIMT std::uint8_t nearest_code_of(const float* map, float value) {
@@ -95,4 +95,4 @@ struct AdamW8BitUpdate {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -12,7 +12,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr int kLargestHead = 256;
 inline constexpr int kFewestAttentionLanes = 32;  ///< for the largest head; head_size / 8 for others
@@ -239,4 +239,4 @@ struct AttentionKeyValueGradient {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

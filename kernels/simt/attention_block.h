@@ -7,7 +7,7 @@
 
 #include "kernels/simt/attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Where the rows of a sequence that a rank has stand in it: two runs, one behind the other.
 struct RunsOfTokens {
@@ -64,9 +64,9 @@ inline AttentionBlock block_of_slice(const AttentionSlice& slice) {
   return block;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Where rows and heads lie in a block's keys and values [b*K, 2k*d].
 struct AttentionBlockRows {
@@ -266,4 +266,4 @@ struct AttentionBlockKeyValueGradient {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

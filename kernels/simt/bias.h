@@ -5,7 +5,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// y[r,c] += bias[c]. y: [rows, columns]; bias: [columns], fp32
 template <class S>
@@ -36,4 +36,4 @@ struct BiasBackward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

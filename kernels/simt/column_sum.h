@@ -6,7 +6,7 @@
 
 #include "kernels/simt/thread.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 inline constexpr int kSumColumns = 32;  ///< of a block
 
@@ -41,4 +41,4 @@ PLUMB_SIMT void add_column_sums(const Thread& thread, float* to, std::int64_t ro
   for_each_column_sum(thread, rows, columns, value, [&](std::int64_t c, float total) { to[c] += total; });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

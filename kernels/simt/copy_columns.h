@@ -5,7 +5,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// to[r, c] = from[r, c]. to: [R, to_width], from: [R, from_width], each from its first column to copy on.
 template <class S>
@@ -40,4 +40,4 @@ struct NarrowColumns {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

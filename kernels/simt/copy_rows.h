@@ -6,7 +6,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// placed: [places, C], rows: [T, C], places: [T, k]
 template <class S>
@@ -53,4 +53,4 @@ struct SumPlacedRows {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

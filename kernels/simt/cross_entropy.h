@@ -4,7 +4,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// losses[r] = -log softmax(logits[r])[targets[r]]; logits := gradient_scale * loss_scale * (softmax -
 /// one_hot(target)), where there is a loss scale (null: none). A row is a block's. logits: [rows, columns]; targets:
@@ -40,4 +40,4 @@ struct CrossEntropy {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

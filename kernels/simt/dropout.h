@@ -7,7 +7,7 @@
 #include "kernels/simt/thread.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// y = residual + (x / (1 - probability) where an element stays, 0 where it is dropped); a null residual counts as
 /// zeros. x, y, residual: [count * tokens, columns]
@@ -67,4 +67,4 @@ class ProbabilityMask {
   std::uint64_t step_;
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

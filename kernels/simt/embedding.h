@@ -6,7 +6,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// y[t] = table[token[t]] + positions[t mod s]; null positions and the row of a negative token count as zeros. A token
 /// is a block's. y: [T, h]; tokens: [T]; table: [V, h]; positions: [>= s, h]
@@ -84,4 +84,4 @@ struct PositionBackward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -7,7 +7,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Rows whose columns are queries, keys and values, or one of them; of each, every member has an equal share.
 struct HeadShares {
@@ -39,9 +39,9 @@ struct BlockMatrix {
   std::int64_t elements = 0;  ///< of a stretch
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// blocks: [members, T, width / members], rows: [T, width]
 template <class S>
@@ -87,4 +87,4 @@ struct TransposeBlocks {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

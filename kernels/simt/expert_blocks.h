@@ -8,7 +8,7 @@
 
 #include "kernels/simt/thread.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct ExpertBlocks {
   std::int64_t ranks = 1;    ///< n
@@ -19,9 +19,9 @@ struct ExpertBlocks {
   PLUMB_SIMT std::int64_t all_experts() const { return ranks * experts; }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// places: [picks] among rows in the order of all experts become those in [n, M]; -1 stays. counts: [E] rows of each
 /// expert; chosen: [picks] the expert; bounds: [E + 1]
@@ -104,4 +104,4 @@ struct TakeSingles {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

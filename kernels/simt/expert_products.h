@@ -9,7 +9,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// The rows of experts, one expert's behind the other's.
 struct ExpertRows {
@@ -21,9 +21,9 @@ struct ExpertRows {
   PLUMB_SIMT std::int64_t end(std::int64_t expert) const { return bounds == nullptr ? rows : bounds[expert + 1]; }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Rows of one expert that a block takes together; none behind the last tile.
 struct ExpertTile {
@@ -151,4 +151,4 @@ struct ExpertWeightGrad {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -10,7 +10,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct PickRouting {
   std::int64_t sequences = 0;  ///< b
@@ -22,9 +22,9 @@ struct PickRouting {
   PLUMB_SIMT std::int64_t tokens() const { return sequences * sequence; }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// loads: [b, E], picks of each expert in each sequence, dropped ones included. picks: [b, s, k]
 struct CountPicks {
@@ -192,4 +192,4 @@ struct WeighPicks {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -4,7 +4,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// to: [elements] becomes 0.
 struct FillZero {
@@ -30,4 +30,4 @@ struct Widen {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -7,7 +7,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// sum = x + residual (where there is one), y = norm(sum). A null `mean` makes it RMSNorm, without a bias. A row is a
 /// block's. x, residual, sum, y: [R, C]; gain, bias: [C]; mean, rstd: [R]
@@ -113,4 +113,4 @@ struct NormParameterGradient {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

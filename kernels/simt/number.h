@@ -13,7 +13,7 @@
 
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct Bf16 {
   std::uint16_t bits = 0;
@@ -58,4 +58,4 @@ PLUMB_SIMT void store(Fp16& to, float value) {
 #endif
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

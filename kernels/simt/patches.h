@@ -8,7 +8,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Where an image's windows are.
 struct PatchGrid {
@@ -89,4 +89,4 @@ struct PatchesToImage {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -6,7 +6,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Output pixels along a side.
 PLUMB_SIMT std::int64_t pooled(std::int64_t extent, const PoolingSize& size) {
@@ -88,4 +88,4 @@ struct PoolingBackward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -5,7 +5,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr std::int64_t kMaskBits = 8;
 
@@ -56,4 +56,4 @@ struct ReluBackward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

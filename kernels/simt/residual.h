@@ -4,7 +4,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// z = x + (y + bias). z, x, y: [rows, columns], z may be either; bias: [columns], fp32, null counts as zeros.
 template <class S>
@@ -25,4 +25,4 @@ struct ResidualAdd {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

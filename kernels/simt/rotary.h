@@ -5,7 +5,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// x: [T, row_width]; table: [s, rotary_size], fp32
 template <class S>
@@ -35,4 +35,4 @@ struct Rotary {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -5,7 +5,7 @@
 #include "kernels/cpu/router.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr int kMostPicks = 32;
 
@@ -101,4 +101,4 @@ struct RouterBackward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -4,7 +4,7 @@
 #include "kernels/optimizer.h"
 #include "kernels/simt/update.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Of one step (kernels/simt/update.h). All: [elements]; G is how gradients are stored.
 template <class S, class G>
@@ -26,4 +26,4 @@ struct SgdUpdate {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -5,7 +5,7 @@
 
 #include "kernels/simt/expert_routes.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 struct SharedPicks {
   PickRouting own;           ///< sequence: S
@@ -23,9 +23,9 @@ struct SharedPicks {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::kernels
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// whole: [b, s, k], gathered: [n, b, S, k]
 struct SpreadPicks {
@@ -65,4 +65,4 @@ struct KeepOwnPicks {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -4,7 +4,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// losses[r] = mean((y - target)^2) of a row; y := gradient_scale * loss_scale * the gradient of their sum, where there
 /// is a loss scale (null: none). A row is a block's. y: [rows, columns]; targets: [rows, columns], fp32; losses: [rows]
@@ -36,4 +36,4 @@ struct SquaredError {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -19,7 +19,7 @@
 
 #include "kernels/simt/simt.h"
 
-namespace plumb {
+namespace plumb { inline namespace kernels {
 
 /// Calls body(i) for each element that falls to this thread.
 template <class Thread, class Body>
@@ -60,4 +60,4 @@ PLUMB_SIMT float sum_over_row(const Thread& thread, std::int64_t columns, const 
   return combine_over_block(thread, own, Add{});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::kernels

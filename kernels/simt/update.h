@@ -6,7 +6,7 @@
 #include "kernels/simt/thread.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Writes `rule(i, gradient, numbers)`, the element's updated master weight, to the master weights and to those that
 /// compute, and zeroes the gradients, which the step's factor has multiplied first; in a step that is skipped zeroes
@@ -23,4 +23,4 @@ PLUMB_SIMT void update_elements(const Thread& thread, const Update& update, cons
   });
 }
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -6,7 +6,7 @@
 #include "kernels/simt/number.h"
 #include "kernels/simt/thread.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 PLUMB_SIMT bool has_target(const VocabPart& part, std::int64_t target) {
   return target >= part.first && target < part.first + part.valid;
@@ -77,4 +77,4 @@ struct CrossEntropyFromParts {
   PLUMB_SIMT const float* parts_of(int rank) const { return all_parts + 3 * rank * part.rows; }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -43,7 +43,7 @@
 #define PLUMB_ONE_BY_ONE
 #endif
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr int kWarpLanes = 32;
 
@@ -111,4 +111,4 @@ PLUMB_SIMT void combine_over_row(const Warp& warp, typename Warp::template PerLa
   }
 }
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -11,7 +11,7 @@
 #include "kernels/simt/attention_block.h"
 #include "kernels/simt/warp_tiles.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 inline constexpr float kLog2E = 1.4426950408889634F;
 inline constexpr float kLn2 = 0.6931471805599453F;
@@ -265,4 +265,4 @@ struct WarpAttentionForward {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

@@ -10,7 +10,7 @@
 
 #include "kernels/simt/warp_attention.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// The queries' columns of dqkv, and products[b, a, s]: the inner product of each output row and its gradient, which
 /// the pass for keys and values reads. doutput, output: [b*s, a*d]
@@ -342,4 +342,4 @@ struct WarpAttentionKeyValueGradient {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

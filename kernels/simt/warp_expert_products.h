@@ -6,7 +6,7 @@
 #include "kernels/simt/expert_products.h"
 #include "kernels/simt/warp_tiles.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// Forward and input gradient: to [rows, columns] = from [rows, inner] W^T or W; weight gradient: to [experts, rows of
 /// a weight, columns] += from^T other. S as stored; To is float in a weight gradient.
@@ -168,4 +168,4 @@ struct WarpExpertProduct {
   }
 };
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

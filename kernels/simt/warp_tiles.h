@@ -3,7 +3,7 @@
 
 #include "kernels/simt/warp.h"
 
-namespace plumb::simt {
+namespace plumb { inline namespace kernels { namespace simt {
 
 /// [rows, kChannels] in shared memory. The 16-byte pieces of a row stand permuted, so that the pieces of eight rows at
 /// one column are in different banks.
@@ -118,4 +118,4 @@ PLUMB_SIMT void add_weighted_tile(const Warp& warp,
   }
 }
 
-}  // namespace plumb::simt
+}}}  // namespace plumb::kernels::simt

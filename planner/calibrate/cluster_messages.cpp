@@ -4,7 +4,7 @@
 #include <iterator>
 #include <limits>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::size_t kFewestSizes = 8;
@@ -38,4 +38,4 @@ std::optional<MessageLink> messages_of(const ClusterSpec& cluster) {
   return fit_messages(samples).link;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

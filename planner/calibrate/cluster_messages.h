@@ -12,7 +12,7 @@
 #include "planner/calibrate/fit_messages.h"
 #include "planner/spec/cluster_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// The cluster with these "message" samples in the place of its own, and their link: the network's where it has several
 /// nodes, otherwise that between the devices of its node. The link's latency is that of a message beyond the eager
@@ -25,4 +25,4 @@ ClusterSpec with_messages(ClusterSpec cluster, const std::vector<KernelSample>& 
 /// them. Throws as fit_messages does.
 std::optional<MessageLink> messages_of(const ClusterSpec& cluster);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -11,11 +11,10 @@
 #include "planner/cost/nccl/launch_fit.h"
 #include "planner/cost/nccl/point_to_point.h"
 #include "schedules/error.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-constexpr double kMicro = 1e-6;
 
 template <class Files>
 std::string source_of(const Files& files, const std::string& date) {
@@ -237,7 +236,6 @@ void fit_memory(ClusterFit& fit, const ClusterEvidence& evidence) {
     fit.notes.push_back("device.reserved_gib: no training log prints reserved memory, so it stays as it is");
     return;
   }
-  constexpr double kGibibyte = 1024.0 * 1024 * 1024;
   const MedianEstimate median = median_of(overheads);
   if (median.value < 0) {
     fit.notes.push_back(
@@ -294,4 +292,4 @@ ClusterFit fit_cluster(ClusterSpec base, const ClusterEvidence& evidence) {
   return fit;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -24,7 +24,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct GemmTable {
   std::string file;
@@ -58,4 +58,4 @@ struct ClusterFit {
 /// plan no prediction, or if a constant comes out beyond what is possible.
 ClusterFit fit_cluster(ClusterSpec base, const ClusterEvidence& evidence);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,28 +8,28 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr std::size_t kConstants = 3;  // latency, rendezvous, seconds a byte
+constexpr std::size_t kLinkConstants = 3;  // latency, rendezvous, seconds a byte
 constexpr std::int64_t kBurstStep = 4096;
 constexpr std::size_t kFewest = 6;
 
-using Vector = std::array<double, kConstants>;
+using Vector = std::array<double, kLinkConstants>;
 
 /// Solves a symmetric system by Gauss's elimination; a constant that nothing depends on is 0.
-Vector solve(std::array<Vector, kConstants> a, Vector b) {
-  for (std::size_t pivot = 0; pivot < kConstants; ++pivot) {
+Vector solve(std::array<Vector, kLinkConstants> a, Vector b) {
+  for (std::size_t pivot = 0; pivot < kLinkConstants; ++pivot) {
     if (std::abs(a[pivot][pivot]) < std::numeric_limits<double>::min()) continue;
-    for (std::size_t row = 0; row < kConstants; ++row) {
+    for (std::size_t row = 0; row < kLinkConstants; ++row) {
       if (row == pivot) continue;
       const double factor = a[row][pivot] / a[pivot][pivot];
-      for (std::size_t column = 0; column < kConstants; ++column) a[row][column] -= factor * a[pivot][column];
+      for (std::size_t column = 0; column < kLinkConstants; ++column) a[row][column] -= factor * a[pivot][column];
       b[row] -= factor * b[pivot];
     }
   }
   Vector x{};
-  for (std::size_t i = 0; i < kConstants; ++i)
+  for (std::size_t i = 0; i < kLinkConstants; ++i)
     x[i] = std::abs(a[i][i]) < std::numeric_limits<double>::min() ? 0 : b[i] / a[i][i];
   return x;
 }
@@ -37,15 +37,15 @@ Vector solve(std::array<Vector, kConstants> a, Vector b) {
 /// The three constants for an eager limit and a burst; nothing where one would be negative.
 std::optional<MessageLink> constants_for(const std::vector<KernelSample>& samples, std::int64_t eager,
                                          std::int64_t burst) {
-  std::array<Vector, kConstants> squares{};
+  std::array<Vector, kLinkConstants> squares{};
   Vector products{};
   for (const KernelSample& sample : samples) {
     const double weight = 1 / sample.median.count();
     const std::int64_t bytes = sample.shape.front();
     const Vector row{weight, bytes > eager ? weight : 0,
                      weight * static_cast<double>(std::max<std::int64_t>(0, bytes - burst))};
-    for (std::size_t i = 0; i < kConstants; ++i) {
-      for (std::size_t j = 0; j < kConstants; ++j) squares[i][j] += row[i] * row[j];
+    for (std::size_t i = 0; i < kLinkConstants; ++i) {
+      for (std::size_t j = 0; j < kLinkConstants; ++j) squares[i][j] += row[i] * row[j];
       products[i] += row[i];  // the target is the relative time, 1
     }
   }
@@ -105,4 +105,4 @@ MessageFit fit_messages(const std::vector<KernelSample>& given) {
   return best;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -13,7 +13,7 @@
 #include "schedules/time.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct MessageLink {
   Seconds latency{0};
@@ -40,4 +40,4 @@ Seconds hop_latency(const MessageLink& link, std::int64_t bytes);
 /// SpecError if there are fewer than 6 sizes, or times do not grow with size.
 MessageFit fit_messages(const std::vector<KernelSample>& samples);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

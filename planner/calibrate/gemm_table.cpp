@@ -8,13 +8,11 @@
 #include "kernels/layer.h"
 #include "planner/calibrate/text_lines.h"
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-[[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message) {
-  throw SpecError(fmt::format("{}:{}: {}", file, line + 1, message));
-}
 
 bool is_content(std::string_view line) {
   return !line.empty() && !line.starts_with('#') && !words_of(line).empty();
@@ -30,7 +28,7 @@ std::int64_t form_of(std::string_view layout, const std::string& file, std::size
   if (layout == "TN") return static_cast<std::int64_t>(GemmForm::kForward);
   if (layout == "NN") return static_cast<std::int64_t>(GemmForm::kInputGrad);
   if (layout == "NT") return static_cast<std::int64_t>(GemmForm::kWeightGrad);
-  fail(file, line, fmt::format("layout \"{}\" is unknown: give TN, NN or NT", layout));
+  fail_at_line(file, line, fmt::format("layout \"{}\" is unknown: give TN, NN or NT", layout));
 }
 
 }  // namespace
@@ -45,7 +43,6 @@ bool is_gemm_table(std::string_view text) {
 }
 
 std::vector<KernelSample> parse_gemm_table(std::string_view text, const std::string& file) {
-  constexpr double kMicro = 1e-6, kTera = 1e12;
   std::vector<KernelSample> samples;
   std::vector<std::string_view> head;
   const std::vector<std::string_view> lines = lines_of(text);
@@ -55,20 +52,23 @@ std::vector<KernelSample> parse_gemm_table(std::string_view text, const std::str
     if (head.empty()) {
       head = cells;
       for (const std::string_view name : {"m", "n", "k"}) {
-        if (!column(head, name)) fail(file, number, fmt::format("column {} is missing: add it to the head", name));
+        if (!column(head, name))
+          fail_at_line(file, number, fmt::format("column {} is missing: add it to the head", name));
       }
       if (!column(head, "tflops") && !column(head, "us"))
-        fail(file, number, "there is no column of times: add tflops or us to the head");
+        fail_at_line(file, number, "there is no column of times: add tflops or us to the head");
       continue;
     }
     if (cells.size() != head.size()) {
-      fail(file, number, fmt::format("the row has {} cells of {}: complete it, or drop it", cells.size(), head.size()));
+      fail_at_line(file, number,
+                   fmt::format("the row has {} cells of {}: complete it, or drop it", cells.size(), head.size()));
     }
     std::vector<std::int64_t> shape;
     for (const std::string_view name : {"m", "n", "k"}) {
       const std::string_view cell = cells[*column(head, name)];
       const auto size = whole_number<std::int64_t>(cell);
-      if (!size || *size < 1) fail(file, number, fmt::format("{} is \"{}\": give a whole number above 0", name, cell));
+      if (!size || *size < 1)
+        fail_at_line(file, number, fmt::format("{} is \"{}\": give a whole number above 0", name, cell));
       shape.push_back(*size);
     }
     const auto layout = column(head, "layout");
@@ -78,14 +78,14 @@ std::vector<KernelSample> parse_gemm_table(std::string_view text, const std::str
     const std::string_view cell = cells[*column(head, by_time ? "us" : "tflops")];
     const auto value = whole_number<double>(cell);
     if (!value || !(*value > 0))
-      fail(file, number, fmt::format("{} is \"{}\": give a number above 0", by_time ? "us" : "tflops", cell));
+      fail_at_line(file, number, fmt::format("{} is \"{}\": give a number above 0", by_time ? "us" : "tflops", cell));
     const double flops = kernel_call(KernelKind::kGemm, shape).flops;
     const Seconds time{by_time ? *value * kMicro : flops / (*value * kTera)};
     samples.push_back(
         {.kernel = "gemm", .shape = shape, .median = time, .fastest = time, .slowest = time, .repeats = 1});
   }
-  if (samples.empty()) fail(file, 0, "the table has no rows: measure some products");
+  if (samples.empty()) fail_at_line(file, 0, "the table has no rows: measure some products");
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

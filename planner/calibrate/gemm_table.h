@@ -13,7 +13,7 @@
 
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// True if the first line that is no comment names m, n and k.
 bool is_gemm_table(std::string_view text);
@@ -22,4 +22,4 @@ bool is_gemm_table(std::string_view text);
 /// head's cells, a size is no number above 0, the layout is unknown, or the time is not above 0.
 std::vector<KernelSample> parse_gemm_table(std::string_view text, const std::string& file);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

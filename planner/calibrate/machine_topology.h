@@ -13,7 +13,7 @@
 
 #include "planner/spec/cluster_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What lies between two devices, nearest first, as `nvidia-smi topo -m` names it.
 enum class PathKind : std::uint8_t {
@@ -63,4 +63,4 @@ MachineTopology parse_topology_matrix(std::string_view text, const std::string& 
 /// SpecError if there is no GPU, or if PCIe joins them and neither `found` nor `base` says how fast it is.
 ClusterSpec cluster_of_topology(const MachineTopology& found, ClusterSpec base, const std::string& source);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -9,11 +9,11 @@
 
 #include "planner/calibrate/text_lines.h"
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-constexpr double kMicro = 1e-6;
 
 /// What the program's name before "_perf" stands for; nothing for send/recv.
 const std::map<std::string_view, std::optional<CollectiveKind>>& programs() {
@@ -22,10 +22,6 @@ const std::map<std::string_view, std::optional<CollectiveKind>>& programs() {
       {"reduce_scatter", CollectiveKind::kReduceScatter}, {"alltoall", CollectiveKind::kAllToAll},
       {"broadcast", CollectiveKind::kBroadcast},          {"sendrecv", std::nullopt}};
   return known;
-}
-
-[[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message) {
-  throw SpecError(fmt::format("{}:{}: {}", file, line + 1, message));
 }
 
 /// Without what mpirun and srun put before a rank's line: "[1,0]<stdout>:", "[0] ", "0: ".
@@ -73,11 +69,11 @@ void check_values(std::string_view word, const Columns& columns, const std::stri
   if (!wrong) return;  // N/A: not checked
   if (columns.errors) {
     constexpr double kLargest = 0.1;
-    if (*wrong > kLargest) fail(file, number, fmt::format("values are off by {}: run the test again", word));
+    if (*wrong > kLargest) fail_at_line(file, number, fmt::format("values are off by {}: run the test again", word));
   } else if (*wrong != std::floor(*wrong) || word.find('.') != std::string_view::npos) {
-    fail(file, number, fmt::format("{} is no number of wrong values: the log was cut, copy it whole", word));
+    fail_at_line(file, number, fmt::format("{} is no number of wrong values: the log was cut, copy it whole", word));
   } else if (*wrong > 0) {
-    fail(file, number, fmt::format("{} values are wrong: run the test again", word));
+    fail_at_line(file, number, fmt::format("{} values are wrong: run the test again", word));
   }
 }
 
@@ -92,19 +88,22 @@ std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, c
   const auto bytes = whole_number<std::int64_t>(words[0]);
   if (!bytes || !whole_number<std::int64_t>(words[1])) return std::nullopt;
   if (words.size() < least) {
-    fail(file, number,
-         fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(), least));
+    fail_at_line(
+        file, number,
+        fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(), least));
   }
   const std::size_t first = words.size() - timed, second = words.size() - kOfOne;
   for (const std::size_t group : {first, second}) check_values(words[group + 3], columns, file, number);
   const auto out_of_place = whole_number<double>(words[first]);
   const auto in_place = whole_number<double>(words[second]);
   if (!out_of_place || !in_place) {
-    fail(file, number,
-         fmt::format("\"{}\" and \"{}\" are no times: copy the log as it was printed", words[first], words[second]));
+    fail_at_line(
+        file, number,
+        fmt::format("\"{}\" and \"{}\" are no times: copy the log as it was printed", words[first], words[second]));
   }
   if (*bytes > 0 && !(*out_of_place > 0 && *in_place > 0)) {
-    fail(file, number, fmt::format("{} bytes take {} and {} us: measure them again", *bytes, *out_of_place, *in_place));
+    fail_at_line(file, number,
+                 fmt::format("{} bytes take {} and {} us: measure them again", *bytes, *out_of_place, *in_place));
   }
   return TimedSize{
       .bytes = *bytes, .out_of_place = Seconds{*out_of_place * kMicro}, .in_place = Seconds{*in_place * kMicro}};
@@ -123,14 +122,15 @@ class Hosts {
   }
 
   GroupPlacement placement(const std::string& file) const {
-    if (ranks_.empty()) fail(file, 0, "no \"# Rank ... on HOST\" line names the ranks: keep the log's header");
-    if (ranks_.size() == 1) fail(file, 0, "the log is of one rank, which exchanges nothing: run it on two or more");
+    if (ranks_.empty()) fail_at_line(file, 0, "no \"# Rank ... on HOST\" line names the ranks: keep the log's header");
+    if (ranks_.size() == 1)
+      fail_at_line(file, 0, "the log is of one rank, which exchanges nothing: run it on two or more");
     const int per_node = by_host_.begin()->second;
     for (const auto& [host, count] : by_host_) {
       if (count != per_node)
-        fail(file, 0,
-             fmt::format("{} has {} ranks and {} has {}: run with the same number on each node",
-                         by_host_.begin()->first, per_node, host, count));
+        fail_at_line(file, 0,
+                     fmt::format("{} has {} ranks and {} has {}: run with the same number on each node",
+                                 by_host_.begin()->first, per_node, host, count));
     }
     return {.ranks = static_cast<int>(ranks_.size()),
             .nodes = static_cast<int>(by_host_.size()),
@@ -172,8 +172,9 @@ NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file
   std::optional<std::string_view> program = program_in(text);
   if (!program) program = program_in(file.substr(slash == std::string::npos ? 0 : slash + 1));
   if (!program) {
-    fail(file, 0,
-         "neither the log nor its name says which test it is: name the file after it, as in all_reduce_perf.log");
+    fail_at_line(
+        file, 0,
+        "neither the log nor its name says which test it is: name the file after it, as in all_reduce_perf.log");
   }
   NcclTestsLog log{.file = file, .kind = programs().at(*program)};
   const Columns columns = columns_of(text);
@@ -189,13 +190,13 @@ NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file
     if (const auto row = row_of(line, columns, file, number)) rows.push_back(*row);
   }
   if (!whole) {
-    fail(file, lines.empty() ? 0 : lines.size() - 1,
-         "the log ends without its summary (\"# Avg bus bandwidth\"): it was cut, copy it whole");
+    fail_at_line(file, lines.empty() ? 0 : lines.size() - 1,
+                 "the log ends without its summary (\"# Avg bus bandwidth\"): it was cut, copy it whole");
   }
   log.group = hosts.placement(file);
   log.sizes = by_size(rows);
-  if (log.sizes.empty()) fail(file, lines.size() - 1, "the log has no row with bytes: measure some sizes");
+  if (log.sizes.empty()) fail_at_line(file, lines.size() - 1, "the log has no row with bytes: measure some sizes");
   return log;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -19,7 +19,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct TimedSize {
   std::int64_t bytes = 0;
@@ -42,4 +42,4 @@ bool is_nccl_tests_log(std::string_view text);
 /// their ranks, or if the collective cannot be told.
 NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -3,19 +3,12 @@
 #include <algorithm>
 #include <string>
 
-namespace plumb {
-namespace {
+#include <fmt/format.h>
 
-constexpr std::string_view kBlanks = " \t\r";
+#include "schedules/error.h"
+#include "schedules/forms/trimmed.h"
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-}  // namespace
-
+namespace plumb { inline namespace planner {
 std::vector<std::string_view> cells_of(std::string_view line, char separator) {
   std::vector<std::string_view> cells;
   for (std::size_t at = 0; at <= line.size();) {
@@ -48,6 +41,10 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+void fail_at_line(const std::string& file, std::size_t line, const std::string& message) {
+  throw SpecError(fmt::format("{}:{}: {}", file, line + 1, message));
+}
+
 std::optional<double> number_behind(std::string_view line, std::string_view key) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -65,4 +62,4 @@ std::optional<double> number_behind(std::string_view line, std::string_view key)
   return value;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -1,12 +1,12 @@
 #pragma once
 // Lines and words of a log, with the numbers to name them by.
 
-#include <charconv>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Without line ends; a carriage return before one is dropped too.
 std::vector<std::string_view> lines_of(std::string_view text);
@@ -17,17 +17,11 @@ std::vector<std::string_view> words_of(std::string_view line);
 /// What `separator` separates, without blanks around it.
 std::vector<std::string_view> cells_of(std::string_view line, char separator);
 
-/// The number that all of `text` is, or nothing.
-template <typename Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
+/// Throws SpecError with the place of a line that is counted from 0.
+[[noreturn]] void fail_at_line(const std::string& file, std::size_t line, const std::string& message);
 
 /// The number that stands behind the first `key` of the line, blanks between them; thousands may have commas. Nothing
 /// if there is no key or no number behind it.
 std::optional<double> number_behind(std::string_view line, std::string_view key);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

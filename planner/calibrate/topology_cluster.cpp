@@ -6,7 +6,7 @@
 #include "planner/calibrate/machine_topology.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// NVLinks of a device at the most: NVLink 4 and 5 (NVIDIA, H100 and B200 data sheets).
@@ -103,4 +103,4 @@ ClusterSpec cluster_of_topology(const MachineTopology& found, ClusterSpec base, 
   return base;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,8 +7,9 @@
 #include "planner/calibrate/machine_topology.h"
 #include "planner/calibrate/text_lines.h"
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Without the escape sequences that underline a terminal's head line.
@@ -54,9 +55,9 @@ std::optional<Label> label_of(std::string_view word) {
   return std::nullopt;
 }
 
-class Reader {
+class MatrixReader {
  public:
-  Reader(std::string_view text, const std::string& file) : plain_(without_colours(text)), file_(file) {}
+  MatrixReader(std::string_view text, const std::string& file) : plain_(without_colours(text)), file_(file) {}
 
   MachineTopology read() {
     const std::vector<std::string_view> lines = lines_of(plain_);
@@ -136,7 +137,7 @@ class Reader {
 }  // namespace
 
 MachineTopology parse_topology_matrix(std::string_view text, const std::string& file) {
-  return Reader(text, file).read();
+  return MatrixReader(text, file).read();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -11,7 +11,7 @@
 #include "planner/calibrate/text_lines.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// What one framework prints. Of two forms in one log the one that stands first here counts.
@@ -48,10 +48,6 @@ constexpr std::array kForms = {
     LogForm{"nanoGPT", "iter ", ", time ", LogUnit::kSeconds, 1e-3},
     LogForm{"the Hugging Face Trainer", "", "train_steps_per_second", LogUnit::kStepsPerSecond},
 };
-
-[[noreturn]] void fail(const std::string& file, std::size_t line, const std::string& message) {
-  throw SpecError(fmt::format("{}:{}: {}", file, line + 1, message));
-}
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -108,8 +104,9 @@ std::optional<double> value_behind(const LogForm& form, std::string_view line, s
 /// The value of a step's line, which must be there.
 double value_of(const LogForm& form, std::string_view line, const std::string& file, std::size_t number) {
   const std::optional<double> value = value_behind(form, line, form.key);
-  if (!value) fail(file, number, fmt::format("the step has no \"{}\": the log was cut, copy it whole", form.key));
-  if (!(*value > 0)) fail(file, number, fmt::format("\"{}\" is {}: drop the step", form.key, *value));
+  if (!value)
+    fail_at_line(file, number, fmt::format("the step has no \"{}\": the log was cut, copy it whole", form.key));
+  if (!(*value > 0)) fail_at_line(file, number, fmt::format("\"{}\" is {}: drop the step", form.key, *value));
   return *value * form.scale;
 }
 
@@ -157,7 +154,7 @@ std::string training_log_frameworks() {
 TrainingLog parse_training_log(std::string_view text, const std::string& file) {
   const LogForm* form = form_of(text);
   if (form == nullptr) {
-    fail(file, 0, fmt::format("the log has no step: give one of {} with some", training_log_frameworks()));
+    fail_at_line(file, 0, fmt::format("the log has no step: give one of {} with some", training_log_frameworks()));
   }
   TrainingLog log{.framework = std::string(form->framework), .file = file, .unit = form->unit};
   double reserved = 0;
@@ -174,4 +171,4 @@ TrainingLog parse_training_log(std::string_view text, const std::string& file) {
   return log;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What a log's numbers are: seconds of a step, or steps, samples or tokens (of one device) a second.
 enum class LogUnit : std::uint8_t { kSeconds, kStepsPerSecond, kSamplesPerSecond, kTokensPerSecondOfDevice };
@@ -57,4 +57,4 @@ std::string training_log_frameworks();
 /// there is no step.
 TrainingLog parse_training_log(std::string_view text, const std::string& file);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

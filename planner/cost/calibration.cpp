@@ -9,7 +9,7 @@
 #include "kernels/layer.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 std::optional<KernelKind> kernel_from_name(std::string_view name) {
@@ -141,4 +141,4 @@ ClusterSpec cluster_from_measurement(const Measurement& measurement, const Measu
   return cluster;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

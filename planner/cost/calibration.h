@@ -17,7 +17,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What a measurement was made in, beyond its samples.
 struct MeasuredIn {
@@ -33,4 +33,4 @@ ClusterSpec cluster_from_measurement(const Measurement& measurement, const Measu
 /// sizes of messages, or larger ones do not take longer.
 LinkSpec message_link(const Measurement& measurement);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

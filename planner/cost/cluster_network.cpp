@@ -11,22 +11,14 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/nearest_name.h"
 #include "simulator/network/fabric.h"
 #include "simulator/network/place_inner.h"
 #include "simulator/network/place_moves.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-/// The number that all of `text` is, or nothing.
-template <typename Number>
-std::optional<Number> whole_number(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
 
 bool is_share(const std::optional<double>& value) {
   return value && *value >= 0 && *value <= 1;
@@ -266,4 +258,4 @@ NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid,
   return network;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -21,7 +21,7 @@
 #include "simulator/network/simulate_network.h"
 #include "simulator/network/topology.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// A rank that computes at a share of the normal speed.
 struct SlowRank {
@@ -66,4 +66,4 @@ std::vector<double> rank_speeds(const ProcessGrid& grid, const std::vector<SlowR
 NetworkSpec cluster_network(const ClusterSpec& cluster, const ProcessGrid& grid, const InnerGrids& groups,
                             const Schedule& lowered, const CostTable& costs, const NetworkOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 #include "planner/cost/nccl/tuning.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 LinkCost effective(const LinkSpec& link) {
@@ -186,4 +186,4 @@ LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, 
   return {.latency = prices.node.latency, .bytes_per_second = inside_bandwidth(prices, 1)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

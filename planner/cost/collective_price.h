@@ -34,7 +34,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/process_grid.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct CollectivePrices {
   LinkCost node;                            ///< effective bandwidth and latency of a hop inside a node
@@ -82,4 +82,4 @@ class CollectiveTimes {
 LinkCost pipeline_link(const CollectivePrices& prices, const ProcessGrid& grid, int source_rank, int destination_rank,
                        int devices_per_node);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,7 +6,7 @@
 #include "planner/cost/partition.h"
 #include "planner/cost/stage_prices.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 template <typename Value>
@@ -34,4 +34,4 @@ PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule
   return priced;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -30,7 +30,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct PricedLayout {
   CostTable costs;
@@ -45,4 +45,4 @@ struct PricedLayout {
 /// does not fit model and schedule.
 PricedLayout price_layout(Pricing& pricing, const Layout& layout, const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

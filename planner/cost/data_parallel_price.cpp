@@ -5,7 +5,7 @@
 
 #include "planner/cost/nccl/occupied_units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::int64_t kBytesPerMib = 1 << 20;
@@ -94,4 +94,4 @@ std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layou
   return layout.bucket_mib * kBytesPerMib / gradient_bytes(training);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

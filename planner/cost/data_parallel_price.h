@@ -8,7 +8,7 @@
 #include "planner/cost/cost_table.h"
 #include "planner/cost/gradient_buckets.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Parameters of a stage on one rank, and where their replicas sit.
 struct Replicated {
@@ -38,4 +38,4 @@ DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, co
 /// How many gradients fill one of the layout's buckets.
 std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

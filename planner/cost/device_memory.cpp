@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Of a stage's layers: what stands at once, and the most of what does not.
@@ -89,4 +89,4 @@ StageMemory device_activations(const std::vector<DeviceFootprint>& layers, Recom
   return memory;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -15,7 +15,7 @@
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Of one layer, on one rank.
 struct DeviceFootprint {
@@ -38,4 +38,4 @@ StageMemory on_device(StageMemory held, const std::vector<DeviceFootprint>& laye
 /// stage's, in order.
 StageMemory device_activations(const std::vector<DeviceFootprint>& layers, Recompute recompute, BackwardForm backward);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Edges in units of the middle tile, and the share of the peak efficiency that a kernel of that tile reaches.
@@ -14,7 +14,7 @@ struct Tile {
   double share;
 };
 constexpr Tile kTiles[] = {{2, 1, 1.0}, {1, 2, 1.0}, {1, 1, .95}, {1, .5, .80}, {.5, 1, .80}, {.5, .5, .60}};
-constexpr double kParts[] = {1, 2, 4, 8};  // of K
+constexpr double kSplitsOfK[] = {1, 2, 4, 8};  // of K
 
 double tiled_seconds(const DeviceSpec& device, double peak, const GemmShape& shape, double bytes_per_second) {
   const double unit_rate = peak * device.gemm_efficiency / device.compute_units;
@@ -23,7 +23,7 @@ double tiled_seconds(const DeviceSpec& device, double peak, const GemmShape& sha
     const double rows = tile.rows * device.gemm_tile;
     const double columns = tile.columns * device.gemm_tile;
     const double tiles = std::ceil(shape.m / rows) * std::ceil(shape.n / columns) * shape.count;
-    for (const double parts : kParts) {
+    for (const double parts : kSplitsOfK) {
       const double waves = std::ceil(tiles * parts / device.compute_units);
       const double wave = 2 * rows * columns * (shape.k / parts) / (unit_rate * tile.share) + device.wave_fixed.count();
       constexpr double kPartialSum = 8;  // bytes of one fp32 element, written and read
@@ -45,4 +45,4 @@ Seconds gemm_time(const DeviceSpec& device, double peak_flops_per_second, const 
   return device.gemm_fixed + Seconds{std::max(flops_seconds, bytes / bytes_per_second)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

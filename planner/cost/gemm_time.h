@@ -12,7 +12,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// count products [m,k] x [k,n].
 struct GemmShape {
@@ -25,4 +25,4 @@ struct GemmShape {
 /// `bytes` is all that must cross memory once; `peak_flops_per_second` the data sheet's, of the products' precision.
 Seconds gemm_time(const DeviceSpec& device, double peak_flops_per_second, const GemmShape& shape, double bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

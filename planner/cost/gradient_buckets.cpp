@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 std::vector<GradientBucket> gradient_buckets(const std::vector<LayerGradient>& layers, std::int64_t bucket_parameters,
                                              Seconds backward) {
@@ -31,4 +31,4 @@ std::vector<GradientBucket> gradient_buckets(const std::vector<LayerGradient>& l
   return buckets;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// One layer of a stage on one rank.
 struct LayerGradient {
@@ -36,4 +36,4 @@ struct GradientBucket {
 std::vector<GradientBucket> gradient_buckets(const std::vector<LayerGradient>& layers, std::int64_t bucket_parameters,
                                              Seconds backward);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

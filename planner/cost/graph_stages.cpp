@@ -13,7 +13,7 @@
 #include "planner/graph/chain_partition.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 std::vector<int> ranks_by_part(const Schedule& schedule) {
@@ -25,15 +25,16 @@ std::vector<int> ranks_by_part(const Schedule& schedule) {
   return ranks;
 }
 
-double share(double bytes, bool divided, int replicas) {
+double replica_share(double bytes, bool divided, int replicas) {
   return divided ? bytes / replicas : bytes;
 }
 
 double state_bytes_per_parameter(const TrainingSpec& training, const Layout& layout) {
   const auto optimizer = layout.offload.optimizer ? 0 : optimizer_bytes_per_parameter(training);
-  return share(static_cast<double>(bytes_per_element(training.precision)), layout.zero >= 3, layout.data) +
-         share(static_cast<double>(bytes_per_element(training.gradient_precision)), layout.zero >= 2, layout.data) +
-         share(static_cast<double>(optimizer), layout.zero >= 1, layout.data);
+  return replica_share(static_cast<double>(bytes_per_element(training.precision)), layout.zero >= 3, layout.data) +
+         replica_share(static_cast<double>(bytes_per_element(training.gradient_precision)), layout.zero >= 2,
+                       layout.data) +
+         replica_share(static_cast<double>(optimizer), layout.zero >= 1, layout.data);
 }
 
 /// [node] what it keeps of a micro-batch; that of a block that is rebuilt stands at its first node.
@@ -203,4 +204,4 @@ std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const ProcessG
   return segments;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

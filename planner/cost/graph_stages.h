@@ -9,7 +9,7 @@
 #include "planner/cost/pricing.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// `split` counts nodes. The layout's own split, or the one whose slowest stage is fastest among those that fit the
 /// devices (where none fits, among all); 1F1B's micro-batches in flight are counted, with GPipe all of them. Throws
@@ -35,4 +35,4 @@ std::pair<std::int64_t, std::int64_t> graph_message_bytes(const GraphTables& gra
 std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const ProcessGrid& grid, const Schedule& schedule,
                                           const std::vector<int>& split, int part);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,7 +6,7 @@
 #include <optional>
 #include <tuple>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node) {
   std::map<int, int> ranks_on;
@@ -34,4 +34,4 @@ GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipelin
   return *worst;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

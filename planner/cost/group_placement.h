@@ -6,7 +6,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/process_grid.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct GroupPlacement {
   int ranks = 1;
@@ -22,4 +22,4 @@ GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per
 /// on a node.
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,8 +7,9 @@
 
 #include "schedules/error.h"
 #include "schedules/passes/add_offload.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 const HostSpec& host_of(const ClusterSpec& cluster) {
@@ -80,9 +81,8 @@ std::optional<std::string> host_shortfall(const ClusterSpec& cluster, const Layo
   }
   const std::int64_t available = host_of(cluster).memory_bytes;
   if (fullest <= available) return std::nullopt;
-  constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
   return fmt::format("a node offloads {:.1f} GiB, and its host has {:.1f}: shard with zero=1, or offload less",
                      static_cast<double>(fullest) / kGibibyte, static_cast<double>(available) / kGibibyte);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

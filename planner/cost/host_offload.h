@@ -23,7 +23,7 @@
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Activations that a rank keeps on its device where the others are offloaded: the one at work, and the next.
 inline constexpr int kKeptActivations = 2;
@@ -48,4 +48,4 @@ std::vector<std::int64_t> host_bytes_by_rank(const CostTable& costs, const std::
 std::optional<std::string> host_shortfall(const ClusterSpec& cluster, const Layout& layout,
                                           const std::vector<std::int64_t>& bytes_by_rank);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

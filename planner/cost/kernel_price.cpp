@@ -9,7 +9,7 @@
 #include "planner/cost/gemm_time.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 double flops_seconds(const KernelPrices& prices, const KernelCall& call) {
@@ -204,4 +204,4 @@ KernelCall update_call(const KernelPrices& prices, const ParameterTensor& tensor
   return kernel_call(prices.update, {matrices, std::max<std::int64_t>(1, elements / (matrices * columns)), columns});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -26,7 +26,7 @@
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct KernelPrices {
   DeviceSpec device;
@@ -56,4 +56,4 @@ KernelCall update_call(const KernelPrices& prices, const ParameterTensor& tensor
 /// The samples of one kernel to use when `busy_ranks` work at once.
 std::vector<KernelSample> samples_of(const ClusterSpec& cluster, std::string_view kernel, int busy_ranks);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

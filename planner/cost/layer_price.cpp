@@ -8,7 +8,7 @@
 #include "planner/cost/framework/vocabulary_ops.h"
 #include "planner/cost/stage_memory.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 const GroupPlacement& placement_in(const InnerGroups& groups, Group group) {
@@ -34,7 +34,7 @@ double first_copies(int experts, int picks, int parts) {
 
 /// Tokens to their experts and back, once for each rank; over the network once for each node, from where they are
 /// handed on inside it.
-Seconds tokens_time(const CollectivePrices& prices, const GroupPlacement& placement, const Exchange& exchange) {
+Seconds tokens_time(const CollectivePrices& prices, const GroupPlacement& placement, const KernelExchange& exchange) {
   const auto bytes = static_cast<double>(exchange.bytes);
   const auto time = [&prices](const GroupPlacement& where, double buffer) {
     return collective_time(prices, where, CollectiveKind::kAllToAll, static_cast<std::int64_t>(buffer));
@@ -51,7 +51,7 @@ class Exchanges {
  public:
   Exchanges(const CollectivePrices& prices, const InnerGroups& groups) : prices_(prices), groups_(groups) {}
 
-  void add(PassPrice& pass, const Exchange& exchange, double shown = 1, Seconds fixed = Seconds{0},
+  void add(PassPrice& pass, const KernelExchange& exchange, double shown = 1, Seconds fixed = Seconds{0},
            double rate = 1) const {
     const GroupPlacement& placement = placement_in(groups_, exchange.group);
     if (placement.ranks == 1) return;
@@ -210,7 +210,7 @@ PassPrice pass_price(const KernelPrices& kernels, const Exchanges& groups, const
     if (launched(stack, kernel.routed)) price.host += kernel.launches * stack.kernel_launch;
     if (kernel.kind != DeviceKernel::Kind::kTraffic && kernel.kind != DeviceKernel::Kind::kGemm) attention += time;
   }
-  for (const Exchange& exchange : pass.exchanges) {
+  for (const KernelExchange& exchange : pass.exchanges) {
     const bool expert = exchange.group == Group::kExpert;
     groups.add(price, exchange, shown_share(stack, exchange.group), fixed_time(stack, exchange, tensor_ranks),
                expert ? stack.dispatch_share : 1);
@@ -257,7 +257,7 @@ PassPrice::ByKind hidden_beside_products(const KernelPrices& kernels, const Laye
   const auto tensor = static_cast<std::size_t>(Group::kTensor);
   const auto each = [tensor](const PassPrice& pass, const PassOps& of, CollectiveKind kind) {
     int count = 0;
-    for (const Exchange& exchange : of.exchanges) {
+    for (const KernelExchange& exchange : of.exchanges) {
       if (exchange.group == Group::kTensor && exchange.kind == kind) count += exchange.count;
     }
     return count == 0 ? Seconds{0} : pass.collective_seconds[tensor][static_cast<std::size_t>(kind)] / count;
@@ -391,4 +391,4 @@ Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const La
   return time;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

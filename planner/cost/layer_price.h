@@ -25,7 +25,7 @@
 #include "planner/spec/stack_spec.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 inline constexpr int kInnerGroupCount = 3;  ///< of Group: tensor, context, expert
 
@@ -84,4 +84,4 @@ LayerPrice layer_price(const KernelPrices& kernels, const CollectivePrices& coll
 Seconds optimizer_time(const KernelPrices& kernels, const Layer& layer, const LayerWork& work, int shards,
                        int expert_shards);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 namespace {
 
@@ -57,4 +57,4 @@ double model_flops_utilization(const ModelSpec& model, const TrainingSpec& train
   return flops_utilization(model_flops_per_step(model, training), training, cluster, step_time);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -14,7 +14,7 @@
 #include "planner/spec/training_spec.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// FLOPs of one optimizer step over the whole batch.
 double model_flops_per_step(const ModelSpec& model, const TrainingSpec& training);
@@ -40,4 +40,4 @@ double flops_utilization(double flops_per_step, const TrainingSpec& training, co
 double model_flops_utilization(const ModelSpec& model, const TrainingSpec& training, const ClusterSpec& cluster,
                                Seconds step_time);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -9,7 +9,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 int part_count(const std::vector<StagePlace>& stages) {
@@ -27,14 +27,14 @@ std::vector<int> rank_of_part(const std::vector<StagePlace>& stages, int parts) 
   return ranks;
 }
 
-Seconds part_cost(const LayerWeights& weights, const std::vector<int>& split, std::size_t part) {
+Seconds part_cost(const LayerLoads& weights, const std::vector<int>& split, std::size_t part) {
   Seconds cost = split[part] * weights.transformer;
   if (part == 0) cost += weights.embedding;
   if (part + 1 == split.size()) cost += weights.head;
   return cost;
 }
 
-Seconds slowest_part(const LayerWeights& weights, const std::vector<int>& split) {
+Seconds slowest_part(const LayerLoads& weights, const std::vector<int>& split) {
   Seconds slowest{0};
   for (std::size_t part = 0; part < split.size(); ++part) slowest = std::max(slowest, part_cost(weights, split, part));
   return slowest;
@@ -54,7 +54,7 @@ std::string runs_of(const std::vector<int>& split) {
 
 /// Places what the cheapest-first rule places in any case: up to a level of cost that not all layers can reach.
 int place_below_level(std::vector<int>& split, std::vector<Seconds>& cost, std::vector<Seconds>& rank_cost, int layers,
-                      const LayerWeights& weights, const std::vector<int>& ranks) {
+                      const LayerLoads& weights, const std::vector<int>& ranks) {
   const auto parts = static_cast<int>(ranks.size());
   const Seconds all = layers * weights.transformer + weights.embedding + weights.head;
   const Seconds level = all / parts - weights.transformer;
@@ -70,7 +70,7 @@ int place_below_level(std::vector<int>& split, std::vector<Seconds>& cost, std::
   return placed;
 }
 
-std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std::vector<int>& ranks) {
+std::vector<int> greedy_split(int layers, const LayerLoads& weights, const std::vector<int>& ranks) {
   std::vector<int> split(ranks.size(), 1);
   std::vector<Seconds> rank_cost(static_cast<std::size_t>(*std::ranges::max_element(ranks)) + 1, Seconds{0});
   std::vector<Seconds> cost;  // [model part]
@@ -93,8 +93,7 @@ std::vector<int> greedy_split(int layers, const LayerWeights& weights, const std
 
 }  // namespace
 
-Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
-                             const std::vector<StagePlace>& stages) {
+Partition balanced_partition(int transformer_layers, const LayerLoads& weights, const std::vector<StagePlace>& stages) {
   const int parts = part_count(stages);
   assert(!stages.empty() && transformer_layers >= parts);
   constexpr double kWorthwhile = 0.99;
@@ -140,4 +139,4 @@ std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers,
   return parts;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -14,10 +14,10 @@
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What a layer costs in a steady pipeline: one micro-batch forth and back.
-struct LayerWeights {
+struct LayerLoads {
   Seconds embedding{0};
   Seconds transformer{0};
   Seconds head{0};
@@ -29,8 +29,7 @@ struct Partition {
 };
 
 /// `stages` gives each model part's rank. Every part gets at least one layer: asserts that there are enough.
-Partition balanced_partition(int transformer_layers, const LayerWeights& weights,
-                             const std::vector<StagePlace>& stages);
+Partition balanced_partition(int transformer_layers, const LayerLoads& weights, const std::vector<StagePlace>& stages);
 
 /// Throws SpecError if the split does not sum up to that many transformer layers.
 void require_all_layers(const std::vector<int>& split, int transformer_layers);
@@ -40,4 +39,4 @@ void require_all_layers(const std::vector<int>& split, int transformer_layers);
 /// throws SpecError if the split does not sum up to its transformer layers.
 std::vector<std::vector<Layer>> layers_by_part(const std::vector<Layer>& layers, const std::vector<int>& split);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -1,6 +1,6 @@
 #include "planner/cost/pipeline_hops.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 std::vector<std::pair<int, int>> pipeline_hops(const Schedule& schedule) {
   const StageNeighbors neighbors = stage_neighbors(schedule);
@@ -17,4 +17,4 @@ std::vector<std::pair<int, int>> pipeline_hops(const Schedule& schedule) {
   return hops;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,10 +6,10 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// (source rank, destination rank), both directions of each boundary between stages on different ranks, in the order of
 /// the stages; a pair of ranks with several boundaries comes several times.
 std::vector<std::pair<int, int>> pipeline_hops(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

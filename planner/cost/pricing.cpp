@@ -9,7 +9,7 @@
 #include "planner/graph/graph_price.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Nodes that cost the same, wherever they stand.
@@ -178,4 +178,4 @@ const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layou
   return known->second;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -23,7 +23,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// A layer graph worked out for the training's sequences.
 struct GraphTables {
@@ -131,4 +131,4 @@ class Pricing {
   std::map<MemoryKey, std::vector<FrameworkFootprint>> framework_footprints_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr int kBroadcastChunks = 16;
@@ -74,4 +74,4 @@ ReshardingPrice cheapest_resharding(const CollectivePrices& prices, const LinkCo
   return best;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -25,7 +25,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct TensorMesh {
   int data = 1;
@@ -54,4 +54,4 @@ ReshardingPrice resharding(const CollectivePrices& prices, const LinkCost& link,
 ReshardingPrice cheapest_resharding(const CollectivePrices& prices, const LinkCost& link, const TensorMesh& from,
                                     const TensorMesh& to, const GroupPlacement& gather_group, std::int64_t bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

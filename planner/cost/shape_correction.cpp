@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::size_t kNeighbours = 8;
@@ -50,4 +50,4 @@ double correction_factor(const std::vector<ShapeCorrection>& corrections, const 
   return std::exp(sum / weights);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ShapeCorrection {
   std::vector<double> log_shape;  ///< log2(1 + size)
@@ -22,4 +22,4 @@ ShapeCorrection shape_correction(const std::vector<std::int64_t>& shape, double 
 /// What to multiply the modelled time of `shape` by; 1 without samples. All shapes have the same length.
 double correction_factor(const std::vector<ShapeCorrection>& corrections, const std::vector<std::int64_t>& shape);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-std::int64_t share(std::int64_t total, int parts) {
-  return (total + parts - 1) / parts;
-}
 
 std::int64_t bytes_of(const SavedTensor& tensor, std::int64_t element_bytes) {
   constexpr std::int64_t kSinglePrecision = 4;
@@ -146,12 +142,13 @@ StageMemory stage_memory(const std::vector<LayerFootprint>& layers, const Traini
 
   const int replicas = layout.data * layout.context;
   const auto held = [&](bool sharded) {
-    return share(parameters, sharded ? replicas : 1) + share(experts, sharded ? expert_grid_of(layout).data : 1);
+    return largest_share(parameters, sharded ? replicas : 1) +
+           largest_share(experts, sharded ? expert_grid_of(layout).data : 1);
   };
   memory.parameter_bytes = held(layout.zero >= 3) * element_bytes;
   memory.gradient_bytes = held(layout.zero >= 2) * gradient_bytes;
   memory.optimizer_bytes = is_per_parameter ? held(layout.zero >= 1) * optimizer_bytes_per_parameter(training)
-                                            : share(state, layout.zero >= 1 ? replicas : 1);
+                                            : largest_share(state, layout.zero >= 1 ? replicas : 1);
   if (layout.zero >= 2 && replicas > 1) memory.backward_workspace_bytes += largest * gradient_bytes;
   if (layout.zero >= 3 && replicas > 1) memory.unsharded_bytes = largest_pair * element_bytes;
 
@@ -168,4 +165,4 @@ StageMemory stage_memory(const std::vector<Layer>& layers, const TrainingSpec& t
   return stage_memory(footprints, training, layout, backward);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -19,6 +19,7 @@
 // Where the backward is split, what is rebuilt at I waits for W: then all layers' stand at once. With R actions F keeps
 // the stage's input and R holds all the rest (DESIGN.md section 3, rule 5).
 
+#include <cstdint>
 #include <vector>
 
 #include "kernels/layer.h"
@@ -26,7 +27,7 @@
 #include "planner/spec/training_spec.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What of a schedule decides how long rebuilt tensors live.
 struct BackwardForm {
@@ -35,6 +36,11 @@ struct BackwardForm {
 
   friend bool operator==(const BackwardForm&, const BackwardForm&) = default;
 };
+
+/// Elements or bytes of the largest of `parts` equal shares.
+inline std::int64_t largest_share(std::int64_t total, int parts) {
+  return (total + parts - 1) / parts;
+}
 
 /// What one layer adds to its stage, on one rank.
 struct LayerFootprint {
@@ -67,4 +73,4 @@ LayerWork work_of(const TrainingSpec& training, const Layout& layout);
 /// The work of one context rank of Plumb's own executor: its sequences have 1/c of the tokens.
 LayerWork context_share(LayerWork work);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Adds that pass of `count` layers.
@@ -79,4 +79,4 @@ SegmentsByPart whole(std::vector<Segment> segments) {
   return parts;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

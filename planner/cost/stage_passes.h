@@ -9,7 +9,7 @@
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// How many layers of a kind a stage has.
 struct KindCount {
@@ -43,4 +43,4 @@ void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_
 /// The segments of an operation that has a single part.
 SegmentsByPart whole(std::vector<Segment> segments);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -20,7 +20,7 @@
 #include "planner/cost/stage_passes.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// A bit for each operation that the schedule has, one pass over it.
@@ -47,11 +47,11 @@ int part_count(const Schedule& schedule) {
   return parts;
 }
 
-LayerWeights layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& prices, Recompute recompute) {
+LayerLoads layer_weights(const Pricing& pricing, const std::vector<LayerPrice>& prices, Recompute recompute) {
   const std::vector<int>& kinds = pricing.kind_of_layer();
   std::vector<Seconds> steady;
   for (const LayerPrice& price : prices) steady.push_back(steady_cost(price, recompute));
-  LayerWeights weights{.embedding = steady[kinds.front()], .head = steady[kinds.back()]};
+  LayerLoads weights{.embedding = steady[kinds.front()], .head = steady[kinds.back()]};
   for (std::size_t layer = 1; layer + 1 < kinds.size(); ++layer) weights.transformer += steady[kinds[layer]];
   weights.transformer /= static_cast<double>(kinds.size() - 2);
   return weights;
@@ -389,4 +389,4 @@ StagePrices price_stages(Pricing& pricing, const Layout& layout, const Schedule&
   return StagePricer(pricing, layout, schedule, order).all(order);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What prices ask of an order besides where its stages lie; it does not depend on the number of micro-batches.
 struct StageOrder {
@@ -47,4 +47,4 @@ struct StagePrices {
 /// price_layout.
 StagePrices price_stages(Pricing& pricing, const Layout& layout, const Schedule& schedule, const StageOrder& order);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 #include "planner/cost/pipeline_hops.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 LinkCost path_cost(const Topology& topology, int from_device, int to_device) {
@@ -45,4 +45,4 @@ CostTable with_topology_links(CostTable costs, const Topology& topology, const P
   return costs;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,7 +8,7 @@
 #include "schedules/schedule.h"
 #include "simulator/network/topology.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// The table with the links between pipeline ranks that exchange messages as the topology has them. World rank w hangs
 /// where device w does, so replicas may go different ways: a link has the rate of the fastest of them (the slower ones
@@ -17,4 +17,4 @@ namespace plumb {
 CostTable with_topology_links(CostTable costs, const Topology& topology, const ProcessGrid& grid,
                               const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -9,7 +9,7 @@
 #include "planner/cost/stage_memory.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 void require_meshes(const Pricing& pricing, const Layout& layout, const std::vector<RankMesh>& meshes) {
@@ -113,4 +113,4 @@ UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -15,7 +15,7 @@
 #include "planner/cost/cost_table.h"
 #include "planner/cost/resharding.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Data and tensor ranks of one pipeline rank.
 struct RankMesh {
@@ -45,4 +45,4 @@ struct UnequalStages {
 UnequalStages price_unequal_stages(Pricing& pricing, const Layout& layout, const Schedule& order,
                                    const std::vector<RankMesh>& meshes, std::optional<ReshardingKind> kind);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

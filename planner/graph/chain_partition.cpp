@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoCut = std::numeric_limits<double>::infinity();
 
 std::vector<double> sums_of(const std::vector<double>& values, std::size_t nodes) {
   std::vector<double> sums(nodes + 1, 0);
@@ -30,9 +30,9 @@ class Partitioner {
     const auto slowest = [](double before, double stage, double message, double) {
       return std::max({before, stage, message});
     };
-    const Table fastest = table(slowest, kNever);
+    const Table fastest = table(slowest, kNoCut);
     const double best = fastest.value.back().back();
-    if (best == kNever) return std::nullopt;
+    if (best == kNoCut) return std::nullopt;
     const auto bytes = [](double before, double, double, double cut) { return before + cut; };
     constexpr double kAlike = 1.01;
     return counts(table(bytes, best * kAlike));
@@ -58,17 +58,17 @@ class Partitioner {
   template <class Objective>
   Table table(Objective objective, double limit) const {
     const auto parts = static_cast<std::size_t>(limits_.parts);
-    const std::vector<double> never(static_cast<std::size_t>(nodes_) + 1, kNever);
+    const std::vector<double> never(static_cast<std::size_t>(nodes_) + 1, kNoCut);
     Table best{.value = {parts, never}, .begin = {parts, std::vector<int>(never.size(), 0)}};
     for (int part = 0; part < limits_.parts; ++part) {
       for (int end = part + 1; end <= nodes_ - (limits_.parts - 1 - part); ++end) {
         for (int begin = end - 1; begin >= part; --begin) {
           const double stage = time_[end] - time_[begin];
           if (stage > limit || !fits(part, begin, end)) break;
-          if (limit == kNever && stage >= best.value[part][end]) break;  // no earlier begin can be faster
+          if (limit == kNoCut && stage >= best.value[part][end]) break;  // no earlier begin can be faster
           if (part == 0 && begin > 0) continue;
           const double before = part == 0 ? 0 : best.value[part - 1][begin];
-          if (before == kNever || message(part, begin) > limit) continue;
+          if (before == kNoCut || message(part, begin) > limit) continue;
           const double value = objective(before, stage, message(part, begin), part == 0 ? 0 : cut_bytes_[begin]);
           if (value < best.value[part][end]) {
             best.value[part][end] = value;
@@ -104,4 +104,4 @@ std::optional<std::vector<int>> chain_partition(const Chain& chain, const ChainL
   return Partitioner(chain, limits).run();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -12,7 +12,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct Chain {
   std::vector<Seconds> seconds;          ///< [node] of a micro-batch, forth and back
@@ -32,4 +32,4 @@ struct ChainLimits {
 /// parts.
 std::optional<std::vector<int>> chain_partition(const Chain& chain, const ChainLimits& limits);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -2,7 +2,7 @@
 
 #include "planner/graph/operators.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 Activation activation_of(const OperatorInputs& in) {
@@ -158,4 +158,4 @@ const std::vector<Operator>& dense_operators() {
   return kOperators;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

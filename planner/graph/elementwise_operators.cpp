@@ -4,7 +4,7 @@
 
 #include "planner/graph/operators.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr int kMostInputs = 1 << 10;
@@ -133,4 +133,4 @@ const std::vector<Operator>& elementwise_operators() {
   return kOperators;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::int64_t kSinglePrecision = 4;
@@ -16,15 +16,15 @@ int storage_of(const std::vector<GraphNode>& nodes, int node) {
 }
 
 /// What one node keeps: of tensors between nodes which (and whether its weight gradient reads them), and its own.
-struct Kept {
+struct KeptByNode {
   std::map<int, bool> between;  ///< by the node that makes it
   std::int64_t own_bytes = 0;
   std::int64_t own_released_at_input_grad = 0;  ///< less what comes then
 };
 
-Kept kept_by(const std::vector<GraphNode>& nodes, int index, std::int64_t element_bytes, std::int64_t samples) {
+KeptByNode kept_by(const std::vector<GraphNode>& nodes, int index, std::int64_t element_bytes, std::int64_t samples) {
   const GraphNode& node = nodes[index];
-  Kept kept;
+  KeptByNode kept;
   const auto own = [&](std::int64_t bytes, bool needed_by_weight_grad) {
     kept.own_bytes += bytes;
     if (!needed_by_weight_grad) kept.own_released_at_input_grad += bytes;
@@ -88,7 +88,7 @@ std::vector<GraphCut> graph_cuts(const std::vector<GraphNode>& nodes) {
 std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes, int begin, int end,
                                              const TrainingSpec& training, std::int64_t samples, Recompute recompute) {
   const std::int64_t element_bytes = bytes_per_element(training.precision);
-  std::vector<Kept> kept;
+  std::vector<KeptByNode> kept;
   std::map<int, bool> needed;  // tensors between nodes, and whether a weight gradient reads them
   for (int i = begin; i < end; ++i) {
     kept.push_back(kept_by(nodes, i, element_bytes, samples));
@@ -108,7 +108,7 @@ std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes
       if (!needed[tensor]) footprint.released_at_input_grad_bytes += output_bytes(tensor);
     };
     for (int i = first; i < last; ++i) {
-      const Kept& own = kept[static_cast<std::size_t>(i - begin)];
+      const KeptByNode& own = kept[static_cast<std::size_t>(i - begin)];
       for (const ParameterTensor& tensor : nodes[i].parameters) footprint.parameters += element_count(tensor);
       footprint.backward_workspace_bytes =
           std::max(footprint.backward_workspace_bytes, backward_workspace(nodes, nodes[i], samples) * element_bytes);
@@ -127,4 +127,4 @@ std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes
   return footprints;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -11,7 +11,7 @@
 #include "planner/cost/stage_memory.h"
 #include "planner/graph/graph_node.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Elements of one sample between the nodes before a place and those from it on.
 struct GraphCut {
@@ -30,4 +30,4 @@ std::vector<GraphCut> graph_cuts(const std::vector<GraphNode>& nodes);
 std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes, int begin, int end,
                                              const TrainingSpec& training, std::int64_t samples, Recompute recompute);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 std::int64_t element_count(const TensorShape& shape) {
   std::int64_t count = 1;
@@ -41,4 +41,4 @@ double forward_flops(const GraphNode& node) {
   return flops;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

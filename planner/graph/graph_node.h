@@ -12,7 +12,7 @@
 
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 using TensorShape = std::vector<std::int64_t>;
 
@@ -86,4 +86,4 @@ std::int64_t parameter_count(const GraphNode& node);
 /// FLOPs of the products of one sample's forward: two for each multiply and add.
 double forward_flops(const GraphNode& node);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

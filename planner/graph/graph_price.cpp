@@ -4,7 +4,7 @@
 
 #include "planner/cost/gemm_time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// `fixed_bytes` is the size of an element of what does not grow with the samples: weights, or their gradients.
@@ -71,4 +71,4 @@ Seconds graph_optimizer_time(const KernelPrices& kernels, const GraphNode& node,
   return time;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 #include "planner/cost/layer_price.h"
 #include "planner/graph/graph_node.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// `samples` is a micro-batch's.
 LayerPrice graph_node_price(const KernelPrices& kernels, const GraphNode& node, std::int64_t samples);
@@ -18,4 +18,4 @@ LayerPrice graph_node_price(const KernelPrices& kernels, const GraphNode& node, 
 /// One optimizer step of the node's parameters on one rank, which updates 1 / `shards` of each tensor.
 Seconds graph_optimizer_time(const KernelPrices& kernels, const GraphNode& node, int shards);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -5,7 +5,7 @@
 
 #include "planner/graph/operators.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// For rows and for columns; an image of one dimension has one column.
@@ -225,4 +225,4 @@ const std::vector<Operator>& image_operators() {
   return kOperators;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -340,4 +340,4 @@ std::vector<Layer> runnable_layers(const std::vector<GraphNode>& nodes) {
   return layers;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -28,7 +28,7 @@
 
 #include "planner/graph/graph_node.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// As it is written: what a plan file keeps.
 struct LayerGraph {
@@ -66,4 +66,4 @@ bool is_runnable(const std::vector<GraphNode>& nodes);
 /// The layers of a chain that is_runnable; of others none.
 std::vector<Layer> runnable_layers(const std::vector<GraphNode>& nodes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 #include "schedules/error.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 const std::vector<Operator>& all_operators() {
@@ -79,4 +79,4 @@ GraphKernel traffic(double elements, double fixed_elements) {
   return {.elements = elements, .fixed_elements = fixed_elements};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -22,7 +22,7 @@
 #include "planner/graph/graph_node.h"
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What an operator sees: its attributes, and the nodes that feed it.
 struct OperatorInputs {
@@ -60,4 +60,4 @@ void add_product(GraphNode& node, std::int64_t rows, std::int64_t out, std::int6
 /// A kernel that reads and writes so many elements of a sample.
 GraphKernel traffic(double elements, double fixed_elements = 0);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -12,8 +12,9 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/forms/trimmed.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 struct Edge {
@@ -45,12 +46,6 @@ std::vector<ProfiledNode> in_order(const std::vector<ProfiledNode>& nodes, const
   for (const Edge& edge : edges) sorted[place[edge.to]].inputs.push_back(place[edge.from]);
   for (ProfiledNode& node : sorted) std::ranges::sort(node.inputs);
   return sorted;
-}
-
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
 /// The number behind "KEY=", of a list "[a; b]" its sum.
@@ -183,4 +178,4 @@ Chain chain_of(const std::vector<ProfiledNode>& nodes, double optimizer_bytes) {
   return chain;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

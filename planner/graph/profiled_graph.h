@@ -13,7 +13,7 @@
 #include "planner/graph/chain_partition.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ProfiledNode {
   std::string name;
@@ -39,4 +39,4 @@ std::vector<ProfiledNode> parse_piper_input(std::string_view text, const std::st
 /// The chain of these nodes; gradients are as large as weights, `optimizer_bytes` of state for each byte of weights.
 Chain chain_of(const std::vector<ProfiledNode>& nodes, double optimizer_bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

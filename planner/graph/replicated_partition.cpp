@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cassert>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kNoReplication = std::numeric_limits<double>::infinity();
 
 class Replicator {
  public:
@@ -28,10 +28,10 @@ class Replicator {
     const auto nodes = static_cast<std::size_t>(nodes_), devices = static_cast<std::size_t>(limits_.devices);
     best_.assign(nodes + 1, std::vector<Choice>(devices + 1));
     for (int left = 0; left <= limits_.devices; ++left)
-      best_[nodes][left].seconds = limits_.straight && left > 0 ? kNever : 0;
+      best_[nodes][left].seconds = limits_.straight && left > 0 ? kNoReplication : 0;
     for (int begin = nodes_ - 1; begin >= 0; --begin)
       for (int left = 1; left <= limits_.devices; ++left) best_[begin][left] = choose(begin, left);
-    if (best_[0][devices].seconds == kNever) return std::nullopt;
+    if (best_[0][devices].seconds == kNoReplication) return std::nullopt;
     ReplicatedPartition partition{.slowest = Seconds{best_[0][devices].seconds}};
     for (int begin = 0, left = limits_.devices; begin < nodes_;) {
       const Choice& choice = best_[begin][left];
@@ -46,7 +46,7 @@ class Replicator {
 
  private:
   struct Choice {
-    double seconds = kNever;
+    double seconds = kNoReplication;
     int end = 0;
     int replicas = 0;
   };
@@ -90,4 +90,4 @@ std::optional<ReplicatedPartition> replicated_partition(const Chain& chain, cons
   return Replicator(chain, weight_bytes, limits).run();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

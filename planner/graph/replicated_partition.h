@@ -15,7 +15,7 @@
 
 #include "planner/graph/chain_partition.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ReplicatedLimits {
   int devices = 1;
@@ -42,4 +42,4 @@ struct ReplicatedPartition {
 std::optional<ReplicatedPartition> replicated_partition(const Chain& chain, const std::vector<double>& weight_bytes,
                                                         const ReplicatedLimits& limits);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

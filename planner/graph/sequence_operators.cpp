@@ -4,7 +4,7 @@
 
 #include "planner/graph/operators.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 void require_sequence(const OperatorInputs& in, std::size_t i, std::string_view op) {
@@ -191,4 +191,4 @@ const std::vector<Operator>& sequence_operators() {
   return kOperators;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -12,13 +12,13 @@
 #include "planner/score/row_fields.h"
 #include "schedules/spelling.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::int64_t kLargeBytes = 16 << 20;
 
 /// A row that cannot be mapped, with its reason.
-struct Unmapped {
+struct UnreadRow {
   std::string reason;
 };
 
@@ -29,9 +29,9 @@ std::optional<double> number_of(const nlohmann::json& object, const char* key) {
 
 std::int64_t count_of(const nlohmann::json& row, const char* key, std::int64_t least, std::int64_t most) {
   const std::optional<double> value = number_of(row, key);
-  if (!value) throw Unmapped{fmt::format("{} is not printed", key)};
+  if (!value) throw UnreadRow{fmt::format("{} is not printed", key)};
   if (!(*value >= static_cast<double>(least) && *value <= static_cast<double>(most)) || *value != std::floor(*value))
-    throw Unmapped{fmt::format("{} is {}: no whole number from {} to {}", key, *value, least, most)};
+    throw UnreadRow{fmt::format("{} is {}: no whole number from {} to {}", key, *value, least, most)};
   return static_cast<std::int64_t>(*value);
 }
 
@@ -45,13 +45,13 @@ CollectiveKind kind_of(const std::string& text) {
                                                               {"all2all", CollectiveKind::kAllToAll},
                                                               {"broadcast", CollectiveKind::kBroadcast}};
   const auto found = kinds.find(name);
-  if (found == kinds.end()) throw Unmapped{fmt::format("collective \"{}\" is none that a group times", text)};
+  if (found == kinds.end()) throw UnreadRow{fmt::format("collective \"{}\" is none that a group times", text)};
   return found->second;
 }
 
 Seconds measured_time(const nlohmann::json& row, CollectiveKind kind, int ranks, std::int64_t bytes) {
   constexpr double kContradiction = 0.05;  // more than the rounding of the smallest printed bandwidths
-  if (!row.contains("measured")) throw Unmapped{"nothing measured is printed"};
+  if (!row.contains("measured")) throw UnreadRow{"nothing measured is printed"};
   const nlohmann::json& measured = row.at("measured");
   const auto size = static_cast<double>(bytes);
   std::vector<double> seconds;
@@ -61,11 +61,11 @@ Seconds measured_time(const nlohmann::json& row, CollectiveKind kind, int ranks,
   if (const auto bus = number_of(measured, "busbw_GBps"))
     seconds.push_back(bus_factor(kind, ranks) * size / (*bus * 1e9));
   if (const auto alg = number_of(measured, "algbw_GBps")) seconds.push_back(size / (*alg * 1e9));
-  if (seconds.empty()) throw Unmapped{"neither time nor bus bandwidth is printed"};
+  if (seconds.empty()) throw UnreadRow{"neither time nor bus bandwidth is printed"};
   const auto [least, most] = std::ranges::minmax(seconds);
-  if (!(least > 0) || !std::isfinite(most)) throw Unmapped{"the measured time is not above 0"};
+  if (!(least > 0) || !std::isfinite(most)) throw UnreadRow{"the measured time is not above 0"};
   if (most > (1 + kContradiction) * least)
-    throw Unmapped{fmt::format("the printed times contradict each other: {:.4g} and {:.4g} s", least, most)};
+    throw UnreadRow{fmt::format("the printed times contradict each other: {:.4g} and {:.4g} s", least, most)};
   return Seconds{seconds.front()};
 }
 
@@ -75,10 +75,10 @@ CollectiveRow row_of(const nlohmann::json& row, const std::string& id) {
   const std::int64_t bytes = count_of(row, "bytes", 1, std::int64_t{1} << 50);
   const CollectiveKind kind = kind_of(collective);
   const std::string preset = device_preset_in(hardware);
-  if (preset.empty()) throw Unmapped{fmt::format("hardware \"{}\" is no cluster that is known to run NCCL", hardware)};
+  if (preset.empty()) throw UnreadRow{fmt::format("hardware \"{}\" is no cluster that is known to run NCCL", hardware)};
   const auto ranks = static_cast<int>(count_of(row, "gpus", 2, 1 << 20));
   const auto nodes = static_cast<int>(count_of(row, "nodes", 1, ranks));
-  if (ranks % nodes != 0) throw Unmapped{fmt::format("{} GPUs do not fill {} nodes evenly", ranks, nodes)};
+  if (ranks % nodes != 0) throw UnreadRow{fmt::format("{} GPUs do not fill {} nodes evenly", ranks, nodes)};
   const bool ring = text_at(row, "algo").starts_with("Ring") || hardware.ends_with(", ring");
   const std::string origin = text_at(row, "source.repo");
   CollectiveRow result{.id = id, .preset = preset};
@@ -210,7 +210,7 @@ CollectiveRows read_collective_rows(const PublishedRows& published) {
     const std::string id = row_id(published, i);
     try {
       result.rows.push_back(row_of(row, id));
-    } catch (const Unmapped& unmapped) {
+    } catch (const UnreadRow& unmapped) {
       result.skipped.push_back({.id = id, .reason = unmapped.reason});
     }
   }
@@ -277,4 +277,4 @@ nlohmann::ordered_json to_json(const CollectiveScore& score) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -26,7 +26,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct CollectiveRow {
   std::string id;
@@ -89,4 +89,4 @@ CollectiveScore score_collectives(const std::vector<CollectiveRows>& files,
 
 nlohmann::ordered_json to_json(const CollectiveScore& score);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

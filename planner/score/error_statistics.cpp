@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// 0 for the smallest; equal values share the mean of their ranks.
@@ -57,4 +57,4 @@ double top1_regret_pct(const std::vector<double>& predicted, const std::vector<d
   return 100 * (measured[static_cast<std::size_t>(chosen)] / *std::ranges::min_element(measured) - 1);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

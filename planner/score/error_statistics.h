@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// 100 (predicted / measured - 1), by size (mean, median, worst) and with its sign (bias, their mean).
 struct ErrorStatistics {
@@ -26,4 +26,4 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
 /// length, not empty; smaller is better, and the first of equal predictions is chosen.
 double top1_regret_pct(const std::vector<double>& predicted, const std::vector<double>& measured);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

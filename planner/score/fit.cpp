@@ -11,7 +11,7 @@
 #include "planner/search/whatif.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -252,4 +252,4 @@ FitResult fit_constants(const ScoreLibrary& library, const std::vector<Published
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -13,7 +13,7 @@
 #include "planner/score/minimise.h"
 #include "planner/score/score.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// A figure of every cluster or stack that the rows are mapped to, and between which values it is sought.
 struct FitConstant {
@@ -60,4 +60,4 @@ struct FitResult {
 FitResult fit_constants(const ScoreLibrary& library, const std::vector<PublishedRows>& files,
                         const std::vector<FitConstant>& constants, Holdout holdout);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -94,4 +94,4 @@ std::vector<KernelSample> kernel_samples_of(const std::vector<json>& rows, const
   return samples;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,7 +8,7 @@
 
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Rows with "op" matmul (m, n, k, b, layout TN forward, NN input gradient, NT weight gradient) or group_matmul ("key"
 /// with ng, M, N, K and stage; M rows an expert, N outputs, K inputs of the forward), a rate `measured.tflops`, and a
@@ -16,4 +16,4 @@ namespace plumb {
 /// one counts: it is what accumulating weight gradients do. Other rows are left out.
 std::vector<KernelSample> kernel_samples_of(const std::vector<nlohmann::json>& rows, const std::string& hardware);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

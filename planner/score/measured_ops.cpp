@@ -14,7 +14,7 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -89,14 +89,6 @@ std::optional<ChunkCosts> chunk_costs(const json& row, const std::string& place,
   if (forward.is_null() || backward.is_null() || chunks != 1) return std::nullopt;
   return ChunkCosts{.forward = seconds_list(forward, kMicrosecond, "fwd_us_per_rank", place, ranks),
                     .backward = seconds_list(backward, kMicrosecond, "bwd_us_per_rank", place, ranks)};
-}
-
-SimTime longest_span(const Simulation& simulation) {
-  SimTime span{0};
-  for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
-    span = std::max(span, simulation.last_end[r] - simulation.first_start[r]);
-  }
-  return span;
 }
 
 double log_error(const MeasuredRun& run, Seconds action_overhead) {
@@ -198,4 +190,4 @@ std::vector<double> step_time_errors(const std::vector<MeasuredRun>& runs, Secon
   return errors;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

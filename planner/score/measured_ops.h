@@ -15,7 +15,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// One run, ready to be simulated.
 struct MeasuredRun {
@@ -55,4 +55,4 @@ Seconds fitted_action_overhead(const std::vector<MeasuredRun>& runs);
 /// Signed relative error of each prediction: predicted / measured - 1. [run]
 std::vector<double> step_time_errors(const std::vector<MeasuredRun>& runs, Seconds action_overhead);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

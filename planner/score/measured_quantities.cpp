@@ -7,13 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
-
-constexpr double kMebibyte = 1024.0 * 1024.0;
-constexpr double kGibibyte = 1024.0 * kMebibyte;
 
 /// A positive number under that key, if there is one.
 std::optional<double> number(const json& object, std::string_view key) {
@@ -128,4 +127,4 @@ MeasuredQuantities measured_quantities(const json& row) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 #include "planner/cost/model_flops.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct MeasuredQuantities {
   std::optional<Seconds> step_time;
@@ -39,4 +39,4 @@ struct MeasuredQuantities {
 /// last of the pipeline ("memory_of": "last rank").
 MeasuredQuantities measured_quantities(const nlohmann::json& row);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 struct Best {
@@ -68,4 +68,4 @@ std::vector<double> minimise(const std::function<double(const std::vector<double
   return start;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

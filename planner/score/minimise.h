@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct Interval {
   double low = 0;
@@ -17,4 +17,4 @@ struct Interval {
 std::vector<double> minimise(const std::function<double(const std::vector<double>&)>& function,
                              const std::vector<Interval>& box, std::vector<double> start, double tolerance = 1e-3);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

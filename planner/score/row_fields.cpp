@@ -13,7 +13,7 @@
 #include "schedules/generators/spellings.h"
 #include "schedules/spelling.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -222,4 +222,4 @@ json model_fields(const json& row, const json& dims, const std::map<std::string,
   return model;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

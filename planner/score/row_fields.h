@@ -12,7 +12,7 @@
 #include "planner/spec/layout.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// The whole number at that dotted path; nothing if there is none.
 std::optional<std::int64_t> integer_at(const nlohmann::json& row, std::string_view path);
@@ -58,4 +58,4 @@ std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices)
 nlohmann::json model_fields(const nlohmann::json& row, const nlohmann::json& dims,
                             const std::map<std::string, nlohmann::json>& models);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

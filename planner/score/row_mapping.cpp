@@ -13,8 +13,9 @@
 #include "planner/search/layout_conflict.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -35,7 +36,7 @@ std::optional<std::int64_t> printed_count(const json& row, std::string_view path
 }
 
 /// One row on its way.
-struct Reader {
+struct RowReader {
   const ScoreLibrary& library;
   const json& row;
   const SourceMapping* mapping;
@@ -72,7 +73,7 @@ int devices_in_node(const json& cluster) {
 }
 
 /// A host's devices as printed. A domain of several hosts (NVL72) is taken for as many as fill each alike, 64 of 256.
-void take_printed_node(json& cluster, const Reader& reader) {
+void take_printed_node(json& cluster, const RowReader& reader) {
   constexpr int kLargestHost = 16;
   const int whole = devices_in_node(cluster);
   if (whole <= kLargestHost) {
@@ -102,13 +103,12 @@ void take_printed_network(json& cluster, const std::string& hardware) {
   const int per_node = devices_in_node(cluster);
   const auto network = network_in(hardware, per_node);
   if (!network || value_at(cluster, "network").is_null()) return;
-  constexpr double kGiga = 1e9;
   set_at(cluster, "network.bandwidth_gb_per_s", network->node_bytes_per_second / (kGiga * per_node));
   if (network->nics > 0 && !value_at(cluster, "nccl").is_null()) set_at(cluster, "nccl.nics", network->nics);
 }
 
 /// Of the row's own mapping; by the general rules where that names none for such hardware; null: there is no mapping.
-const ClusterRule* cluster_rule_of(Reader& reader, const std::string& hardware) {
+const ClusterRule* cluster_rule_of(RowReader& reader, const std::string& hardware) {
   if (!reader.mapping) return nullptr;
   if (const ClusterRule* rule = cluster_rule_for(*reader.mapping, hardware)) return rule;
   for (const SourceMapping& general : reader.library.mappings) {
@@ -123,7 +123,7 @@ const ClusterRule* cluster_rule_of(Reader& reader, const std::string& hardware) 
       fmt::format("no cluster for the hardware \"{}\": name a preset in a mapping of your own (--mapping)", hardware)};
 }
 
-ClusterSpec cluster_of(Reader& reader) {
+ClusterSpec cluster_of(RowReader& reader) {
   const std::string hardware = reader.text("hardware");
   if (hardware.empty()) throw Unmapped{"the row does not name its hardware"};
   const ClusterRule* rule = cluster_rule_of(reader, hardware);
@@ -176,7 +176,7 @@ bool fills(const SourceMapping* mapping, const std::string& prefix, const json* 
          });
 }
 
-std::optional<StackSpec> stack_of(Reader& reader) {
+std::optional<StackSpec> stack_of(RowReader& reader) {
   const std::string name = reader.text("stack");
   if (name.empty()) throw Unmapped{"the framework is not known: no mapping names a stack for this source"};
   const json named = name;
@@ -194,7 +194,7 @@ std::optional<StackSpec> stack_of(Reader& reader) {
   return fills(reader.mapping, "stack_with") ? make() : of_row(make);
 }
 
-TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& layout) {
+TrainingSpec training_of(RowReader& reader, const ModelSpec& model, const Layout& layout) {
   TrainingSpec training{.sequence = reader.count("model.seq").value_or(model.sequence)};
   if (training.sequence < 1) throw Unmapped{"the length of a sequence is not printed"};
   const auto batch = reader.count("gbs");
@@ -222,13 +222,13 @@ TrainingSpec training_of(Reader& reader, const ModelSpec& model, const Layout& l
 }
 
 /// Layers with as many on the first and last stage as on the others, where the row says that these have one less.
-std::optional<std::int64_t> rounded_layers(const Reader& reader) {
+std::optional<std::int64_t> rounded_layers(const RowReader& reader) {
   const auto layers = reader.integer("model.layers");
   if (!layers || reader.text("first_last_stage").find("one layer fewer") == std::string::npos) return std::nullopt;
   return *layers + 2;
 }
 
-int chunks_of(const Reader& reader, int pipeline) {
+int chunks_of(const RowReader& reader, int pipeline) {
   const std::string chunks = reader.text("vpp");
   if (chunks.empty()) return reader.degree("vpp");
   const auto layers = rounded_layers(reader);
@@ -238,7 +238,7 @@ int chunks_of(const Reader& reader, int pipeline) {
   throw Unmapped{fmt::format("the chunks a rank are \"{}\"", chunks)};
 }
 
-std::vector<int> split_of(const Reader& reader, const Layout& layout) {
+std::vector<int> split_of(const RowReader& reader, const Layout& layout) {
   const json& printed = value_at(reader.row, "split");
   if (printed.is_array()) {
     std::vector<int> split;
@@ -259,7 +259,7 @@ std::vector<int> split_of(const Reader& reader, const Layout& layout) {
 }
 
 /// As printed, or what a replica's batch and its number of micro-batches leave.
-std::optional<std::int64_t> microbatch_of(const Reader& reader, const Layout& layout) {
+std::optional<std::int64_t> microbatch_of(const RowReader& reader, const Layout& layout) {
   if (const auto printed = reader.count("mbs")) return printed;
   const auto batch = reader.count("gbs");
   const auto count = reader.count("n_microbatches") ? reader.count("n_microbatches") : reader.count("ga");
@@ -267,7 +267,7 @@ std::optional<std::int64_t> microbatch_of(const Reader& reader, const Layout& la
   return *batch / (*count * layout.data);
 }
 
-Layout layout_of_row(Reader& reader) {
+Layout layout_of_row(RowReader& reader) {
   Layout layout{.tensor = reader.degree("tp"),
                 .pipeline = reader.degree("pp"),
                 .context = reader.degree("cp"),
@@ -314,7 +314,7 @@ Layout layout_of_row(Reader& reader) {
 }
 
 /// Throws Unmapped.
-RowQuestion question_of(Reader& reader) {
+RowQuestion question_of(RowReader& reader) {
   ModelSpec model;
   try {
     model = model_from_json(model_fields(reader.row, reader.library.dims, reader.library.models), "model");
@@ -376,7 +376,7 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
   MappedRow mapped;
   const std::vector<json> candidates = candidates_of(row);
   for (const json& candidate : candidates) {
-    Reader reader{.library = library, .row = candidate, .mapping = mapping};
+    RowReader reader{.library = library, .row = candidate, .mapping = mapping};
     try {
       RowQuestion question = question_of(reader);
       if (candidates.size() > 1 && !chunks_are_alike(question)) {
@@ -397,4 +397,4 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
   return mapped;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

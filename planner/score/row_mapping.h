@@ -27,7 +27,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// A figure of the presets replaced by another: "cluster.device.gemm_efficiency", "stack.kernel_launch_us".
 using Override = std::pair<std::string, nlohmann::json>;
@@ -64,4 +64,4 @@ struct MappedRow {
 /// not there.
 MappedRow map_row(const ScoreLibrary& library, const nlohmann::json& row, const SourceMapping* mapping);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

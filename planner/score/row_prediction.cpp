@@ -7,7 +7,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 RowPrediction predict_layer(const RowQuestion& question) {
@@ -52,21 +52,14 @@ Predicted predict_in_searched_order(Pricing& pricing, const RowQuestion& questio
 }
 
 /// What lies between the first action of one rank and the end of its optimizer, of the rank where it is most.
-Seconds longest_span(const Simulation& simulation) {
-  SimTime longest{0};
-  for (std::size_t rank = 0; rank < simulation.first_start.size(); ++rank) {
-    longest = std::max(longest, simulation.last_end[rank] - simulation.first_start[rank]);
-  }
-  return to_seconds(longest);
-}
-
 RowPrediction predict_step(const RowQuestion& question, bool of_device, bool with_components) {
   Pricing pricing(question.model, question.cluster, question.training);
   const Predicted predicted = question.order_memory && question.layout.pipeline > 1
                                   ? predict_in_searched_order(pricing, question)
                                   : predict(pricing, question.layout);
   const Prediction& prediction = predicted.prediction;
-  const Seconds step = question.unsynchronised_step ? longest_span(predicted.simulation) : prediction.step_time;
+  const Seconds step =
+      question.unsynchronised_step ? to_seconds(longest_span(predicted.simulation)) : prediction.step_time;
   RowPrediction result{.step_seconds = step.count(),
                        .bytes_by_pipeline_rank = prediction.peak_memory_bytes,
                        .fits = !memory_shortfall(prediction.peak_memory_bytes, question.cluster.device)};
@@ -109,4 +102,4 @@ ChosenPrediction fastest_prediction(const std::vector<RowQuestion>& questions, c
   return best;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 #include "planner/score/row_mapping.h"
 #include "planner/score/time_components.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct RowPrediction {
   std::optional<double> step_seconds;
@@ -36,4 +36,4 @@ struct ChosenPrediction {
 ChosenPrediction fastest_prediction(const std::vector<RowQuestion>& questions, const MeasuredQuantities& measured,
                                     bool with_components = false);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

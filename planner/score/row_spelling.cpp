@@ -14,7 +14,7 @@
 #include "planner/score/source_mapping.h"
 #include "schedules/spelling.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -304,4 +304,4 @@ json in_schema(const json& printed) {
   return row;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

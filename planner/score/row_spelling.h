@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// `printed`, an object, with
 /// * fields of the row, its `model` and its `measured` under the schema's names, whatever their case, hyphens and
@@ -23,4 +23,4 @@ namespace plumb {
 ///   from a ratio (`mfu`).
 nlohmann::json in_schema(const nlohmann::json& printed);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

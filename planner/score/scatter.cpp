@@ -8,7 +8,7 @@
 
 #include "traces/svg_style.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr double kSide = 520;
@@ -133,4 +133,4 @@ std::string scatter_svg(const std::vector<ScatterSeries>& series, std::string_vi
          body + "</svg>\n";
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ScatterSeries {
   std::string name;
@@ -17,4 +17,4 @@ struct ScatterSeries {
 /// and lines 10 % above and below it. `unit` is that of both axes. Series without points do not stand in the legend.
 std::string scatter_svg(const std::vector<ScatterSeries>& series, std::string_view title, std::string_view unit);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

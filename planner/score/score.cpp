@@ -11,7 +11,7 @@
 #include "planner/score/row_spelling.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -269,4 +269,4 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
   return score;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

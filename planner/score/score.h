@@ -19,7 +19,7 @@
 #include "planner/score/row_mapping.h"
 #include "planner/score/row_prediction.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// One file of published rows.
 struct PublishedRows {
@@ -116,4 +116,4 @@ std::vector<ScoredQuantity> compared(const std::string& id, const RowPrediction&
 /// Throws SpecError if the library is at fault (score/row_mapping.h); faults of a row skip it with their reason.
 SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& published);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

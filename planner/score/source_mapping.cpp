@@ -9,7 +9,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -247,4 +247,4 @@ void set_at(json& document, std::string_view path, const json& value) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -25,7 +25,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Fields by dotted path and what each must hold: a text is a regular expression, anything else must be equal.
 using RowConditions = std::vector<std::pair<std::string, nlohmann::json>>;
@@ -103,4 +103,4 @@ const nlohmann::json& value_at(const nlohmann::json& document, std::string_view 
 /// Sets the value at a dotted path, making objects where there are none.
 void set_at(nlohmann::json& document, std::string_view path, const nlohmann::json& value);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 #include "planner/cost/framework/vocabulary_ops.h"
 #include "planner/cost/stage_memory.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 Seconds& of(TimeComponents& components, TimeComponent component) {
@@ -107,4 +107,4 @@ TimeComponents time_components(const Pricing& pricing, const Layout& layout, con
   return sum;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,7 +8,7 @@
 #include "planner/spec/layout.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 enum class TimeComponent : std::uint8_t {
   kGemm,              ///< products with weights
@@ -35,4 +35,4 @@ using TimeComponents = std::array<Seconds, kTimeComponentCount>;
 TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
                                Seconds step_time);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

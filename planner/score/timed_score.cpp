@@ -8,8 +8,9 @@
 #include "planner/score/measured_ops.h"
 #include "planner/score/source_mapping.h"
 #include "schedules/error.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::ordered_json;
@@ -63,7 +64,6 @@ std::vector<TimedScore> timed_scores(const std::vector<SourceMapping>& mappings,
 }
 
 ordered_json to_json(const std::vector<TimedScore>& scores) {
-  constexpr double kMicro = 1e-6;
   ordered_json list = ordered_json::array();
   for (const TimedScore& score : scores) {
     ordered_json entry{{"file", score.file},
@@ -79,4 +79,4 @@ ordered_json to_json(const std::vector<TimedScore>& scores) {
   return list;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

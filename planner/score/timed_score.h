@@ -12,7 +12,7 @@
 #include "planner/score/score.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct TimedHalf {
   Seconds overhead{0};     ///< fitted on this half
@@ -34,4 +34,4 @@ std::vector<TimedScore> timed_scores(const std::vector<SourceMapping>& mappings,
 /// [{"file", "runs", "no_constant": {"mape_pct", "max_pct"}, "halves": [{"overhead_us", "mape_pct", "max_pct"}]}]
 nlohmann::ordered_json to_json(const std::vector<TimedScore>& scores);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

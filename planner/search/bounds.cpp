@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
 namespace {
 
 bool splits_backward(const Schedule& order) {
@@ -118,10 +120,9 @@ std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>&
 }
 
 std::string to_text(const MemoryShortfall& shortfall) {
-  constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
   return fmt::format("rank {} lacks {:.2f} GiB besides the {:.2f} GiB that a device has for tensors", shortfall.rank,
                      static_cast<double>(shortfall.missing_bytes) / kGibibyte,
                      static_cast<double>(shortfall.available_bytes) / kGibibyte);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 #include "schedules/schedule.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Stages of which those that are alike share their costs.
 struct StageTable {
@@ -59,4 +59,4 @@ std::optional<MemoryShortfall> memory_shortfall(const std::vector<std::int64_t>&
 /// "rank 0 lacks 3.2 GiB of the 79.9 GiB that a device has".
 std::string to_text(const MemoryShortfall& shortfall);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,7 +6,7 @@
 #include "planner/search/layout_conflict.h"
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 template <class T>
@@ -199,4 +199,4 @@ Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& traini
   return Enumerator(model, training, devices, request).run();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

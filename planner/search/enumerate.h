@@ -14,7 +14,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// A layout, or several at once by the keys that decide, that lost; and why.
 struct Rejection {
@@ -30,4 +30,4 @@ struct Enumeration {
 Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& training, int devices,
                               const LayoutRequest& request);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

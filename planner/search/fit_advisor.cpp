@@ -11,8 +11,9 @@
 #include "planner/search/layout_conflict.h"
 #include "planner/search/predict.h"
 #include "schedules/error.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 struct Change {
@@ -162,7 +163,6 @@ std::string FitAdvisor::other_layout_or_cluster() {
   if (closest.layout && !closest.shortfall) return to_text(*closest.layout) + " fits";
   std::string remedy;
   if (closest.layout) {
-    constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
     const double needed =
         static_cast<double>(pricing_.cluster().device.memory_bytes + closest.shortfall->missing_bytes) / kGibibyte;
     remedy =
@@ -172,4 +172,4 @@ std::string FitAdvisor::other_layout_or_cluster() {
   return remedy.empty() ? "no number of devices fits it" : remedy;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

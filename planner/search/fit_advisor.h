@@ -17,7 +17,7 @@
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Keeps what it has worked out; no answer depends on earlier questions.
 class FitAdvisor {
@@ -52,4 +52,4 @@ class FitAdvisor {
   std::optional<std::string> other_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using Counts = std::vector<HeldCount>;  // [kind of the rank]
@@ -131,4 +131,4 @@ std::vector<std::int64_t> memory_in_issue_order(const CostTable& kinds, const He
   return peaks;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

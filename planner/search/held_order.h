@@ -12,7 +12,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// How many micro-batches (slices) of a kind of stages are held in each form.
 struct HeldCount {
@@ -46,4 +46,4 @@ HeldOrder held_order(const Schedule& schedule, std::span<const int> kind_of_stag
 /// without the overlap of collectives and without received messages. `kinds` has a stage for each kind.
 std::vector<std::int64_t> memory_in_issue_order(const CostTable& kinds, const HeldOrder& order);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,7 +8,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 std::optional<std::string> tensor_conflict(const ModelSpec& model, const TrainingSpec& training, const Layout& layout) {
@@ -195,4 +195,4 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
   return std::nullopt;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

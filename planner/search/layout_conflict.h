@@ -8,7 +8,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// One sentence with the remedy, or nothing if the layout can exist for that model, training and number of devices: the
 /// degrees multiply to the devices, tensor parallelism divides heads, kv heads and feed-forward (the vocabulary is
@@ -17,4 +17,4 @@ namespace plumb {
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
                                            const Layout& layout);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 #include "schedules/forms/strict_json.h"
 #include "schedules/forms/text_form.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 std::vector<std::string> lines_of(std::string_view text) {
@@ -118,4 +118,4 @@ nlohmann::ordered_json to_json(const Plan& plan, std::string_view plumb_version)
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 
 #include "planner/search/predict.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct Plan {
   ModelSpec model;
@@ -47,4 +47,4 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& place);
 
 nlohmann::ordered_json to_json(const Plan& plan, std::string_view plumb_version);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -14,7 +14,7 @@
 #include "schedules/lower.h"
 #include "simulator/steady_state.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 namespace {
 
@@ -145,4 +145,4 @@ Prediction prediction_from_json(const nlohmann::json& json, const std::string& p
   return prediction;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

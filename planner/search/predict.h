@@ -18,7 +18,7 @@
 #include "schedules/time.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What a plan promises, in the terms of `plumb simulate --json`.
 struct Prediction {
@@ -65,4 +65,4 @@ Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOption
 nlohmann::ordered_json to_json(const Prediction& prediction);
 Prediction prediction_from_json(const nlohmann::json& json, const std::string& place);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 #include "planner/cost/topology_links.h"
 #include "simulator/path_length.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 struct Figure {
@@ -114,4 +114,4 @@ std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Pr
   return elasticities(plan, to_seconds(gradient.makespan), growth_with);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 #include "planner/search/plan.h"
 #include "simulator/network/network_sensitivity.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ResourceSensitivity {
   std::string figure;     ///< its key in a cluster's file, as "device.memory_bandwidth_gb_per_s"
@@ -32,4 +32,4 @@ std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Pr
 std::vector<ResourceSensitivity> resource_sensitivity(const Plan& plan, const Predicted& predicted,
                                                       const NetworkGradient& gradient, const NetworkOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

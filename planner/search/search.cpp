@@ -9,7 +9,7 @@
 #include "planner/search/fit_advisor.h"
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// The schedule of a layout with few micro-batches: its stages, where they lie, and which operations it has. One is
@@ -51,14 +51,14 @@ std::vector<BoundedLayout> by_bound(Pricing& pricing, const std::vector<Layout>&
   return bounded;
 }
 
-struct Kept {
+struct KeptLayout {
   SimTime makespan{0};
   std::size_t index = 0;
   RankedLayout ranked;
 };
 
-void insert_ranked(std::vector<Kept>& kept, Kept candidate, int limit) {
-  const auto key = [](const Kept& k) { return std::tuple(k.makespan, k.index); };
+void insert_ranked(std::vector<KeptLayout>& kept, KeptLayout candidate, int limit) {
+  const auto key = [](const KeptLayout& k) { return std::tuple(k.makespan, k.index); };
   const auto place = std::ranges::upper_bound(kept, key(candidate), {}, key);
   kept.insert(place, std::move(candidate));
   if (static_cast<int>(kept.size()) > limit) kept.pop_back();
@@ -91,7 +91,7 @@ SearchResult search_as_asked(const ModelSpec& model, const ClusterSpec& cluster,
   result.counts.enumerated = static_cast<std::int64_t>(found.layouts.size());
   result.counts.conflicts = static_cast<std::int64_t>(found.conflicts.size());
 
-  std::vector<Kept> kept;
+  std::vector<KeptLayout> kept;
   std::optional<std::pair<Layout, MemoryShortfall>> closest;
   std::vector<Rejection> losers;
   const auto lose = [&](const Layout& layout, std::string reason) {
@@ -139,7 +139,7 @@ SearchResult search_as_asked(const ModelSpec& model, const ClusterSpec& cluster,
     lose(layout, fmt::format("it takes {:.4g} s", to_seconds(predicted.simulation.makespan).count()));
   }
 
-  for (Kept& candidate : kept) {
+  for (KeptLayout& candidate : kept) {
     std::erase_if(losers, [&](const Rejection& loser) { return loser.layout == request_of(candidate.ranked.layout); });
     result.ranked.push_back(std::move(candidate.ranked));
   }
@@ -169,4 +169,4 @@ SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, 
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

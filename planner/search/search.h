@@ -16,7 +16,7 @@
 #include "planner/search/enumerate.h"
 #include "planner/search/predict.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct SearchOptions {
   int keep = 10;         ///< layouts ranked
@@ -51,4 +51,4 @@ struct SearchResult {
 SearchResult search_layouts(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training,
                             const LayoutRequest& request, const SearchOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::planner

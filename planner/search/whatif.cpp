@@ -9,12 +9,12 @@
 #include "schedules/error.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
 
-const std::vector<std::string> kParts = {"model", "cluster", "training", "layout"};
+const std::vector<std::string> kPlanParts = {"model", "cluster", "training", "layout"};
 
 std::vector<std::string> words_of(std::string_view path) {
   std::vector<std::string> words;
@@ -102,7 +102,7 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
   const json document = to_json(plan, "");
   const json all_keys = [&] {
     json parts;
-    for (const std::string& part : kParts) parts[part] = document.at(part);
+    for (const std::string& part : kPlanParts) parts[part] = document.at(part);
     return parts;
   }();
   std::vector<std::string> leaves;
@@ -137,4 +137,4 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
   return rows;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 
 #include "planner/search/plan.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct Variation {
   std::string key;
@@ -42,4 +42,4 @@ struct WhatIfRow {
 std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations,
                               const WhatIfOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::planner

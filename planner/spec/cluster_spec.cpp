@@ -11,14 +11,10 @@
 #include "kernels/layer.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-constexpr double kGiga = 1e9;
-constexpr double kTera = 1e12;
-constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
-constexpr double kMicro = 1e-6;
 
 constexpr NodeHub kHubs[] = {NodeHub::kNvSwitch, NodeHub::kPcie, NodeHub::kMesh};
 
@@ -383,4 +379,4 @@ nlohmann::ordered_json to_json(const ClusterSpec& cluster) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

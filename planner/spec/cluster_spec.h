@@ -23,7 +23,7 @@
 #include "simulator/network/fabric.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What a fused attention kernel reaches of the peak on sequences of s tokens: efficiency * s / (s + half_sequence).
 struct AttentionRate {
@@ -128,4 +128,4 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
 ClusterSpec parse_cluster(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ClusterSpec& cluster);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
 
 HostSpec read_host(StrictObject object) {
-  constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
-  constexpr double kGiga = 1e9;
   constexpr double kLargestGib = 1e9;
   constexpr std::int64_t kMostOnSwitch = 1'000'000;
   HostSpec host;
@@ -27,4 +27,4 @@ HostSpec read_host(StrictObject object) {
   return host;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -9,7 +9,7 @@
 
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct HostSpec {
   std::int64_t memory_bytes = 0;       ///< of a node
@@ -26,4 +26,4 @@ struct HostSpec {
 /// Reads the block. Throws SpecError naming the key if one is unknown, missing or out of range.
 HostSpec read_host(StrictObject object);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

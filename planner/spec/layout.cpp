@@ -15,7 +15,7 @@
 #include "schedules/generators/spellings.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::array<std::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
@@ -313,4 +313,4 @@ nlohmann::ordered_json to_json(const Layout& layout) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -16,7 +16,7 @@
 #include "planner/spec/training_spec.h"
 #include "schedules/process_grid.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What F does not keep for the backward (without R actions the backward rebuilds it at its head).
 enum class Recompute : std::uint8_t {
@@ -116,4 +116,4 @@ std::int64_t microbatches_of(const TrainingSpec& training, const Layout& layout)
 LayoutRequest layout_from_json(const nlohmann::json& json, const std::string& place);
 nlohmann::ordered_json to_json(const Layout& layout);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

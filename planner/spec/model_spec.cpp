@@ -6,7 +6,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 // Far beyond any model, and small enough that bytes of everything stay below 2^63.
@@ -238,4 +238,4 @@ nlohmann::ordered_json to_json(const ModelSpec& model) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -17,7 +17,7 @@
 #include "kernels/layer.h"
 #include "planner/graph/layer_graph.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ModelSpec {
   std::string name;
@@ -87,4 +87,4 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -5,11 +5,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr double kGiga = 1e9;
-constexpr double kMicro = 1e-6;
 constexpr std::string_view kGenerations[] = {"volta", "ampere", "hopper", "blackwell"};
 constexpr std::string_view kCollectives[] = {"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"};
 
@@ -126,4 +126,4 @@ nlohmann::ordered_json to_json(const CollectiveTable& table) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -18,7 +18,7 @@
 #include "schedules/forms/strict_json.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 enum class NcclGeneration : std::uint8_t { kVolta, kAmpere, kHopper, kBlackwell };
 enum class HostCpu : std::uint8_t { kIntel, kAmd, kOther };
@@ -86,4 +86,4 @@ NcclSpec read_nccl(StrictObject object);
 CollectiveTable read_collective_table(StrictObject object);
 nlohmann::ordered_json to_json(const CollectiveTable& table);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

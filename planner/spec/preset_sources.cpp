@@ -6,7 +6,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// The first number below `json` that names no source, by dotted path; empty if all do.
@@ -37,4 +37,4 @@ ClusterSpec parse_cluster_preset(std::string_view text, const std::string& file)
   return cluster_from_json(document, file);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,8 +8,9 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 const std::vector<std::string> kAttentionNames = {"unfused", "triton", "flash2", "flash3", "cudnn"};
@@ -18,8 +19,6 @@ const std::vector<std::string> kContextNames = {"ring", "all-gather", "ulysses"}
 
 const std::vector<std::string> kDispatchNames = {"per-expert", "per-rank"};
 const std::vector<std::string> kGraphNames = {"none", "outside-experts", "iteration"};
-
-constexpr double kMicro = 1e-6;
 
 /// Every member with its key, so that reading and writing name them once. `Visitor` has one function a type.
 template <class Stack, class Visitor>
@@ -92,7 +91,7 @@ void visit_members(Stack& stack, Visitor&& visit) {
   visit.share("offloaded_share", stack.offloaded_share);
 }
 
-struct Reader {
+struct StackReader {
   StrictObject& object;
 
   void flag(const char* key, bool& value) { value = object.boolean_or(key, value); }
@@ -151,7 +150,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
   if (object.has("selective")) stack.selective = static_cast<SelectiveKind>(named("selective", kSelectiveNames));
   if (object.has("dispatch")) stack.dispatch = static_cast<ExpertDispatch>(named("dispatch", kDispatchNames));
   if (object.has("graphs")) stack.graphs = static_cast<GraphScope>(named("graphs", kGraphNames));
-  visit_members(stack, Reader{object});
+  visit_members(stack, StackReader{object});
   for (const auto& [key, value] :
        {std::pair{"expert_gemm_share", stack.expert_gemm_share}, std::pair{"dispatch_share", stack.dispatch_share}}) {
     if (value == 0) object.fail(key, "a rate of 0 never ends: give a share above 0");
@@ -185,4 +184,4 @@ nlohmann::ordered_json to_json(const StackSpec& stack) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -14,7 +14,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Which kernels compute attention. Unfused: batched GEMMs around a softmax, the s x s scores in memory.
 enum class AttentionKernel : std::uint8_t { kUnfused, kTriton, kFlash2, kFlash3, kCudnn };
@@ -146,4 +146,4 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place);
 StackSpec parse_stack(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const StackSpec& stack);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

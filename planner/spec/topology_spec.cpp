@@ -9,7 +9,7 @@
 #include "schedules/forms/strict_json.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 std::vector<std::string> names(StrictObject& object, std::string_view key) {
@@ -70,4 +70,4 @@ Topology parse_topology(std::string_view text, const std::string& file) {
   return topology_from_json(parse_json(text, file), file);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -17,7 +17,7 @@
 
 #include "simulator/network/topology.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Throws SpecError with the place: an unknown or missing key, a node that is named twice or not at all (with the
 /// nearest name), two devices on one node, no device, a bandwidth that is not above 0, a negative latency, a link from
@@ -25,4 +25,4 @@ namespace plumb {
 Topology topology_from_json(const nlohmann::json& json, const std::string& place);
 Topology parse_topology(std::string_view text, const std::string& file);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -10,7 +10,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr std::array<std::string_view, 5> kPrecisionNames = {"fp32", "tf32", "bf16", "fp16", "fp8"};
@@ -107,4 +107,4 @@ nlohmann::ordered_json to_json(const TrainingSpec& training) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

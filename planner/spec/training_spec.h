@@ -12,7 +12,7 @@
 
 #include "planner/spec/stack_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// tf32: fp32 tensors, products on tensor cores. fp8: products in fp8, weights and activations otherwise bf16.
 enum class Precision : std::uint8_t { kFp32, kTf32, kBf16, kFp16, kFp8 };
@@ -63,4 +63,4 @@ TrainingSpec training_from_json(const nlohmann::json& json, const std::string& p
 TrainingSpec parse_training(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const TrainingSpec& training);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -8,7 +8,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 struct Instruction {
@@ -64,4 +64,4 @@ std::string action_remedy(std::string_view word, std::string_view usual) {
   return std::string(usual);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -8,7 +8,7 @@
 #include "schedules/forms/strict_json.h"
 #include "schedules/forms/text_form.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// A list of rows, each a string of actions or a list of them; the rest follows from the actions.
@@ -80,4 +80,4 @@ Schedule parse_schedule_json(std::string_view text, const std::string& file) {
   return schedule_from_json(parse_json(text, file), file);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -14,7 +14,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// schedule_from_json(schedule_to_json(s), ...) == s. Reading throws SpecError with file and path for what is not in
 /// this form, ScheduleError for a token that is no action.
@@ -22,4 +22,4 @@ nlohmann::ordered_json schedule_to_json(const Schedule& schedule);
 Schedule schedule_from_json(const nlohmann::json& json, const std::string& place);
 Schedule parse_schedule_json(std::string_view text, const std::string& file);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

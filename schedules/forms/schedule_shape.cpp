@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr int kLargestStage = 1'000'000;
@@ -50,4 +50,4 @@ void infer_shape(Schedule& schedule) {
   schedule.microbatches = stages_with.empty() ? 0 : most_frequent(stages_with, true);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

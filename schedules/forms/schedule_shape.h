@@ -3,7 +3,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Fills `stages` (one lane, model_part = stage, each stage on the rank that lists most of its compute actions, the
 /// first of equals) and `microbatches` (the number of forwards that most stages list, the larger of equals) from
@@ -11,4 +11,4 @@ namespace plumb {
 /// ScheduleError if an action names a stage beyond a million (no file of that kind can hold them all).
 void infer_shape(Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

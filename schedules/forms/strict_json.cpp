@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 using nlohmann::json;
@@ -218,4 +218,4 @@ void StrictObject::finish() const {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

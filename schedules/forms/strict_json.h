@@ -18,7 +18,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The document, or SpecError "FILE: line L, column C: ..." (truncated, trailing text, not JSON).
 nlohmann::json parse_json(std::string_view text, const std::string& file);
@@ -77,4 +77,4 @@ class StrictObject {
   std::vector<std::string> known_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -9,18 +9,12 @@
 #include "schedules/error.h"
 #include "schedules/forms/action_remedy.h"
 #include "schedules/forms/schedule_shape.h"
+#include "schedules/forms/trimmed.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r";
 constexpr std::size_t kShownTokenLength = 40;
-
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
 
 struct Token {
   std::string_view text;
@@ -67,15 +61,15 @@ class Parser {
   }
 
   void parse_line(std::string_view line) {
-    const std::string_view content = trim(line);
+    const std::string_view content = trimmed(line);
     if (content.empty() || content.front() == '#') return;
     if (const std::size_t colon = content.find(':'); colon != std::string_view::npos) {
-      const std::string_view key = trim(content.substr(0, colon));
+      const std::string_view key = trimmed(content.substr(0, colon));
       if (key.starts_with("rank") || key.starts_with("Rank")) {
         const std::size_t begin = line.find(':') + 1;
-        parse_numbered_row(trim(key.substr(4)), std::string(begin, ' ').append(line.substr(begin)));
+        parse_numbered_row(trimmed(key.substr(4)), std::string(begin, ' ').append(line.substr(begin)));
       } else {
-        parse_header(key, trim(content.substr(colon + 1)));
+        parse_header(key, trimmed(content.substr(colon + 1)));
       }
       return;
     }
@@ -135,7 +129,7 @@ class Parser {
 
 std::vector<Action> parse_row(std::string_view row, const std::string& place) {
   std::vector<Action> actions;
-  if (trim(row) == "-") return actions;
+  if (trimmed(row) == "-") return actions;
   for (std::size_t at = row.find_first_not_of(kBlanks); at != std::string_view::npos;) {
     const std::size_t end = std::min(row.find_first_of(kBlanks, at), row.size());
     const Token token{row.substr(at, end - at), at + 1};
@@ -190,4 +184,4 @@ std::string to_text(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -20,7 +20,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Throws ScheduleError with file, line and column of the first token that is not an action.
 Schedule parse_schedule(std::string_view text, const std::string& file = "schedule");
@@ -34,4 +34,4 @@ std::string row_text(const std::vector<Action>& actions);
 /// The actions of a row. Throws ScheduleError "PLACE, column N: ..." for the first token that is not an action.
 std::vector<Action> parse_row(std::string_view row, const std::string& place);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

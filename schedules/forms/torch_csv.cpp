@@ -8,11 +8,11 @@
 #include "schedules/error.h"
 #include "schedules/forms/action_remedy.h"
 #include "schedules/forms/schedule_shape.h"
+#include "schedules/forms/trimmed.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
 constexpr std::string_view kPairEnd = ")OVERLAP_F_B";
 constexpr std::size_t kShownCellLength = 40;
 constexpr std::size_t kLongestToken = 64;
@@ -63,17 +63,11 @@ Cell parse_cell(std::string_view text, TorchReading reading) {
   return pair;
 }
 
-std::string_view trim(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
 /// What a cell says: spreadsheets and csv.QUOTE_ALL put it in quotes.
 std::string_view unquoted(std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   if (text.size() < 2 || !text.starts_with('"') || !text.ends_with('"')) return text;
-  return trim(text.substr(1, text.size() - 2));
+  return trimmed(text.substr(1, text.size() - 2));
 }
 
 /// What stands between cells: where there is no comma, spreadsheets of many countries write semicolons, and what is
@@ -203,4 +197,4 @@ std::string write_torch_csv(const Schedule& schedule) {
   return text;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

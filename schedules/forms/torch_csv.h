@@ -14,7 +14,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 enum class TorchReading : std::uint8_t {
   kStrict,   ///< a cell is one action or pair and nothing else
@@ -35,4 +35,4 @@ TorchCsv read_torch_csv(std::string_view text, const std::string& file, TorchRea
 /// pairs other than a forward with a B or I behind it, stages that are copies of one model part, weight policies.
 std::string write_torch_csv(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

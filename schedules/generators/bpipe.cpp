@@ -4,7 +4,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// 1F1B's actions of a rank that may keep `kept` activations, and one more while a forward runs. Backwards come in the
@@ -44,4 +44,4 @@ Schedule bpipe_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

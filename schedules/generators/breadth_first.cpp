@@ -1,7 +1,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/generators/groups.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule breadth_first_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
@@ -18,4 +18,4 @@ Schedule breadth_first_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -10,7 +10,7 @@
 #include "schedules/generators/spellings.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 void require_at_least_one(int value, std::string_view what) {
@@ -260,4 +260,4 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
   return entry.make(parameters);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

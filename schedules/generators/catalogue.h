@@ -11,7 +11,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct ScheduleParameters {
   int ranks = 1;         ///< p
@@ -68,4 +68,4 @@ inline constexpr int kMostForwards = 1 << 24;
 /// given to a schedule that has none, it has more than kMostForwards, or a constraint of the schedule is broken.
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -4,7 +4,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/synthesis/list_scheduler.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule chimera_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
@@ -26,4 +26,4 @@ Schedule chimera_schedule(const ScheduleParameters& parameters) {
   return list_schedule(frame, p, equal_costs({.forward = 1, .input_grad = 1}, 2 * p), rules);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

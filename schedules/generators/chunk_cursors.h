@@ -10,7 +10,7 @@
 
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 class ChunkCursors {
  public:
@@ -67,4 +67,4 @@ class ChunkCursors {
   std::vector<Action> actions_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

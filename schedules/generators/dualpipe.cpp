@@ -7,7 +7,7 @@
 #include "schedules/generators/first_microbatches.h"
 #include "schedules/generators/generators.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// The eight steps of a rank at distance `h` of `half` from the end where its chunk 0's micro-batches enter and those
@@ -90,4 +90,4 @@ Schedule dualpipe_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

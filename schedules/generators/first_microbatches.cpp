@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<Action> first_microbatches(const std::vector<Action>& actions, int count) {
   int last = count - 1;
@@ -25,4 +25,4 @@ std::vector<Action> renumbered_microbatches(const std::vector<Action>& actions, 
   return kept;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

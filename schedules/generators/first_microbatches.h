@@ -6,7 +6,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The actions of micro-batches 0 to count-1, in their order; what loses its overlapped partner stands alone. A list
 /// that runs to its end still does: every micro-batch depends on itself only, and the order of the others is kept.
@@ -15,4 +15,4 @@ std::vector<Action> first_microbatches(const std::vector<Action>& actions, int c
 /// The same for those whose numbers[micro-batch] is 0 or more, which becomes their number; -1 leaves one out.
 std::vector<Action> renumbered_microbatches(const std::vector<Action>& actions, const std::vector<int>& numbers);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

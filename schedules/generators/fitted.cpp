@@ -4,7 +4,7 @@
 
 #include "schedules/synthesis/fit_to_costs.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 OrderCosts costs_of(const ScheduleParameters& parameters, int stages) {
@@ -26,4 +26,4 @@ Schedule fitted(const std::vector<Schedule>& candidates, const ScheduleParameter
   return fit_to_costs(candidates, costs_of(parameters, stages), rank_limit, parameters.goal_span.count());
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

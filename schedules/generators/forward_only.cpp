@@ -1,7 +1,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule forward_only_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
@@ -11,4 +11,4 @@ Schedule forward_only_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

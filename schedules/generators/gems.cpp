@@ -4,7 +4,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule gems_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
@@ -26,4 +26,4 @@ Schedule gems_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

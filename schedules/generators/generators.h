@@ -5,7 +5,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Naive model parallelism: one micro-batch through all ranks and back before the next one starts.
 Schedule naive_schedule(const ScheduleParameters& parameters);
@@ -123,4 +123,4 @@ Schedule bpipe_schedule(const ScheduleParameters& parameters);
 /// deepest chunk, p micro-batches under way; laid out greedily at F = B.
 Schedule hanayo_schedule(const ScheduleParameters& parameters);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -4,7 +4,7 @@
 
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<int> group_sizes(int microbatches, int smallest) {
   const int rounds = std::max(1, microbatches / smallest);
@@ -31,4 +31,4 @@ std::vector<int> looped_stages(int rank, int ranks, int chunks) {
   return stages;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -5,7 +5,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Sizes of the groups that `microbatches` fall into: as many groups as keep each at `smallest` or more, sizes that
 /// differ by one at most, the larger first (a group may not run ahead of a larger one after it).
@@ -19,4 +19,4 @@ std::vector<Action> turns_of_chunks(Op op, const std::vector<int>& stages, const
 /// The stages of a rank in a looped placement: rank, rank + ranks, ... ascending.
 std::vector<int> looped_stages(int rank, int ranks, int chunks);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

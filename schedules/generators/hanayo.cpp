@@ -1,7 +1,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/synthesis/list_scheduler.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule hanayo_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
@@ -17,4 +17,4 @@ Schedule hanayo_schedule(const ScheduleParameters& parameters) {
   return list_schedule(frame, p, equal_costs({.forward = 1, .input_grad = 1}, stages), rules);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

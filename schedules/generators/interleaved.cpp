@@ -5,7 +5,7 @@
 #include "schedules/generators/groups.h"
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// The groups asked for. Throws ScheduleError if they are so small that the order deadlocks.
@@ -52,4 +52,4 @@ Schedule interleaved_zero_bubble_schedule(const ScheduleParameters& parameters) 
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -1,7 +1,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/generators/phases.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// Each rank runs `forwards_by_hop` forwards ahead for every rank behind it.
@@ -42,4 +42,4 @@ Schedule zb_h2_schedule(const ScheduleParameters& parameters) {
   return split_order("zb-h2", parameters, 2);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<Action> one_forward_one_backward(const std::vector<Action>& forwards, const std::vector<Action>& backwards,
                                              int warmup) {
@@ -40,4 +40,4 @@ std::vector<Action> each_microbatch(Op op, int stage, int microbatches) {
   return actions;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// warmup forwards, then F, B alternating until the forwards are used up, then the other backwards. `warmup` is clamped
 /// to the forwards there are; both lists must be equally long.
@@ -26,4 +26,4 @@ inline Action compute_action(Op op, int stage, int microbatch) {
   return {.op = op, .stage = stage, .microbatch = microbatch};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -3,7 +3,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/generators.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// 1F1B with an OPTIMIZER_STEP behind every `batch` backwards of a stage and behind its last.
@@ -46,4 +46,4 @@ Schedule pipedream_2bw_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 Action slice_action(Op op, int stage, int microbatch, int slice) {
@@ -29,4 +29,4 @@ SlicedActions each_slice(std::string_view schedule, int stage, const SchedulePar
   return sliced;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

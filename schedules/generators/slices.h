@@ -7,7 +7,7 @@
 #include "schedules/action.h"
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct SlicedActions {
   std::vector<Action> forwards;   ///< micro-batches ascend, and slices within each
@@ -18,4 +18,4 @@ struct SlicedActions {
 /// more slices than an action can number.
 SlicedActions each_slice(std::string_view schedule, int stage, const ScheduleParameters& parameters);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/spelling.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 // Papers, Megatron-LM, PyTorch (torch.distributed.pipelining), Alpa, PaddlePaddle, ColossalAI, torchtitan.
@@ -120,4 +120,4 @@ std::string_view schedule_not_held(std::string_view text) {
   return meaning(kNotHeld, letters_and_digits(text));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The catalogue's name of a schedule under any spelling: case, '-', '_', blanks, '.' and '/' do not matter, and the
 /// names of papers and frameworks ("1F1B-Int", "ZBVZeroBubble", "F-then-B") are known. Empty if there is none.
@@ -13,4 +13,4 @@ std::string_view schedule_spelled(std::string_view text);
 /// one clause. Empty if nothing is known of it.
 std::string_view schedule_not_held(std::string_view text);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

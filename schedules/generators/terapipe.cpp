@@ -2,7 +2,7 @@
 #include "schedules/generators/phases.h"
 #include "schedules/generators/slices.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule terapipe_schedule(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
@@ -16,4 +16,4 @@ Schedule terapipe_schedule(const ScheduleParameters& parameters) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -11,7 +11,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/synthesis/repeated_block.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr int kPeriod = 6;  // F, I and W of two chunks, a slot each
@@ -130,4 +130,4 @@ Schedule v_1f1b_schedule(const ScheduleParameters& parameters) {
   return repeat_block(frame("v-1f1b", parameters), p, block);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 #include "schedules/generators/generators.h"
 #include "schedules/synthesis/zero_bubble.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 ChainCosts chain_of(const ScheduleParameters& parameters) {
@@ -50,4 +50,4 @@ SimTime zb_auto_bound(const ScheduleParameters& parameters) {
   return chain_span_bound(chain_of(parameters));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

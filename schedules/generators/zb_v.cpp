@@ -5,7 +5,7 @@
 #include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// All a rank does for n >= 2p-1 micro-batches. Chunk 0 goes down the V, chunk 1 comes up.
@@ -47,4 +47,4 @@ Schedule zb_v_schedule(const ScheduleParameters& parameters) {
   return has_equal_costs(parameters, 2 * p) ? schedule : fitted({schedule}, parameters, 2 * p);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule add_copy_reductions(Schedule schedule) {
   const std::vector<bool> copied = stages_with_copies(schedule);
@@ -37,4 +37,4 @@ Schedule add_copy_reductions(Schedule schedule) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

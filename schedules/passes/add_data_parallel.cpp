@@ -11,7 +11,7 @@
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 namespace {
 
@@ -92,4 +92,4 @@ Schedule add_data_parallel(Schedule schedule, int zero, const Sharding& sharding
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

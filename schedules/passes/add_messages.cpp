@@ -7,7 +7,7 @@
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// A receive that goes right before the action at `position` of its rank's list.
@@ -24,16 +24,16 @@ struct Messages {
 };
 
 /// Which messages a compute action makes: F feeds the forward of the next stage, B or I the backward of the one before.
-struct Route {
+struct MessageRoute {
   Op send;
   Op receive;
   Op consumer;
   Op other_consumer;
 };
-constexpr Route kActivationRoute{Op::kSendActivation, Op::kRecvActivation, Op::kForward, Op::kForward};
-constexpr Route kGradientRoute{Op::kSendGradient, Op::kRecvGradient, Op::kBackward, Op::kInputGrad};
+constexpr MessageRoute kActivationRoute{Op::kSendActivation, Op::kRecvActivation, Op::kForward, Op::kForward};
+constexpr MessageRoute kGradientRoute{Op::kSendGradient, Op::kRecvGradient, Op::kBackward, Op::kInputGrad};
 
-const Route& route_of(Op producer) {
+const MessageRoute& route_of(Op producer) {
   return producer == Op::kForward ? kActivationRoute : kGradientRoute;
 }
 
@@ -56,7 +56,7 @@ Messages find_messages(const Schedule& schedule) {
       const Action& a = actions[i];
       const bool forward = a.op == Op::kForward;
       if (!forward && !gives_input_gradient(a.op)) continue;
-      const Route& route = route_of(a.op);
+      const MessageRoute& route = route_of(a.op);
       const int neighbor = (forward ? neighbors.successor : neighbors.predecessor)[a.stage];
       if (neighbor < 0 || schedule.stages[neighbor].rank == static_cast<int>(r)) continue;
       std::int32_t consumer = table.find(route.consumer, neighbor, a.microbatch, a.part);
@@ -148,4 +148,4 @@ Schedule add_messages(const Schedule& schedule, Receives receives) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -10,7 +10,7 @@
 #include "schedules/passes/compute_steps.h"
 #include "schedules/passes/insertions.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// The life of one activation on its rank, in steps.
@@ -100,4 +100,4 @@ Schedule add_offload(Schedule schedule, int kept) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

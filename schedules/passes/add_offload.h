@@ -5,7 +5,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Keeps on each rank the `kept` activations (of a stage, micro-batch and slice) that are needed soonest, and offloads
 /// the others: whenever more are there as a compute action begins, the one whose backward (R, I or B) comes last gets
@@ -19,4 +19,4 @@ namespace plumb {
 /// Throws ScheduleError if `kept` is negative, or if the schedule moves activations already.
 Schedule add_offload(Schedule schedule, int kept);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -1,6 +1,6 @@
 #include "schedules/passes/passes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 Schedule add_optimizer_steps(Schedule schedule) {
   bool has_weight_gradients = false;
@@ -17,4 +17,4 @@ Schedule add_optimizer_steps(Schedule schedule) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

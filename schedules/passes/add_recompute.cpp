@@ -4,7 +4,7 @@
 #include "schedules/passes/insertions.h"
 #include "schedules/passes/passes.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 namespace {
 
@@ -37,4 +37,4 @@ Schedule add_recompute(Schedule schedule, Checkpoint checkpoint) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -12,7 +12,7 @@
 #include "schedules/passes/compute_steps.h"
 #include "schedules/passes/insertions.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// Consecutive steps that use the same stages, or one OPTIMIZER_STEP.
@@ -142,4 +142,4 @@ Schedule add_sharding(Schedule schedule, const Sharding& sharding) {
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -3,7 +3,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct Sharding {
   /// Stages of a rank that may stand gathered between their uses (but never fewer than an action or pair needs). 0:
@@ -20,4 +20,4 @@ struct Sharding {
 /// ScheduleError if gathered_stages is negative, or is 0 and prefetch is asked for.
 Schedule add_sharding(Schedule schedule, const Sharding& sharding);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -1,6 +1,6 @@
 #include "schedules/passes/compute_steps.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<ComputeStep> compute_steps(const std::vector<Action>& actions) {
   std::vector<ComputeStep> steps;
@@ -13,4 +13,4 @@ std::vector<ComputeStep> compute_steps(const std::vector<Action>& actions) {
   return steps;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The compute actions [first, first + count) of a list; messages, collectives and moves belong to no step.
 struct ComputeStep {
@@ -18,4 +18,4 @@ struct ComputeStep {
 
 std::vector<ComputeStep> compute_steps(const std::vector<Action>& actions);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

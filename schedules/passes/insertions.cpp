@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<Action> with_insertions(const std::vector<Action>& actions, std::vector<Insertion> insertions) {
   if (!std::ranges::is_sorted(insertions, {}, &Insertion::position))
@@ -25,4 +25,4 @@ std::size_t position_before(const std::vector<Action>& actions, std::size_t posi
   return position > 0 && actions[position - 1].overlaps_next ? position - 1 : position;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

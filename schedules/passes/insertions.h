@@ -6,7 +6,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// `action` goes right before the action at `position` of a rank's list (right to the end if position is its length).
 struct Insertion {
@@ -23,4 +23,4 @@ std::size_t position_behind(const std::vector<Action>& actions, std::size_t posi
 /// The position right before the action at `position`, and before its partner if the two are an overlapped pair.
 std::size_t position_before(const std::vector<Action>& actions, std::size_t position);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

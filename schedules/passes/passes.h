@@ -8,7 +8,7 @@
 #include "schedules/passes/add_sharding.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Which micro-batches keep their stage's input only and run the forward again (torchgpipe's and PyTorch Pipe's modes).
 enum class Checkpoint : std::uint8_t { kNever, kExceptLast, kAlways };
@@ -51,4 +51,4 @@ enum class Receives : std::uint8_t { kEarly, kLate };
 /// rendezvous sends.
 Schedule add_messages(const Schedule& schedule, Receives receives = Receives::kEarly);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -8,7 +8,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 Action stage_action(Op op, int stage) {
@@ -211,4 +211,4 @@ Schedule lower_as_torch(const Schedule& schedule, const TorchLowering& options) 
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

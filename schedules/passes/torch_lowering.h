@@ -5,7 +5,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct TorchLowering {
   bool deferred_receives =
@@ -19,4 +19,4 @@ struct TorchLowering {
 /// messages, collectives or optimizer steps already, or does not run to its end.
 Schedule lower_as_torch(const Schedule& schedule, const TorchLowering& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 void check_pair(const Schedule& schedule, int r, std::size_t i, Findings& found) {
@@ -46,4 +46,4 @@ std::vector<Violation> action_violations(const Schedule& schedule) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

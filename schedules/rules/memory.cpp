@@ -4,7 +4,7 @@
 #include "schedules/liveness.h"
 #include "schedules/rules/rules.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<Violation> memory_violations(const Schedule& schedule, const std::vector<int>& max_activations) {
   if (max_activations.empty()) return {};
@@ -30,4 +30,4 @@ std::vector<Violation> memory_violations(const Schedule& schedule, const std::ve
   return findings.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,17 +6,17 @@
 
 #include "schedules/channels.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// One direction of traffic between neighbouring stages.
-struct Route {
+struct Direction {
   Op send;
   Op receive;
   bool forward;
 };
-constexpr std::array<Route, 2> kRoutes = {Route{Op::kSendActivation, Op::kRecvActivation, true},
-                                          Route{Op::kSendGradient, Op::kRecvGradient, false}};
+constexpr std::array<Direction, 2> kDirections = {Direction{Op::kSendActivation, Op::kRecvActivation, true},
+                                                  Direction{Op::kSendGradient, Op::kRecvGradient, false}};
 
 /// The receive of the last send of each channel.
 struct ChannelOrder {
@@ -46,7 +46,7 @@ std::int32_t find_any(const RuleContext& c, bool forward, int stage, int microba
   return whole != ActionTable::kNone ? whole : c.table.find(Op::kInputGrad, stage, microbatch, part);
 }
 
-void check_send(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here, const Route& route,
+void check_send(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here, const Direction& route,
                 ChannelOrder& order, Findings& found) {
   const int consumer = route.forward ? c.neighbors.successor[a.stage] : c.neighbors.predecessor[a.stage];
   if (consumer < 0 || c.schedule.stages[consumer].rank == r) {
@@ -72,8 +72,8 @@ void check_send(const RuleContext& c, int r, std::int64_t i, const Action& a, st
   }
 }
 
-void check_receive(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here, const Route& route,
-                   Findings& found) {
+void check_receive(const RuleContext& c, int r, std::int64_t i, const Action& a, std::int32_t here,
+                   const Direction& route, Findings& found) {
   const int producer = route.forward ? c.neighbors.predecessor[a.stage] : c.neighbors.successor[a.stage];
   const bool remote = producer >= 0 && c.schedule.stages[producer].rank != r;
   if (!remote || c.table.find(route.send, producer, a.microbatch, a.part) == ActionTable::kNone) {
@@ -89,7 +89,8 @@ void check_receive(const RuleContext& c, int r, std::int64_t i, const Action& a,
 }
 
 /// An action whose input comes from another rank has the receive for it.
-void check_input(const RuleContext& c, int r, std::int64_t i, const Action& a, const Route& route, Findings& found) {
+void check_input(const RuleContext& c, int r, std::int64_t i, const Action& a, const Direction& route,
+                 Findings& found) {
   const int producer = route.forward ? c.neighbors.predecessor[a.stage] : c.neighbors.successor[a.stage];
   if (producer < 0 || c.schedule.stages[producer].rank == r) return;
   if (c.table.find(route.receive, a.stage, a.microbatch, a.part) == ActionTable::kNone) {
@@ -109,7 +110,7 @@ std::vector<Violation> message_violations(const RuleContext& c) {
   std::int32_t id = 0;
   for_each_action(c.schedule, [&](int r, std::int64_t i, const Action& a) {
     const std::int32_t here = id++;
-    for (const Route& route : kRoutes) {
+    for (const Direction& route : kDirections) {
       if (a.op == route.send) check_send(c, r, i, a, here, route, order, found);
       if (a.op == route.receive) check_receive(c, r, i, a, here, route, found);
       const bool produces = route.forward ? a.op == Op::kForward : gives_input_gradient(a.op);
@@ -119,4 +120,4 @@ std::vector<Violation> message_violations(const RuleContext& c) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 void check_one(const RuleContext& c, int s, int microbatch, int part, bool trains, Findings& found) {
@@ -105,4 +105,4 @@ std::vector<Violation> microbatch_violations(const RuleContext& c) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

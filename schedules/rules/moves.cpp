@@ -4,7 +4,7 @@
 
 #include "schedules/rules/rules.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// Where the activations of one (stage, micro-batch, slice) are, by what its rank has listed so far.
@@ -93,4 +93,4 @@ std::vector<Violation> move_violations(const RuleContext& c) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 std::vector<Violation> placement_violations(const Schedule& schedule) {
   Findings found;
@@ -43,4 +43,4 @@ std::vector<Violation> placement_violations(const Schedule& schedule) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -9,7 +9,7 @@
 #include "schedules/action_table.h"
 #include "schedules/validate.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The schedule and what the rules look up in it. Made once the placement and each action by itself are in order.
 struct RuleContext {
@@ -77,4 +77,4 @@ std::vector<Violation> version_violations(const RuleContext& context);
 /// that.
 std::vector<Violation> move_violations(const RuleContext& context);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

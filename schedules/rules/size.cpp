@@ -4,7 +4,7 @@
 
 #include "schedules/rules/rules.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// Tables below this size cost nothing, whatever they are for.
@@ -30,4 +30,4 @@ std::vector<Violation> size_violations(const Schedule& schedule) {
                               schedule.stages.size(), schedule.microbatches, parts, slots, actions)}};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

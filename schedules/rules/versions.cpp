@@ -5,7 +5,7 @@
 #include "schedules/lanes.h"
 #include "schedules/rules/rules.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// By stage and micro-batch: OPTIMIZER_STEPs of the stage ahead of an action.
@@ -53,4 +53,4 @@ std::vector<Violation> version_violations(const RuleContext& c) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

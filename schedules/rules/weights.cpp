@@ -9,7 +9,7 @@
 
 #include "schedules/inner_reductions.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// If a schedule has OPTIMIZER_STEPs, they take every weight gradient, and each takes some.
@@ -168,4 +168,4 @@ std::vector<Violation> weight_violations(const RuleContext& c) {
   return found.take();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action>>& orders) {
   constexpr SimTime kUnknown = SimTime::max();
@@ -77,4 +77,4 @@ SimTime chain_span_bound(const ChainCosts& costs) {
   return bound;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -8,7 +8,7 @@
 #include "schedules/action.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// What a chain of stages costs, and what it may hold. Stage s is on rank s.
 struct ChainCosts {
@@ -34,4 +34,4 @@ SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action
 ///   that its memory demands before its last forward), and the way of that gradient back to i.
 SimTime chain_span_bound(const ChainCosts& costs);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -10,7 +10,7 @@
 #include "schedules/synthesis/local_search.h"
 #include "schedules/synthesis/order_search.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr double kTimedActions = 3e8;  // over all searches
@@ -20,7 +20,7 @@ constexpr std::size_t kSearchedCandidates = 3;
 constexpr double kMostSteps = 40'000;
 constexpr int kFewestSteps = 200;  // fewer find nothing in an order that is so long
 
-struct Candidate {
+struct FittedOrder {
   Schedule schedule;
   std::int64_t span = 0;
 };
@@ -40,7 +40,7 @@ std::int64_t most_work(const Schedule& schedule, const OrderCosts& costs) {
 
 Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts& costs, int rank_limit,
                       std::int64_t goal) {
-  std::vector<Candidate> found;
+  std::vector<FittedOrder> found;
   for (const Schedule& schedule : candidates) {
     const bool fits = rank_limit == 0 ||
                       std::ranges::all_of(liveness(schedule),
@@ -51,8 +51,8 @@ Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts&
     throw ScheduleError(
         fmt::format("no order within {} activations on a rank is known to begin with: raise the limit", rank_limit));
   }
-  std::ranges::stable_sort(found, {}, &Candidate::span);
-  Candidate best = found.front();
+  std::ranges::stable_sort(found, {}, &FittedOrder::span);
+  FittedOrder best = found.front();
   goal = std::max(goal, most_work(best.schedule, costs));
   const double actions = static_cast<double>(action_count(best.schedule));
   const int steps = static_cast<int>(
@@ -62,7 +62,8 @@ Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts&
   constexpr std::array kGaps = {1.0, 0.75, 0.5, 0.25, 0.0};
   constexpr std::array kThresholds = {0.16, 0.33, 0.1};
   for (int i = 0; i < kFloatingSearches && best.span > goal; ++i) {
-    const Candidate& start = i < kFloatingSearches / 2 ? found[i % std::min(found.size(), kSearchedCandidates)] : best;
+    const FittedOrder& start =
+        i < kFloatingSearches / 2 ? found[i % std::min(found.size(), kSearchedCandidates)] : best;
     FoundOrder order = search_order(start.schedule, costs,
                                     {.steps = steps,
                                      .seed = static_cast<std::uint64_t>(i + 1),
@@ -81,4 +82,4 @@ Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts&
   return best.schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 #include "schedules/schedule.h"
 #include "schedules/synthesis/order_graph.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// The schedule of the shortest span found from several candidates of the same actions: searches with floating weight
 /// gradients (order_search.h), first from the best candidates and then from the best order found, and a local search
@@ -22,4 +22,4 @@ Schedule fit_to_costs(const std::vector<Schedule>& candidates, const OrderCosts&
 /// The work of the busiest rank: no order of the schedule's actions has a shorter span.
 std::int64_t most_work(const Schedule& schedule, const OrderCosts& costs);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-namespace plumb {
-namespace {
-
-constexpr std::int64_t kUnknown = -1;
-constexpr std::int32_t kNone = OrderGraph::kNone;
-
-}  // namespace
-
+namespace plumb { inline namespace schedules {
 FloatingOrder::FloatingOrder(const OrderGraph& graph, int rank_limit)
     : graph_(graph),
       rank_limit_(rank_limit),
-      weight_grad_of_(graph.actions.size(), kNone),
+      weight_grad_of_(graph.actions.size(), OrderGraph::kNone),
       states_(graph.listed.size()),
       ends_(graph.actions.size()),
       causes_(graph.actions.size()),
@@ -47,10 +40,10 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
   RankState& rank = states_[r];
   const std::int32_t id = kept[r][rank.position];
   std::int64_t ready = 0;
-  std::int32_t cause = kNone;
+  std::int32_t cause = OrderGraph::kNone;
   for (const OrderGraph::Input& input : graph_.inputs[id]) {
-    if (input.id == kNone) continue;
-    if (ends_[input.id] == kUnknown) return false;
+    if (input.id == OrderGraph::kNone) continue;
+    if (ends_[input.id] == OrderGraph::kUnknownEnd) return false;
     if (ends_[input.id] + input.delay >= ready) {
       ready = ends_[input.id] + input.delay;
       cause = input.id;
@@ -68,7 +61,7 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
     if (rank.held >= rank_limit_) return false;
   }
   const bool waited = ready >= rank.now;
-  causes_[id] = waited ? cause : rank.position > 0 ? kept[r][rank.position - 1] : kNone;
+  causes_[id] = waited ? cause : rank.position > 0 ? kept[r][rank.position - 1] : OrderGraph::kNone;
   rank.now = std::max(rank.now, ready) + graph_.durations[id];
   ends_[id] = rank.now;
   if (op == Op::kForward) ++rank.held;
@@ -80,7 +73,7 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
 }
 
 std::int64_t FloatingOrder::span(const RankOrders& kept, const std::vector<GapRule>& gaps) {
-  std::ranges::fill(ends_, kUnknown);
+  std::ranges::fill(ends_, OrderGraph::kUnknownEnd);
   std::vector<int> runnable;
   for (int r = static_cast<int>(states_.size()) - 1; r >= 0; --r) {
     std::vector<std::int32_t> pending = std::move(states_[r].pending);
@@ -96,7 +89,7 @@ std::int64_t FloatingOrder::span(const RankOrders& kept, const std::vector<GapRu
       const std::int32_t id = kept[r][states_[r].position];
       if (!run_next(r, kept, gaps[r])) break;
       const int reader = graph_.readers[id];
-      if (reader == kNone || states_[reader].is_runnable) continue;
+      if (reader == OrderGraph::kNone || states_[reader].is_runnable) continue;
       states_[reader].is_runnable = true;
       runnable.push_back(reader);
     }
@@ -114,7 +107,7 @@ std::int64_t FloatingOrder::span(const RankOrders& kept, const std::vector<GapRu
 std::vector<std::int32_t> FloatingOrder::path_to_end(const RankOrders& kept, int rank) const {
   std::vector<std::int32_t> path;
   if (kept[rank].empty()) return path;
-  for (std::int32_t id = kept[rank].back(); id != kNone; id = causes_[id]) path.push_back(id);
+  for (std::int32_t id = kept[rank].back(); id != OrderGraph::kNone; id = causes_[id]) path.push_back(id);
   return path;
 }
 
@@ -126,4 +119,4 @@ RankOrders FloatingOrder::complete(const RankOrders& kept, const std::vector<Gap
   return completed;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

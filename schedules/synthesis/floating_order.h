@@ -8,7 +8,7 @@
 
 #include "schedules/synthesis/order_graph.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// How a rank fills its gaps.
 struct GapRule {
@@ -62,4 +62,4 @@ class FloatingOrder {
   RankOrders* completed_ = nullptr;  ///< where complete() collects
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

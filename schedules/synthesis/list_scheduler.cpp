@@ -10,10 +10,10 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
-constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kNotYet = std::numeric_limits<std::int64_t>::max();
 
 /// One direction of a stage: its micro-batches run in order, each once its input is there.
 struct Line {
@@ -38,7 +38,7 @@ struct RankState {
   bool has_weight_grad() const { return weight_grads_run < weight_grads.size(); }
 };
 
-struct Candidate {
+struct ReadyAction {
   bool forward = true;
   int stage = -1;
   int urgency = 0;
@@ -61,8 +61,8 @@ class ListScheduler {
       const int lane = frame.stages[s].lane;
       const auto count = static_cast<std::size_t>(first_of_lane_[lane + 1] - first_of_lane_[lane]);
       ranks_[frame.stages[s].rank].stages.push_back(s);
-      stages_[s].forward.ready_at.assign(count, neighbors_.predecessor[s] < 0 ? 0 : kUnknown);
-      stages_[s].backward.ready_at.assign(count, kUnknown);
+      stages_[s].forward.ready_at.assign(count, neighbors_.predecessor[s] < 0 ? 0 : kNotYet);
+      stages_[s].backward.ready_at.assign(count, kNotYet);
     }
   }
 
@@ -81,7 +81,7 @@ class ListScheduler {
   }
 
  private:
-  Line& line(const Candidate& c) { return c.forward ? stages_[c.stage].forward : stages_[c.stage].backward; }
+  Line& line(const ReadyAction& c) { return c.forward ? stages_[c.stage].forward : stages_[c.stage].backward; }
 
   /// What the rank has left to run of its stages, most urgent first.
   void find_candidates(const RankState& rank) {
@@ -96,7 +96,7 @@ class ListScheduler {
         candidates_.push_back({false, s, rules_.backward_urgency[s] + rules_.period * backward.next});
       }
     }
-    std::ranges::sort(candidates_, {}, [](const Candidate& c) { return std::tuple(c.urgency, c.forward, -c.stage); });
+    std::ranges::sort(candidates_, {}, [](const ReadyAction& c) { return std::tuple(c.urgency, c.forward, -c.stage); });
   }
 
   bool has_room(int r) const {
@@ -106,8 +106,8 @@ class ListScheduler {
   void decide(int r, std::int64_t now) {
     const RankState& rank = ranks_[r];
     find_candidates(rank);
-    std::int64_t next = kUnknown;
-    for (const Candidate& c : candidates_) {
+    std::int64_t next = kNotYet;
+    for (const ReadyAction& c : candidates_) {
       const std::int64_t ready_at = line(c).ready_at[line(c).next];
       const bool fits = !c.forward || has_room(r);
       if (ready_at <= now && fits) return run_action(r, c, now);
@@ -117,10 +117,10 @@ class ListScheduler {
     if (!rank.has_weight_grad()) return;
     const std::int64_t duration = costs_.weight_grad[rank.weight_grads[rank.weight_grads_run].first];
     const double shortest_gap = (1 - rules_.patience[r]) * static_cast<double>(duration);
-    if (next == kUnknown || static_cast<double>(next - now) >= shortest_gap) run_weight_grad(r, now);
+    if (next == kNotYet || static_cast<double>(next - now) >= shortest_gap) run_weight_grad(r, now);
   }
 
-  void run_action(int r, const Candidate& c, std::int64_t now) {
+  void run_action(int r, const ReadyAction& c, std::int64_t now) {
     const int s = c.stage;
     const int index = line(c).next++;
     const bool whole = rules_.whole_backwards;
@@ -174,7 +174,7 @@ class ListScheduler {
   std::vector<int> first_of_lane_;
   std::vector<StageState> stages_;
   std::vector<RankState> ranks_;
-  std::vector<Candidate> candidates_;
+  std::vector<ReadyAction> candidates_;
   std::priority_queue<Decision, std::vector<Decision>, std::greater<>> decisions_;
 };
 
@@ -184,4 +184,4 @@ Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs
   return ListScheduler(frame, ranks, costs, rules).run();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

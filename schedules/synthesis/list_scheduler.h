@@ -13,7 +13,7 @@
 #include "schedules/schedule.h"
 #include "schedules/synthesis/order_costs.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct ListRules {
   /// [stage] Among ready actions the smallest of urgency + period * (index of the micro-batch in its lane) goes first;
@@ -41,4 +41,4 @@ struct ListRules {
 /// rank, or if it holds no activation).
 Schedule list_schedule(const Schedule& frame, int ranks, const OrderCosts& costs, const ListRules& rules);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

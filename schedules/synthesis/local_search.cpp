@@ -9,7 +9,7 @@
 #include "schedules/error.h"
 #include "schedules/synthesis/timed_order.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 /// One action of a rank's list goes from one position to another.
@@ -130,4 +130,4 @@ Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const L
   return in_order(schedule, graph, best);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 #include "schedules/schedule.h"
 #include "schedules/synthesis/order_costs.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct LocalSearch {
   int steps = 20'000;  ///< orders that are tried
@@ -25,4 +25,4 @@ std::int64_t longest_span(const Schedule& schedule, const OrderCosts& costs);
 /// and ScheduleError if the schedule holds more than `rank_limit` activations.
 Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const LocalSearch& search);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -1,6 +1,6 @@
 #include "schedules/synthesis/order_costs.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 OrderCosts equal_costs(const EqualCosts& costs, int stages) {
   const auto each = [stages](std::int64_t cost) {
@@ -22,4 +22,4 @@ OrderCosts order_costs(const CostTable& table, bool whole_backwards) {
           .hop = to_sim_time(table.default_link.latency).count()};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

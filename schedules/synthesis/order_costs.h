@@ -6,7 +6,7 @@
 
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// Of each stage, in one unit of the caller's choice.
 struct OrderCosts {
@@ -30,4 +30,4 @@ OrderCosts equal_costs(const EqualCosts& costs, int stages);
 /// What the table says, in picoseconds; with `whole_backwards` they count as input gradients alone.
 OrderCosts order_costs(const CostTable& table, bool whole_backwards = false);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

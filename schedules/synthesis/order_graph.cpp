@@ -5,7 +5,7 @@
 #include "schedules/action_table.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 std::int64_t duration_of(const OrderCosts& costs, const Action& action) {
@@ -71,4 +71,4 @@ Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& 
   return schedule;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

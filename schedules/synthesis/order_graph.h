@@ -9,13 +9,14 @@
 #include "schedules/schedule.h"
 #include "schedules/synthesis/order_costs.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// [rank] the numbers of its actions, in the order in which they run.
 using RankOrders = std::vector<std::vector<std::int32_t>>;
 
 struct OrderGraph {
   static constexpr std::int32_t kNone = -1;
+  static constexpr std::int64_t kUnknownEnd = -1;
 
   struct Input {
     std::int32_t id = kNone;
@@ -36,4 +37,4 @@ struct OrderGraph {
 /// The schedule with its actions in another order.
 Schedule in_order(Schedule schedule, const OrderGraph& graph, const RankOrders& orders);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

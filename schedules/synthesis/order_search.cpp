@@ -7,7 +7,7 @@
 
 #include "schedules/synthesis/floating_order.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 class Search {
@@ -169,4 +169,4 @@ FoundOrder search_order(const Schedule& schedule, const OrderCosts& costs, const
   return {.schedule = in_order(schedule, graph, run.best_order()), .span = span};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -7,7 +7,7 @@
 #include "schedules/schedule.h"
 #include "schedules/synthesis/order_graph.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct OrderSearch {
   int steps = 20'000;  ///< orders that are tried
@@ -29,4 +29,4 @@ struct FoundOrder {
 /// Deterministic for a seed. Throws ScheduleError for slices, pairs and other actions than F, B, I and W.
 FoundOrder search_order(const Schedule& schedule, const OrderCosts& costs, const OrderSearch& search);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

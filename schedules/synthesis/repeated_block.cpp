@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstddef>
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 int slots_of(Op op) {
@@ -202,4 +202,4 @@ Schedule repeat_block(const Schedule& frame, int ranks, const BuildingBlock& blo
   return std::move(repetition).order();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -10,7 +10,7 @@
 
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 /// When micro-batch 0 passes each stage, in slots of one forward. No two actions of a rank may take one slot modulo the
 /// period, and each stands behind its inputs.
@@ -31,4 +31,4 @@ struct BuildingBlock {
 /// its inputs and its stage's micro-batch before it. Weight gradients, oldest first, run in whatever slots are free.
 Schedule repeat_block(const Schedule& frame, int ranks, const BuildingBlock& block);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

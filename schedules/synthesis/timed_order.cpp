@@ -2,14 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
-namespace {
-
-constexpr std::int64_t kUnknown = -1;
-constexpr std::int32_t kNone = OrderGraph::kNone;
-
-}  // namespace
-
+namespace plumb { inline namespace schedules {
 TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph) {
   starts_.resize(graph.actions.size());
   ends_.resize(graph.actions.size());
@@ -17,7 +10,7 @@ TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph) {
 }
 
 std::int64_t TimedOrder::span(const RankOrders& orders) {
-  std::ranges::fill(ends_, kUnknown);
+  std::ranges::fill(ends_, OrderGraph::kUnknownEnd);
   std::vector<std::size_t> position(orders.size(), 0);
   std::vector<bool> runnable(orders.size(), true);
   std::vector<int> stack;
@@ -30,12 +23,12 @@ std::int64_t TimedOrder::span(const RankOrders& orders) {
     const std::vector<std::int32_t>& order = orders[r];
     for (std::size_t& i = position[r]; i < order.size(); ++i) {
       const std::int32_t id = order[i];
-      std::int32_t cause = i > 0 ? order[i - 1] : kNone;
+      std::int32_t cause = i > 0 ? order[i - 1] : OrderGraph::kNone;
       std::int64_t start = i > 0 ? ends_[cause] : 0;
       bool known = true;
       for (const OrderGraph::Input& input : graph_.inputs[id]) {
-        if (input.id == kNone) continue;
-        known = known && ends_[input.id] != kUnknown;
+        if (input.id == OrderGraph::kNone) continue;
+        known = known && ends_[input.id] != OrderGraph::kUnknownEnd;
         if (ends_[input.id] + input.delay > start) {
           start = ends_[input.id] + input.delay;
           cause = input.id;
@@ -47,13 +40,13 @@ std::int64_t TimedOrder::span(const RankOrders& orders) {
       causes_[id] = cause;
       ++timed;
       const int reader = graph_.readers[id];
-      if (reader != kNone && !runnable[reader]) {
+      if (reader != OrderGraph::kNone && !runnable[reader]) {
         runnable[reader] = true;
         stack.push_back(reader);
       }
     }
   }
-  longest_rank_ = kNone;
+  longest_rank_ = OrderGraph::kNone;
   if (timed < graph_.actions.size()) return kDeadlock;
   std::int64_t longest = 0;
   for (int r = 0; r < static_cast<int>(orders.size()); ++r) {
@@ -68,9 +61,9 @@ std::int64_t TimedOrder::span(const RankOrders& orders) {
 
 std::vector<std::int32_t> TimedOrder::critical_path(const RankOrders& orders) const {
   std::vector<std::int32_t> path;
-  if (longest_rank_ == kNone) return path;
-  for (std::int32_t id = orders[longest_rank_].back(); id != kNone; id = causes_[id]) path.push_back(id);
+  if (longest_rank_ == OrderGraph::kNone) return path;
+  for (std::int32_t id = orders[longest_rank_].back(); id != OrderGraph::kNone; id = causes_[id]) path.push_back(id);
   return path;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -6,7 +6,7 @@
 
 #include "schedules/synthesis/order_graph.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 class TimedOrder {
  public:
@@ -31,4 +31,4 @@ class TimedOrder {
   int longest_rank_ = OrderGraph::kNone;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

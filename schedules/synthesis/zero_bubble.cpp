@@ -8,7 +8,7 @@
 #include "schedules/error.h"
 #include "schedules/synthesis/list_scheduler.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 namespace {
 
 constexpr std::array kPatience{0.0, 0.25, 0.5, 0.75, 0.95, 1.0};
@@ -35,7 +35,7 @@ struct Effort {
 constexpr std::int64_t kMostActions = 100'000'000;
 constexpr int kRegularCandidates = 900;  // of all degrees of patience
 
-struct Candidate {
+struct ZeroBubbleOrder {
   std::vector<ChainRule> rules;
   std::vector<std::vector<Action>> orders;
   SimTime span = SimTime::max();
@@ -70,9 +70,9 @@ std::int64_t actions_of(const ChainCosts& costs, int microbatches) {
   return std::int64_t{3} * microbatches * static_cast<std::int64_t>(costs.forward.size());
 }
 
-Candidate candidate(const ChainCosts& costs, std::vector<ChainRule> rules, Effort& effort) {
+ZeroBubbleOrder candidate(const ChainCosts& costs, std::vector<ChainRule> rules, Effort& effort) {
   effort.actions -= actions_of(costs, costs.microbatches);
-  Candidate made;
+  ZeroBubbleOrder made;
   made.rules = std::move(rules);
   made.orders = orders(costs, made.rules);
   made.span = chain_span(costs, made.orders);
@@ -91,13 +91,13 @@ std::vector<ChainRule> regular_rules(int ranks, double forwards_by_hop, double m
   return rules;
 }
 
-Candidate best_regular(const ChainCosts& costs, double patience, SimTime bound, Effort& effort) {
+ZeroBubbleOrder best_regular(const ChainCosts& costs, double patience, SimTime bound, Effort& effort) {
   const int p = static_cast<int>(costs.forward.size());
-  Candidate best;
+  ZeroBubbleOrder best;
   for (const int forward_first_ranks : {0, p / 2, p}) {
     for (const double forwards_by_hop : {1.0, 1.25, 1.5, 1.625, 1.75, 1.875, 2.0, 2.125, 2.25, 2.5}) {
       for (const double more : {0.0, 0.5, 1.0, 1.5, 2.75}) {
-        Candidate next =
+        ZeroBubbleOrder next =
             candidate(costs, regular_rules(p, forwards_by_hop, more, patience, forward_first_ranks), effort);
         if (next.span < best.span) best = std::move(next);
         if (best.span <= bound || effort.is_spent()) return best;
@@ -124,7 +124,7 @@ std::vector<ChainRule> variations(const ChainRule& rule) {
   return varied;
 }
 
-Candidate improved(const ChainCosts& costs, Candidate best, SimTime bound, Effort& effort) {
+ZeroBubbleOrder improved(const ChainCosts& costs, ZeroBubbleOrder best, SimTime bound, Effort& effort) {
   for (SimTime before = SimTime::max(); best.span < before && best.span > bound;) {
     before = best.span;
     for (std::size_t r = 0; r < best.rules.size(); ++r) {
@@ -132,7 +132,7 @@ Candidate improved(const ChainCosts& costs, Candidate best, SimTime bound, Effor
         std::vector<ChainRule> rules = best.rules;
         rules[r] = rule;
         if (effort.is_spent()) return best;
-        Candidate next = candidate(costs, std::move(rules), effort);
+        ZeroBubbleOrder next = candidate(costs, std::move(rules), effort);
         if (next.span < best.span) best = std::move(next);
       }
     }
@@ -154,13 +154,13 @@ std::int64_t peak_bytes(const ChainCosts& costs, const std::vector<Action>& acti
 
 /// No longer, and with less memory: rank by rank the limit goes down in eighths of an activation as far as the rest of
 /// the chain loses no time by it. The limits are left in `costs`.
-Candidate leaner(ChainCosts& costs, Candidate best, Effort& effort) {
+ZeroBubbleOrder leaner(ChainCosts& costs, ZeroBubbleOrder best, Effort& effort) {
   const std::int64_t step = std::max<std::int64_t>(1, costs.activation_bytes / 8);
   for (std::size_t r = 0; r < best.rules.size() && !effort.is_spent(); ++r) {
     costs.max_bytes[r] = peak_bytes(costs, best.orders[r]);
     while (costs.max_bytes[r] - step >= costs.activation_bytes && !effort.is_spent()) {
       costs.max_bytes[r] -= step;
-      Candidate next = candidate(costs, best.rules, effort);
+      ZeroBubbleOrder next = candidate(costs, best.rules, effort);
       if (next.span > best.span) {
         costs.max_bytes[r] += step;
         break;
@@ -180,13 +180,13 @@ int sought_microbatches(const ChainCosts& costs) {
 }
 
 /// The best that the effort finds, by degrees of patience, each of which may spend its share of what is left.
-Candidate best_of(const ChainCosts& costs, SimTime bound) {
-  Candidate best;
+ZeroBubbleOrder best_of(const ChainCosts& costs, SimTime bound) {
+  ZeroBubbleOrder best;
   std::int64_t left = kMostActions;
   for (std::size_t i = 0; i < kPatience.size() && best.span > bound; ++i) {
     const std::int64_t share = left / static_cast<std::int64_t>(kPatience.size() - i);
     Effort effort{share};
-    Candidate next = best_regular(costs, kPatience[i], bound, effort);
+    ZeroBubbleOrder next = best_regular(costs, kPatience[i], bound, effort);
     next = improved(costs, std::move(next), bound, effort);
     if (next.span < best.span) best = std::move(next);
     left -= share - effort.actions;
@@ -215,13 +215,13 @@ Synthesis synthesize_zero_bubble(const ChainCosts& costs) {
   ChainCosts sought = costs;
   sought.microbatches = sought_microbatches(costs);
   const bool is_whole = sought.microbatches == costs.microbatches;
-  Candidate best = best_of(sought, is_whole ? bound : chain_span_bound(sought));
+  ZeroBubbleOrder best = best_of(sought, is_whole ? bound : chain_span_bound(sought));
   Effort effort{kMostActions / 2};
   best = leaner(sought, std::move(best), effort);
   if (!is_whole) {
     ChainCosts lean = costs;
     lean.max_bytes = sought.max_bytes;
-    Candidate whole = candidate(costs, best.rules, effort);
+    ZeroBubbleOrder whole = candidate(costs, best.rules, effort);
     best = candidate(lean, best.rules, effort);
     if (whole.span < best.span) best = std::move(whole);
   }
@@ -233,4 +233,4 @@ Synthesis synthesize_zero_bubble(const ChainCosts& costs) {
           .bound = bound};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

@@ -8,7 +8,7 @@
 #include "schedules/schedule.h"
 #include "schedules/synthesis/chain.h"
 
-namespace plumb {
+namespace plumb { inline namespace schedules {
 
 struct Synthesis {
   Schedule schedule;  ///< F, I and W; named "zb-auto"
@@ -24,4 +24,4 @@ struct Synthesis {
 /// Throws ScheduleError if the lists are not equally long, are empty, or a rank cannot hold one activation.
 Synthesis synthesize_zero_bubble(const ChainCosts& costs);
 
-}  // namespace plumb
+}}  // namespace plumb::schedules

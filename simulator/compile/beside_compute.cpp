@@ -4,7 +4,7 @@
 
 #include "schedules/inner_reductions.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 BesideCompute::BesideCompute(const Schedule& schedule, const ActionIds& ids, const Units& units, OwnInputs& own,
                              StepWriter& writer, Turns& turns)
@@ -189,4 +189,4 @@ void BesideCompute::join_copies(const std::vector<Action>& copies, Register late
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

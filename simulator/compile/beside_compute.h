@@ -14,7 +14,7 @@
 #include "simulator/compile/turns.h"
 #include "simulator/compile/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class BesideCompute {
  public:
@@ -88,4 +88,4 @@ class BesideCompute {
   Register latest_copy_ = kZeroRegister;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

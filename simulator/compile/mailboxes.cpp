@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 // What is known of a receive; larger numbers are the register of its issue.
@@ -137,4 +137,4 @@ void Mailboxes::deliver(const Action& send, Register delivered) {
   turns_.arrived(rank, &delivery);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -12,7 +12,7 @@
 #include "simulator/compile/turns.h"
 #include "simulator/compile/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class Mailboxes {
  public:
@@ -71,4 +71,4 @@ class Mailboxes {
   Register waiting_send_ = kZeroRegister;        ///< when a send that waited was issued
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -2,7 +2,7 @@
 
 #include "simulator/deadlock.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Of F, B, I, W and R, the first five, and of OFFLOAD, RELOAD, EVICT and LOAD, the last four.
@@ -80,4 +80,4 @@ void OwnInputs::require(const Action& a) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -9,7 +9,7 @@
 #include "schedules/schedule.h"
 #include "simulator/compile/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class OwnInputs {
  public:
@@ -40,4 +40,4 @@ class OwnInputs {
   std::vector<Known> known_;  ///< [unit]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -4,7 +4,7 @@
 
 #include "schedules/validate.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 StepKinds::StepKinds(const Schedule& schedule) {
   const int stages = static_cast<int>(schedule.stages.size());
@@ -64,4 +64,4 @@ std::uint32_t StepKinds::issue_of_receive(int rank) {
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

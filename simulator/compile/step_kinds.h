@@ -9,7 +9,7 @@
 
 #include "simulator/compiled_schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class StepKinds {
  public:
@@ -139,4 +139,4 @@ class StepKinds {
   std::vector<StepKind> kinds_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

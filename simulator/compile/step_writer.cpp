@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 StepWriter::StepWriter(const Schedule& schedule, Sends sends) : kinds_(schedule) {
   compiled_.sends = sends;
@@ -49,4 +49,4 @@ CompiledSchedule StepWriter::take() {
   return std::move(compiled_);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

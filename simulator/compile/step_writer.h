@@ -8,7 +8,7 @@
 #include "simulator/compile/step_kinds.h"
 #include "simulator/compiled_schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class StepWriter {
  public:
@@ -42,4 +42,4 @@ class StepWriter {
   Register joined_ = kZeroRegister;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

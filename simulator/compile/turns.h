@@ -7,7 +7,7 @@
 
 #include "simulator/compiled_schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class Turns {
  public:
@@ -36,4 +36,4 @@ class Turns {
   std::vector<const Register*> waits_for_;  ///< [rank]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

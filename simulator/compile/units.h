@@ -5,7 +5,7 @@
 
 #include "schedules/action.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct Units {
   int stages = 0;
@@ -22,4 +22,4 @@ struct Units {
   std::size_t of(const Action& action) const { return of(action.stage, action.microbatch, action.part); }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -1,6 +1,6 @@
 #include "simulator/network/collective_meetings.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 CollectiveMeetings::CollectiveMeetings(const Schedule& schedule, const EventProgram& program,
                                        const NetworkSpec& network)
@@ -51,4 +51,4 @@ bool CollectiveMeetings::come_inside(std::int32_t number, LaneKind lane) {
   return --missing == 0;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -6,7 +6,7 @@
 
 #include "simulator/network/event_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class CollectiveMeetings {
  public:
@@ -34,4 +34,4 @@ class CollectiveMeetings {
   std::vector<std::int32_t> missing_inside_;  ///< [kLanes * number + lane]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

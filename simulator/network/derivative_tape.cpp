@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 constexpr std::size_t kMostTerms = std::size_t{1} << 26;
@@ -33,4 +33,4 @@ std::vector<double> DerivativeTape::gradient(Node node, std::size_t numbers) con
   return by_number;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -13,7 +13,7 @@
 #include <initializer_list>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class DerivativeTape {
  public:
@@ -45,4 +45,4 @@ class DerivativeTape {
   std::vector<Term> terms_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

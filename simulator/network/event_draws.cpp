@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 EventDraws::EventDraws(const NoiseDraws& draws, const Schedule& lowered, const EventProgram& program,
                        std::vector<int> drawn_as)
@@ -35,4 +35,4 @@ double EventDraws::inside(std::int32_t instance, std::int32_t stretch) const {
   return draws_.collective(which);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -7,7 +7,7 @@
 #include "simulator/network/event_program.h"
 #include "simulator/noise_draws.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 class EventDraws {
  public:
@@ -30,4 +30,4 @@ class EventDraws {
   std::vector<std::int64_t> collective_;  ///< [action] of a collective, the number of its draw
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

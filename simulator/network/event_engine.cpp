@@ -10,7 +10,7 @@
 #include "simulator/network/rank_compute.h"
 #include "simulator/network/stretch_run.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 constexpr SimTime kUnknown{-1};
@@ -368,4 +368,4 @@ EventTimes event_times(const Schedule& lowered, const EventProgram& program, con
   return EventEngine(lowered, program, network, options).run(sends);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -11,7 +11,7 @@
 #include "simulator/network/event_times.h"
 #include "simulator/network/network_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What an engine's run has besides; both outlive it, and only one of them is given.
 struct EventOptions {
@@ -23,4 +23,4 @@ struct EventOptions {
 EventTimes event_times(const Schedule& lowered, const EventProgram& program, const NetworkSpec& network, Sends sends,
                        const EventOptions& options = {});
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

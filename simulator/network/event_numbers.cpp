@@ -1,6 +1,6 @@
 #include "simulator/network/event_numbers.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 EventNumbering numbering(const EventProgram& program, const NetworkSpec& network) {
   const auto stretches = static_cast<std::int32_t>(program.stretches.stretches.size());
@@ -35,4 +35,4 @@ std::vector<double> numbers_of(const EventProgram& program, const NetworkSpec& n
   return numbers;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

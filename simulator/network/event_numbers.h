@@ -8,7 +8,7 @@
 
 #include "simulator/network/event_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Where each kind begins. Of a program and network of equal structure the same.
 struct EventNumbering {
@@ -25,4 +25,4 @@ EventNumbering numbering(const EventProgram& program, const NetworkSpec& network
 
 std::vector<double> numbers_of(const EventProgram& program, const NetworkSpec& network);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -6,7 +6,7 @@
 #include "schedules/action_table.h"
 #include "simulator/action_costs.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 EventKind kind_of(Op op) {
@@ -136,4 +136,4 @@ EventProgram event_program(const Schedule& lowered, const CostTable& costs, cons
   return program;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

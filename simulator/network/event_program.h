@@ -12,7 +12,7 @@
 #include "simulator/network/network_spec.h"
 #include "simulator/network/stretches.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 enum class EventKind : std::uint8_t {
   kFollower,    ///< shares the times of its lead
@@ -58,4 +58,4 @@ inline std::int32_t replica_of(const EventProgram& program, std::int32_t instanc
 /// Throws as convert_costs (simulator/action_costs.h).
 EventProgram event_program(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network, Sends sends);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

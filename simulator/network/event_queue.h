@@ -8,7 +8,7 @@
 #include "schedules/time.h"
 #include "simulator/network/derivative_tape.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 enum class Happening : std::uint8_t {
   kEnd,
@@ -52,4 +52,4 @@ class EventQueue {
   std::int64_t next_order_ = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

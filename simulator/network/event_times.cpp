@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 EventTimes with_followers(EventTimes times, const EventProgram& program, int replicas) {
   for (std::int32_t a = 0; a < program.actions; ++a) {
@@ -44,4 +44,4 @@ ActionTimes action_times_of(const EventProgram& program, const EventTimes& times
   return one;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

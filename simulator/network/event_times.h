@@ -7,7 +7,7 @@
 #include "simulator/engine.h"
 #include "simulator/network/event_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct EventTimes {
   std::vector<SimTime> start;  ///< [replica * actions + action]
@@ -23,4 +23,4 @@ EventTimes with_followers(EventTimes times, const EventProgram& program, int rep
 /// dependencies where several came together). What waited for other replicas has the last of its own replica's causes.
 ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -9,7 +9,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
@@ -194,4 +194,4 @@ Fabric fabric_of(const Topology& topology) {
           .path = [shared](int from, int to) { return shortest_path(*shared, from, to); }};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -15,7 +15,7 @@
 
 #include "simulator/network/topology.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What connects the devices of a node. A mesh has a link for each pair; here its devices are taken to share nothing
 /// but their ports, as on switches.
@@ -66,4 +66,4 @@ Fabric without_links(const Fabric& fabric, const Topology& topology, const std::
 /// Paths by shortest_path(). Throws SpecError as check_topology().
 Fabric fabric_of(const Topology& topology);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

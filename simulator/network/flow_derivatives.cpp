@@ -1,6 +1,6 @@
 #include "simulator/network/flow_derivatives.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 void FlowDerivatives::start(std::int32_t slot, SimTime alone, std::int32_t work, std::int32_t cap) {
   if (slot >= static_cast<std::int32_t>(states_.size())) states_.resize(static_cast<std::size_t>(slot) + 1);
@@ -70,4 +70,4 @@ DerivativeTape::Node FlowDerivatives::end(std::int32_t slot) {
                     DerivativeTape::of(state.speed_node, -state.work_left_ps / (state.speed * state.speed))});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

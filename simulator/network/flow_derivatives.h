@@ -14,7 +14,7 @@
 #include "simulator/network/derivative_tape.h"
 #include "simulator/network/max_min.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// A component of flows whose rates are fair now.
 struct SharedComponent {
@@ -64,4 +64,4 @@ class FlowDerivatives {
   std::vector<DerivativeTape::Term> terms_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Work that counts as done. Far below a picosecond, far above the rounding of doubles, and no simple fraction, so that
@@ -242,4 +242,4 @@ std::vector<double> Flows::link_rates() {
   return rates;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

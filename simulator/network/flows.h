@@ -18,7 +18,7 @@
 #include "simulator/network/flow_derivatives.h"
 #include "simulator/network/max_min.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// The way of a flow.
 struct Route {
@@ -124,4 +124,4 @@ class Flows {
   SimTime now_{0};
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

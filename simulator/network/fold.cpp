@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// What a flow is, but for its members and its way.
@@ -243,4 +243,4 @@ Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes)
   return fold;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -12,7 +12,7 @@
 
 #include "simulator/network/network_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct Fold {
   NetworkSpec network;             ///< a replica for each class, in the order of their first members
@@ -36,4 +36,4 @@ AlikeClasses alike_classes(const NetworkSpec& network, int stages, const std::ve
 Fold folded(const NetworkSpec& network, int stages, const AlikeClasses& classes);
 Fold folded(const NetworkSpec& network, int stages);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -12,10 +12,10 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
-constexpr double kFullTolerance = 1e-9;
+constexpr double kAskedTolerance = 1e-9;
 
 /// The fastest transfer of each channel. Channels that follow one route in one direction (or collectives of one kind)
 /// are one channel.
@@ -140,7 +140,7 @@ std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& low
   add_inner_demand(asked, network, lowered, costs);
   std::vector<bool> limiting;
   for (std::size_t l = 0; l < network.links.size(); ++l)
-    limiting.push_back(asked[l] > network.links[l].bytes_per_second * (1 + kFullTolerance));
+    limiting.push_back(asked[l] > network.links[l].bytes_per_second * (1 + kAskedTolerance));
   return limiting;
 }
 
@@ -177,4 +177,4 @@ NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowe
   return with_links(network, limiting_links(network, lowered, costs));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

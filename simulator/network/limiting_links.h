@@ -3,7 +3,7 @@
 
 #include "simulator/network/network_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// The same network with only the links that can hold a flow back: those for which all channels together can ask more
 /// than the capacity. A channel carries one transfer at a time, and so do all actions of one rank together: of the
@@ -16,4 +16,4 @@ NetworkSpec with_limiting_links(const NetworkSpec& network, const Schedule& lowe
 std::vector<bool> limiting_links(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs);
 NetworkSpec with_links(const NetworkSpec& network, const std::vector<bool>& kept);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <limits>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
-constexpr double kFullTolerance = 1e-12;
+constexpr double kLevelTolerance = 1e-12;
 
 }  // namespace
 
@@ -89,7 +89,7 @@ const std::vector<double>& MaxMinSolver::solve(const MaxMinProblem& problem) {
         fullest = l;
       }
     }
-    if (fullest < 0 || cap_level(*next_by_cap) <= level * (1 + kFullTolerance)) {
+    if (fullest < 0 || cap_level(*next_by_cap) <= level * (1 + kLevelTolerance)) {
       settle(problem, *next_by_cap, problem.caps[*next_by_cap]);
       ++next_by_cap;
       continue;
@@ -105,4 +105,4 @@ const std::vector<double>& MaxMinSolver::solve(const MaxMinProblem& problem) {
   return rates_;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What a flow takes of a link.
 struct LinkUse {
@@ -68,4 +68,4 @@ class MaxMinSolver {
   std::vector<std::int32_t> filled_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

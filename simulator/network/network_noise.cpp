@@ -8,7 +8,7 @@
 #include "schedules/error.h"
 #include "simulator/noise_draws.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Of the first of those that draw as each replica.
@@ -60,4 +60,4 @@ NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

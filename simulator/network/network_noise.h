@@ -11,11 +11,11 @@
 #include "simulator/network/simulate_network.h"
 #include "simulator/noise.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Throws as simulate() with a network and simulate_noise() without, SpecError if the network's replicas are no
 /// multiple of the noise's.
 NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                           const NoiseSpec& noise, Sends sends = Sends::kBuffered, int threads = 0);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

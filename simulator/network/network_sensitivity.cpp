@@ -8,7 +8,7 @@
 
 #include "simulator/sensitivity_sums.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 Seconds from_ps(double ps) {
@@ -137,4 +137,4 @@ std::optional<Seconds> growth(const NetworkGradient& gradient, const Schedule& l
   return from_ps(ps);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

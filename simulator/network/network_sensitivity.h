@@ -18,7 +18,7 @@
 #include "simulator/network/simulate_network.h"
 #include "simulator/sensitivity.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct NetworkGradient {
   SharedNetwork shared;
@@ -42,4 +42,4 @@ Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, cons
 std::optional<Seconds> growth(const NetworkGradient& gradient, const Schedule& lowered, const CostTable& costs,
                               const NetworkSpec& network);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

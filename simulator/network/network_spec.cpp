@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 void require(bool holds, const std::string& message) {
@@ -115,4 +115,4 @@ double inner_rate(const InnerCollective& flow, double buffer_bytes_per_second) {
   return std::min(flow.volume_ratio * buffer_bytes_per_second, flow.most_bytes_per_second);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -19,7 +19,7 @@
 #include "schedules/schedule.h"
 #include "simulator/network/flows.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct NetworkLink {
   std::string name;
@@ -94,4 +94,4 @@ double move_rate(const CostTable& costs, const Action& move);
 double collective_rate(const CollectiveFlow& flow, const CostTable& costs, const Action& action);
 double inner_rate(const InnerCollective& flow, double buffer_bytes_per_second);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

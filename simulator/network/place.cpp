@@ -9,7 +9,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 /// Adds `share` of each link on the way.
@@ -182,4 +182,4 @@ NetworkSpec place(const Fabric& fabric, int devices_per_node, const ProcessGrid&
   return Placer(fabric, devices_per_node, grid, lowered, costs).place();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

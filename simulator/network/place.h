@@ -15,7 +15,7 @@
 #include "simulator/network/fabric.h"
 #include "simulator/network/network_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// Ring collectives of `devices` as one flow: shares for each byte that crosses a link of the ring. Devices of one node
 /// are those of equal device / devices_per_node. Empty for fewer than two devices.
@@ -31,4 +31,4 @@ double ring_volume_ratio(CollectiveKind kind, int ranks);
 NetworkSpec place(const Fabric& fabric, int devices_per_node, const ProcessGrid& grid, const Schedule& lowered,
                   const CostTable& costs);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

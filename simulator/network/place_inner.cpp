@@ -10,7 +10,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 bool is_inner(Group group) {
@@ -102,4 +102,4 @@ NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int
   return placed;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

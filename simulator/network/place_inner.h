@@ -7,7 +7,7 @@
 
 #include "simulator/network/place.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// The groups that collectives inside actions are of. Both grids have the world ranks of the network, in one order.
 struct InnerGrids {
@@ -28,4 +28,4 @@ Route all_to_all_route(const Fabric& fabric, const std::vector<int>& devices);
 NetworkSpec with_inner_collectives(NetworkSpec placed, const Fabric& fabric, int devices_per_node,
                                    const InnerGrids& grids, const Schedule& lowered, const CostTable& costs);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -11,7 +11,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 class MovePlacer {
@@ -122,4 +122,4 @@ NetworkSpec with_moves(NetworkSpec placed, const Fabric& fabric, const HostLinks
   return MovePlacer(std::move(placed), fabric, host, lowered).place();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -13,7 +13,7 @@
 #include "simulator/network/fabric.h"
 #include "simulator/network/network_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What of a device's way to its host other traffic uses as well.
 enum class DeviceLink {
@@ -35,4 +35,4 @@ struct HostLinks {
 /// at its own full rate takes all of the link. Throws SpecError if a rate is not above 0.
 NetworkSpec with_moves(NetworkSpec placed, const Fabric& fabric, const HostLinks& host, const Schedule& lowered);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

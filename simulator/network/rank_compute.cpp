@@ -6,7 +6,7 @@
 #include "simulator/network/event_numbers.h"
 #include "simulator/noise_draws.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 using Tape = DerivativeTape;
@@ -136,4 +136,4 @@ bool RankCompute::is_outdated(const Event& event) const {
   return !bucket && rank.running != event.instance;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -8,7 +8,7 @@
 #include "simulator/network/event_program.h"
 #include "simulator/network/event_queue.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What takes so long at normal speed, times a random factor.
 struct ComputeWork {
@@ -71,4 +71,4 @@ class RankCompute {
   std::vector<Rank> ranks_;    ///< [replica * ranks + rank]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -12,7 +12,7 @@
 #include "simulator/network/limiting_links.h"
 #include "simulator/simulation_of.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 bool is_plain(const NetworkSpec& network) {
@@ -94,4 +94,4 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   return simulation;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -13,7 +13,7 @@
 #include "simulator/network/network_spec.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 enum class Replicas {
   kFolded,    ///< one stands for all that are alike
@@ -52,4 +52,4 @@ NetworkSpec with_figures(const SharedNetwork& shared, const NetworkSpec& other, 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                     const SimulationOptions& options = {}, Replicas replicas = Replicas::kFolded);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 StretchRun::StretchRun(const EventParts& parts, int ranks, std::function<void(std::int32_t)> ended,
                        std::function<void(std::int32_t, SimTime)> complete)
@@ -109,4 +109,4 @@ void StretchRun::finish(std::int32_t instance, LaneKind lane, SimTime now) {
   go_on(instance, progress, lane, now);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

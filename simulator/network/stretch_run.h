@@ -12,7 +12,7 @@
 #include "simulator/network/flows.h"
 #include "simulator/network/rank_compute.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 /// What the event engine and its stretches work with. All outlive them.
 struct EventParts {
@@ -73,4 +73,4 @@ class StretchRun {
   std::vector<Progress> progress_;  ///< [replica * ranks + rank]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

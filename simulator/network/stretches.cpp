@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 using Lane = std::vector<Stretch>;
@@ -164,4 +164,4 @@ Stretches stretches_of(const Schedule& lowered, const CostTable& costs, const Ne
   return planner.finish(std::move(plan_of));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

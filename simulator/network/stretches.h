@@ -17,7 +17,7 @@
 #include "schedules/schedule.h"
 #include "simulator/network/network_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 inline constexpr std::int32_t kNoClass = -1;
 
@@ -59,4 +59,4 @@ InnerClasses inner_classes(const NetworkSpec& network);
 Stretches stretches_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                        const InnerClasses& classes, const std::map<std::int32_t, std::vector<SimTime>>& inside);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

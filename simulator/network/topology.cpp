@@ -10,7 +10,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 namespace {
 
 using LinkGraph =
@@ -105,4 +105,4 @@ Seconds path_latency(const Topology& topology, const std::vector<int>& links) {
   return latency;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

@@ -14,7 +14,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace simulator {
 
 struct TopologyLink {
   std::string name;
@@ -41,4 +41,4 @@ std::vector<int> shortest_path(const Topology& topology, int from_device, int to
 /// Sum of the latencies of the links.
 Seconds path_latency(const Topology& topology, const std::vector<int>& links);
 
-}  // namespace plumb
+}}  // namespace plumb::simulator

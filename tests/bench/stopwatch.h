@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb::test {
 
 /// Seconds of processor time that this thread has used: time in which other programs hold the core does not count.
 inline double thread_seconds() {
@@ -52,4 +52,4 @@ inline double peak_resident_mb() {
   return 0;
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -31,8 +31,8 @@ RunSpec watched_spec() {
 
 /// What becomes of the n-th activation that leaves rank 1 (of 4 a step).
 InTransit at_message(int n, std::function<void(std::span<float>)> fault) {
-  return [count = std::make_shared<int>(0), n, fault = std::move(fault)](const Channel& channel, const MessageTag&,
-                                                                         std::span<float> values) {
+  return [count = std::make_shared<int>(0), n, fault = std::move(fault)](const TransportChannel& channel,
+                                                                         const MessageTag&, std::span<float> values) {
     if (channel.source == 1 && channel.kind == MessageKind::kActivation && ++*count == n) fault(values);
   };
 }

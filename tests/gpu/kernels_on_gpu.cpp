@@ -20,8 +20,7 @@
 #include "tests/executor/device/host_machine.h"
 #include "tests/executor/device/kernels/kernel_comparison.h"
 
-namespace plumb::test {
-namespace {
+namespace plumb::test { namespace {
 
 constexpr int kNoGpu = 77;
 
@@ -63,8 +62,7 @@ int run(unsigned tries, unsigned seed) {
   return tally.failed == 0 ? 0 : 1;
 }
 
-}  // namespace
-}  // namespace plumb::test
+}}  // namespace plumb::test
 
 int main(int count, char** arguments) {
   const auto number = [&](int i) { return static_cast<unsigned>(std::strtoul(arguments[i], nullptr, 10)); };

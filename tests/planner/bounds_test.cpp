@@ -6,7 +6,7 @@
 #include "planner/search/predict.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("no simulated step is faster than its bound, and none holds less than the issue order does") {
   ModelSpec model = small_gpt();
@@ -47,4 +47,4 @@ TEST_CASE("a shortfall names the rank that lacks most, of what a device has besi
   CHECK(shortfall->available_bytes == 900);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -10,7 +10,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 KernelSample sample(KernelKind kind, std::vector<std::int64_t> shape, double seconds) {
@@ -115,4 +115,4 @@ TEST_CASE("a measurement without what the fit needs is refused with the remedy")
   check_refused<SpecError>([&] { cluster_from_measurement(bad); }, "sample 1", "gem");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

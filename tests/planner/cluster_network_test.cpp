@@ -8,7 +8,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// Two nodes of four: the data groups (dp=4 with tp=1) fill a node's half, or cross nodes with tp=4.
@@ -233,4 +233,4 @@ TEST_CASE("what does not exist is refused with the range") {
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

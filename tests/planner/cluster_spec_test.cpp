@@ -7,9 +7,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
-namespace {}  // namespace
-
+namespace plumb::test {
 TEST_CASE("an NVL72 is one node of 72, a mesh says so in its file") {
   const ClusterSpec rack = preset_cluster("gb200-nvl72:144");
   CHECK(rack.devices_per_node == 72);
@@ -126,4 +124,4 @@ TEST_CASE("a bad cluster file is refused with place and remedy") {
   check_refused<SpecError>([&] { parse_cluster(text.substr(0, text.size() - 5), "c.json"); }, "c.json", "line");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

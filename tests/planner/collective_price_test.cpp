@@ -8,7 +8,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr std::int64_t kBytes = 1'000'000'000;
@@ -173,4 +173,4 @@ TEST_CASE("a missing link is asked for") {
   check_refused<SpecError>([&] { collective_prices(cluster, 4); }, "round", "network");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -10,7 +10,7 @@
 #include "planner/cost/collective_price.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -171,4 +171,4 @@ TEST_SUITE("oracle") {
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -8,7 +8,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
@@ -198,4 +198,4 @@ TEST_CASE("model FLOPs are 6 N + 12 L a d s a token") {
         doctest::Approx(1.0));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

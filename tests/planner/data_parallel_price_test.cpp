@@ -5,7 +5,7 @@
 #include "planner/cost/pricing.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr std::int64_t kParameters = 100'000'000;
@@ -46,4 +46,4 @@ TEST_CASE("what is not hidden slows nothing down") {
   CHECK(price_of(3, false).forward_slowed == Seconds{0});
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -8,7 +8,7 @@
 #include "planner/search/predict.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
@@ -70,4 +70,4 @@ TEST_CASE("a context group's memory is counted as everyone's") {
   check_activations(memory_on(calibrated(2), layout), memory_on(round_cluster(2), layout));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

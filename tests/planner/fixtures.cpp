@@ -7,7 +7,7 @@
 #include <iterator>
 #include <stdexcept>
 
-namespace plumb {
+namespace plumb::test {
 
 std::string source_text(const std::string& path) {
   const char* root = std::getenv("PLUMB_SOURCE");
@@ -56,4 +56,4 @@ ModelSpec small_gpt() {
                      "small");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -8,7 +8,7 @@
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb::test {
 
 /// The text of a file of the source tree, e.g. "tools/specs/models/gpt2.json".
 std::string source_text(const std::string& path);
@@ -26,4 +26,4 @@ ClusterSpec round_cluster(int devices);
 /// 8 layers of hidden 1024, 8 heads, ffn 4096, vocabulary 8192; GPT-2's form with biases.
 ModelSpec small_gpt();
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -10,7 +10,7 @@
 #include "schedules/generators/catalogue.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// 10, 20 and 30 parameters, the middle ones of experts; 4 s, 2 s and 1 s.
@@ -111,4 +111,4 @@ TEST_SUITE("gradient_buckets") {
     CHECK(predicted(layout).priced.buckets.empty());
   }
 }
-}  // namespace plumb
+}  // namespace plumb::test

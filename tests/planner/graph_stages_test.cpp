@@ -11,7 +11,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 TrainingSpec images(std::int64_t batch) {
@@ -140,4 +140,4 @@ TEST_CASE("the samples of a network without sequences have none") {
       "--seq");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -10,7 +10,7 @@
 #include "planner/cost/host_offload.h"
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// Every action in its turn.
@@ -105,4 +105,4 @@ TEST_CASE("1F1B's ranks each have two moments: a forward and a backward with all
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

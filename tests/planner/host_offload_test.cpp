@@ -9,7 +9,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// 4 devices a node; their host has 100 GiB at 100 GB/s, each a link of 10 GB/s.
@@ -124,4 +124,4 @@ TEST_CASE("a search offloads only where nothing fits otherwise") {
   CHECK(search_layouts(small_gpt(), cluster, training, {}, {}).ranked.empty());
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -9,7 +9,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 // The keys of published config.json files that bear on sizes, and some that do not.
@@ -356,4 +356,4 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   check_refused<SpecError>([] { model_from_huggingface("{\"model_type\": ", "config.json"); }, "config.json", "line 1");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

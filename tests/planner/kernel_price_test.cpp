@@ -9,7 +9,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kBf16Training{.global_batch = 1, .sequence = 1, .gradient_precision = Precision::kBf16};
@@ -195,4 +195,4 @@ TEST_CASE("a precision that the device has no peak for is refused with those it 
   check_refused<SpecError>([&] { kernel_prices(round_cluster(1), training, 1); }, "round device", "fp32, bf16");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

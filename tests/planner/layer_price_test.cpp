@@ -11,7 +11,7 @@
 #include "planner/cost/pricing.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr std::size_t kTensor = static_cast<std::size_t>(Group::kTensor);
@@ -238,4 +238,4 @@ TEST_CASE("an optimizer's own samples price its step, AdamW's where there are no
   CHECK(time(Optimizer::kSgd) == doctest::Approx(5e-3));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

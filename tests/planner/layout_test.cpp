@@ -8,7 +8,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("what is offloaded survives text and JSON") {
   const LayoutRequest request = parse_layout("dp=2,offload=optimizer+activations");
@@ -167,4 +167,4 @@ TEST_CASE("replicas count context ranks, and experts divide the ranks of a stage
   CHECK(world_size(expert_grid_of(layout)) == world_size(grid_of(layout)));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -15,7 +15,7 @@
 #include "planner/score/measured_ops.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -203,4 +203,4 @@ TEST_SUITE("oracle") {
     }
   }
 }
-}  // namespace plumb
+}  // namespace plumb::test

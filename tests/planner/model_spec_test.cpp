@@ -9,7 +9,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 struct Published {
@@ -254,4 +254,4 @@ TEST_CASE("layers that see the whole past need others that do not") {
   CHECK_THROWS_WITH_AS(model_from_json(json, "m"), doctest::Contains("full_attention_every"), SpecError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -8,7 +8,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 nlohmann::json h100_json() {
@@ -98,4 +98,4 @@ TEST_CASE("a bad collective table is refused with place and remedy") {
   refused("bytes", nlohmann::json::array(), "times");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

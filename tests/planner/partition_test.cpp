@@ -8,11 +8,11 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// The slowest part of the best of all splits, by trying each.
-double best_by_trial(int layers, int parts, const LayerWeights& weights, int part = 0) {
+double best_by_trial(int layers, int parts, const LayerLoads& weights, int part = 0) {
   const double extra = (part == 0 ? weights.embedding.count() : 0) + (part == parts - 1 ? weights.head.count() : 0);
   if (part == parts - 1) return layers * weights.transformer.count() + extra;
   double best = 1e300;
@@ -23,7 +23,7 @@ double best_by_trial(int layers, int parts, const LayerWeights& weights, int par
   return best;
 }
 
-double slowest(const std::vector<int>& split, const LayerWeights& weights) {
+double slowest(const std::vector<int>& split, const LayerLoads& weights) {
   double result = 0;
   for (std::size_t i = 0; i < split.size(); ++i) {
     const double extra = (i == 0 ? weights.embedding.count() : 0) + (i + 1 == split.size() ? weights.head.count() : 0);
@@ -61,7 +61,7 @@ TEST_CASE("no split has a faster slowest stage") {
     for (int parts = 1; parts <= 4; ++parts) {
       for (const double head : {0.0, 0.4, 1.0, 2.5, 7.0}) {
         for (const double embedding : {0.0, 0.3, 1.7}) {
-          const LayerWeights weights{.embedding = Seconds{embedding}, .transformer = Seconds{1}, .head = Seconds{head}};
+          const LayerLoads weights{.embedding = Seconds{embedding}, .transformer = Seconds{1}, .head = Seconds{head}};
           const std::vector<int> split = balanced_partition(layers, weights, loop_placement(parts, parts)).split;
           CAPTURE(layers);
           CAPTURE(parts);
@@ -93,4 +93,4 @@ TEST_CASE("parts hold consecutive layers, embedding first and head last") {
   check_refused<SpecError>([&] { layers_by_part(layers, {3, 4}); }, "split 3,4", "sum up to 8");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-namespace plumb {
+namespace plumb::test {
 
 using Hops = std::vector<std::pair<int, int>>;
 
@@ -18,4 +18,4 @@ TEST_CASE("stages that follow each other on one rank exchange nothing") {
   CHECK(pipeline_hops(make_schedule("zb-v", {.ranks = 2, .microbatches = 4})) == Hops{{0, 1}, {1, 0}, {1, 0}, {0, 1}});
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -8,7 +8,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 Plan example() {
@@ -112,4 +112,4 @@ TEST_CASE("a bad plan file is refused with place and remedy") {
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

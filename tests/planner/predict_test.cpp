@@ -5,7 +5,7 @@
 #include "planner/search/enumerate.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("a prediction without a timeline is the same to the last bit, steady states among them") {
   const ModelSpec model = small_gpt();
@@ -26,4 +26,4 @@ TEST_CASE("a prediction without a timeline is the same to the last bit, steady s
   CHECK(steady > 10);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

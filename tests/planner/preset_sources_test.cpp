@@ -9,7 +9,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("every number of a cluster preset has a source, and a preset has its file's name") {
   CHECK(preset_names("clusters").size() >= 23);
@@ -39,4 +39,4 @@ TEST_CASE("a preset number without source is refused by its name, in a user's ow
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb::test {
 
 /// Checks that `act` throws an Error whose text has both parts.
 template <class Error, class Act>
@@ -35,4 +35,4 @@ std::string refusal(Act act) {
   return {};
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -6,7 +6,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 // round_cluster: 100 GB/s and 1 us inside a node; a link of 10 GB/s and 10 us between the meshes.
@@ -94,4 +94,4 @@ TEST_CASE("a mesh without devices and a tensor without bytes are refused") {
   check_refused<SpecError>([&] { cheapest_resharding(prices, kLink, {}, {}, inside(1), 0); }, "0 bytes", "1 or more");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

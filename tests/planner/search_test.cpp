@@ -9,7 +9,7 @@
 #include "planner/search/fit_advisor.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kTraining{.global_batch = 16, .sequence = 256};
@@ -201,4 +201,4 @@ TEST_CASE("llama-3-8b on 16 H100s has a plan that fits, at a believable utilizat
   CHECK(best.tokens_per_second == doctest::Approx(128 * 8192 / best.step_time.count()));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -12,7 +12,7 @@
 #include "planner/spec/stack_spec.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -288,4 +288,4 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -12,7 +12,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 std::string text_of(const std::filesystem::path& path) {
@@ -85,4 +85,4 @@ TEST_CASE("every figure of a stack's preset that is not the default names its so
   CHECK(presets > 0);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

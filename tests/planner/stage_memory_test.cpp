@@ -4,7 +4,7 @@
 
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 // Korthikanti et al. 2022 count 34 s b h bytes a layer without the s^2 terms: 4 for the inputs of two layer norms, 11
@@ -111,4 +111,4 @@ TEST_CASE("SimuMax's Llama formula: 2 s b (6 h + 2 k d + 3 f) bytes a layer") {
   CHECK(counted == formula + small);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("a stage's passes are its layers', by kind; recomputation stands at the head of the backward") {
   LayerPrice light;
@@ -38,4 +38,4 @@ TEST_CASE("each operation that lasts any time lasts the overhead of an action lo
   CHECK(costs.segments[static_cast<std::size_t>(Op::kRecompute)].front().empty());
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

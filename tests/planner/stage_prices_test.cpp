@@ -6,7 +6,7 @@
 #include "planner/search/predict.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
@@ -61,4 +61,4 @@ TEST_CASE("an order's operations and hops do not depend on its micro-batches") {
   CHECK(!few.copies);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -9,7 +9,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// Two pipeline ranks of two replicas on a chain of four devices: replica 0 goes over the links 0-1 and 1-2, replica 1
@@ -107,4 +107,4 @@ TEST_CASE("devices that share a NIC share its rate") {
   CHECK(degraded > all_on_one);
   CHECK(degraded <= makespan(plan, {}));
 }
-}  // namespace plumb
+}  // namespace plumb::test

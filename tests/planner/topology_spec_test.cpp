@@ -5,7 +5,7 @@
 
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -70,4 +70,4 @@ TEST_CASE("what cannot be wired is refused with its place") {
   document["devices"] = json::array();
   CHECK(refused(document).find("one or more names") != std::string::npos);
 }
-}  // namespace plumb
+}  // namespace plumb::test

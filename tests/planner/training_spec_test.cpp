@@ -6,7 +6,7 @@
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("a training survives its JSON form") {
   for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kFp16}) {
@@ -47,4 +47,4 @@ TEST_CASE("a bad training file is refused with place and remedy") {
   refused(R"({"global_batch": 2, "se)", "line 1");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

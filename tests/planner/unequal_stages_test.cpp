@@ -7,7 +7,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
@@ -84,4 +84,4 @@ TEST_CASE("meshes that cannot be are refused") {
       "mixtures of experts", "give all stages one");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

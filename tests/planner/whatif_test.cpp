@@ -7,7 +7,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 Plan example() {
@@ -94,4 +94,4 @@ TEST_CASE("a key that is nowhere, or in several parts, or a value that is refuse
   check_refused<SpecError>([&] { whatif(own, {}, {.replan = true}); }, "schedule", "replan");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -12,7 +12,7 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb::test {
 
 inline constexpr SimTime kSecond{1'000'000'000'000};
 
@@ -84,4 +84,4 @@ inline std::vector<Schedule> all_lowered(int ranks, int microbatches, int chunks
   return schedules;
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

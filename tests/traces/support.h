@@ -7,7 +7,7 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb::test {
 
 inline constexpr SimTime kSecond{1'000'000'000'000};
 
@@ -20,4 +20,4 @@ inline Timeline predicted_timeline(std::string_view name, int ranks, int microba
       .timeline;
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr std::string_view kUnitKey = "unit";
@@ -139,4 +139,4 @@ CostTable costs_for(const CostsOption& option, const Schedule& schedule) {
   return costs;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

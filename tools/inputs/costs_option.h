@@ -11,7 +11,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct TimeUnit {
   std::string name = "s";
@@ -36,4 +36,4 @@ CostsOption parse_costs(std::string_view text);
 /// costs does not fit its stages.
 CostTable costs_for(const CostsOption& option, const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

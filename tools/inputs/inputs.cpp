@@ -18,7 +18,7 @@
 #include "tools/inputs/preset_names.h"
 #include "tools/presets.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 bool names_file(const std::string& name) {
@@ -107,4 +107,4 @@ LayoutRequest layout_input(const QuestionArguments& question) {
   return request;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

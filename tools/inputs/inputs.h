@@ -9,7 +9,7 @@
 #include "planner/spec/training_spec.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// A preset's name, a file in Plumb's form, or a Hugging Face config.json as it is (told by its "model_type"; keys that
 /// are ignored are noted on stderr). Throws InputError: no such preset (with the nearest) or file, or a fault in the
@@ -29,4 +29,4 @@ TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& 
 /// The layout's keys and the split.
 LayoutRequest layout_input(const QuestionArguments& question);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,21 +9,16 @@
 
 #include "planner/calibrate/cluster_messages.h"
 #include "schedules/error.h"
+#include "schedules/units.h"
 #include "tools/files.h"
 
-namespace plumb {
-namespace {
-
-constexpr double kMicro = 1e-6, kGiga = 1e9, kKib = 1024;
-
-}  // namespace
-
+namespace plumb { inline namespace tools {
 nlohmann::ordered_json to_json(const MessageLink& link) {
   return {{"latency_us", link.latency.count() / kMicro},
           {"rendezvous_us", link.rendezvous.count() / kMicro},
-          {"eager_kib", static_cast<double>(link.eager_bytes) / kKib},
+          {"eager_kib", static_cast<double>(link.eager_bytes) / kKibibyte},
           {"bandwidth_gb_per_s", link.bytes_per_second / kGiga},
-          {"burst_kib", static_cast<double>(link.burst_bytes) / kKib}};
+          {"burst_kib", static_cast<double>(link.burst_bytes) / kKibibyte}};
 }
 
 MessageLink read_link(const std::string& path) {
@@ -39,9 +34,9 @@ MessageLink read_link(const std::string& path) {
   };
   const MessageLink link{.latency = Seconds{number("latency_us") * kMicro},
                          .rendezvous = Seconds{number("rendezvous_us") * kMicro},
-                         .eager_bytes = std::llround(number("eager_kib") * kKib),
+                         .eager_bytes = std::llround(number("eager_kib") * kKibibyte),
                          .bytes_per_second = number("bandwidth_gb_per_s") * kGiga,
-                         .burst_bytes = std::llround(number("burst_kib") * kKib)};
+                         .burst_bytes = std::llround(number("burst_kib") * kKibibyte)};
   if (link.bytes_per_second == 0) throw InputError(fmt::format("{}: link.bandwidth_gb_per_s is 0: give more", path));
   return link;
 }
@@ -69,4 +64,4 @@ CostTable over_link(CostTable costs, const Schedule& schedule, const MessageLink
   return costs;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// {"latency_us", "rendezvous_us", "eager_kib", "bandwidth_gb_per_s", "burst_kib"}
 nlohmann::ordered_json to_json(const MessageLink& link);
@@ -28,4 +28,4 @@ std::optional<MessageLink> hop_link(const std::string& path, const ClusterSpec& 
 /// burst is the caller's.
 CostTable over_link(CostTable costs, const Schedule& schedule, const MessageLink& link);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -10,7 +10,7 @@
 #include "schedules/error.h"
 #include "schedules/nearest_name.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 template <typename Number>
@@ -67,4 +67,4 @@ NoiseSpec parse_noise(std::string_view text) {
   return noise;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

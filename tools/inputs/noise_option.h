@@ -8,10 +8,10 @@
 
 #include "simulator/noise.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Keys cv, rank_cv, comm_cv, dist, runs and seed; replicas are not the option's. Throws SpecError naming the entry:
 /// unknown key (with the nearest known), twice, a value that is none; and if none of the three cv is given.
 NoiseSpec parse_noise(std::string_view text);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

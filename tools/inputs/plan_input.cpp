@@ -13,7 +13,7 @@
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/schedule_input.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// The schedule that the layout's `schedule=` names as a file, which is taken out of the text; none if it names none.
@@ -107,4 +107,4 @@ PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOption
   return planned;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 #include "planner/search/search.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// The plan in a file. Throws InputError with file, place and remedy.
 Plan plan_input(const std::string& path);
@@ -22,4 +22,4 @@ struct PlannedQuestion {
 /// and micro-batches count. Throws as schedule_input does, and SpecError if pp or v say otherwise.
 PlannedQuestion plan_question(const QuestionArguments& question, const SearchOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

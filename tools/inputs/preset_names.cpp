@@ -6,7 +6,7 @@
 #include "schedules/nearest_name.h"
 #include "schedules/spelling.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr std::array kClusters = {
@@ -102,4 +102,4 @@ const LikeCluster* cluster_not_held(std::string_view text) {
   return it == kNotHeld.end() ? nullptr : &*it;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Which of `names` is meant: by its letters and digits in any case (what a repository puts around a model's name,
 /// "Meta-", "-Instruct", does not count), or by a device's or machine's full name. Empty if none is.
@@ -26,4 +26,4 @@ struct LikeCluster {
 /// Null if nothing is known of it.
 const LikeCluster* cluster_not_held(std::string_view text);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -16,7 +16,7 @@
 #include "tools/console.h"
 #include "tools/files.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 [[noreturn]] void fail_ending(const std::string& path) {
@@ -113,4 +113,4 @@ std::string schedule_file_text(const Schedule& schedule, const std::string& path
   return to_text(schedule);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -6,7 +6,7 @@
 #include "schedules/schedule.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// True for what is meant as a file: it ends in .txt, .csv or .json, or has a '/'.
 bool names_schedule_file(const std::string& name);
@@ -39,4 +39,4 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
 /// Text, PyTorch's CSV or JSON, as the ending says.
 std::string schedule_file_text(const Schedule& schedule, const std::string& path);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

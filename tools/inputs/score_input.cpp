@@ -11,7 +11,7 @@
 #include "tools/files.h"
 #include "tools/presets.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::json;
@@ -85,4 +85,4 @@ ScoreInput score_input(const std::vector<std::string>& files, const std::vector<
   return input;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -6,7 +6,7 @@
 
 #include "planner/score/score.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct ScoreInput {
   ScoreLibrary library;
@@ -20,4 +20,4 @@ struct ScoreInput {
 ScoreInput score_input(const std::vector<std::string>& files, const std::vector<std::string>& set,
                        const std::vector<std::string>& tables, const std::vector<std::string>& mappings);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

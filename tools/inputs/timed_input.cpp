@@ -19,7 +19,7 @@
 #include "tools/reports/run_report.h"
 #include "traces/timeline_title.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr double kBytesPerKib = 1024;
@@ -91,4 +91,4 @@ std::optional<TimedResult> replay_timed(const TimedInput& input, const std::stri
   return with_progress("replaying", expected, [&] { return run_timed(input.spec, options); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,7 +9,7 @@
 #include "simulator/simulate.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct TimedInput {
   std::string title;
@@ -26,4 +26,4 @@ TimedInput timed_input(const RunArguments& arguments);
 /// and run_timed_mpi do.
 std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace = "");
 
-}  // namespace plumb
+}}  // namespace plumb::tools

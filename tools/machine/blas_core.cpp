@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/gemm.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 void restart_with_better_blas_core(char** argv) {
   constexpr const char* kVariable = "OPENBLAS_CORETYPE";
@@ -16,4 +16,4 @@ void restart_with_better_blas_core(char** argv) {
   execv("/proc/self/exe", argv);  // comes back only if it fails; then the slow kernels serve
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 #include "tools/machine/read_topology.h"
 #include "tools/machine/run_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr Seconds kForNvidiaSmi{30};  // without its daemon it starts the driver for each GPU
@@ -60,4 +60,4 @@ FoundTopology find_topology(const std::string& sys, const std::string& nvml) {
       known.why, why, kMatrix));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

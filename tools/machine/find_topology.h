@@ -8,7 +8,7 @@
 #include "planner/calibrate/machine_topology.h"
 #include "tools/machine/read_nvml.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct FoundTopology {
   MachineTopology topology;
@@ -19,4 +19,4 @@ struct FoundTopology {
 /// nvidia-smi is found on PATH. Throws InputError if none of them knows a GPU, with what each said and the remedy.
 FoundTopology find_topology(const std::string& sys = "/sys", const std::string& nvml = kNvmlLibrary);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 std::string load_text() {
   double load = 0;
@@ -55,4 +55,4 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

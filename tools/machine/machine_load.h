@@ -6,7 +6,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// "load 1.5 on 2 cores": the mean number of runnable threads in the last minute.
 std::string load_text();
@@ -34,4 +34,4 @@ class OtherProgramsClock {
 /// "2026-11-22", in UTC.
 std::string today();
 
-}  // namespace plumb
+}}  // namespace plumb::tools

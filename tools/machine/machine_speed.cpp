@@ -12,7 +12,7 @@
 #include "kernels/cpu/gemm.h"
 #include "planner/cost/kernel_price.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr Seconds kShortest{100e-6};  // shorter ones are dearer to time than to run
@@ -86,4 +86,4 @@ std::string to_text(const MachineState& state) {
   return text.empty() ? text : text + "\n";
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -10,7 +10,7 @@
 #include "schedules/time.h"
 #include "tools/machine/machine_load.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct MachineSpeed {
   double ratio = 1;  ///< geometric mean of calibrated over measured times; below 1: slower than calibrated
@@ -34,4 +34,4 @@ nlohmann::ordered_json to_json(const MachineState& state);
 /// A line; empty where nothing is known.
 std::string to_text(const MachineState& state);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

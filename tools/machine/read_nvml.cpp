@@ -11,7 +11,7 @@
 
 #include "tools/machine/read_topology.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 // NVML's functions, as https://docs.nvidia.com/deploy/nvml-api declares them.
@@ -237,4 +237,4 @@ NvmlTopology read_nvml_topology(const std::string& library) {
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

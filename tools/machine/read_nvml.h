@@ -7,7 +7,7 @@
 
 #include "planner/calibrate/machine_topology.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 
@@ -25,4 +25,4 @@ struct NvmlTopology {
 /// network cards.
 NvmlTopology read_nvml_topology(const std::string& library = kNvmlLibrary);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

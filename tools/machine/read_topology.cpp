@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 namespace fs = std::filesystem;
@@ -98,4 +98,4 @@ MachineTopology read_sys_topology(const std::string& sys) {
   return found;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -16,7 +16,7 @@
 
 extern char** environ;  // NOLINT(readability-redundant-declaration): POSIX leaves it to the program
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -85,4 +85,4 @@ ProgramAnswer run_program(const std::vector<std::string>& words, Seconds patienc
   return answer;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -6,7 +6,7 @@
 
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct ProgramAnswer {
   std::string text;  ///< what it wrote on stdout
@@ -16,4 +16,4 @@ struct ProgramAnswer {
 /// words: its name, found on PATH, and arguments. What does not end within `patience` is killed.
 ProgramAnswer run_program(const std::vector<std::string>& words, Seconds patience);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr std::array<const char*, kDeviceStreamCount> kStreamNames{
@@ -66,4 +66,4 @@ std::string arena_text(const DeviceProgram& program) {
                      to_text(table), event_count(program));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 
 #include "executor/device_plan/device_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// {"events", "ranks": [{"rank", "arena_bytes", "live_bytes", "buffers", "calls": {"compute": 12, ...}}, ...]}.
 nlohmann::ordered_json arena_json(const DeviceProgram& program);
@@ -16,4 +16,4 @@ nlohmann::ordered_json arena_json(const DeviceProgram& program);
 /// The same as a table with a row a rank.
 std::string arena_text(const DeviceProgram& program);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

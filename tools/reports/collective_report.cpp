@@ -6,10 +6,11 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
-const std::vector<std::string> kHead = {"collectives of", "rows", "no constant", "fitted", "unseen", "unseen, worst"};
+const std::vector<std::string> kCollectiveHead = {"collectives of", "rows",   "no constant",
+                                                  "fitted",         "unseen", "unseen, worst"};
 
 std::string per_cent(const ErrorStatistics& errors, double value) {
   return errors.count > 0 ? fmt::format("{:.1f} %", value) : "-";
@@ -28,7 +29,7 @@ std::vector<std::string> cells(const CollectiveClusterScore& cluster) {
 }  // namespace
 
 std::string collective_text(const CollectiveScore& score) {
-  TextTable table{.head = kHead};
+  TextTable table{.head = kCollectiveHead};
   for (const CollectiveClusterScore& cluster : score.clusters) table.rows.push_back(cells(cluster));
   return "\n" + to_text(table) + "mean errors of 16 MiB and more; " + std::to_string(score.skipped.size()) +
          " rows of collectives are skipped (--json says why)\n";
@@ -40,9 +41,9 @@ std::string collective_page(const CollectiveScore& score) {
       "(planner/cost/nccl), mean errors. Three constants a machine (launch of the low-latency and of the simple "
       "protocol, a scale of all bandwidths) are fitted on one half of its sweeps and judged on the other, both ways "
       "round.\n\n|";
-  for (const std::string& head : kHead) page += " " + head + " |";
+  for (const std::string& head : kCollectiveHead) page += " " + head + " |";
   page += "\n|";
-  for (std::size_t column = 0; column < kHead.size(); ++column) page += " --- |";
+  for (std::size_t column = 0; column < kCollectiveHead.size(); ++column) page += " --- |";
   page += "\n";
   for (const CollectiveClusterScore& cluster : score.clusters) {
     page += "|";
@@ -60,4 +61,4 @@ std::string collective_page(const CollectiveScore& score) {
   return page;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

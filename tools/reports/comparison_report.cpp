@@ -5,16 +5,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/time.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-double seconds(SimTime time) {
-  return to_seconds(time).count();
-}
 
 ordered_json time_json(const ComparedTime& time) {
   return {{"predicted_s", seconds(time.predicted)},
@@ -125,4 +122,4 @@ std::string summary_text(const Comparison& c, const std::vector<double>& losses)
          fmt::format("\nloss: {:.4f} before the first step, {:.4f} before the last\n", losses.front(), losses.back());
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

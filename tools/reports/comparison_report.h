@@ -8,7 +8,7 @@
 
 #include "traces/compare.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// {"steps", "step_time", "step_time_interval", "fastest_step_s", "slowest_step_s", "bubble_ratio",
 /// "span_bubble_ratio", "losses", "ops",
@@ -19,4 +19,4 @@ nlohmann::ordered_json comparison_json(const Comparison& comparison, const std::
 /// any.
 std::string summary_text(const Comparison& comparison, const std::vector<double>& losses);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

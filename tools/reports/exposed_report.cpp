@@ -7,7 +7,7 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using Entries = std::vector<std::pair<std::string, SimTime>>;
@@ -67,4 +67,4 @@ std::string exposed_text(const std::vector<ExposedTime>& ranks, const std::vecto
   return "where each rank's time goes, communication as far as nothing hides it:\n" + to_text(table);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

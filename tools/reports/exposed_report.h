@@ -9,7 +9,7 @@
 
 #include "simulator/exposed.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// {"computing_s", "tensor_s", "context_s", ..., "messages_s", "gathers_s", "reductions_s", "moves_s", "waiting_s"}.
 nlohmann::ordered_json exposed_json(const ExposedTime& time);
@@ -22,4 +22,4 @@ bool has_communication(const std::vector<ExposedTime>& ranks);
 std::string exposed_text(const std::vector<ExposedTime>& ranks, const std::vector<ExposedTime>& on_path,
                          const std::function<std::string(SimTime)>& time);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -6,7 +6,7 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 nlohmann::ordered_json idle_json(const IdleByCause& idle) {
   nlohmann::ordered_json json = nlohmann::ordered_json::object();
@@ -31,4 +31,4 @@ std::string idle_text(const std::vector<IdleByCause>& ranks, const std::function
   return table.head.size() == 1 ? "" : "why ranks idle:\n" + to_text(table);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

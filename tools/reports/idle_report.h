@@ -9,7 +9,7 @@
 
 #include "traces/idle_causes.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// {"warm_up_s": ..., "drain_s": ..., ...}: every cause, those that do not occur with 0.
 nlohmann::ordered_json idle_json(const IdleByCause& idle);
@@ -17,4 +17,4 @@ nlohmann::ordered_json idle_json(const IdleByCause& idle);
 /// A row a rank and a column for each cause that some rank has; empty if none idles. `time` writes a time.
 std::string idle_text(const std::vector<IdleByCause>& ranks, const std::function<std::string(SimTime)>& time);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

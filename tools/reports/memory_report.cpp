@@ -7,7 +7,7 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -96,4 +96,4 @@ std::string memory_holders_text(const MemoryPeak& peak, std::size_t most) {
   return to_text(table);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

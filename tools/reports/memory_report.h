@@ -9,7 +9,7 @@
 #include "simulator/memory_holders.h"
 #include "traces/timeline.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// {"peak_bytes", "peak_at_s", "running", "bytes_by_kind": {"parameters": ..., ...}, "holders": [...]}: every kind,
 /// those that do not occur with 0; "running" is null while the rank idles.
@@ -24,4 +24,4 @@ std::string memory_peaks_text(const std::vector<MemoryPeak>& peaks);
 /// Of one rank: a line for each holder, at most `most` of them, the rest in one.
 std::string memory_holders_text(const MemoryPeak& peak, std::size_t most);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

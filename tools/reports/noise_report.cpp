@@ -3,17 +3,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/time.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
-namespace {
-
-double seconds(SimTime time) {
-  return to_seconds(time).count();
-}
-
-}  // namespace
-
+namespace plumb { inline namespace tools {
 nlohmann::ordered_json noise_json(const NoiseReport& report) {
   const NoisySteps& steps = report.steps;
   nlohmann::ordered_json ranks = nlohmann::ordered_json::array();
@@ -59,4 +52,4 @@ std::string noise_text(const NoiseReport& report, const std::function<std::strin
   return text + to_text(table);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -8,7 +8,7 @@
 
 #include "simulator/noise.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct NoiseReport {
   NoiseSpec spec;
@@ -21,4 +21,4 @@ nlohmann::ordered_json noise_json(const NoiseReport& report);
 /// A line of step times and a table by rank. `time` writes a time.
 std::string noise_text(const NoiseReport& report, const std::function<std::string(SimTime)>& time);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

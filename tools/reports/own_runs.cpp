@@ -6,7 +6,7 @@
 #include "schedules/error.h"
 #include "tools/files.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 class Answer {
@@ -85,4 +85,4 @@ std::string own_runs_page(const std::vector<OwnRun>& runs) {
   return page;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

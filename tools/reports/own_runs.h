@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// What `plumb validate --json` says of one run.
 struct OwnRun {
@@ -29,4 +29,4 @@ std::vector<OwnRun> read_own_runs(const std::string& path);
 /// A section of Markdown, a row a run; empty where there are none.
 std::string own_runs_page(const std::vector<OwnRun>& runs);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "tools/files.h"
 #include "tools/presets.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 const Preset& carried_text() {
@@ -84,4 +84,4 @@ nlohmann::ordered_json run_json(const RunResult& result) {
   return json;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,7 +9,7 @@
 #include "planner/search/plan.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
 void require_cpu_arguments(const RunArguments& arguments);
@@ -33,4 +33,4 @@ std::string text_name(const std::string& path);
 /// world rank "weight_bytes", "gradient_bytes" and "optimizer_bytes", "loss_scales" (by replay), "skipped_steps"}
 nlohmann::ordered_json run_json(const RunResult& result);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

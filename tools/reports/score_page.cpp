@@ -8,7 +8,7 @@
 
 #include "tools/reports/score_report.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr std::size_t kWorst = 10;
@@ -172,4 +172,4 @@ std::string score_page(const std::vector<SourceScore>& scores, const std::option
          notes_of(scores) + table_of_worst(scores);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

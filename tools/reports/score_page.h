@@ -8,7 +8,7 @@
 #include "planner/score/fit.h"
 #include "planner/score/score.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Markdown: the command, a table by source (rows, compared, mean, median, worst, bias, other predictors' errors beside
 /// it), what was corrected and the error without it, what was assumed, why rows were skipped, how layouts were ranked,
@@ -16,4 +16,4 @@ namespace plumb {
 std::string score_page(const std::vector<SourceScore>& scores, const std::optional<FitResult>& fit,
                        const std::string& command);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "planner/score/scatter.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -251,4 +251,4 @@ ordered_json score_json(const std::vector<SourceScore>& scores, const std::optio
   return {{"sources", sources}, {"rows", rows}, {"fit", fit ? fit_json(*fit) : ordered_json(nullptr)}};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

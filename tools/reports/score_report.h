@@ -11,7 +11,7 @@
 #include "planner/score/fit.h"
 #include "planner/score/score.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// A line a source and quantity (rows, scored, mean, median, worst, bias), then what was corrected, what was assumed,
 /// why rows were skipped, what was fitted, and the `worst` rows of each source.
@@ -33,4 +33,4 @@ std::vector<ScoredQuantity> furthest_off(const SourceScore& score, std::size_t c
 /// Reasons why rows were skipped, and how many of each, the most frequent first.
 std::vector<std::pair<std::string, int>> skip_reasons(const SourceScore& score);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -7,7 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -85,4 +85,4 @@ std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<R
   return text + fmt::format("1 % more of each changes the step by: {}\n", fmt::join(parts, ", "));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,7 +9,7 @@
 #include "planner/search/resource_sensitivity.h"
 #include "simulator/sensitivity.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Keys of what the makespan grows with, which together are the makespan; the same in detail by collective and by link;
 /// and by the cluster's figures (null where there are none).
@@ -21,4 +21,4 @@ nlohmann::ordered_json sensitivity_json(const Sensitivity& sensitivity,
 std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource,
                              SimTime makespan);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

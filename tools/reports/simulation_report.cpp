@@ -7,20 +7,17 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/time.h"
 #include "tools/reports/exposed_report.h"
 #include "tools/reports/idle_report.h"
 #include "tools/reports/memory_report.h"
 #include "tools/reports/sensitivity_report.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-double seconds(SimTime time) {
-  return to_seconds(time).count();
-}
 
 template <typename T>
 ordered_json or_null(const std::optional<T>& value) {
@@ -156,4 +153,4 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   return text;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -16,7 +16,7 @@
 #include "tools/inputs/costs_option.h"
 #include "tools/reports/noise_report.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// What a simulation alone does not know; nothing where there is no model.
 struct ReportContext {
@@ -45,4 +45,4 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
 /// OPTIMIZER_STEPs that each stage takes, at least 1.
 int optimizer_steps_of(const Schedule& schedule);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

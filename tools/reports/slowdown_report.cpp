@@ -7,7 +7,7 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 nlohmann::ordered_json slowdown_json(const SlowdownSample& sample) {
   const std::optional<double> slowdown = slowdown_of(sample);
@@ -41,4 +41,4 @@ std::string slowdown_text(const std::vector<SlowdownSample>& samples, std::strin
   return text;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,7 +9,7 @@
 
 #include "executor/measure/slowdown_sample.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// "collective_slowdown" is null where nothing was computed beside the collective.
 nlohmann::ordered_json slowdown_json(const SlowdownSample& sample);
@@ -18,4 +18,4 @@ nlohmann::ordered_json slowdown_json(const SlowdownSample& sample);
 /// there are none.
 std::string slowdown_text(const std::vector<SlowdownSample>& samples, std::string_view format);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

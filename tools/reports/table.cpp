@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// Characters on the screen: bytes that do not continue a UTF-8 sequence.
@@ -108,4 +108,4 @@ std::string bytes_text(double bytes) {
   return (unit == 0 ? fmt::format("{:.0f}", bytes) : three_digits(bytes)) + ' ' + std::string(kUnits[unit]);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

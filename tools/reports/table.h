@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 struct TextTable {
   std::vector<std::string> head;
@@ -27,4 +27,4 @@ std::string bytes_text(double bytes);
 /// "8.03 B", "1.24 M": three digits of a number of parameters.
 std::string parameters_text(double parameters);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

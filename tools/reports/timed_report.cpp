@@ -4,11 +4,11 @@
 
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
-const std::vector<std::string> kHead = {"timed operations of",   "runs",   "no constant", "worst",
-                                        "overhead of an action", "unseen", "worst"};
+const std::vector<std::string> kTimedHead = {"timed operations of",   "runs",   "no constant", "worst",
+                                             "overhead of an action", "unseen", "worst"};
 
 std::vector<std::string> cells(const TimedScore& score, const TimedHalf& half) {
   return {score.file,
@@ -24,7 +24,7 @@ std::vector<std::string> cells(const TimedScore& score, const TimedHalf& half) {
 
 std::string timed_text(const std::vector<TimedScore>& scores) {
   if (scores.empty()) return "";
-  TextTable table{.head = kHead};
+  TextTable table{.head = kTimedHead};
   for (const TimedScore& score : scores) {
     for (const TimedHalf& half : score.halves) table.rows.push_back(cells(score, half));
   }
@@ -37,9 +37,9 @@ std::string timed_page(const std::vector<TimedScore>& scores) {
       "\n## Steps from timed operations\n\nThe runs print how long their operations took: schedules and simulation "
       "are judged alone, without a model of hardware. One overhead of each issued action is fitted on every second "
       "run and judged on the others, both ways round.\n\n|";
-  for (const std::string& head : kHead) page += " " + head + " |";
+  for (const std::string& head : kTimedHead) page += " " + head + " |";
   page += "\n|";
-  for (std::size_t column = 0; column < kHead.size(); ++column) page += " --- |";
+  for (std::size_t column = 0; column < kTimedHead.size(); ++column) page += " --- |";
   page += "\n";
   for (const TimedScore& score : scores) {
     for (const TimedHalf& half : score.halves) {
@@ -51,4 +51,4 @@ std::string timed_page(const std::vector<TimedScore>& scores) {
   return page;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

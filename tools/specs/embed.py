@@ -17,7 +17,7 @@ def main():
     output, depfile, folder, text_file = sys.argv[1:]
     folders = [pathlib.Path(folder) / name for name in KINDS]
     files = [file for one in folders for file in one.glob("*.json")] + [pathlib.Path(text_file)]
-    lines = ['#include "tools/presets.h"', "", "namespace plumb {", "", "const std::vector<Preset>& presets() {",
+    lines = ['#include "tools/presets.h"', "", "namespace plumb { inline namespace tools {", "", "const std::vector<Preset>& presets() {",
              "  static const std::vector<Preset> kPresets = {"]
     for path in sorted(files):
         kind = KINDS.get(path.parent.name, "kText")
@@ -25,7 +25,7 @@ def main():
         pieces = [text[i : i + LONGEST_LITERAL] for i in range(0, len(text), LONGEST_LITERAL)]
         literal = "\n".join(f'R"plumb({piece})plumb"' for piece in pieces)
         lines.append(f'      {{Preset::Kind::{kind}, "{path.stem}", {literal}}},')
-    lines += ["  };", "  return kPresets;", "}", "", "}  // namespace plumb", ""]
+    lines += ["  };", "  return kPresets;", "}", "", "}}  // namespace plumb::tools", ""]
     pathlib.Path(output).write_text("\n".join(lines), encoding="utf-8")
     inputs = " ".join(str(path).replace(" ", "\\ ") for path in [*folders, *files])
     pathlib.Path(depfile).write_text(f"{output}: {inputs}\n", encoding="utf-8")

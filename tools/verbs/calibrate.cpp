@@ -20,7 +20,7 @@
 #include "tools/verbs/calibrate_transport.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
@@ -65,4 +65,4 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -17,7 +17,7 @@
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 constexpr int kDefaultRanks = 4;
@@ -97,4 +97,4 @@ int calibrate_collectives(const CalibrateArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

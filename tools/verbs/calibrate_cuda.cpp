@@ -17,6 +17,7 @@
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
+#include "schedules/units.h"
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 #include "tools/files.h"
@@ -26,10 +27,8 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/measure_gpus.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
-
-constexpr double kGiga = 1e9;
 
 constexpr double kForOneGpu = 0.6;  // of the budget; the groups of several have the rest
 
@@ -218,4 +217,4 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

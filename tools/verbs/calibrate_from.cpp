@@ -14,7 +14,7 @@
 #include "tools/inputs/plan_input.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 ClusterEvidence read_evidence(const CalibrateArguments& arguments) {
@@ -86,4 +86,4 @@ int calibrate_from(const CalibrateArguments& arguments, const std::string& date)
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

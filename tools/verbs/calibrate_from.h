@@ -5,10 +5,10 @@
 
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Reads the files, each told by its contents; fits; writes the cluster and says how well each constant is determined.
 /// Throws InputError or SpecError naming file, line and remedy.
 int calibrate_from(const CalibrateArguments& arguments, const std::string& date);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "tools/cuda_run.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 int calibrate_gpus(const CalibrateArguments& arguments) {
   if (!arguments.output.empty() || !arguments.from.empty() || !arguments.base.empty() || !arguments.plan.empty())
@@ -35,4 +35,4 @@ int calibrate_gpus(const CalibrateArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -20,7 +20,7 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/measure_gpus.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// What the model says of it on that cluster; NCCL's own choice is its guess.
@@ -99,4 +99,4 @@ int calibrate_nccl(const CalibrateArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -17,7 +17,7 @@
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// The preset of a GPU, by the word of its name that says which it is.
@@ -102,4 +102,4 @@ int calibrate_topology(const CalibrateArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -2,10 +2,10 @@
 
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// `calibrate --only topology`: GPUs, NVLinks, PCIe and NICs of this machine, or of a printed table, into a cluster
 /// file.
 int calibrate_topology(const CalibrateArguments& arguments);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -16,7 +16,7 @@
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 nlohmann::ordered_json json_of(const std::vector<KernelSample>& samples, const MessageFit& fit) {
@@ -87,4 +87,4 @@ int calibrate_transport(const CalibrateArguments& arguments, const std::string& 
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 NcclMeasurement measure_gpus(const NcclMeasureOptions& options) {
   const NcclLibrary& library = open_nccl();
@@ -34,4 +34,4 @@ NcclMeasurement measure_gpus(const NcclMeasureOptions& options) {
   return measured;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

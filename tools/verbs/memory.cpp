@@ -18,7 +18,7 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -103,4 +103,4 @@ int memory_verb(const MemoryArguments& arguments) {
   return kInfeasible;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

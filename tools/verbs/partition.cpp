@@ -16,7 +16,7 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -168,4 +168,4 @@ int partition_verb(const PartitionArguments& arguments) {
   return partition_model(arguments);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

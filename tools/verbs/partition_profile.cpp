@@ -9,7 +9,7 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 int partition_profile(const PartitionArguments& arguments, const std::string& text) {
   using nlohmann::ordered_json;
@@ -84,4 +84,4 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

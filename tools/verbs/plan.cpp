@@ -9,7 +9,7 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -116,4 +116,4 @@ int plan_verb(const PlanArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

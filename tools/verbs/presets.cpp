@@ -5,19 +5,17 @@
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/preset_sources.h"
+#include "schedules/units.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
 #include "tools/presets.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-constexpr double kTera = 1e12;
-constexpr double kGiga = 1e9;
 
 template <typename Visit>
 void for_each_preset(Preset::Kind kind, Visit visit) {
@@ -63,7 +61,7 @@ int models_verb(const PresetArguments& arguments) {
       graphs.rows.push_back(
           {std::string(preset.name), parameters_text(static_cast<double>(parameter_count(nodes))),
            fmt::format("{:.4g} GFLOP", forward_flops(nodes) / kGiga), std::to_string(nodes.size()),
-           nodes.front().tokens ? fmt::format("{} tokens", model.sequence) : to_text(nodes.front().shape),
+           nodes.front().tokens ? fmt::format("{} tokens", model.sequence) : planner::to_text(nodes.front().shape),
            is_runnable(nodes) ? "yes" : "no"});
       return;
     }
@@ -128,4 +126,4 @@ int stacks_verb(const PresetArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -32,10 +32,10 @@
 #include "tools/version.h"
 #include "traces/chrome_trace.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
-constexpr int kDefaultSteps = 10;
+constexpr int kRunSteps = 10;
 
 /// The plan's own schedule, or the one that is asked for, on the plan's ranks and micro-batches.
 RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
@@ -63,7 +63,7 @@ void write_trace(const Timeline& last_step, const RunArguments& arguments) {
 /// Nothing is trained: what the replay lasts, beside what was predicted.
 int run_by_the_clock(const RunArguments& arguments) {
   TimedInput input = timed_input(arguments);
-  input.spec.steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  input.spec.steps = arguments.steps > 0 ? arguments.steps : kRunSteps;
   const std::optional<TimedResult> of_all_ranks = replay_timed(input, arguments.trace);
   if (!of_all_ranks) return kDone;  // the first process reports
   const TimedResult& result = *of_all_ranks;
@@ -139,7 +139,7 @@ int run_verb(const RunArguments& arguments) {
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);
-  const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  const int steps = arguments.steps > 0 ? arguments.steps : kRunSteps;
   const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
@@ -194,4 +194,4 @@ int run_verb(const RunArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

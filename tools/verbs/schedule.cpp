@@ -18,7 +18,7 @@
 #include "traces/draw_grid.h"
 #include "traces/draw_svg.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -133,4 +133,4 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   return violations.empty() ? kDone : kInputFault;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -17,7 +17,7 @@
 #include "tools/verbs/verbs.h"
 #include "traces/time_text.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -25,14 +25,6 @@ using nlohmann::ordered_json;
 bool is_made_for_costs(const std::string& name) {
   const std::vector<std::string_view> made = schedules_made_for_costs();
   return std::ranges::find(made, name) != made.end();
-}
-
-SimTime longest_span(const Simulation& simulation) {
-  SimTime longest{0};
-  for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
-    longest = std::max(longest, simulation.last_end[r] - simulation.first_start[r]);
-  }
-  return longest;
 }
 
 bool has_whole_backwards(const Schedule& schedule) {
@@ -91,4 +83,4 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -22,7 +22,7 @@
 #include "tools/reports/timed_report.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 /// The command that was given, as the report repeats it.
@@ -114,4 +114,4 @@ int score_verb(const ScoreArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

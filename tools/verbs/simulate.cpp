@@ -29,7 +29,7 @@
 #include "traces/draw.h"
 #include "traces/timeline_title.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 SimulationOptions options_of(const SimulateArguments& arguments) {
@@ -262,4 +262,4 @@ int simulate_verb(const SimulateArguments& arguments) {
   return simulate_plan(planned.plans.front(), arguments);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

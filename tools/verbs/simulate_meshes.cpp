@@ -9,7 +9,7 @@
 #include "tools/mesh_prediction.h"
 #include "tools/reports/table.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 void refuse_other_options(const SimulateArguments& arguments) {
@@ -86,4 +86,4 @@ int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
   return kInfeasible;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

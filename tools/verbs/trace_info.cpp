@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/time.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/reports/idle_report.h"
@@ -12,14 +13,10 @@
 #include "traces/chrome_trace.h"
 #include "traces/statistics.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
-
-double seconds(SimTime time) {
-  return to_seconds(time).count();
-}
 
 void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
   const Statistics statistics = statistics_of(timeline);
@@ -117,4 +114,4 @@ int trace_info_verb(const TraceArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

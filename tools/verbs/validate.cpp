@@ -35,10 +35,10 @@
 #include "traces/draw_svg.h"
 #include "traces/statistics.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
-constexpr int kDefaultSteps = 5;
+constexpr int kValidateSteps = 5;
 constexpr int kWarmupSteps = 2;  ///< memory is touched and pools are filled; not counted
 constexpr int kTimedWarmupSteps = 1;
 constexpr Seconds kSpeedBudget{0.4};                   ///< before the run, and after it
@@ -189,7 +189,7 @@ int validate_verb(const RunArguments& arguments) {
   }
   if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
     throw InputError("--recalibrate measures the kernels of --backend cpu: leave it away");
-  const int steps = arguments.steps > 0 ? arguments.steps : kDefaultSteps;
+  const int steps = arguments.steps > 0 ? arguments.steps : kValidateSteps;
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
       arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_plan(arguments, steps);
@@ -232,4 +232,4 @@ int validate_verb(const RunArguments& arguments) {
   return kDone;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

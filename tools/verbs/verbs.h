@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 
 /// Exit codes of the tool.
 enum ExitCode : int { kDone = 0, kInputFault = 1, kUsage = 2, kInfeasible = 3 };
@@ -223,4 +223,4 @@ struct TraceArguments {
 };
 int trace_info_verb(const TraceArguments& arguments);
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -11,7 +11,7 @@
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 
-namespace plumb {
+namespace plumb { inline namespace tools {
 namespace {
 
 using nlohmann::ordered_json;
@@ -90,4 +90,4 @@ int whatif_verb(const WhatifArguments& arguments) {
   return feasible > 0 ? kDone : kInfeasible;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::tools

@@ -9,7 +9,7 @@
 #include "executor/device_plan/replaced_weights.h"
 #include "schedules/action_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// The buffers of a program by the actions that they are there for.
@@ -223,4 +223,4 @@ std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program
   return calls;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/device_plan/joint_calls.h"
 #include "schedules/schedule.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Bytes from the beginning of a rank's arena, or of its part of the host's memory.
 struct ArenaPlace {
@@ -47,4 +47,4 @@ struct PlacedAction {
 std::vector<std::vector<PlacedAction>> placed_calls(const DeviceProgram& program, const Schedule& lowered,
                                                     JointPasses passes = JointPasses::kNone);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

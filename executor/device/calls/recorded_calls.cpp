@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallRecorder::add_piece() {
   RecordedPiece& piece = pieces_.emplace_back();
@@ -178,4 +178,4 @@ void CallRecorder::add_gradients(float* sum, const float* x, const float* y, std
   add([=](DeviceKernels& kernels) { kernels.add_gradients(sum, x, y, elements); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

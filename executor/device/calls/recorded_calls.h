@@ -12,7 +12,7 @@
 #include "executor/device_plan/device_exchange.h"
 #include "executor/device_plan/device_program.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct RecordedPiece {
   std::vector<std::function<void(DeviceKernels&)>> work;
@@ -163,4 +163,4 @@ class CallRecorder final : public DeviceKernels {
   std::int32_t last_own_ = -1;         // piece on the call's stream
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

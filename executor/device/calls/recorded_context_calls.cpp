@@ -2,7 +2,7 @@
 
 #include "executor/device/calls/recorded_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallRecorder::split_heads(void* blocks, const void* rows, const HeadShares& size) {
   add([=](DeviceKernels& kernels) { kernels.split_heads(blocks, rows, size); });
@@ -43,4 +43,4 @@ void CallRecorder::attention_slice_backward(void* dqkv, float* gradients, float*
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/device/calls/recorded_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallRecorder::router_scores(float* scores, const void* x, const void* weight, const RouterProduct& size) {
   add([=](DeviceKernels& kernels) { kernels.router_scores(scores, x, weight, size); });
@@ -93,4 +93,4 @@ void CallRecorder::experts_weight_grad(float* dweights, const void* dy, const vo
   add([=](DeviceKernels& kernels) { kernels.experts_weight_grad(dweights, dy, x, rows, out, in); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/device/calls/recorded_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallRecorder::image_to_patches(void* patches, const void* images, const ConvolutionSize& size,
                                     std::int64_t group) {
@@ -46,4 +46,4 @@ void CallRecorder::squared_error(float* losses, void* y, const float* targets, s
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

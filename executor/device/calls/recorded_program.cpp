@@ -7,7 +7,7 @@
 #include "executor/device/exchange/shared_exchange.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void RecordedProgram::add(std::size_t call, CallTrack track, std::vector<RecordedPiece> pieces) {
   for (const RecordedPiece& piece : pieces)
@@ -85,4 +85,4 @@ std::vector<std::vector<CallTimes>> RecordedProgram::times(std::span<const CallT
   return times;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

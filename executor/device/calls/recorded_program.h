@@ -11,7 +11,7 @@
 #include "executor/device/device_machine.h"
 #include "executor/device_plan/world_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class RecordedProgram {
  public:
@@ -44,4 +44,4 @@ class RecordedProgram {
   std::vector<bool> with_next_;  // [call] of the pipeline's program
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/device/calls/recorded_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void CallRecorder::sum_of_squares(float* partials, const float* x, std::int64_t elements, float limit) {
   add([=](DeviceKernels& kernels) { kernels.sum_of_squares(partials, x, elements, limit); });
@@ -34,4 +34,4 @@ void CallRecorder::adafactor_update(const DeviceUpdate& update, const DeviceFact
   add([=](DeviceKernels& kernels) { kernels.adafactor_update(update, factors, optimizer); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/device/exchange/paired_exchange.h"
 #include "executor/division/context_division.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceContextGroup {
   CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
@@ -44,4 +44,4 @@ struct DeviceContextGroup {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

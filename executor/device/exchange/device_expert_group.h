@@ -7,7 +7,7 @@
 
 #include "executor/device/exchange/paired_exchange.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceExpertGroup {
   CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
@@ -26,4 +26,4 @@ struct DeviceExpertGroup {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

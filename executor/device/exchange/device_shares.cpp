@@ -4,7 +4,7 @@
 
 #include "executor/cpu/layer_moves.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 DeviceShares::DeviceShares(const ParameterPlaces& places, const DeviceShareOptions& options)
     : options_(options),
@@ -88,4 +88,4 @@ ElementRange DeviceShares::words_of(ElementRange layer) const {
   return {layer.first / 2, (layer.first + layer.count + 1) / 2 - layer.first / 2};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "executor/nccl/rank_calls.h"
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceShareOptions {
   NcclSeat copies;  ///< alone: nothing is exchanged, and nothing sharded
@@ -72,4 +72,4 @@ class DeviceShares {
   std::vector<std::size_t> first_layers_;  // [bucket]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/device/calls/recorded_calls.h"
 #include "executor/nccl/rank_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceTensorGroup {
   CallRecorder* recorder = nullptr;  ///< of the call; may be null in a group of one
@@ -95,4 +95,4 @@ struct DeviceTensorGroup {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -10,7 +10,7 @@
 #include "executor/device/device_run.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 bool DeviceRun::is_tied_end(int stage) const {
   return std::ranges::any_of(training_.replay.tied,
@@ -225,4 +225,4 @@ void DeviceRun::record_joint_step(std::size_t index) {
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "executor/device/calls/recorded_calls.h"
 #include "executor/nccl/rank_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Of `elements`, stored or of 4 bytes.
 struct PairedExchange {
@@ -37,4 +37,4 @@ inline void all_to_all(CallRecorder& recorder, const NcclSeat& seat, const Paire
   exchange_in_pairs(recorder, seat, DevicePairs::kAllToAll, of);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

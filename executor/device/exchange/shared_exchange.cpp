@@ -4,7 +4,7 @@
 
 #include "executor/transport/collective.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class Share {
@@ -97,4 +97,4 @@ void enqueue_share(DeviceKernels& kernels, const std::vector<const DeviceExchang
   Share(kernels, members, member, element_bytes).enqueue();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

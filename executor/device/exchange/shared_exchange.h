@@ -8,11 +8,11 @@
 #include "executor/device/kernels/device_kernels.h"
 #include "executor/device_plan/device_exchange.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Enqueues what `member` does. members: each one's part, by their numbers, of one kind and size; of `element_bytes`
 /// where elements are as activations are stored.
 void enqueue_share(DeviceKernels& kernels, const std::vector<const DeviceExchange*>& members, std::size_t member,
                    std::int64_t element_bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,7 +11,7 @@
 #include "kernels/simt/exchange_heads.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// A rank's queries before a block of keys and values. Stored: qkv [b*S, (a+2k)*d], keys_values [b*S, 2k*d].
 struct BlockOperands {
@@ -59,4 +59,4 @@ class DeviceContextKernels {
                                         const void* output, const float* log_sum_exp, const SliceOperands& of) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

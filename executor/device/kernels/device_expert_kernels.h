@@ -12,7 +12,7 @@
 #include "kernels/simt/expert_routes.h"
 #include "kernels/simt/shared_picks.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What a router decides of a micro-batch.
 struct DeviceRoutes {
@@ -100,4 +100,4 @@ class DeviceExpertKernels {
                                    std::int64_t out, std::int64_t in) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/pooling.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceImageKernels {
  public:
@@ -36,4 +36,4 @@ class DeviceImageKernels {
                              float gradient_scale, const float* loss_scale) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -20,7 +20,7 @@
 #include "kernels/layer.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Gain and bias [C] of a norm, and what its forward notes of each row [R]; null bias and mean: RMSNorm.
 struct DeviceNorm {
@@ -122,4 +122,4 @@ class DeviceKernels : public DeviceExpertKernels,
   virtual void add_gradients(float* sum, const float* x, const float* y, std::int64_t elements) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "kernels/simt/adafactor.h"
 #include "kernels/step_numbers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// One optimizer's update: parameters, moments, gradients [elements].
 struct DeviceUpdate {
@@ -66,4 +66,4 @@ class DeviceUpdateKernels {
                                 const Adafactor& optimizer) = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

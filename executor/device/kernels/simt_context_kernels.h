@@ -11,7 +11,7 @@
 #include "kernels/simt/warp_attention.h"
 #include "kernels/simt/warp_attention_backward.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 template <class S, class Launcher>
 class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
@@ -103,4 +103,4 @@ class SimtContextKernels : public SimtExpertKernels<S, Launcher> {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,7 +11,7 @@
 #include "kernels/simt/router.h"
 #include "kernels/simt/warp_expert_products.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 template <class S, class Launcher>
 class SimtExpertKernels : public DeviceKernels {
@@ -159,4 +159,4 @@ class SimtExpertKernels : public DeviceKernels {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "kernels/simt/relu.h"
 #include "kernels/simt/squared_error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 template <class S, class Launcher>
 class SimtImageKernels : public SimtUpdateKernels<S, Launcher> {
@@ -70,4 +70,4 @@ class SimtImageKernels : public SimtUpdateKernels<S, Launcher> {
   static constexpr int kErrorLanes = 128;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

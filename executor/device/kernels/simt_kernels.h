@@ -28,7 +28,7 @@
 #include "kernels/simt/rotary.h"
 #include "kernels/simt/vocab_parallel_cross_entropy.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 template <class S, class Launcher>
 class SimtKernels final : public SimtImageKernels<S, Launcher> {
@@ -252,4 +252,4 @@ class SimtKernels final : public SimtImageKernels<S, Launcher> {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "kernels/simt/lion.h"
 #include "kernels/simt/sgd.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 template <class S, class Launcher>
 class SimtUpdateKernels : public SimtContextKernels<S, Launcher> {
@@ -129,4 +129,4 @@ class SimtUpdateKernels : public SimtContextKernels<S, Launcher> {
   }
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

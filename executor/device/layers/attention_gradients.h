@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Of S tokens here of each of b sequences.
 struct AttentionGradients {
@@ -15,4 +15,4 @@ struct AttentionGradients {
   const float* log_sum_exp = nullptr;  ///< [b, a, S]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -1,6 +1,6 @@
 #include "executor/device/layers/block_attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 DeviceBlockAttention::DeviceBlockAttention(const AttentionSize& size, const DeviceTensorShare& share,
                                            std::int64_t element_bytes, std::int64_t& forward_workspace,
@@ -26,4 +26,4 @@ void DeviceBlockAttention::backward(const DeviceLayerCall& call, const Attention
                                   call.numbers);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

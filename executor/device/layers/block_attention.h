@@ -11,7 +11,7 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/slice_attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceBlockAttention {
  public:
@@ -31,4 +31,4 @@ class DeviceBlockAttention {
   std::optional<DeviceSliceAttention> slices_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 RunsOfTokens runs_of(const TokenRange& shared, const ContextSeat& seat, int rank) {
@@ -246,4 +246,4 @@ void DeviceContextAttention::ring_backward(const DeviceLayerCall& call, const At
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

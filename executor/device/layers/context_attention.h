@@ -11,7 +11,7 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/slice_attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceContextAttention {
  public:
@@ -86,4 +86,4 @@ class DeviceContextAttention {
   DeviceTensor gradients_, arriving_;  // ring: [b*R, 2k*d], fp32
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

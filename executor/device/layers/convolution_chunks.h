@@ -8,7 +8,7 @@
 #include "kernels/cpu/convolution.h"
 #include "kernels/simt/patches.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Of patches, where that is more than one image's: what a product takes at once.
 inline constexpr std::int64_t kPatchBytes = std::int64_t{16} << 20;
@@ -30,4 +30,4 @@ inline std::int64_t images_of_chunk(const ConvolutionSize& size, std::int64_t el
                                   std::max<std::int64_t>(1, size.images));
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/device/layers/image_layers.h"
 #include "kernels/simt/relu.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceConvolution : public DeviceLayer {
@@ -155,4 +155,4 @@ std::unique_ptr<DeviceLayer> make_device_convolution(const ConvolutionLayer& lay
   return std::make_unique<DeviceConvolution>(layer, work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

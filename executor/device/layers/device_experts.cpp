@@ -5,20 +5,7 @@
 
 #include "executor/cpu/layer.h"
 
-namespace plumb {
-namespace {
-
-TransformerLayer with_ffn(TransformerLayer layer, std::int64_t ffn) {
-  layer.ffn = ffn;
-  return layer;
-}
-
-std::int32_t* integers_of(const DeviceLayerCall& call, DeviceTensor tensor) {
-  return reinterpret_cast<std::int32_t*>(address_of(call, tensor));
-}
-
-}  // namespace
-
+namespace plumb { inline namespace executor {
 DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& work, const DeviceTensorShare& share,
                              std::int64_t element_bytes, DeviceLayerBytes& bytes)
     : layer_(layer),
@@ -26,7 +13,7 @@ DeviceExperts::DeviceExperts(const TransformerLayer& layer, const LayerWork& wor
       shared_(with_ffn(layer, layer.shared_ffn)),
       tokens_(tokens_of(work)),
       element_bytes_(element_bytes),
-      matrices_(layer.mlp == MlpKind::kSwiglu ? 2 : 1),
+      matrices_(up_products(layer)),
       routing_{.sequences = work.microbatch,
                .sequence = work.sequence,
                .experts = layer.experts,
@@ -232,4 +219,4 @@ void DeviceExperts::weight_grad(const DeviceLayerCall& call, const void* output_
   kernels.linear_weight_grad(call.gradients + shared_up_at_, at(shared_up_), input, {shared_width(), h, tokens_});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

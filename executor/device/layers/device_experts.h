@@ -13,7 +13,7 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/expert_exchange.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceExperts {
  public:
@@ -88,4 +88,4 @@ class DeviceExperts {
   DeviceTensor shared_gradient_;     // [T, F]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,11 +9,11 @@
 #include "kernels/simt/attention.h"
 #include "kernels/simt/router.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 namespace {
 
-struct Maker {
+struct DeviceLayerMaker {
   const LayerWork& work;
   std::int64_t element_bytes;
   const DeviceTensorShare& share;
@@ -45,7 +45,7 @@ bool has_device_kernels(const Layer& layer) {
 std::unique_ptr<DeviceLayer> make_device_layer(const Layer& layer, const LayerWork& work, std::int64_t element_bytes,
                                                const DeviceTensorShare& share) {
   assert(has_device_kernels(layer));
-  return std::visit(Maker{work, element_bytes, share}, layer);
+  return std::visit(DeviceLayerMaker{work, element_bytes, share}, layer);
 }
 
 void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, const std::byte* x,
@@ -79,4 +79,4 @@ void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, c
     }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -17,7 +17,7 @@
 #include "executor/division/tensor_division.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 enum class DevicePlace : std::uint8_t {
   kNowhere,
@@ -189,6 +189,9 @@ inline std::byte* address_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   }
   return nullptr;
 }
+inline std::int32_t* integers_of(const DeviceLayerCall& call, DeviceTensor tensor) {
+  return reinterpret_cast<std::int32_t*>(address_of(call, tensor));
+}
 inline float* floats_of(const DeviceLayerCall& call, DeviceTensor tensor) {
   return reinterpret_cast<float*>(address_of(call, tensor));
 }
@@ -204,4 +207,4 @@ void drop_rows(const DeviceLayerCall& call, std::uint64_t place, std::byte* y, c
                const std::byte* residual, const LayerWork& work, std::int64_t columns, double probability,
                std::int64_t element_bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

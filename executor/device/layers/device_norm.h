@@ -7,7 +7,7 @@
 #include "executor/cpu/layer.h"
 #include "executor/device/layers/device_layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceLayerNorm {
   std::int64_t gain = -1;  ///< elements from the layer's first parameter; -1: none
@@ -37,4 +37,4 @@ inline DeviceNorm norm_in(const DeviceLayerCall& call, const DeviceLayerNorm& no
           .rstd = floats_of(call, norm.rstd)};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

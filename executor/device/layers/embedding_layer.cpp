@@ -4,7 +4,7 @@
 #include "executor/cpu/layer.h"
 #include "executor/device/layers/device_layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceEmbedding : public DeviceLayer {
@@ -112,4 +112,4 @@ std::unique_ptr<DeviceLayer> make_device_embedding(const EmbeddingLayer& layer, 
   return std::make_unique<DeviceEmbedding>(layer, work, element_bytes, share);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

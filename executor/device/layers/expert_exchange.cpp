@@ -4,15 +4,7 @@
 
 #include "kernels/layer/expert_rows.h"
 
-namespace plumb {
-namespace {
-
-std::int32_t* integers_of(const DeviceLayerCall& call, DeviceTensor tensor) {
-  return reinterpret_cast<std::int32_t*>(address_of(call, tensor));
-}
-
-}  // namespace
-
+namespace plumb { inline namespace executor {
 DeviceExpertExchange::DeviceExpertExchange(const TransformerLayer& layer, const LayerWork& work,
                                            const DeviceTensorShare& share, std::int64_t element_bytes,
                                            DeviceLayerBytes& bytes, std::int64_t& backward)
@@ -99,4 +91,4 @@ void DeviceExpertExchange::return_weight_gradients(const DeviceLayerCall& call, 
   call.kernels.take_singles(of_picks, floats_of(call, received_words_), places, tokens_ * picks_);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

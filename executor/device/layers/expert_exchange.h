@@ -6,7 +6,7 @@
 
 #include "executor/device/layers/device_layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceExpertExchange {
  public:
@@ -51,4 +51,4 @@ class DeviceExpertExchange {
   DeviceTensor words_, received_words_;  // [n, M]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

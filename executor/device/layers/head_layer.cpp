@@ -5,7 +5,7 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/device_norm.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceHead : public DeviceLayer {
@@ -115,4 +115,4 @@ std::unique_ptr<DeviceLayer> make_device_head(const HeadLayer& layer, const Laye
   return std::make_unique<DeviceHead>(layer, work, element_bytes, share);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "executor/device/layers/device_layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 std::unique_ptr<DeviceLayer> make_device_input(const InputLayer& layer, const LayerWork& work,
                                                std::int64_t element_bytes);
@@ -21,4 +21,4 @@ std::unique_ptr<DeviceLayer> make_device_mlp(const MlpLayer& layer, const LayerW
 std::unique_ptr<DeviceLayer> make_device_loss(const LossLayer& layer, const LayerWork& work,
                                               std::int64_t element_bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/device/layers/image_layers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceInput : public DeviceLayer {
@@ -31,4 +31,4 @@ std::unique_ptr<DeviceLayer> make_device_input(const InputLayer& layer, const La
   return std::make_unique<DeviceInput>(layer, work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

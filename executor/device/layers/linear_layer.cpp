@@ -4,7 +4,7 @@
 #include "executor/device/layers/image_layers.h"
 #include "kernels/simt/relu.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceLinear : public DeviceLayer {
@@ -95,4 +95,4 @@ std::unique_ptr<DeviceLayer> make_device_linear(const LinearLayer& layer, const 
   return std::make_unique<DeviceLinear>(layer, work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include "executor/device/layers/image_layers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceLoss : public DeviceLayer {
@@ -45,4 +45,4 @@ std::unique_ptr<DeviceLayer> make_device_loss(const LossLayer& layer, const Laye
   return std::make_unique<DeviceLoss>(layer, work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

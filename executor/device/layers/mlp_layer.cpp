@@ -4,7 +4,7 @@
 #include "executor/cpu/layer.h"
 #include "executor/device/layers/image_layers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceMlp : public DeviceLayer {
@@ -83,4 +83,4 @@ std::unique_ptr<DeviceLayer> make_device_mlp(const MlpLayer& layer, const LayerW
   return std::make_unique<DeviceMlp>(layer, work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

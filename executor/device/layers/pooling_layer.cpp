@@ -3,7 +3,7 @@
 
 #include "executor/device/layers/image_layers.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DevicePooling : public DeviceLayer {
@@ -54,4 +54,4 @@ std::unique_ptr<DeviceLayer> make_device_pooling(const PoolingLayer& layer, cons
   return std::make_unique<DevicePooling>(layer, work, element_bytes);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -1,6 +1,6 @@
 #include "executor/device/layers/slice_attention.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 DeviceSliceAttention::DeviceSliceAttention(const AttentionSize& size, std::int64_t whole_sequence,
                                            const TokenRange& tokens, std::int64_t element_bytes,
@@ -43,4 +43,4 @@ void DeviceSliceAttention::backward(const DeviceLayerCall& call, const Attention
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -9,7 +9,7 @@
 #include "executor/device/layers/attention_gradients.h"
 #include "executor/device/layers/device_layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class DeviceSliceAttention {
  public:
@@ -45,4 +45,4 @@ class DeviceSliceAttention {
   std::int64_t kept_at_;  // bytes, in what the layer keeps of sequences: [b*s, 2k*d]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

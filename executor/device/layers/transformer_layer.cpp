@@ -13,7 +13,7 @@
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/layers/device_norm.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 class DeviceTransformer : public DeviceLayer {
@@ -393,4 +393,4 @@ std::unique_ptr<DeviceLayer> make_device_transformer(const TransformerLayer& lay
   return std::make_unique<DeviceTransformer>(layer, work, element_bytes, share);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,10 +7,10 @@
 #include "executor/device/measure/update_kernel_calls.h"
 #include "kernels/counter_random.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::int64_t kAlignment = 256;
+constexpr std::int64_t kOperandAlignment = 256;
 constexpr int kMostOperands = 12;  // of a kernel
 
 void enqueue_gemm(DeviceKernels& kernels, const std::vector<std::int64_t>& shape, DeviceOperands& with) {
@@ -93,7 +93,7 @@ std::byte* DeviceOperands::bytes(std::int64_t count) {
   assert(count <= bytes_);
   if (position_ + count > bytes_) position_ = 0;
   std::byte* slice = memory_ + position_;
-  position_ += (count + kAlignment - 1) / kAlignment * kAlignment;
+  position_ += (count + kOperandAlignment - 1) / kOperandAlignment * kOperandAlignment;
   return slice;
 }
 
@@ -120,7 +120,7 @@ std::vector<std::int32_t> operand_integers(const KernelCall& call) {
 
 std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes) {
   const std::vector<std::int64_t>& s = call.shape;
-  const std::int64_t room = kMostOperands * kAlignment;
+  const std::int64_t room = kMostOperands * kOperandAlignment;
   if (is_image_kernel(call.kind)) return image_operand_bytes(call, element_bytes) + room;
   if (is_expert_kernel(call.kind)) return expert_operand_bytes(call, element_bytes) + room;
   if (is_update_kernel(call.kind)) return update_operand_bytes(call, element_bytes) + room;
@@ -189,4 +189,4 @@ void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperan
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -8,7 +8,7 @@
 #include "executor/device/kernels/device_kernels.h"
 #include "kernels/layer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 inline constexpr std::int64_t kMeasuredVocab = 1024;  ///< of embeddings; the fewest columns of a cross-entropy
 
@@ -53,4 +53,4 @@ std::int64_t operand_bytes(const KernelCall& call, std::int64_t element_bytes);
 /// The operands' integers are the call's.
 void enqueue_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& operands);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "executor/device/measure/device_kernel_calls.h"
 #include "executor/device/measure/measure_device.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 /// A mixture's kernels, `rows` for each of the experts, of whose channels `hidden` are outside; and a router that
@@ -144,4 +144,4 @@ std::vector<KernelCall> device_kernel_ladder() {
   return calls;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include <cassert>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 GemmForm form_of(const KernelCall& call) {
@@ -143,4 +143,4 @@ void enqueue_expert_kernel(DeviceKernels& kernels, const KernelCall& call, Devic
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 
 #include "executor/device/measure/device_kernel_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 bool is_expert_kernel(KernelKind kind);
 
@@ -21,4 +21,4 @@ std::int64_t expert_operand_bytes(const KernelCall& call, std::int64_t element_b
 /// Asserts is_expert_kernel().
 void enqueue_expert_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& operands);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -7,7 +7,7 @@
 #include "kernels/counter_random.h"
 #include "kernels/simt/relu.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr double kDropProbability = 0.1;
@@ -160,4 +160,4 @@ void enqueue_image_kernel(DeviceKernels& kernels, const KernelCall& call, Device
   }
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -19,15 +19,15 @@
 #include "kernels/counter_random.h"
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 constexpr Seconds kShortestCall{200e-6};  // some hundred times an event's grain
 constexpr int kMostRuns = 64;             // of one kernel in a call
-constexpr int kLeastRepeats = 3;
-constexpr int kMostRepeats = 10;
-constexpr double kLargestPart = 0.1;  // of the time left that one kernel's repeats may take
-constexpr double kForKernels = 0.8;   // of the budget; copies have the rest, and what kernels leave
+constexpr int kLeastDeviceRepeats = 3;
+constexpr int kMostDeviceRepeats = 10;
+constexpr double kDeviceBudgetShare = 0.1;  // of the time left that one kernel's repeats may take
+constexpr double kForKernels = 0.8;         // of the budget; copies have the rest, and what kernels leave
 constexpr int kCopySizesAnyway = 7;  // up to 16 MiB, whatever time is left: smaller ones take no longer than each other
 constexpr int kTinyKernels = 200;
 constexpr int kProductsBeside = 4;  // of one shape, in a row beside copies
@@ -66,7 +66,7 @@ class DeviceSession {
                              DeviceConstants{.integers = integers_, .numbers = step_numbers, .maps = maps},
                              element_bytes());
     }
-    machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostRepeats + 1)));
+    machine.prepare(options.parts, static_cast<std::size_t>(options.parts * (kMostDeviceRepeats + 1)));
     // The rest by the device itself: gigabytes from the host would take seconds.
     times_of(options.parts, 0, DeviceStream::kCompute, [&](DeviceKernels& kernels, int part) {
       std::byte* to = block(part);
@@ -117,10 +117,10 @@ class DeviceSession {
     const std::vector<std::int32_t> integers = operand_integers(call);
     if (!integers.empty()) machine_.upload(integers_, std::as_bytes(std::span(integers)));
     const Seconds once = median_of(times_of(busy, 1, DeviceStream::kCompute, runs_of(call, 1)));
-    if (!has_to_be && once * kLeastRepeats > left * kLargestPart) return {};
+    if (!has_to_be && once * kLeastDeviceRepeats > left * kDeviceBudgetShare) return {};
     const int runs = static_cast<int>(std::clamp(std::ceil(kShortestCall / once), 1.0, double{kMostRuns}));
-    const int repeats =
-        static_cast<int>(std::clamp(left * kLargestPart / (once * runs), double{kLeastRepeats}, double{kMostRepeats}));
+    const int repeats = static_cast<int>(
+        std::clamp(left * kDeviceBudgetShare / (once * runs), double{kLeastDeviceRepeats}, double{kMostDeviceRepeats}));
     std::vector<Seconds> times = times_of(busy, repeats, DeviceStream::kCompute, runs_of(call, runs));
     for (Seconds& time : times) time /= runs;
     return sample(std::string(kernel_name(call.kind)), call.shape, times, busy);
@@ -164,7 +164,7 @@ void measure_kernels(DeviceSession& session, const DeviceMeasureOptions& options
     const std::pair kind(call.kind, call.kind == KernelKind::kGemm ? call.shape[4] : 0);
     const auto known = of_work.find(kind);
     const bool is_first = known == of_work.end();
-    if (!is_first && known->second * work * kLeastRepeats > left * kLargestPart) continue;
+    if (!is_first && known->second * work * kLeastDeviceRepeats > left * kDeviceBudgetShare) continue;
     const std::optional<KernelSample> alone = session.sample_of(call, 1, left, is_first);
     if (!alone) continue;
     of_work[kind] = alone->median / work;
@@ -194,7 +194,8 @@ void measure_launches(DeviceSession& session, DeviceMeasurement& result) {
     runs(kernels, part);
     enqueued.push_back(std::chrono::duration_cast<Seconds>(std::chrono::steady_clock::now() - begin));
   };
-  result.kernel_fixed = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCompute, work)) / kTinyKernels;
+  result.kernel_fixed =
+      median_of(session.times_of(1, kLeastDeviceRepeats, DeviceStream::kCompute, work)) / kTinyKernels;
   result.enqueue = median_of(enqueued) / kTinyKernels;
 }
 
@@ -207,10 +208,10 @@ std::int64_t measure_messages(DeviceSession& session, const DeviceMeasureOptions
   Seconds last{0};
   int sizes = 0;
   for (std::int64_t bytes = 4096; bytes <= most; bytes *= 4, ++sizes) {
-    if (sizes >= kCopySizesAnyway && 4 * last * (kMostRepeats + 1) > time_left() * kLargestPart) break;
+    if (sizes >= kCopySizesAnyway && 4 * last * (kMostDeviceRepeats + 1) > time_left() * kDeviceBudgetShare) break;
     const CallWork copy = [&](DeviceKernels& kernels, int) { kernels.copy(to, session.block(0), bytes); };
     result.measurement.samples.push_back(DeviceSession::sample(
-        "message", {bytes}, session.times_of(1, kMostRepeats, DeviceStream::kSendActivation, copy), 1));
+        "message", {bytes}, session.times_of(1, kMostDeviceRepeats, DeviceStream::kSendActivation, copy), 1));
     last = result.measurement.samples.back().median;
     largest = bytes;
   }
@@ -222,8 +223,8 @@ const KernelCall* product_beside_copies(const DeviceSession& session, const Devi
                                         Seconds left) {
   // Of measure_beside(), but for one copy or product each: some alone, behind a first time; and each time some, and as
   // many copies as last twice as long, then the other way round. Copies take up to twice as long beside products.
-  constexpr int kProductsInAll = (kLeastRepeats + 1 + 3 * kLeastRepeats) * kProductsBeside,
-                kCopiesInAll = 2 * 3 * kLeastRepeats;
+  constexpr int kProductsInAll = (kLeastDeviceRepeats + 1 + 3 * kLeastDeviceRepeats) * kProductsBeside,
+                kCopiesInAll = 2 * 3 * kLeastDeviceRepeats;
   const KernelCall* largest = nullptr;
   for (const KernelCall& call : session.kernels()) {
     if (call.kind != KernelKind::kGemm || (largest != nullptr && call.flops <= largest->flops)) continue;
@@ -248,9 +249,10 @@ void measure_beside(DeviceSession& session, const KernelCall& product, const Cal
     });
   };
   const CallWork products = session.runs_of(product, kProductsBeside);
-  const Seconds alone = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCompute, products));
+  const Seconds alone = median_of(session.times_of(1, kLeastDeviceRepeats, DeviceStream::kCompute, products));
   std::vector<Seconds> of_products, of_copies;
-  for (int repeat = 0; repeat < kLeastRepeats; ++repeat) {  // the other one goes on until after the end of the one
+  for (int repeat = 0; repeat < kLeastDeviceRepeats;
+       ++repeat) {  // the other one goes on until after the end of the one
     of_products.push_back(session.times_beside(products, times(from_host, so_many(2 * alone / in))).first);
     of_copies.push_back(
         session.times_beside(session.runs_of(product, so_many(2 * kProductsBeside * in / alone)), from_host).second);
@@ -266,8 +268,8 @@ void measure_copies(DeviceSession& session, DeviceMachine& machine, const Device
   std::byte* host = machine.allocate_on_host(most);
   const CallWork from_host = [&](DeviceKernels& kernels, int) { kernels.copy(session.block(0), host, most); };
   const CallWork to_host = [&](DeviceKernels& kernels, int) { kernels.copy(host, session.block(0), most); };
-  const Seconds in = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCopy, from_host));
-  const Seconds out = median_of(session.times_of(1, kLeastRepeats, DeviceStream::kCopy, to_host));
+  const Seconds in = median_of(session.times_of(1, kLeastDeviceRepeats, DeviceStream::kCopy, from_host));
+  const Seconds out = median_of(session.times_of(1, kLeastDeviceRepeats, DeviceStream::kCopy, to_host));
   result.from_host_bytes_per_second = static_cast<double>(most) / in.count();
   result.to_host_bytes_per_second = static_cast<double>(most) / out.count();
   if (const KernelCall* product = product_beside_copies(session, result, in, time_left()))
@@ -295,4 +297,4 @@ DeviceMeasurement measure_device(DeviceMachine& machine, const DeviceMeasureOpti
   return result;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -13,7 +13,7 @@
 #include "kernels/layer.h"
 #include "traces/measurement.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceMeasureOptions {
   int parts = 1;                   ///< of the device, a rank each, that work at once
@@ -58,4 +58,4 @@ std::vector<KernelCall> device_kernel_ladder();
 /// has been prepared. Throws SpecError if there is no part or no time.
 DeviceMeasurement measure_device(DeviceMachine& machine, const DeviceMeasureOptions& options);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,16 +5,16 @@
 
 #include "kernels/cpu/adamw_8bit.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-MatrixStackSize matrices_of(const KernelCall& call) {
+MatrixStackSize matrices_in(const KernelCall& call) {
   return {.matrices = call.shape[0], .rows = call.shape[1], .columns = call.shape[2]};
 }
 
 std::int64_t elements_of(const KernelCall& call) {
   if (call.kind != KernelKind::kAdafactor) return call.shape[0];
-  const MatrixStackSize size = matrices_of(call);
+  const MatrixStackSize size = matrices_in(call);
   return size.matrices * std::max<std::int64_t>(1, size.rows) * size.columns;
 }
 
@@ -25,7 +25,7 @@ QuantisedMoment moment_of(std::int64_t elements, DeviceOperands& with) {
 
 void enqueue_adafactor(DeviceKernels& kernels, const DeviceUpdate& update, const KernelCall& call,
                        DeviceOperands& with) {
-  const MatrixStackSize size = matrices_of(call);
+  const MatrixStackSize size = matrices_in(call);
   auto* const squares = reinterpret_cast<simt::AdafactorSquares*>(with.bytes(factor_square_bytes(size.matrices)));
   const bool is_vector = size.rows == 0;
   kernels.adafactor_update(update,
@@ -74,4 +74,4 @@ void enqueue_update_kernel(DeviceKernels& kernels, const KernelCall& call, Devic
   kernels.adamw_update(update, AdamW{});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -5,7 +5,7 @@
 
 #include "executor/device/measure/device_kernel_calls.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 bool is_update_kernel(KernelKind kind);
 
@@ -15,4 +15,4 @@ std::int64_t update_operand_bytes(const KernelCall& call, std::int64_t element_b
 /// Asserts is_update_kernel().
 void enqueue_update_kernel(DeviceKernels& kernels, const KernelCall& call, DeviceOperands& operands);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 #include "executor/device/stage/device_update.h"
 #include "executor/training/training_state.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 DeviceStageOptions options_of_share(DeviceStageOptions options) {
@@ -176,4 +176,4 @@ StepNumbers DeviceStage::end_step(DeviceMachine& machine) {
   return last_numbers_;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

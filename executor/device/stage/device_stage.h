@@ -20,7 +20,7 @@
 #include "executor/stage.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct DeviceStageOptions {
   std::vector<Layer> layers;  ///< as a whole
@@ -304,4 +304,4 @@ class DeviceStage {
   std::array<float*, 2> whole_tied_ = {};   // [end] gradients of a table of which the block has a share
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 
 #include "executor/device/stage/device_stage.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 void DeviceStage::find_tied_tables() {
   const auto set = [&](ModelEnd end, std::size_t layer, std::int64_t first, std::int64_t count) {
@@ -63,4 +63,4 @@ void DeviceStage::finish_tied(DeviceKernels& kernels, ModelEnd end) const {
                  tied_gradients(end) + (own.first - table.first), own.count * std::int64_t{sizeof(float)});
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,7 +6,7 @@
 #include "executor/device/stage/device_stage.h"
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 const LossLayer* loss_of(const std::vector<Layer>& layers) {
@@ -107,4 +107,4 @@ std::vector<double> DeviceStage::sums_of_losses(DeviceMachine& machine, const fl
   return sums;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

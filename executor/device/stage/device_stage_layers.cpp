@@ -7,7 +7,7 @@
 
 #include "executor/device/stage/device_stage.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Weights of all blocks, then gradients.
 void DeviceStage::place_moved() {
@@ -84,4 +84,4 @@ void DeviceStage::reduce_layer(const DevicePass& pass, std::size_t layer) const 
   pass.moves->reduction = recorder.come_back();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -4,7 +4,7 @@
 
 #include "executor/device/stage/device_stage.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 DeviceTensorShare DeviceStage::share_of(std::size_t layer, const Slice& slice) const {
   const auto* head = std::get_if<HeadLayer>(&model_layers_[layer]);
@@ -128,7 +128,7 @@ DeviceLayerCall DeviceStage::call_of(DeviceKernels& kernels, const DevicePass& p
   const Slice& slice = slice_of(pass);
   const PlacedLayer& placed = slice.layers[layer];
   const std::int64_t token = pass.microbatch * tokens_ + slice.first_row;
-  const LayerWeights weights = common().weights_of(layer, version_of(0, pass), pass.moved);
+  const StoredWeights weights = common().weights_of(layer, version_of(0, pass), pass.moved);
   return {.kernels = kernels,
           .early = memory.early,
           .late = memory.late,
@@ -314,4 +314,4 @@ void DeviceStage::backward(DeviceKernels& kernels, const DevicePass& pass, bool 
           [&](std::size_t layer, std::byte* gradient) { layer_backward(kernels, pass, layer, gradient, buckets); });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

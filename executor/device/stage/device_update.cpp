@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 StepNumbers corrections(const AdamW& adamw, std::int64_t step) {
@@ -84,4 +84,4 @@ void enqueue_update(DeviceKernels& kernels, const OptimizerSettings& optimizer, 
   std::visit(Enqueue{.kernels = kernels, .part = part, .memory = memory}, optimizer);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

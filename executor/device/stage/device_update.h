@@ -8,7 +8,7 @@
 #include "executor/device/stage/optimizer_places.h"
 #include "kernels/optimizer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// What the update of step `step`, counted from 1, reads: 1 - beta^step of AdamW's moments, Adafactor's decay; the
 /// others' are constant.
@@ -32,4 +32,4 @@ struct PartMemory {
 void enqueue_update(DeviceKernels& kernels, const OptimizerSettings& optimizer, const UpdatePart& part,
                     const PartMemory& memory);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -6,22 +6,13 @@
 
 #include "executor/cpu/optimizer_state.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
-constexpr std::int64_t kSingleBytes = 4;
 constexpr std::int64_t kStateAlignment = 128;  // a warp's numbers are one line then
 
 std::int64_t aligned(std::int64_t bytes) {
   return (bytes + kStateAlignment - 1) / kStateAlignment * kStateAlignment;
-}
-
-MatrixStackSize matrices_of(const ParameterTensor& tensor) {
-  const std::vector<std::int64_t>& shape = tensor.shape;
-  if (shape.size() < 2) return {};
-  MatrixStackSize size{.rows = shape[shape.size() - 2], .columns = shape.back()};
-  for (std::size_t i = 0; i + 2 < shape.size(); ++i) size.matrices *= shape[i];
-  return size;
 }
 
 bool decays(const ParameterTensor& tensor) {
@@ -138,4 +129,4 @@ std::vector<StatePlace> OptimizerPlaces::places_in_window(const UpdatePart& part
   return places;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -12,7 +12,7 @@
 #include "executor/device/kernels/device_update_kernels.h"
 #include "kernels/optimizer.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 /// Halves of a window of so many bytes hide a copy's latency; an update of less than a half is one part.
 inline constexpr std::int64_t kUpdateWindowBytes = std::int64_t{16} << 20;
@@ -85,4 +85,4 @@ class OptimizerPlaces {
   std::int64_t block_bytes_ = 0, state_bytes_ = 0, squares_bytes_ = 0, half_bytes_ = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

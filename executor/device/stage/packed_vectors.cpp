@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 PackedVectors::PackedVectors(const ParameterPlaces& places) {
   for (const PlacedParameter& parameter : places.parameters) {
@@ -79,4 +79,4 @@ std::int64_t PackedVectors::place_of(std::int64_t element) const {
   return range.packed + element - range.first;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

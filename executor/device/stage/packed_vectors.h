@@ -11,7 +11,7 @@
 #include "executor/cpu/parameter_places.h"
 #include "executor/device/kernels/device_kernels.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 class PackedVectors {
  public:
@@ -56,4 +56,4 @@ class PackedVectors {
   std::int64_t elements_ = 0;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

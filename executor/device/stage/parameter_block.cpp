@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
+#include "executor/cpu/optimizer_state.h"
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/stage/device_update.h"
 #include "kernels/cpu/half.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
-
-constexpr std::int64_t kSingleBytes = sizeof(float);
 
 float* allocate_floats(DeviceMachine& machine, std::int64_t elements) {
   return reinterpret_cast<float*>(machine.allocate(elements * kSingleBytes));
@@ -106,7 +105,7 @@ void ParameterBlock::settle(DeviceMachine& machine, bool capture_gradients) {
   if (capture_gradients) captured_ = allocate_floats(machine, options_.steps * own.count);
 }
 
-LayerWeights ParameterBlock::weights_of(std::size_t layer, const std::byte* version, std::byte* moved) const {
+StoredWeights ParameterBlock::weights_of(std::size_t layer, const std::byte* version, std::byte* moved) const {
   const std::int64_t first = places_.first_element[layer];
   const bool has_vectors = vectors_.elements() > 0;
   const bool is_packed = has_vector_block() || (options_.half && has_vectors && version != nullptr);
@@ -211,4 +210,4 @@ float* ParameterBlock::own_gradients() const {
   return shares_.zero() < 2 ? gradients_ + shares_.own().first : gradients_;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -20,7 +20,7 @@
 #include "executor/run_result.h"
 #include "executor/training/training_state.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct ParameterBlockOptions {
   ParameterPart part = ParameterPart::kCommon;
@@ -37,7 +37,7 @@ struct ParameterBlockOptions {
 
 /// A layer's parameters as its passes read them. vectors: the layer's first, or behind `packed` its vectors alone, from
 /// number `first_packed` on (DeviceLayerCall).
-struct LayerWeights {
+struct StoredWeights {
   const std::byte* stored = nullptr;
   const float* vectors = nullptr;
   const PackedVectors* packed = nullptr;
@@ -70,7 +70,7 @@ class ParameterBlock {
 
   /// `version`: [version_bytes()] replaced or gathered weights; null: the newest. `moved`: layer by layer, the room
   /// that all passes have (place_moved()).
-  LayerWeights weights_of(std::size_t layer, const std::byte* version, std::byte* moved) const;
+  StoredWeights weights_of(std::size_t layer, const std::byte* version, std::byte* moved) const;
   /// `whole`: gradients of all elements where they are sharded.
   float* gradients_of(std::size_t layer, float* whole, std::byte* moved) const;
   /// Of a range of which this copy has all, or its share: null where the gradients of others are elsewhere.
@@ -165,4 +165,4 @@ class ParameterBlock {
   float* captured_ = nullptr;            // [steps, own]
 };
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -3,16 +3,11 @@
 
 #include <algorithm>
 
+#include "executor/cpu/optimizer_state.h"
 #include "executor/device/layers/device_layer.h"
 #include "executor/device/stage/parameter_block.h"
 
-namespace plumb {
-namespace {
-
-constexpr std::int64_t kSingleBytes = sizeof(float);
-
-}  // namespace
-
+namespace plumb { inline namespace executor {
 /// Layers lie in them as in the stage's block: what is aligned there is aligned here.
 ParameterBlock::LayerRoom ParameterBlock::layer_room() const {
   LayerRoom room;
@@ -97,4 +92,4 @@ void ParameterBlock::add_share(DeviceKernels& kernels, std::byte* moved, std::si
   kernels.add_gradients(sum, sum, gradients_of(layer, nullptr, moved) + (own.first - range.first), own.count);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

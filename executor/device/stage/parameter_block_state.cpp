@@ -8,11 +8,9 @@
 #include "executor/cpu/optimizer_state.h"
 #include "executor/device/stage/parameter_block.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 namespace {
-
-constexpr std::int64_t kSingleBytes = 4;
 
 /// Of one parameter of the model, elements that this rank has.
 struct OwnRun {
@@ -182,4 +180,4 @@ void ParameterBlock::save(DeviceMachine& machine, TrainingState& state) const {
   });
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

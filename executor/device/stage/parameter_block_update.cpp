@@ -3,15 +3,10 @@
 
 #include <vector>
 
+#include "executor/cpu/optimizer_state.h"
 #include "executor/device/stage/parameter_block.h"
 
-namespace plumb {
-
-namespace {
-
-constexpr std::int64_t kSingleBytes = 4;
-
-}  // namespace
+namespace plumb { inline namespace executor {
 
 void ParameterBlock::update(CallRecorder& recorder, int step, const StepNumbers* numbers, const float* constants,
                             std::byte* workspace) const {
@@ -95,4 +90,4 @@ void ParameterBlock::update_from_host(CallRecorder& recorder, const StepNumbers*
   recorder.open_piece();
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 StageLayout stage_layout(const std::vector<Layer>& layers, std::span<const DeviceLayerBytes> bytes,
                          const LayerWork& work, std::int64_t element_bytes, const StageRebuild& rebuild) {
@@ -72,4 +72,4 @@ StageMemory StageLayout::microbatch_memory() const {
   return memory;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -11,7 +11,7 @@
 #include "executor/device/stage/stage_rebuild.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct StageLayout {
   /// Bytes from the first that stand at once; cheap ones behind late ones, or, with selective recomputation, by
@@ -44,4 +44,4 @@ struct StageLayout {
 StageLayout stage_layout(const std::vector<Layer>& layers, std::span<const DeviceLayerBytes> bytes,
                          const LayerWork& work, std::int64_t element_bytes, const StageRebuild& rebuild);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

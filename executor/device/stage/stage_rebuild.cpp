@@ -1,6 +1,6 @@
 #include "executor/device/stage/stage_rebuild.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 namespace {
 
 std::ptrdiff_t count_of(const RunSpec& spec, std::size_t stage, Op op) {
@@ -37,4 +37,4 @@ std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage) {
   return kept;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::executor

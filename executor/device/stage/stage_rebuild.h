@@ -6,7 +6,7 @@
 
 #include "executor/run_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace executor {
 
 struct StageRebuild {
   Rebuild what = Rebuild::kNothing;
@@ -26,4 +26,4 @@ StageRebuild stage_rebuild(const RunSpec& spec, std::size_t stage);
 /// Empty: all are alike.
 std::vector<bool> kept_microbatches(const RunSpec& spec, std::size_t stage);
 
-}  // namespace plumb
+}}  // namespace plumb::executor

@@ -1,6 +1,6 @@
 #include "planner/cost/framework/attention_ops.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using enum GemmForm;
@@ -188,4 +188,4 @@ void attention_core_backward(const LayerContext& c, const PassBuilder& pass) {
   pass.batched("gradient of keys", s, d, rows, batch, d);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -5,7 +5,7 @@
 #include "planner/cost/framework/pass_builder.h"
 #include "planner/cost/framework/sizes.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Queries, keys and values from the norm's output, turned by RoPE.
 void attention_inputs_forward(const LayerContext& context, const PassBuilder& pass);
@@ -21,4 +21,4 @@ void attention_core_backward(const LayerContext& context, const PassBuilder& pas
 void attention_inputs_input_grad(const LayerContext& context, const PassBuilder& pass);
 void attention_inputs_weight_grad(const LayerContext& context, const PassBuilder& pass);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -5,32 +5,28 @@
 
 #include "planner/cost/framework/sizes.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// A block of two products around an activation.
-struct Block {
+struct FeedForwardRows {
   double rows = 0;
   double up = 0;
   double ffn = 0;
 };
 
-double gates(const TransformerLayer& layer) {
-  return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
-}
-
-Block routed_block(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
-                   const RankSizes& sizes) {
+FeedForwardRows routed_block(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                             const RankSizes& sizes) {
   const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
   const double ffn = static_cast<double>(layer.expert_ffn) / work.experts.tensor;
   return {
       .rows = tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack),
-      .up = gates(layer) * ffn,
+      .up = up_products(layer) * ffn,
       .ffn = ffn};
 }
 
 /// Elements besides the gradient of the block's output.
-double block_backward(const Block& block, double h, bool weights) {
+double block_backward(const FeedForwardRows& block, double h, bool weights) {
   const double down = block.rows * block.ffn + (weights ? h * block.ffn : 0);
   const double activation = block.rows * block.up;
   const double up = block.rows * (h - block.ffn) + (weights ? h * block.up : 0);
@@ -44,11 +40,11 @@ double layer_backward_bytes(const TransformerLayer& layer, const LayerWork& work
   const RankSizes sizes = rank_sizes(layer, work);
   const auto h = static_cast<double>(layer.hidden);
   if (layer.experts > 0) {
-    const Block block = routed_block(layer, work, stack, sizes);
+    const FeedForwardRows block = routed_block(layer, work, stack, sizes);
     return element * (sizes.residual + block.rows * h + block_backward(block, h, false));
   }
   const double gathered = work.sequence_parallel && work.tensor_parallel > 1 ? sizes.stream : 0;
-  const Block block{.rows = sizes.tokens, .up = sizes.up, .ffn = sizes.ffn};
+  const FeedForwardRows block{.rows = sizes.tokens, .up = sizes.up, .ffn = sizes.ffn};
   return element *
          (sizes.residual + gathered + block_backward(block, h, stack.weight_gradients && !stack.kept_weight_gradients));
 }
@@ -81,7 +77,7 @@ std::vector<WeightShape> weight_shapes(const TransformerLayer& layer, const Laye
   const auto h = static_cast<double>(layer.hidden);
   std::vector<WeightShape> shapes{{h, sizes.value}};
   const auto block = [&](double ffn) {
-    shapes.push_back({gates(layer) * ffn, h});
+    shapes.push_back({up_products(layer) * ffn, h});
     shapes.push_back({h, ffn});
   };
   if (layer.kv_rank > 0) {  // queries and keys with values, each by way of its latent vector
@@ -118,4 +114,4 @@ double head_backward_bytes(const HeadLayer& layer, const StackSpec& stack, doubl
   return element * (logits + table + 2 * residual + stream + gathered);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

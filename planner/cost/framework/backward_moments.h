@@ -24,7 +24,7 @@
 #include "kernels/layer.h"
 #include "planner/spec/stack_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// The most bytes that a layer's backward holds besides what was kept; `element` bytes an element.
 double layer_backward_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
@@ -55,4 +55,4 @@ double distinct_elements(std::vector<WeightShape> shapes);
 double head_backward_bytes(const HeadLayer& layer, const StackSpec& stack, double logits, double rows, double stream,
                            double residual, double element);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,11 +6,11 @@
 
 #include "planner/cost/framework/backward_moments.h"
 #include "planner/cost/framework/sizes.h"
+#include "planner/cost/stage_memory.h"
+#include "schedules/units.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
-
-constexpr double kMebibyte = 1024.0 * 1024.0;
 
 std::int64_t whole(double bytes) {
   return std::llround(bytes);
@@ -27,15 +27,11 @@ struct SavedBytes {
   double input = 0;
 };
 
-double gates(const TransformerLayer& layer) {
-  return layer.mlp == MlpKind::kSwiglu ? 2 : 1;
-}
-
 /// Bytes that a block of products keeps of each row of `channels` behind its activation: the activation's input, the
 /// gate's own result where the two factors are kernels of their own, and the next product's input.
 double block_bytes(const TransformerLayer& layer, const StackSpec& stack, double channels, SavedBytes bytes) {
-  const double gate = stack.fused_activation || gates(layer) == 1 ? 0 : 1;
-  return channels * ((gates(layer) + gate) * bytes.element + bytes.input);
+  const double gate = stack.fused_activation || up_products(layer) == 1 ? 0 : 1;
+  return channels * ((up_products(layer) + gate) * bytes.element + bytes.input);
 }
 
 /// Copies of tokens that the rank's experts compute.
@@ -142,10 +138,6 @@ Activations transformer_activations(const TransformerLayer& layer, const LayerWo
   return {};
 }
 
-std::int64_t share(std::int64_t total, int parts) {
-  return (total + parts - 1) / parts;
-}
-
 /// What the layers of a stage add up to, in the order in which they come.
 struct StageSum {
   std::int64_t parameters = 0;  ///< besides those of routed experts
@@ -188,7 +180,7 @@ struct MemoryContext {
 
 FrameworkFootprint embedding_footprint(const EmbeddingLayer& layer, const MemoryContext& context) {
   const std::int64_t rows = context.rows(layer.vocab);
-  const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
+  const std::int64_t padding = rows - largest_share(layer.vocab, context.layout.tensor);
   return {.place = FrameworkFootprint::Place::kFirst,
           .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
           .largest_tensor = rows * layer.hidden,
@@ -199,7 +191,7 @@ FrameworkFootprint embedding_footprint(const EmbeddingLayer& layer, const Memory
 
 FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& context) {
   const std::int64_t rows = context.rows(layer.vocab);
-  const std::int64_t padding = rows - share(layer.vocab, context.layout.tensor);
+  const std::int64_t padding = rows - largest_share(layer.vocab, context.layout.tensor);
   const double logits = static_cast<double>(context.work.microbatch * context.work.sequence) /
                         context.work.context_parallel * static_cast<double>(rows);
   const double residual = context.stream(layer.hidden);
@@ -349,8 +341,8 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   const int expert_replicas = expert_grid_of(layout).data;
   const auto state = [&](int from_stage, std::int64_t bytes) {
     const bool sharded = layout.zero >= from_stage;
-    return (share(sum.parameters, sharded ? replicas : 1) +
-            share(sum.expert_parameters, sharded ? expert_replicas : 1)) *
+    return (largest_share(sum.parameters, sharded ? replicas : 1) +
+            largest_share(sum.expert_parameters, sharded ? expert_replicas : 1)) *
            bytes;
   };
   const std::int64_t gradient = bytes_per_element(training.gradient_precision);
@@ -392,4 +384,4 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
   return memory;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

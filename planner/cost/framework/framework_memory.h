@@ -36,7 +36,7 @@
 #include "planner/spec/stack_spec.h"
 #include "planner/spec/training_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// What one layer adds to its stage, on one rank; bytes are those of a micro-batch.
 struct FrameworkFootprint {
@@ -70,4 +70,4 @@ StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::
 StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
                              const Layout& layout, BackwardForm backward);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

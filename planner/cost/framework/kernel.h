@@ -11,7 +11,7 @@
 #include "planner/cost/gemm_time.h"
 #include "schedules/cost_table.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Kernels that are alike.
 struct DeviceKernel {
@@ -32,7 +32,7 @@ struct DeviceKernel {
 };
 
 /// A collective of one rank's group.
-struct Exchange {
+struct KernelExchange {
   Group group = Group::kTensor;
   CollectiveKind kind = CollectiveKind::kAllReduce;
   std::int64_t bytes = 0;  ///< the whole buffer of one rank
@@ -43,7 +43,7 @@ struct Exchange {
 
 struct PassOps {
   std::vector<DeviceKernel> kernels;
-  std::vector<Exchange> exchanges;
+  std::vector<KernelExchange> exchanges;
 };
 
 struct LayerOps {
@@ -62,4 +62,4 @@ struct ElementBytes {
   double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
 };
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 double memory_rate(const DeviceSpec& device) {
@@ -72,10 +72,10 @@ Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, c
   return prices.device.kernel_fixed + Seconds{kernel.bytes * stack.memory_traffic / memory_rate(prices.device)};
 }
 
-Seconds fixed_time(const StackSpec& stack, const Exchange& exchange, int ranks) {
+Seconds fixed_time(const StackSpec& stack, const KernelExchange& exchange, int ranks) {
   if (exchange.group != Group::kTensor) return Seconds{0};
   const int steps = (exchange.kind == CollectiveKind::kAllReduce ? 2 : 1) * (ranks - 1);
   return stack.tensor_collective + steps * stack.tensor_step;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -14,12 +14,12 @@
 #include "planner/spec/stack_spec.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 Seconds device_kernel_time(const KernelPrices& prices, const StackSpec& stack, const DeviceKernel& kernel);
 
 /// What a collective of the tensor group's `ranks` lasts besides its bytes: a fixed time, and one of each step of its
 /// ring. Nothing of other groups.
-Seconds fixed_time(const StackSpec& stack, const Exchange& exchange, int ranks);
+Seconds fixed_time(const StackSpec& stack, const KernelExchange& exchange, int ranks);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -1,12 +1,12 @@
 #include "planner/cost/framework/mlp_ops.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using enum GemmForm;
 
 /// One block of up projection, activation and down projection over `rows` tokens, `count` of them side by side.
-struct Block {
+struct FeedForwardProducts {
   double rows;
   double up;
   double ffn;
@@ -15,17 +15,13 @@ struct Block {
   bool routed = false;
 };
 
-double gates(const LayerContext& c) {
-  return c.layer.mlp == MlpKind::kSwiglu ? 2 : 1;
-}
-
-Block dense_block(const LayerContext& c) {
+FeedForwardProducts dense_block(const LayerContext& c) {
   return {.rows = c.sizes.tokens, .up = c.sizes.up, .ffn = c.sizes.ffn};
 }
 
-Block shared_block(const LayerContext& c) {
+FeedForwardProducts shared_block(const LayerContext& c) {
   const double ffn = static_cast<double>(c.layer.shared_ffn) / c.work.tensor_parallel;
-  return {.rows = c.sizes.tokens, .up = gates(c) * ffn, .ffn = ffn};
+  return {.rows = c.sizes.tokens, .up = up_products(c.layer) * ffn, .ffn = ffn};
 }
 
 /// Tokens that this rank sends through the router: its share of the sequence where experts are not divided themselves.
@@ -39,11 +35,11 @@ double expert_rows(const LayerContext& c) {
          expert_load(c.layer, c.stack);
 }
 
-Block expert_block(const LayerContext& c) {
+FeedForwardProducts expert_block(const LayerContext& c) {
   const double local = static_cast<double>(c.layer.experts) / c.work.experts.parallel;
   const double ffn = static_cast<double>(c.layer.expert_ffn) / c.work.experts.tensor;
   return {.rows = expert_rows(c) / local,
-          .up = gates(c) * ffn,
+          .up = up_products(c.layer) * ffn,
           .ffn = ffn,
           .count = local,
           .kernels = c.stack.expert_kernels ? local : 1,
@@ -58,35 +54,36 @@ bool biases_apart(const LayerContext& c) {
 
 /// Biases of experts outside the products (Megatron-Core's TEGroupedMLP): b p in fp32 for each expert, the sum,
 /// the experts joined, and the way back to 16 bit; gates are clamped and joined by kernels of their own.
-void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+void expert_bias_forward(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   if (!block.routed || !biases_apart(c)) return;
   const double a = c.bytes.activation;
   const double rows = block.rows * block.count;
   constexpr int kKernelsOfAnExpert = 2;
   pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (6 * kSingle + 2 * a),
                static_cast<int>(block.count) * kKernelsOfAnExpert + 2);
-  if (gates(c) > 1) pass.traffic("clamp", rows * block.up * 4 * a, 3);
+  if (up_products(c.layer) > 1) pass.traffic("clamp", rows * block.up * 4 * a, 3);
 }
 
 /// Its backward: both casts, the gradient of each bias by a product and a sum, that of the weights p likewise.
-void expert_bias_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+void expert_bias_input_grad(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   if (!block.routed || !biases_apart(c)) return;
   const double a = c.bytes.activation;
   const double rows = block.rows * block.count;
   constexpr int kKernelsOfAnExpert = 5;
   pass.traffic("expert bias", rows * static_cast<double>(c.layer.hidden) * (8 * kSingle + 4 * a),
                static_cast<int>(block.count) * kKernelsOfAnExpert + 2);
-  if (gates(c) > 1) pass.traffic("clamp", rows * block.up * 5 * a, 3);
+  if (up_products(c.layer) > 1) pass.traffic("clamp", rows * block.up * 5 * a, 3);
 }
 
-void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& block, bool without_down) {
+void block_forward(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block,
+                   bool without_down) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   if (block.routed) pass.cast(block.rows * block.count * h, block.kernels);  // a dense block's norm does
   pass.gemm("up", block.rows, block.up, h, kForward, block.count);
   pass.launch_last(block.kernels);
   if (!c.stack.fused_activation && c.layer.linear_bias) pass.traffic("bias", 2 * output);
-  pass.traffic("activation", (gates(c) + 1) * output);
+  pass.traffic("activation", (up_products(c.layer) + 1) * output);
   if (without_down) return;
   pass.cast(block.rows * block.count * block.ffn, block.kernels);
   pass.gemm("down", block.rows, h, block.ffn, kForward, block.count);
@@ -94,30 +91,31 @@ void block_forward(const LayerContext& c, const PassBuilder& pass, const Block& 
   expert_bias_forward(c, pass, block);
 }
 
-void block_rebuild(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+void block_rebuild(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
-  if (gates(c) > 1) {
-    pass.gemm("up", block.rows, block.up / gates(c), static_cast<double>(c.layer.hidden), kForward, block.count);
+  if (up_products(c.layer) > 1) {
+    pass.gemm("up", block.rows, block.up / up_products(c.layer), static_cast<double>(c.layer.hidden), kForward,
+              block.count);
     pass.launch_last(block.kernels);
   }
-  pass.traffic("activation", (gates(c) + 1) * output);
+  pass.traffic("activation", (up_products(c.layer) + 1) * output);
 }
 
-void block_input_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+void block_input_grad(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   const double output = block.rows * block.ffn * block.count * c.bytes.activation;
   expert_bias_input_grad(c, pass, block);
   pass.cast(block.rows * block.count * h, block.kernels);
   pass.gemm("down", block.rows, block.ffn, h, kInputGrad, block.count);
   pass.launch_last(block.kernels);
-  pass.traffic("activation", (2 * gates(c) + 1) * output);
-  if (c.layer.linear_bias) pass.traffic("bias gradient", gates(c) * output);
+  pass.traffic("activation", (2 * up_products(c.layer) + 1) * output);
+  if (c.layer.linear_bias) pass.traffic("bias gradient", up_products(c.layer) * output);
   pass.cast(block.rows * block.count * block.up, block.kernels);
   pass.gemm("up", block.rows, h, block.up, kInputGrad, block.count);
   pass.launch_last(block.kernels);
 }
 
-void block_weight_grad(const LayerContext& c, const PassBuilder& pass, const Block& block) {
+void block_weight_grad(const LayerContext& c, const PassBuilder& pass, const FeedForwardProducts& block) {
   const auto h = static_cast<double>(c.layer.hidden);
   pass.weight_gradient("down", h, block.ffn, block.rows, c.stack.fused_accumulation, block.count);
   pass.launch_last(block.kernels);
@@ -173,9 +171,9 @@ void mlp_rebuild(const LayerContext& c, const PassBuilder& pass) {
 
 void expert_activation(const LayerContext& c, const PassBuilder& pass) {
   if (c.layer.experts == 0) return;
-  const Block block = expert_block(c);
+  const FeedForwardProducts block = expert_block(c);
   const std::size_t first = pass.kernel_count();
-  pass.traffic("activation", (gates(c) + 1) * block.rows * block.ffn * block.count * c.bytes.activation);
+  pass.traffic("activation", (up_products(c.layer) + 1) * block.rows * block.ffn * block.count * c.bytes.activation);
   pass.mark_routed(first, biases_apart(c));
 }
 
@@ -205,4 +203,4 @@ void mlp_weight_grad(const LayerContext& c, const PassBuilder& pass) {
                        routed_tokens(c), c.stack.fused_accumulation);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -5,7 +5,7 @@
 #include "planner/cost/framework/pass_builder.h"
 #include "planner/cost/framework/sizes.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// `without_down`: a dense block ends with its activation (StackSpec::early_stop).
 void mlp_forward(const LayerContext& context, const PassBuilder& pass, bool without_down = false);
@@ -17,4 +17,4 @@ void expert_activation(const LayerContext& context, const PassBuilder& pass);
 void mlp_input_grad(const LayerContext& context, const PassBuilder& pass);
 void mlp_weight_grad(const LayerContext& context, const PassBuilder& pass);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 
 #include "planner/cost/framework/kernel.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 class PassBuilder {
  public:
@@ -79,7 +79,7 @@ class PassBuilder {
     pass_.exchanges.push_back({group, kind, static_cast<std::int64_t>(bytes), count});
   }
 
-  /// All-to-all of `picks` copies of each token to `experts` experts, copies for one rank sent once (Exchange).
+  /// All-to-all of `picks` copies of each token to `experts` experts, copies for one rank sent once (KernelExchange).
   void exchange_tokens(double bytes, int experts, int picks) const {
     pass_.exchanges.push_back({.group = Group::kExpert,
                                .kind = CollectiveKind::kAllToAll,
@@ -105,4 +105,4 @@ class PassBuilder {
   ElementBytes bytes_;
 };
 
-}  // namespace plumb
+}}  // namespace plumb::planner

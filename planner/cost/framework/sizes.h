@@ -8,7 +8,7 @@
 #include "planner/cost/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct RankSizes {
   double tokens = 0;    ///< T = b s / c of one micro-batch
@@ -45,7 +45,7 @@ inline RankSizes rank_sizes(const TransformerLayer& layer, const LayerWork& work
   sizes.value = sizes.heads * static_cast<double>(layer.value_size > 0 ? layer.value_size : layer.head_size);
   sizes.qkv = layer.kv_rank > 0 ? 2 * sizes.query + sizes.value : sizes.query + 2 * sizes.kv_heads * head;
   sizes.ffn = static_cast<double>(layer.ffn) / t;
-  sizes.up = layer.mlp == MlpKind::kSwiglu ? 2 * sizes.ffn : sizes.ffn;
+  sizes.up = up_products(layer) * sizes.ffn;
   return sizes;
 }
 
@@ -65,4 +65,4 @@ inline double attention_pairs(const TransformerLayer& layer, const LayerWork& wo
   return pairs / work.context_parallel;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -3,7 +3,7 @@
 #include "planner/cost/framework/attention_ops.h"
 #include "planner/cost/framework/mlp_ops.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// Residual streams in bytes.
@@ -158,4 +158,4 @@ LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, c
   return ops;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

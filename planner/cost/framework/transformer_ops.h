@@ -26,9 +26,9 @@
 #include "planner/cost/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
                          ElementBytes bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

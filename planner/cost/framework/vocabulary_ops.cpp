@@ -2,7 +2,7 @@
 
 #include "planner/cost/framework/pass_builder.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 struct Ends {
@@ -82,4 +82,4 @@ LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec
   return ops;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

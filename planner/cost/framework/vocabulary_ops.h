@@ -10,9 +10,9 @@
 #include "planner/cost/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 LayerOps embedding_ops(const EmbeddingLayer& layer, const LayerWork& work, const StackSpec& stack, ElementBytes bytes);
 LayerOps head_ops(const HeadLayer& layer, const LayerWork& work, const StackSpec& stack, ElementBytes bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,10 +6,11 @@
 #include <limits>
 #include <span>
 
-namespace plumb {
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr double kGiga = 1e9;
 constexpr double kLineRateCounted = 12.0 / 12.5;  // 100 Gb/s count as 12 GB/s
 
 // GB/s that the search tries for one channel, by generation, fastest first.
@@ -157,4 +158,4 @@ NcclGraphs nccl_graphs(const NcclMachine& machine, const GroupPlacement& group) 
   return graphs;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -21,7 +21,7 @@
 #include "planner/cost/group_placement.h"
 #include "planner/spec/nccl_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// A specification and the machine around it.
 struct NcclMachine {
@@ -47,4 +47,4 @@ double between_bytes_per_second(const NcclMachine& machine, const GroupPlacement
 /// Channels that the specification gives win. Of a group of several nodes the machine must have NICs.
 NcclGraphs nccl_graphs(const NcclMachine& machine, const GroupPlacement& group);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

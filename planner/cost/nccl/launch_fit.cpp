@@ -4,11 +4,11 @@
 #include <cassert>
 #include <cmath>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr int kConstants = 3;
-using Row = std::array<double, kConstants>;
+constexpr int kLaunchConstants = 3;
+using Row = std::array<double, kLaunchConstants>;
 
 /// What each constant adds to the time, over the time; the last is 1 / bandwidth_scale.
 Row row_of(const CollectiveObservation& observation) {
@@ -22,7 +22,8 @@ double inner(const Row& a, const Row& b) {
 }
 
 /// The inverse of the normal matrix over the chosen constants, zero elsewhere (Gauss-Jordan with pivots).
-std::array<Row, kConstants> inverse(const std::array<Row, kConstants>& matrix, const std::vector<int>& chosen) {
+std::array<Row, kLaunchConstants> inverse(const std::array<Row, kLaunchConstants>& matrix,
+                                          const std::vector<int>& chosen) {
   const std::size_t size = chosen.size();
   std::vector<std::vector<double>> work(size, std::vector<double>(2 * size, 0.0));
   for (std::size_t i = 0; i < size; ++i) {
@@ -41,7 +42,7 @@ std::array<Row, kConstants> inverse(const std::array<Row, kConstants>& matrix, c
       for (std::size_t j = 0; j < 2 * size; ++j) work[k][j] -= factor * work[i][j];
     }
   }
-  std::array<Row, kConstants> result{};
+  std::array<Row, kLaunchConstants> result{};
   for (std::size_t i = 0; i < size; ++i) {
     for (std::size_t j = 0; j < size; ++j) result[chosen[i]][chosen[j]] = work[i][size + j];
   }
@@ -55,7 +56,7 @@ std::vector<int> determined(const std::vector<Row>& rows, std::vector<int> chose
     Row sums{};
     for (const Row& row : rows) {
       if (row[launch] == 0) continue;
-      for (int i = 0; i < kConstants; ++i) sums[i] += row[launch] * row[i];
+      for (int i = 0; i < kLaunchConstants; ++i) sums[i] += row[launch] * row[i];
     }
     double own = 0;
     for (const Row& row : rows) own += row[launch] == 0 ? 0 : row[2] * row[2];
@@ -75,18 +76,18 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
   LaunchFit fit;
   if (observations.empty()) return fit;
   std::vector<Row> rows;
-  std::array<Row, kConstants> normal{};
+  std::array<Row, kLaunchConstants> normal{};
   for (const CollectiveObservation& observation : observations) {
     assert(observation.measured.count() > 0);
     const Row row = row_of(observation);
-    for (int i = 0; i < kConstants; ++i) {
+    for (int i = 0; i < kLaunchConstants; ++i) {
       if (row[i] > 0) ++fit.observations[i];
-      for (int j = 0; j < kConstants; ++j) normal[i][j] += row[i] * row[j];
+      for (int j = 0; j < kLaunchConstants; ++j) normal[i][j] += row[i] * row[j];
     }
     rows.push_back(row);
   }
   Row constants{0, 0, 1};
-  std::array<Row, kConstants> covariance{};
+  std::array<Row, kLaunchConstants> covariance{};
   std::vector<int> chosen = determined(rows, {0, 1, 2});
   for (bool again = true; again;) {
     again = false;
@@ -94,7 +95,7 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
     Row projected{};
     for (std::size_t k = 0; k < rows.size(); ++k) {
       const double rest = 1 - observations[k].estimate.latency / observations[k].measured;
-      for (int i = 0; i < kConstants; ++i) projected[i] += rows[k][i] * rest;
+      for (int i = 0; i < kLaunchConstants; ++i) projected[i] += rows[k][i] * rest;
     }
     for (const int i : chosen) constants[i] = inner(covariance[i], projected);
     for (const int launch : {0, 1}) {
@@ -122,4 +123,4 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations) {
   return fit;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

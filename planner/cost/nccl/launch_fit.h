@@ -15,7 +15,7 @@
 #include "planner/cost/nccl/tuning.h"
 #include "planner/spec/nccl_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct CollectiveObservation {
   NcclEstimate estimate;  ///< of NCCL's model, without constants
@@ -38,4 +38,4 @@ LaunchFit fit_launches(const std::vector<CollectiveObservation>& observations);
 /// |predicted / measured - 1|.
 double relative_error(const CollectiveObservation& observation, const NcclCalibration& calibration);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 int occupied_units(const NcclMachine& machine, const GroupPlacement& group) {
   constexpr int kMostChannels = 32;
@@ -10,4 +10,4 @@ int occupied_units(const NcclMachine& machine, const GroupPlacement& group) {
   return std::min(kMostChannels, 2 * nccl_graphs(machine, group).ring.count);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

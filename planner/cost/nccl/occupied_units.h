@@ -10,9 +10,9 @@
 
 #include "planner/cost/nccl/channels.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Compute units that a collective of the group holds; 0 where it has one rank.
 int occupied_units(const NcclMachine& machine, const GroupPlacement& group);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

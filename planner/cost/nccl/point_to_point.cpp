@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-namespace plumb {
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
 namespace {
 
-constexpr double kMicro = 1e-6;
 constexpr int kPeersPerBatch = 8;
 
 NcclProtocol protocol_of(const NcclMachine& machine, const GroupPlacement& group, std::int64_t bytes_per_peer) {
@@ -55,4 +56,4 @@ NcclEstimate nccl_all_to_all(const NcclMachine& machine, const GroupPlacement& g
           .transfer = Seconds{std::max(inside, outside) + copy}};
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

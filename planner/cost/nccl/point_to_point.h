@@ -12,7 +12,7 @@
 
 #include "planner/cost/nccl/tuning.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// Of `bytes` from one rank to one other; `group` says whether they share a node. The algorithm has no meaning.
 NcclEstimate nccl_send(const NcclMachine& machine, const GroupPlacement& group, std::int64_t bytes);
@@ -20,4 +20,4 @@ NcclEstimate nccl_send(const NcclMachine& machine, const GroupPlacement& group, 
 /// `bytes` is the whole buffer of one rank, its own part included.
 NcclEstimate nccl_all_to_all(const NcclMachine& machine, const GroupPlacement& group, std::int64_t bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstddef>
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 constexpr int kGenerationCount = 4;
@@ -101,4 +101,4 @@ double tree_correction(NcclProtocol protocol, std::int64_t bytes) {
   return size < 0 || size >= kCorrectedSizes ? 1 : kTreeCorrection[index(protocol)][size];
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

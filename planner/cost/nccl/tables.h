@@ -8,7 +8,7 @@
 
 #include "planner/spec/nccl_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 enum class NcclAlgorithm : std::uint8_t { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };
 enum class NcclProtocol : std::uint8_t { kLL, kLL128, kSimple };
@@ -41,4 +41,4 @@ double nvls_efficiency(NcclGeneration generation);
 /// By which a tree all-reduce of that many bytes is slower than its bandwidth says, as a factor on bandwidth.
 double tree_correction(NcclProtocol protocol, std::int64_t bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,11 +6,10 @@
 #include <cmath>
 #include <limits>
 
-namespace plumb {
-namespace {
+#include "schedules/units.h"
 
-constexpr double kGiga = 1e9;
-constexpr double kMicro = 1e-6;
+namespace plumb { inline namespace planner {
+namespace {
 
 /// One path's question: machine, group and graphs, algorithm and protocol.
 struct PathQuestion {
@@ -258,4 +257,4 @@ NcclLaunch nccl_launch(const NcclTuning& tuning, const NcclEstimate& chosen, std
   return launch;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -35,7 +35,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 /// One algorithm with one protocol; bandwidth 0: not enabled.
 struct NcclPath {
@@ -77,4 +77,4 @@ struct NcclLaunch {
 };
 NcclLaunch nccl_launch(const NcclTuning& tuning, const NcclEstimate& chosen, std::int64_t bytes);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -9,7 +9,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 bool HuggingFaceConfig::has(const std::string& key) {
   return used(key).has(key);
@@ -171,4 +171,4 @@ std::int64_t optional_window(HuggingFaceConfig& config) {
   return windowed ? window : 0;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

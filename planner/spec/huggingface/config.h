@@ -14,7 +14,7 @@
 #include "planner/spec/model_spec.h"
 #include "schedules/forms/strict_json.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 class HuggingFaceConfig {
  public:
@@ -93,4 +93,4 @@ bool is_exact_gelu(HuggingFaceConfig& config, const std::string& key, const std:
 /// Qwen's sliding window, which is used only where a flag says so.
 std::int64_t optional_window(HuggingFaceConfig& config);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -6,7 +6,7 @@
 
 #include "planner/spec/huggingface/families.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 using nlohmann::json;
@@ -97,12 +97,12 @@ ModelSpec roberta(HuggingFaceConfig& config) {
   return encoder_model(e, std::max<std::int64_t>(1, e.positions - 2), nodes);
 }
 
-constexpr std::array kFamilies{HuggingFaceFamily{"bert", bert}, HuggingFaceFamily{"roberta", roberta}};
+constexpr std::array kEncoderFamilies{HuggingFaceFamily{"bert", bert}, HuggingFaceFamily{"roberta", roberta}};
 
 }  // namespace
 
 std::span<const HuggingFaceFamily> encoder_families() {
-  return kFamilies;
+  return kEncoderFamilies;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

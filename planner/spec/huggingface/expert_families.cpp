@@ -3,7 +3,7 @@
 
 #include "planner/spec/huggingface/families.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 void refuse_dense_layers_between(HuggingFaceConfig& config, const std::string& step) {
@@ -190,23 +190,23 @@ ModelSpec dbrx(HuggingFaceConfig& config) {
   return model;
 }
 
-constexpr std::array kFamilies{HuggingFaceFamily{"mixtral", mixtral},
-                               HuggingFaceFamily{"phimoe", phimoe},
-                               HuggingFaceFamily{"llama4_text", llama4},
-                               HuggingFaceFamily{"qwen2_moe", qwen2_moe},
-                               HuggingFaceFamily{"qwen3_moe", qwen3_moe},
-                               HuggingFaceFamily{"deepseek_v2", deepseek_v2},
-                               HuggingFaceFamily{"deepseek_v3", deepseek_v3},
-                               HuggingFaceFamily{"dbrx", dbrx},
-                               HuggingFaceFamily{"olmoe", olmoe},
-                               HuggingFaceFamily{"granitemoe", granitemoe},
-                               HuggingFaceFamily{"gpt_oss", gpt_oss},
-                               HuggingFaceFamily{"glm4_moe", glm4_moe}};
+constexpr std::array kExpertFamilies{HuggingFaceFamily{"mixtral", mixtral},
+                                     HuggingFaceFamily{"phimoe", phimoe},
+                                     HuggingFaceFamily{"llama4_text", llama4},
+                                     HuggingFaceFamily{"qwen2_moe", qwen2_moe},
+                                     HuggingFaceFamily{"qwen3_moe", qwen3_moe},
+                                     HuggingFaceFamily{"deepseek_v2", deepseek_v2},
+                                     HuggingFaceFamily{"deepseek_v3", deepseek_v3},
+                                     HuggingFaceFamily{"dbrx", dbrx},
+                                     HuggingFaceFamily{"olmoe", olmoe},
+                                     HuggingFaceFamily{"granitemoe", granitemoe},
+                                     HuggingFaceFamily{"gpt_oss", gpt_oss},
+                                     HuggingFaceFamily{"glm4_moe", glm4_moe}};
 
 }  // namespace
 
 std::span<const HuggingFaceFamily> expert_families() {
-  return kFamilies;
+  return kExpertFamilies;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -7,7 +7,7 @@
 
 #include "planner/spec/huggingface/config.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct HuggingFaceFamily {
   std::string_view model_type;
@@ -23,4 +23,4 @@ std::span<const HuggingFaceFamily> encoder_families();     ///< BERT and its lik
 std::string_view family_read_as(std::string_view model_type);
 std::string_view why_not_read(std::string_view model_type);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -3,7 +3,7 @@
 
 #include "planner/spec/huggingface/families.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 struct Meaning {
@@ -73,4 +73,4 @@ std::string_view why_not_read(std::string_view model_type) {
   return meaning(kNotRead, model_type);
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

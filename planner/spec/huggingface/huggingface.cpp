@@ -8,7 +8,7 @@
 
 #include "planner/spec/huggingface/families.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 std::vector<HuggingFaceFamily> all_families() {
@@ -75,4 +75,4 @@ ImportedModel model_from_huggingface(std::string_view text, const std::string& f
   return imported;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

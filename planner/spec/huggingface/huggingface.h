@@ -13,7 +13,7 @@
 
 #include "planner/spec/model_spec.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 
 struct ImportedModel {
   ModelSpec model;
@@ -26,4 +26,4 @@ struct ImportedModel {
 /// than the family's, biases on the attention alone, experts in some of the layers only).
 ImportedModel model_from_huggingface(std::string_view text, const std::string& file);
 
-}  // namespace plumb
+}}  // namespace plumb::planner

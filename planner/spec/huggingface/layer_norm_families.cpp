@@ -4,7 +4,7 @@
 
 #include "planner/spec/huggingface/families.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 /// A layer norm, and a plain MLP with GELU; heads and biases are still to be set.
@@ -237,18 +237,19 @@ ModelSpec olmo(HuggingFaceConfig& config) {
   return model;
 }
 
-constexpr std::array kFamilies{HuggingFaceFamily{"gpt2", gpt2},         HuggingFaceFamily{"gpt_bigcode", gpt_bigcode},
-                               HuggingFaceFamily{"gpt_neox", gpt_neox}, HuggingFaceFamily{"bloom", bloom},
-                               HuggingFaceFamily{"opt", opt},           HuggingFaceFamily{"falcon", falcon},
-                               HuggingFaceFamily{"mpt", mpt},           HuggingFaceFamily{"starcoder2", starcoder2},
-                               HuggingFaceFamily{"nemotron", nemotron}, HuggingFaceFamily{"stablelm", stablelm},
-                               HuggingFaceFamily{"cohere", cohere},     HuggingFaceFamily{"cohere2", cohere2},
-                               HuggingFaceFamily{"phi", phi},           HuggingFaceFamily{"olmo", olmo}};
+constexpr std::array kLayerNormFamilies{
+    HuggingFaceFamily{"gpt2", gpt2},         HuggingFaceFamily{"gpt_bigcode", gpt_bigcode},
+    HuggingFaceFamily{"gpt_neox", gpt_neox}, HuggingFaceFamily{"bloom", bloom},
+    HuggingFaceFamily{"opt", opt},           HuggingFaceFamily{"falcon", falcon},
+    HuggingFaceFamily{"mpt", mpt},           HuggingFaceFamily{"starcoder2", starcoder2},
+    HuggingFaceFamily{"nemotron", nemotron}, HuggingFaceFamily{"stablelm", stablelm},
+    HuggingFaceFamily{"cohere", cohere},     HuggingFaceFamily{"cohere2", cohere2},
+    HuggingFaceFamily{"phi", phi},           HuggingFaceFamily{"olmo", olmo}};
 
 }  // namespace
 
 std::span<const HuggingFaceFamily> layer_norm_families() {
-  return kFamilies;
+  return kLayerNormFamilies;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -2,7 +2,7 @@
 
 #include "planner/spec/huggingface/families.h"
 
-namespace plumb {
+namespace plumb { inline namespace planner {
 namespace {
 
 ModelSpec llama_like(HuggingFaceConfig& config, const HuggingFaceDefaults& defaults) {
@@ -99,16 +99,16 @@ ModelSpec olmo2(HuggingFaceConfig& config) {
   return model;
 }
 
-constexpr std::array kFamilies{HuggingFaceFamily{"llama", llama},   HuggingFaceFamily{"mistral", mistral},
-                               HuggingFaceFamily{"qwen2", qwen2},   HuggingFaceFamily{"qwen3", qwen3},
-                               HuggingFaceFamily{"phi3", phi3},     HuggingFaceFamily{"gemma", gemma},
-                               HuggingFaceFamily{"gemma2", gemma2}, HuggingFaceFamily{"gemma3_text", gemma3},
-                               HuggingFaceFamily{"olmo2", olmo2},   HuggingFaceFamily{"granite", granite}};
+constexpr std::array kRmsNormFamilies{HuggingFaceFamily{"llama", llama},   HuggingFaceFamily{"mistral", mistral},
+                                      HuggingFaceFamily{"qwen2", qwen2},   HuggingFaceFamily{"qwen3", qwen3},
+                                      HuggingFaceFamily{"phi3", phi3},     HuggingFaceFamily{"gemma", gemma},
+                                      HuggingFaceFamily{"gemma2", gemma2}, HuggingFaceFamily{"gemma3_text", gemma3},
+                                      HuggingFaceFamily{"olmo2", olmo2},   HuggingFaceFamily{"granite", granite}};
 
 }  // namespace
 
 std::span<const HuggingFaceFamily> rms_families() {
-  return kFamilies;
+  return kRmsNormFamilies;
 }
 
-}  // namespace plumb
+}}  // namespace plumb::planner

@@ -73,7 +73,7 @@ TEST_CASE("weights in 16 bits are the master copy rounded, and the update is mad
       parameters->step(CpuKernelSet());
     }
     CHECK(halves.weight_values() == single.weight_values());
-    const LayerWeights widened = halves.weights(1, 0);
+    const WidenedWeights widened = halves.weights(1, 0);
     std::vector<std::uint16_t> expected(static_cast<std::size_t>(count));
     narrow(expected.data(), single.newest_weights().data(), count, format);
     for (std::int64_t i = 0; i < count; ++i) {

@@ -13,7 +13,7 @@
 #include "tests/executor/device/lone_thread.h"
 #include "tests/kernels/simt/host_block.h"
 
-namespace plumb::cuda {
+namespace plumb::test::cuda {
 namespace {
 
 constexpr int kBlocks = 3;  // fewer than rows, so that blocks take more than one
@@ -62,4 +62,4 @@ std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half,
   return made_for<Fp16>(products, stream);
 }
 
-}  // namespace plumb::cuda
+}  // namespace plumb::test::cuda

@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
-namespace {
+namespace plumb::test { namespace {
 
 TEST_CASE("arena: blocks that live one after the other take the same place") {
   const Arena arena = place_in_arena({{.begin = 0, .end = 2, .bytes = 100}, {.begin = 2, .end = 3, .bytes = 60}}, 1);
@@ -61,5 +60,4 @@ TEST_CASE("arena: nothing takes no room") {
   CHECK(most_live_bytes({}, 512) == 0);
 }
 
-}  // namespace
-}  // namespace plumb
+}}  // namespace plumb::test

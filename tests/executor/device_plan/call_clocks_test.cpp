@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
-namespace {
+namespace plumb::test { namespace {
 
 using enum DeviceStream;
 
@@ -41,5 +40,4 @@ TEST_CASE("call clocks: a moment inside a call is not its end") {
   CHECK_FALSE(clocks.precedes(1, 2));
 }
 
-}  // namespace
-}  // namespace plumb
+}}  // namespace plumb::test

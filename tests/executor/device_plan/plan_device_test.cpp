@@ -17,8 +17,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-namespace plumb {
-namespace {
+namespace plumb::test { namespace {
 
 constexpr std::int64_t kUnit = 1 << 20;
 
@@ -408,5 +407,4 @@ TEST_CASE("check device program: activations that are away have a place, and nob
   }
 }
 
-}  // namespace
-}  // namespace plumb
+}}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr const char* kVariables[] = {"OMPI_COMM_WORLD_SIZE",       "PMI_SIZE",        "SLURM_STEP_NUM_TASKS",
@@ -50,4 +50,4 @@ TEST_CASE("what is no number says nothing") {
   CHECK(launched_ranks() == 0);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

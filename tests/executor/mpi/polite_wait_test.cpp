@@ -5,7 +5,7 @@
 #include "executor/timed/sleeper.h"
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("a polite wait ends when what it waits for has happened") {
   int asked = 0;
@@ -33,4 +33,4 @@ TEST_CASE("when its patience is over it names who waited for whom, rank 0 first"
   CHECK(sleeper.now() - first >= to_sim_time(Seconds{0.5}));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

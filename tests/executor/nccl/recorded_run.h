@@ -16,7 +16,7 @@
 namespace plumb::test {
 
 struct Recorded {
-  std::map<Channel, std::vector<std::int64_t>> messages;  ///< elements, in order
+  std::map<TransportChannel, std::vector<std::int64_t>> messages;  ///< elements, in order
   /// By group and member, in order, by the group's own count.
   std::map<std::pair<CommunicatorGroup, int>, std::map<std::int64_t, MoveTag>> collectives;
 };
@@ -25,14 +25,14 @@ class RecordingTransport : public Transport {
  public:
   RecordingTransport(Transport& inner, Recorded& recorded) : inner_(inner), recorded_(recorded) {}
 
-  TicketPtr send(const Channel& channel, const MessageTag& tag, Tensor payload) override {
+  TicketPtr send(const TransportChannel& channel, const MessageTag& tag, Tensor payload) override {
     {
       const std::lock_guard lock(mutex_);
       recorded_.messages[channel].push_back(payload.elements());
     }
     return inner_.send(channel, tag, std::move(payload));
   }
-  TicketPtr receive(const Channel& channel, const MessageTag& tag, Tensor destination) override {
+  TicketPtr receive(const TransportChannel& channel, const MessageTag& tag, Tensor destination) override {
     return inner_.receive(channel, tag, std::move(destination));
   }
   Received wait_received(const TicketPtr& receive) override { return inner_.wait_received(receive); }
@@ -75,7 +75,7 @@ class RecordingTransport : public Transport {
 inline Recorded recorded_step(const RunSpec& spec, const TrainingPlan& plan) {
   Recorded recorded;
   const int ranks = world_size(plan.replay.grid);
-  const RankMemory memory(ranks);
+  const RankPools memory(ranks);
   const Clock clock = monotonic_clock();
   InProcessTransport inner({.ranks = ranks, .sends = spec.sends, .pools = memory.pool_pointers()}, clock);
   RecordingTransport transport(inner, recorded);

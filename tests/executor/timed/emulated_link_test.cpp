@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 SimTime ms(double count) {
@@ -50,4 +50,4 @@ TEST_CASE("a link that cannot be is refused") {
                        SpecError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

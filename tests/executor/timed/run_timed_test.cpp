@@ -9,7 +9,7 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 SimTime ms(double count) {
@@ -125,4 +125,4 @@ TEST_CASE("what cannot be replayed by the clock is refused") {
   CHECK_THROWS_AS(run_timed(spec), SpecError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

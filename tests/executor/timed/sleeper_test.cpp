@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("nobody wakes before the moment") {
   const Sleeper sleeper;
@@ -21,4 +21,4 @@ TEST_CASE("a moment that has passed is not waited for") {
   CHECK(sleeper.now() >= before);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

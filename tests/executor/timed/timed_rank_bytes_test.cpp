@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 TimedRank sample() {
@@ -29,4 +29,4 @@ TEST_CASE("bytes that were cut short or run on are refused, wherever") {
   CHECK_THROWS_AS(timed_rank_from_bytes(bytes + "x"), RunError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

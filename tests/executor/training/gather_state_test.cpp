@@ -26,7 +26,7 @@ TrainingState shared_checkpoint(const RunSpec& spec) {
 TrainingState gathered_checkpoint(const RunSpec& spec) {
   const TrainingPlan plan = plan_training(spec);
   const int ranks = world_size(spec.grid);
-  const RankMemory memory(ranks);
+  const RankPools memory(ranks);
   const Clock clock = monotonic_clock();
   InProcessTransport transport({.ranks = ranks, .watchdog = spec.watchdog, .pools = memory.pool_pointers()}, clock);
   TrainingState whole;

@@ -4,7 +4,7 @@
 
 #include "executor/transport/transport.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 RankOutcome sample() {
@@ -49,4 +49,4 @@ TEST_CASE("an outcome's bytes that were cut short or run on are refused, whereve
   CHECK_THROWS_AS(rank_outcome_from_bytes(bytes + "x"), RunError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

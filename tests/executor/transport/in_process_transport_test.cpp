@@ -10,7 +10,7 @@ using namespace plumb;
 
 namespace {
 
-constexpr Channel kForward{0, 1, MessageKind::kActivation};
+constexpr TransportChannel kForward{0, 1, MessageKind::kActivation};
 
 InProcessOptions options_with(Sends sends) {
   return {.ranks = 3, .sends = sends, .watchdog = Seconds{5}};

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const MessageLink kLink{.latency = Seconds{50e-6},
@@ -85,4 +85,4 @@ TEST_CASE("a few sizes, as a whole calibration measures, do not say what five co
   CHECK(messages_of(cluster));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -11,7 +11,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr NcclCalibration kTruth{
@@ -163,4 +163,4 @@ TEST_CASE("a run's step gives the efficiency at which its plan lasts as long, an
   CHECK(held.cluster.device.gemm_efficiency == base.device.gemm_efficiency);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

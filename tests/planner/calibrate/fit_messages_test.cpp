@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 std::vector<KernelSample> samples_of(const MessageLink& link) {
@@ -55,4 +55,4 @@ TEST_CASE("too few sizes, or times that do not grow, are refused") {
   CHECK_THROWS_AS(fit_messages(samples), SpecError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

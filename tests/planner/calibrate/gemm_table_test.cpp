@@ -5,7 +5,7 @@
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("products are read by the names of their columns, as times or as rates") {
   const auto rates =
@@ -42,4 +42,4 @@ TEST_CASE("a bad table is refused with line and remedy") {
   refused("m,n,k,us\n", "t.csv:1", "no rows");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-namespace plumb {
+namespace plumb::test {
 
 /// nccl-tests: `ranks` spread evenly over `nodes`; rows are (bytes, microseconds), the same in place.
 inline std::string nccl_tests_text(const std::string& program, int ranks, int nodes,
@@ -31,4 +31,4 @@ inline std::string nccl_tests_text(const std::string& program, int ranks, int no
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 123.4\n#\n";
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -6,7 +6,7 @@
 #include "tests/planner/calibrate/log_text.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 /// The text with `from` replaced by `to` once.
@@ -116,4 +116,4 @@ TEST_CASE("logs of other versions: the largest difference, times out of place on
                            "");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 // Lines in the form in which both programs print them.
@@ -141,4 +141,4 @@ TEST_CASE("steps of NeMo's two forms of log") {
   CHECK(log.values == std::vector<double>{3.071, 3.069});
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "tests/planner/framework/gpt_layer.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const LayerWork kWork{.microbatch = 4, .sequence = 2048};
@@ -87,4 +87,4 @@ TEST_CASE("the head's backward holds the gradients of logits and table") {
   CHECK(head_backward_bytes(head, stack, 5000, 1000, 80, 80, 2) == 2 * (5000 + 3 * 80));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

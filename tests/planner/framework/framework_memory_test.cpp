@@ -4,7 +4,7 @@
 
 #include "tests/planner/framework/gpt_layer.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr double kS = 2048, kB = 4, kH = 1024, kA = 16;
@@ -359,4 +359,4 @@ TEST_CASE("the head holds what the stack says for each logit") {
   CHECK(workspace() == 10 * logits + 2 * 2 * stream);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

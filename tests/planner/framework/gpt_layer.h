@@ -4,7 +4,7 @@
 #include "kernels/layer.h"
 #include "planner/spec/stack_spec.h"
 
-namespace plumb {
+namespace plumb::test {
 
 /// A GPT layer of hidden size 1024, with biases and dropout.
 inline const TransformerLayer kGpt{.hidden = 1024,
@@ -33,4 +33,4 @@ inline StackSpec unfused() {
   return {.name = "unfused", .attention = AttentionKernel::kUnfused, .causal_skipped = false};
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

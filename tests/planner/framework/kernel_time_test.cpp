@@ -4,7 +4,7 @@
 
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const TrainingSpec kTraining{.global_batch = 1, .sequence = 1};
@@ -137,4 +137,4 @@ TEST_CASE("a ring of n ranks makes n - 1 steps, and 2 (n - 1) where it sums and 
   CHECK(fixed(kAllToAll, 8, Group::kExpert) == 0);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -9,7 +9,7 @@
 #include "planner/cost/framework/transformer_ops.h"
 #include "tests/planner/framework/gpt_layer.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 constexpr double kTokens = 1024;
@@ -117,4 +117,4 @@ TEST_CASE("the fullest rank computes and keeps more than the mean, as far as a c
   CHECK(load(1.5, 0, true) == doctest::Approx(1.5));  // no capacity to pad to
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "tests/planner/framework/gpt_layer.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const LayerWork kWork{.microbatch = 2, .sequence = 512};
@@ -30,7 +30,7 @@ double traffic(const PassOps& pass) {
 
 double exchanged(const PassOps& pass, Group group, CollectiveKind kind) {
   double sum = 0;
-  for (const Exchange& exchange : pass.exchanges) {
+  for (const KernelExchange& exchange : pass.exchanges) {
     if (exchange.group == group && exchange.kind == kind) sum += static_cast<double>(exchange.bytes) * exchange.count;
   }
   return sum;
@@ -278,4 +278,4 @@ TEST_CASE("a kernel for each expert is as many launches, and a ring of attention
   CHECK(launches(transformer_ops(kGpt, work, stack, kBytes).forward) - whole == 6);  // four blocks, three sums
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const HeadLayer kHead{.vocab = 1000, .hidden = 64};
@@ -81,4 +81,4 @@ TEST_CASE("the head's products are not quantized") {
   for (const PassOps* pass : {&ops.forward, &ops.input_grad, &ops.weight_grad}) CHECK(product_of(*pass).wide);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

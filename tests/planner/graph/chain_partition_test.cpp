@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 Chain chain_of_times(const std::vector<double>& seconds) {
@@ -76,4 +76,4 @@ TEST_CASE("weights, and activations of the micro-batches in flight, must fit") {
   CHECK_FALSE(chain_partition(chain, {.parts = 2, .in_flight = {2, 1}, .bytes = 8}));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -9,7 +9,7 @@
 #include "planner/graph/layer_graph.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 std::vector<GraphNode> nodes_of(const std::string& nodes) {
@@ -98,4 +98,4 @@ TEST_CASE("a backward that is split holds on to what its weight gradients read")
   CHECK(memory.forward_bytes > 0);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

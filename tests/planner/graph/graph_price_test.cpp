@@ -6,7 +6,7 @@
 #include "planner/graph/layer_graph.h"
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 GraphNode last_node(const std::string& nodes) {
@@ -70,4 +70,4 @@ TEST_CASE("what stands in a block can be rebuilt, at the price of its forward") 
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

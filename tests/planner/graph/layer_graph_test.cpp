@@ -11,7 +11,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -164,4 +164,4 @@ TEST_CASE("a bad graph is refused with the node and the remedy") {
   refused([](json& g) { g["size"] = 1; }, "tiny.json: size", "\"sizes\"");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

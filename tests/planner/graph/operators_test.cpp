@@ -8,7 +8,7 @@
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -133,4 +133,4 @@ TEST_CASE("an operator that does not fit its input is refused by its place and t
   refused("[12, 8]", R"({"op": "linear", "out": 12, "tied_to": "x"})", "name its embedding");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

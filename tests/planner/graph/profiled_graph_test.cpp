@@ -13,7 +13,7 @@
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const std::string kProfile =
@@ -108,4 +108,4 @@ TEST_SUITE("oracle") {
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

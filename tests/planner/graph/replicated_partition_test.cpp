@@ -9,7 +9,7 @@
 
 #include "planner/graph/profiled_graph.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 std::string shared_text(const std::string& path) {
@@ -90,4 +90,4 @@ TEST_SUITE("oracle") {
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 NcclMachine machine(NcclGeneration generation, double link_gb_per_s, double nics_gb_per_s, int nics = 0) {
@@ -107,4 +107,4 @@ TEST_CASE("devices on PCIe 4 open two channels of 12 GB/s") {
   check_channels(nccl_graphs(pcie, {.ranks = 4, .nodes = 1, .ranks_per_node = 4}).ring, 2, 12, 12);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 CollectiveObservation observation(NcclProtocol protocol, double latency_us, double transfer_us, double measured_us) {
@@ -70,4 +70,4 @@ TEST_CASE("the standard error of a mean of launches is that of statistics") {
         doctest::Approx(std::sqrt(squares / 1 / (1.0 / 81 + 1.0 / 121)) * 1e-6));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 NcclMachine a100(double nics_gb_per_s) {
@@ -27,4 +27,4 @@ TEST_CASE("over nodes the channels are those of the NICs, twice, and 32 at most"
   CHECK(units <= 32);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 NcclMachine h100_node() {
@@ -53,4 +53,4 @@ TEST_CASE("inside a node an all-to-all copies the rank's own part beside what it
   CHECK(estimate.transfer.count() == doctest::Approx(7.0 / 8 / 370.8 + 1.0 / 8 / 1000));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 NcclMachine a100_node() {
@@ -182,4 +182,4 @@ TEST_CASE("a tree's all-reduce is corrected by size between 64 B and 256 MiB") {
   CHECK(tree_correction(NcclProtocol::kSimple, std::int64_t{64} << 23) == 1);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

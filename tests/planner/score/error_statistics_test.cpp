@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("sizes give mean, median and worst, and signs give the bias") {
   const ErrorStatistics odd = error_statistics({-10, 2, 6});
@@ -33,4 +33,4 @@ TEST_CASE("regret is what choosing by the prediction costs") {
   CHECK(top1_regret_pct({1, 2, 3}, {20, 22, 30}) == 0);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

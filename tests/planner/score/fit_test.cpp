@@ -8,7 +8,7 @@
 #include "tests/planner/refusal.h"
 #include "tests/planner/score/score_fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -91,4 +91,4 @@ TEST_CASE("bounds are two numbers behind a path of a cluster or a stack") {
   check_refused<SpecError>([] { parse_holdout("rows"); }, "rows", "half or each-family");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -60,4 +60,4 @@ TEST_CASE("rows that are no products, or lack a size or a rate, are left out") {
             .empty());
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

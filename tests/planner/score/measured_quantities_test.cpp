@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 MeasuredQuantities quantities(const char* row) {
@@ -81,4 +81,4 @@ TEST_CASE("a run that did not fit says so") {
   CHECK(!quantities(R"({"measured": {"oom": false}})").out_of_memory);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

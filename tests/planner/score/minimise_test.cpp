@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("the smallest value of a bowl is found, also at an edge of the box") {
   const auto bowl = [](const std::vector<double>& x) {
@@ -24,4 +24,4 @@ TEST_CASE("of several valleys the deepest that the grid meets is taken, and a st
   CHECK(minimise([](const std::vector<double>&) { return 1.0; }, {{0, 8}}, {3}) == std::vector<double>{3});
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

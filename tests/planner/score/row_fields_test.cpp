@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb::test {
 
 TEST_CASE("precisions are found in free text, and fp4 is none of them") {
   CHECK(precision_in("mixed fp16 (paper: \"mixed precision\")") == Precision::kFp16);
@@ -134,4 +134,4 @@ TEST_CASE("sharding in the words of frameworks") {
   CHECK(zero_stage_in({{"fsdp", true}}) == 3);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

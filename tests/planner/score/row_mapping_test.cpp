@@ -9,7 +9,7 @@
 #include "tests/planner/refusal.h"
 #include "tests/planner/score/score_fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -284,4 +284,4 @@ TEST_CASE("what a row itself says of stack, optimizer and chunks is the row's fa
         "no chunks that the row leaves open divide the layers alike");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

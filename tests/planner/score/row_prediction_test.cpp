@@ -4,7 +4,7 @@
 
 #include "tests/planner/score/score_fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -54,4 +54,4 @@ TEST_CASE("a question at fault is a failure with its reason") {
   CHECK(predicted.failure.find("split") != std::string::npos);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-namespace plumb {
+namespace plumb::test {
 
 using nlohmann::json;
 
@@ -100,4 +100,4 @@ TEST_CASE("odd values are left for those who read them") {
   CHECK(row["measured"] == "fast");
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

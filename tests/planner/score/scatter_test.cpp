@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 int count(const std::string& text, const std::string& part) {
@@ -46,4 +46,4 @@ TEST_CASE("without points there is a picture all the same") {
   CHECK(scatter_svg({}, "title", "s").find("</svg>") != std::string::npos);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include "tests/planner/fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 
 using nlohmann::json;
 
@@ -42,4 +42,4 @@ std::vector<json> predicted_rows(const ScoreLibrary& library, const std::vector<
   return rows;
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

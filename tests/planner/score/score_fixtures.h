@@ -5,7 +5,7 @@
 
 #include "planner/score/score.h"
 
-namespace plumb {
+namespace plumb::test {
 
 /// A GPT of 8 layers in sequences of 512 tokens on 8 devices: tp=2, pp=2, dp=2, micro-batches of 2 sequences of 32,
 /// ZeRO 1, full recomputation, bf16. It cites "owner/small" and measured a step of one second.
@@ -18,4 +18,4 @@ ScoreLibrary small_library();
 std::vector<nlohmann::json> predicted_rows(const ScoreLibrary& library, const std::vector<std::int64_t>& microbatches,
                                            double factor);
 
-}  // namespace plumb
+}  // namespace plumb::test

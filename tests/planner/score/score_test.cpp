@@ -8,7 +8,7 @@
 #include "tests/planner/refusal.h"
 #include "tests/planner/score/score_fixtures.h"
 
-namespace plumb {
+namespace plumb::test {
 
 using nlohmann::json;
 
@@ -189,4 +189,4 @@ TEST_CASE("rows of two precisions are told apart, and rows of one are not") {
   CHECK(score.kinds[1].errors.bias_pct == doctest::Approx(-50));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -129,4 +129,4 @@ TEST_CASE("rows are chosen by a field and an expression") {
   CHECK_THROWS_WITH_AS(parse_row_condition("precision=("), doctest::Contains("no regular expression"), SpecError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 
 #include "planner/score/source_mapping.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 using nlohmann::json;
@@ -59,4 +59,4 @@ TEST_CASE("a source's mapping says how many chunks its interleaved runs have") {
   CHECK(scores[0].unfitted.worst_pct == doctest::Approx(0).epsilon(1e-9));
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

@@ -12,7 +12,7 @@
 #include "simulator/network/simulate_network.h"
 #include "tests/simulator/support.h"
 
-namespace plumb {
+namespace plumb::test {
 
 /// Every channel has a link of its own, exactly as fast as it asks, and so has every collective, with room for more
 /// inside actions, where one may block the action and another run beside it: nothing shares, but everything is a flow.
@@ -112,4 +112,4 @@ inline std::map<std::string, double> shares_by_name(const Fabric& fabric, const 
   return shares;
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

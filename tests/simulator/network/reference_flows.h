@@ -8,7 +8,7 @@
 
 #include "simulator/network/max_min.h"
 
-namespace plumb {
+namespace plumb::test {
 
 struct ReferenceFlow {
   std::vector<LinkUse> uses;
@@ -85,4 +85,4 @@ inline std::vector<double> reference_ends(const std::vector<double>& capacities,
   }
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

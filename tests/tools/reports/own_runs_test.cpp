@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-namespace plumb {
+namespace plumb::test {
 namespace {
 
 const std::string kRun =
@@ -54,4 +54,4 @@ TEST_CASE("a file that is no such answer is refused with the place") {
   CHECK_THROWS_AS(read(nothing), InputError);
 }
 
-}  // namespace plumb
+}  // namespace plumb::test

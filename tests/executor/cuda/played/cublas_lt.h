@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 /// Of column-major order, the only one that is played.
 struct MatrixLayout {
@@ -49,4 +49,4 @@ std::int64_t element_bytes(cudaDataType_t type);
 /// D = epilogue(alpha op(A) op(B) + beta C), with sums in fp32.
 void multiply(const Matmul& product);
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

@@ -9,7 +9,7 @@
 #include "kernels/simt/number.h"
 #include "tests/executor/cuda/played/cublas_lt.h"
 
-namespace plumb::played {
+namespace plumb::test::played {
 namespace {
 
 std::size_t place(const MatrixLayout& layout, std::int64_t row, std::int64_t column) {
@@ -115,4 +115,4 @@ void multiply(const Matmul& product) {
   if (has(epilogue, CUBLASLT_EPILOGUE_BGRADB)) sum_inner(product, right, product.right, right_turned, false);
 }
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <sstream>
 
-namespace plumb::played {
+namespace plumb::test::played {
 namespace {
 
 [[noreturn]] void refuse(const std::string& word) {
@@ -84,4 +84,4 @@ void report_faults_at_exit() {
   if (std::getenv("PLUMB_PLAYED_FAULTS") != nullptr) std::atexit(write_faults);
 }
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

@@ -11,7 +11,7 @@
 
 #include "tests/executor/cuda/played/played.h"
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 /// Ends the process with a sentence where a word is none of these.
 Options options_of_environment();
@@ -19,4 +19,4 @@ Options options_of_environment();
 /// Has faults() written at the end, if a file is named.
 void report_faults_at_exit();
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

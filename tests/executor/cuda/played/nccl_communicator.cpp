@@ -8,7 +8,7 @@
 
 #include "tests/executor/nccl/host_exchange.h"
 
-namespace plumb::played {
+namespace plumb::test::played {
 namespace {
 
 std::string_view host_of(std::string_view place) {
@@ -94,4 +94,4 @@ Work kernel_of(State& state, const CommunicatorPtr& comm, std::vector<NcclPart> 
       };
 }
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

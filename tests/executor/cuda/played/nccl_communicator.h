@@ -28,7 +28,7 @@ struct ncclComm {
   std::vector<std::function<void()>> launches;
 };
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 using CommunicatorPtr = std::shared_ptr<ncclComm>;
 
@@ -51,4 +51,4 @@ struct NcclPart {
 /// learns nothing.
 Work kernel_of(State& state, const CommunicatorPtr& comm, std::vector<NcclPart> parts);
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 struct Options {
   int devices = 1;
@@ -61,4 +61,4 @@ cudaError_t launch(cudaStream_t stream, const char* name, std::function<void()> 
 /// SMs of the green context whose stream it is; all for others.
 int multiprocessors_of(cudaStream_t stream);
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

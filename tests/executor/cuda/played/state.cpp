@@ -6,7 +6,7 @@
 
 #include "tests/executor/cuda/played/environment.h"
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 int& current_device() {
   thread_local int device = 0;
@@ -236,4 +236,4 @@ std::vector<std::string> ranges() {
   return State::get().ranges;
 }
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

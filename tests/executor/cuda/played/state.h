@@ -21,7 +21,7 @@
 
 #include "tests/executor/cuda/played/played.h"
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 /// One recording of an event.
 struct Moment {
@@ -76,7 +76,7 @@ struct Context {
   cudaStream_t legacy = nullptr;
 };
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played
 
 // CUDA's names for them.
 struct CUstream_st {
@@ -84,28 +84,28 @@ struct CUstream_st {
   int multiprocessors = 0;
   bool is_alive = true;
   unsigned long turn = 0;
-  std::deque<plumb::played::Enqueued> queue;
-  plumb::played::CapturePtr capture;
+  std::deque<plumb::test::played::Enqueued> queue;
+  plumb::test::played::CapturePtr capture;
   std::vector<std::size_t> last;  // nodes that the next one of the capture stands behind
 };
 struct CUevent_st {
   int device = 0;
   bool has_time = true, is_alive = true;
-  plumb::played::MomentPtr moment;  // null: never recorded
+  plumb::test::played::MomentPtr moment;  // null: never recorded
   bool was_reset_by_graph = false;
-  plumb::played::CapturePtr capture;  // of its last recording
+  plumb::test::played::CapturePtr capture;  // of its last recording
   std::vector<std::size_t> nodes;
 };
 struct CUgraph_st {
   bool is_alive = true;
-  std::shared_ptr<const plumb::played::Nodes> nodes;
+  std::shared_ptr<const plumb::test::played::Nodes> nodes;
 };
 struct CUgraphExec_st {
   bool is_alive = true;
-  std::shared_ptr<const plumb::played::Nodes> nodes;
+  std::shared_ptr<const plumb::test::played::Nodes> nodes;
 };
 
-namespace plumb::played {
+namespace plumb::test::played {
 
 class State {
  public:
@@ -188,4 +188,4 @@ class Call {
 /// As Call, of a function that takes memory or makes something.
 cudaError_t refused(const Call& call);
 
-}  // namespace plumb::played
+}  // namespace plumb::test::played

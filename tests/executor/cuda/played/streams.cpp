@@ -185,7 +185,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   return cudaSuccess;
 }
 
-cudaError_t plumb::played::launch(cudaStream_t stream, const char* name, std::function<void()> kernel) {
+cudaError_t plumb::test::played::launch(cudaStream_t stream, const char* name, std::function<void()> kernel) {
   const Call call(name);
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, name); error != cudaSuccess) return error;
@@ -202,7 +202,7 @@ cudaError_t plumb::played::launch(cudaStream_t stream, const char* name, std::fu
   });
 }
 
-int plumb::played::multiprocessors_of(cudaStream_t stream) {
+int plumb::test::played::multiprocessors_of(cudaStream_t stream) {
   const std::lock_guard lock(State::get().mutex);
   return stream->multiprocessors;
 }

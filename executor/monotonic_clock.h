@@ -1,0 +1,17 @@
+#pragma once
+// The clock that all processes of one machine share.
+
+#include <ctime>
+
+#include <cstdint>
+
+namespace plumb { inline namespace executor {
+
+/// Nanoseconds of CLOCK_MONOTONIC.
+inline std::int64_t monotonic_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+}}  // namespace plumb::executor
