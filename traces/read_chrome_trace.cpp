@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "traces/chrome_trace.h"
 
 namespace plumb { inline namespace traces {
@@ -103,7 +104,7 @@ SimTime exact_time(double microseconds) {
 
 Span span_of(const Event& event) {
   const std::optional<Op> op = op_from_name(string_of(event.args, "op"));
-  if (!op) throw InputError(fmt::format("\"{}\" has no operation: {}", event.name, event.args.dump()));
+  if (!op) throw InputError(fmt::format("\"{}\" has no operation: {}", event.name, json_line(event.args)));
   Span span{.start = exact_time(event.time_us), .action = {.op = *op}};
   span.end = span.start + exact_time(event.duration_us);
   span.action.stage = event.args.at("stage").get<std::int32_t>();
@@ -175,7 +176,7 @@ Timeline timeline_of(const Document& document) {
 // Anybody's traces.
 
 std::string id_text(const json& id) {
-  return id.is_string() ? id.get<std::string>() : id.is_null() ? "0" : id.dump();
+  return id.is_string() ? id.get<std::string>() : id.is_null() ? "0" : json_line(id);
 }
 
 /// Numbers before names, each in its order.

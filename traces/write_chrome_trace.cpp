@@ -9,6 +9,7 @@
 
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"
+#include "schedules/forms/json_text.h"
 #include "traces/chrome_trace.h"
 #include "traces/timeline_rows.h"
 
@@ -37,7 +38,7 @@ constexpr std::array<std::string_view, kOpCount> kColors = {"rail_response",    
                                                             "yellow"};  // OFFLOAD, RELOAD, EVICT, LOAD
 
 std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_line(nlohmann::json(text));
 }
 
 /// Microseconds, exactly: "12", "0.000001".
@@ -139,7 +140,7 @@ class Writer {
         {"microbatches", timeline_.microbatches},
         {"stages", stages},
         {"stage_names", timeline_.stage_names}};
-    return data.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return json_line(data);
   }
 
   void name_rank(int rank) {

@@ -11,6 +11,7 @@
 #include "executor/check_run_spec.h"
 #include "executor/cpu/optimizer_state.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -177,7 +178,7 @@ void require_same_training(const TrainingState& saved, const TrainingState& want
 }
 
 std::string to_bytes(const TrainingState& state) {
-  const std::string manifest = manifest_of(state).dump();
+  const std::string manifest = json_line(manifest_of(state));
   std::string bytes = fmt::format("{}{}\n", kTitle, kVersion);
   const std::size_t total_at = bytes.size();
   bytes += number_bytes(0) + number_bytes(manifest.size()) + manifest;

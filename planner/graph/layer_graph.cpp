@@ -9,6 +9,7 @@
 
 #include "planner/graph/operators.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace planner {
@@ -302,7 +303,7 @@ LayerGraph layer_graph_from_json(const nlohmann::json& json, const std::string& 
     }
   }
   object.finish();
-  graph.definition = json.dump();
+  graph.definition = json_line(json);
   graph_nodes(graph, 0, place);
   return graph;
 }

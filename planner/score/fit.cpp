@@ -10,6 +10,7 @@
 
 #include "planner/search/whatif.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -36,7 +37,7 @@ std::string group_of(const RowQuestion& question, Holdout holdout, std::size_t i
   if (holdout == Holdout::kLayout) return fmt::format("{} on {}", to_text(question.layout), question.cluster.devices);
   json model = to_json(question.model);
   for (const char* key : {"name", "sequence", "positions"}) model.erase(key);
-  return model.dump();
+  return json_line(model);
 }
 
 struct Halves {
@@ -51,7 +52,7 @@ using Groups = std::vector<std::pair<std::string, std::vector<const ReadyRow*>>>
 Groups grouped(const ScoreLibrary& library, const std::vector<ReadyRow>& rows, Holdout holdout) {
   std::vector<std::pair<const ReadyRow*, RowQuestion>> asked;
   for (const ReadyRow& row : rows) {
-    MappedRow mapped = map_row(library, row.read.row, row.mapping);
+    MappedRow mapped = map_row(library, *row.read.row, row.mapping);
     if (!mapped.questions.empty() && !row.measured.out_of_memory) asked.emplace_back(&row, mapped.questions.front());
   }
   if (asked.empty()) throw SpecError("fit: no row of these files can be predicted: `plumb score` says why");
@@ -86,7 +87,7 @@ Halves divided(const Groups& groups) {
 std::vector<double> time_errors(const ScoreLibrary& library, const std::vector<ReadyRow>& rows) {
   std::vector<double> errors;
   for (const ReadyRow& row : rows) {
-    const MappedRow mapped = map_row(library, row.read.row, row.mapping);
+    const MappedRow mapped = map_row(library, *row.read.row, row.mapping);
     if (mapped.questions.empty()) continue;
     for (const ScoredQuantity& scored :
          compared(row.id, fastest_prediction(mapped.questions, row.measured).prediction, row.measured)) {
@@ -121,7 +122,7 @@ double preset_value(const RowQuestion& question, const std::string& path) {
 
 std::vector<double> preset_values(const ScoreLibrary& library, const ReadyRow& row,
                                   const std::vector<FitConstant>& constants) {
-  const RowQuestion question = map_row(library, row.read.row, row.mapping).questions.front();
+  const RowQuestion question = map_row(library, *row.read.row, row.mapping).questions.front();
   std::vector<double> values;
   for (const FitConstant& constant : constants) values.push_back(preset_value(question, constant.path));
   return values;

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
@@ -31,7 +32,7 @@ const json& value_of(const json& object, const char* key) {
 
 double number(const json& value, std::string_view key, const std::string& place) {
   if (!value.is_number() || !std::isfinite(value.get<double>()) || value.get<double>() < 0) {
-    throw SpecError(fmt::format("{}.{}: {} is not a number of 0 or more", place, key, value.dump()));
+    throw SpecError(fmt::format("{}.{}: {} is not a number of 0 or more", place, key, json_line(value)));
   }
   return value.get<double>();
 }

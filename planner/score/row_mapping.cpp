@@ -12,6 +12,7 @@
 #include "planner/score/row_fields.h"
 #include "planner/search/layout_conflict.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/units.h"
 
@@ -317,7 +318,8 @@ Layout layout_of_row(RowReader& reader) {
 RowQuestion question_of(RowReader& reader) {
   ModelSpec model;
   try {
-    model = model_from_json(model_fields(reader.row, reader.library.dims, reader.library.models), "model");
+    model = model_from_json(
+        model_fields(reader.row, reader.library.dims ? *reader.library.dims : json(), reader.library.models), "model");
   } catch (const SpecError& error) {
     throw Unmapped{error.what()};
   }
@@ -392,7 +394,7 @@ MappedRow map_row(const ScoreLibrary& library, const json& row, const SourceMapp
   if (!mapped.questions.empty()) mapped.reason.clear();
   if (mapped.questions.size() > 1) {
     mapped.assumptions.push_back(
-        fmt::format("not printed, the fastest predicted is meant: {}", value_at(row, "search").dump()));
+        fmt::format("not printed, the fastest predicted is meant: {}", json_line(value_at(row, "search"))));
   }
   return mapped;
 }

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "planner/score/source_mapping.h"
 #include "planner/spec/cluster_spec.h"
@@ -38,7 +38,7 @@ struct ScoreLibrary {
   std::map<std::string, nlohmann::json> models;
   std::map<std::string, nlohmann::json> clusters;
   std::map<std::string, nlohmann::json> stacks;
-  nlohmann::json dims;                                       ///< sizes by the `dims_key` of rows; null: none were given
+  std::shared_ptr<const nlohmann::json> dims;                ///< sizes by the `dims_key` of rows; null: none were given
   std::map<std::string, std::vector<KernelSample>> samples;  ///< measured products by ClusterRule::table
   std::vector<Override> overrides;                           ///< of every cluster and stack
   RowConditions only;                                        ///< which rows are asked for; empty: all

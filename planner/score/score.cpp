@@ -10,6 +10,7 @@
 #include "planner/score/row_fields.h"
 #include "planner/score/row_spelling.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -76,7 +77,7 @@ std::string kind_of(const RowQuestion& question) {
 /// Adds what each quantity is predicted as without the corrections of the mapping.
 void add_uncorrected(const ScoreLibrary& library, const ReadyRow& row, std::vector<ScoredQuantity>& quantities) {
   if (row.read.corrections.empty()) return;
-  const MappedRow printed = map_row(library, read_by(*row.mapping, row.printed, false).row, row.mapping);
+  const MappedRow printed = map_row(library, *read_by(*row.mapping, *row.printed, false).row, row.mapping);
   if (printed.questions.empty()) return;
   const std::vector<ScoredQuantity> others =
       compared(row.id, fastest_prediction(printed.questions, row.measured).prediction, row.measured);
@@ -171,22 +172,22 @@ std::string row_id(const PublishedRows& published, std::size_t index) {
 ReadyRows ready_rows(const ScoreLibrary& library, const PublishedRows& published) {
   ReadyRows ready;
   for (std::size_t i = 0; i < published.rows.size(); ++i) {
-    const json printed = in_schema(published.rows[i]);
-    const SourceMapping* mapping = mapping_for(library.mappings, printed);
+    const auto printed = std::make_shared<const json>(in_schema(published.rows[i]));
+    const SourceMapping* mapping = mapping_for(library.mappings, *printed);
     ReadyRow row{.id = row_id(published, i),
                  .mapping = mapping,
                  .printed = printed,
-                 .read = mapping ? read_by(*mapping, printed) : ReadRow{.row = printed}};
-    row.measured = measured_quantities(row.read.row);
+                 .read = mapping ? read_by(*mapping, *printed) : ReadRow{.row = printed}};
+    row.measured = measured_quantities(*row.read.row);
     const MeasuredQuantities& measured = row.measured;
     const bool compared = measured.step_time || measured.peak_memory_bytes || measured.layer_forward ||
                           measured.layer_backward || measured.out_of_memory || measured.flops_per_device_second ||
                           measured.utilization;
-    if (!row_meets(library.only, row.read.row)) {
+    if (!row_meets(library.only, *row.read.row)) {
       ready.skipped.push_back({.id = row.id, .reason = "not among the rows that were asked for"});
     } else if (!row.read.skip.empty()) {
       ready.skipped.push_back({.id = row.id, .reason = row.read.skip});
-    } else if (!compared && row.read.row.contains("collective")) {
+    } else if (!compared && row.read.row->contains("collective")) {
       ready.skipped.push_back({.id = row.id, .reason = "a collective, which stands apart"});
     } else if (!compared) {
       ready.skipped.push_back({.id = row.id, .reason = "neither a step's time nor memory was measured"});
@@ -235,7 +236,7 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
   std::map<std::string, Competition> competitions;
   for (ReadyRow& row : ready.rows) {
     if (row.mapping) note_mapping(score, *row.mapping);
-    const MappedRow mapped = map_row(library, row.read.row, row.mapping);
+    const MappedRow mapped = map_row(library, *row.read.row, row.mapping);
     if (mapped.questions.empty()) {
       score.skipped.push_back({.id = row.id, .reason = mapped.reason});
       continue;
@@ -257,7 +258,7 @@ SourceScore score_rows(const ScoreLibrary& library, const PublishedRows& publish
     if (row.measured.step_time && chosen.prediction.step_seconds) {
       const RowQuestion& question = mapped.questions[chosen.index];
       Competition& competition =
-          competitions[fmt::format("{}|{}|{}|{}", to_json(question.model).dump(), question.cluster.device.name,
+          competitions[fmt::format("{}|{}|{}|{}", json_line(to_json(question.model)), question.cluster.device.name,
                                    question.cluster.devices, question.training.global_batch)];
       competition.predicted.push_back(*chosen.prediction.step_seconds);
       competition.measured.push_back(row.measured.step_time->count());

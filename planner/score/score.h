@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "planner/score/error_statistics.h"
 #include "planner/score/measured_quantities.h"
@@ -93,7 +93,7 @@ struct SourceScore {
 struct ReadyRow {
   std::string id;
   const SourceMapping* mapping = nullptr;
-  nlohmann::json printed;
+  std::shared_ptr<const nlohmann::json> printed;
   ReadRow read;
   MeasuredQuantities measured;
 };

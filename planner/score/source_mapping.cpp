@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
 
 namespace plumb { inline namespace planner {
@@ -44,7 +45,7 @@ Fields fields(StrictObject& object, std::string_view key) {
 }
 
 std::string text_of(const json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_line(value);
 }
 
 bool holds(const std::pair<std::string, json>& condition, const json& row) {
@@ -193,31 +194,33 @@ std::pair<std::string, json> parse_row_condition(std::string_view text) {
   return {std::string(text.substr(0, equals)), expression};
 }
 
-ReadRow read_by(const SourceMapping& mapping, const json& row, bool corrected) {
-  ReadRow read{.row = row};
+ReadRow read_by(const SourceMapping& mapping, const json& printed, bool corrected) {
+  json row = printed;
+  ReadRow read;
   for (const MappingRule& rule : mapping.rules) {
-    if (!row_meets(rule.where, read.row)) continue;
+    if (!row_meets(rule.where, row)) continue;
     if (!rule.skip.empty() && read.skip.empty()) read.skip = rule.skip;
     for (const auto& [field, from] : rule.copy) {
-      const json value = value_at(read.row, from);
-      if (value_at(read.row, field).is_null() && !value.is_null()) set_at(read.row, field, value);
+      const json value = value_at(row, from);
+      if (value_at(row, field).is_null() && !value.is_null()) set_at(row, field, value);
     }
     for (const auto& [field, terms] : rule.derive) {
-      const json sum = derived(terms, read.row);
-      if (value_at(read.row, field).is_null() && !sum.is_null()) set_at(read.row, field, sum);
+      const json sum = derived(terms, row);
+      if (value_at(row, field).is_null() && !sum.is_null()) set_at(row, field, sum);
     }
     for (const auto& [field, value] : rule.fill) {
-      if (value_at(read.row, field).is_null()) set_at(read.row, field, value);
+      if (value_at(row, field).is_null()) set_at(row, field, value);
     }
     if (!corrected) continue;
     bool changed = false;
     for (const auto& [field, value] : rule.correct) {
-      if (value_at(read.row, field) == value) continue;
-      set_at(read.row, field, value);
+      if (value_at(row, field) == value) continue;
+      set_at(row, field, value);
       changed = true;
     }
     if (changed) read.corrections.push_back(rule.because);
   }
+  read.row = std::make_shared<const json>(std::move(row));
   return read;
 }
 

@@ -18,12 +18,13 @@
 // otherwise, `skip` says why such a row cannot be predicted. A mapping that cites nothing (`"cites": []`) is the
 // general one: it reads the rows of sources that no other names.
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 namespace plumb { inline namespace planner {
 
@@ -81,13 +82,13 @@ const SourceMapping* mapping_for(const std::vector<SourceMapping>& mappings, con
 
 /// A row as its mapping reads it.
 struct ReadRow {
-  nlohmann::json row;
+  std::shared_ptr<const nlohmann::json> row;
   std::vector<std::string> corrections;  ///< evidence of those that changed a field
   std::string skip;                      ///< empty: it may be predicted
 };
 
 /// Applies the rules; `corrected` false leaves the corrections out.
-ReadRow read_by(const SourceMapping& mapping, const nlohmann::json& row, bool corrected = true);
+ReadRow read_by(const SourceMapping& mapping, const nlohmann::json& printed, bool corrected = true);
 
 bool row_meets(const RowConditions& conditions, const nlohmann::json& row);
 

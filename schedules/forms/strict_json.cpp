@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace schedules {
@@ -48,7 +49,7 @@ json parse_json(std::string_view text, const std::string& file) {
     if (event == json::parse_event_t::object_start) open_keys.emplace_back();
     if (event == json::parse_event_t::object_end) open_keys.pop_back();
     if (event == json::parse_event_t::key && !open_keys.back().insert(value.get<std::string>()).second) {
-      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file, value.dump()));
+      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file, json_line(value)));
     }
     if (depth > kDeepest) {
       throw SpecError(

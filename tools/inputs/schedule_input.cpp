@@ -7,6 +7,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/json_form.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
@@ -108,7 +109,7 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {
   if (path.ends_with(".csv")) return write_torch_csv(schedule);
-  if (path.ends_with(".json")) return schedule_to_json(schedule).dump(1) + "\n";
+  if (path.ends_with(".json")) return json_file_text(schedule_to_json(schedule));
   if (!path.ends_with(".txt")) fail_ending(path);
   return to_text(schedule);
 }

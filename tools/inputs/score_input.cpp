@@ -65,17 +65,18 @@ ScoreInput score_input(const std::vector<std::string>& files, const std::vector<
   std::vector<SourceMapping> own;
   for (const std::string& path : mappings) own.push_back(parse_source_mapping(read_text_file(path), path));
   input.library.mappings.insert(input.library.mappings.begin(), own.begin(), own.end());
-  input.library.dims = json::object();
+  json dims = json::object();
   for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));
   for (const std::string& path : files) {
     const std::string name = std::filesystem::path(path).filename().string();
     const json document = parse_json(read_text_file(path), path);
     if (document.is_object() && !document.contains("rows")) {
-      input.library.dims.update(document);
+      dims.update(document);
     } else {
       input.files.push_back(published_rows(document, name));
     }
   }
+  input.library.dims = std::make_shared<const json>(std::move(dims));
   std::vector<json> measured;
   for (const std::string& path : tables) {
     PublishedRows table = published_rows(parse_json(read_text_file(path), path), path);

@@ -7,6 +7,7 @@
 #include "executor/measure/measure.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/machine/machine_load.h"
@@ -44,10 +45,10 @@ int calibrate_verb(const CalibrateArguments& arguments) {
       with_progress("measuring", options.budget, [&options] { return measure_cpu(options); });
   const ClusterSpec cluster = cluster_from_measurement(measurement);
   const nlohmann::ordered_json document = to_json(cluster);
-  write_file(arguments.output, document.dump(1) + "\n");
+  write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json) {
-    print_answer(document.dump(2) + "\n");
+    print_answer(json_answer(document));
     return kDone;
   }
   const DeviceSpec& device = cluster.device;

@@ -12,6 +12,7 @@
 #include "planner/cost/calibration.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/priced_kind.h"
 #include "tools/reports/slowdown_report.h"
@@ -93,7 +94,7 @@ int calibrate_collectives(const CalibrateArguments& arguments) {
   const std::vector<CollectiveSample> samples = with_progress(
       "measuring", budget, [&] { return measure_collectives({.members = ranks, .budget = 0.7 * budget}); });
   const SlowdownSample slowdown = measure_collective_slowdown({.members = ranks, .budget = 0.1 * budget});
-  print_answer(arguments.json ? json_of(samples, link, slowdown).dump(2) + "\n" : text_of(samples, link, slowdown));
+  print_answer(arguments.json ? json_answer(json_of(samples, link, slowdown)) : text_of(samples, link, slowdown));
   return kDone;
 }
 

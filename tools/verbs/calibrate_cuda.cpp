@@ -17,6 +17,7 @@
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/units.h"
 #include "tools/console.h"
 #include "tools/cuda_run.h"
@@ -205,10 +206,10 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
     slowdowns = groups.back().slowdowns;
   }
   const nlohmann::ordered_json document = to_json(cluster);
-  write_file(arguments.output, document.dump(1) + "\n");
+  write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json)
-    print_answer(document.dump(2) + "\n");
+    print_answer(json_answer(document));
   else
     print_answer(fmt::format("{}, {} ranks on {}\n\n{}\n{}{}{}", device, std::max(gpus, options.parts), sharing,
                              to_text(table_of(measured, cluster, precision)),

@@ -7,6 +7,7 @@
 
 #include "executor/device/open_cuda_library.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 #include "tools/reports/table.h"
@@ -31,7 +32,7 @@ int calibrate_gpus(const CalibrateArguments& arguments) {
                     {"memory_bytes", device.memory_bytes},
                     {"driver_cuda", device.driver}});
   }
-  print_answer(arguments.json ? nlohmann::ordered_json{{"gpus", rows}}.dump(2) + "\n" : to_text(table));
+  print_answer(arguments.json ? json_answer(nlohmann::ordered_json{{"gpus", rows}}) : to_text(table));
   return kDone;
 }
 

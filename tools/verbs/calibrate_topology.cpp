@@ -10,6 +10,7 @@
 
 #include "planner/calibrate/machine_topology.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/inputs.h"
@@ -87,10 +88,10 @@ int calibrate_topology(const CalibrateArguments& arguments) {
         "cluster file");
   const ClusterSpec cluster = cluster_of_topology(input.found, cluster_input(base), input.source);
   const nlohmann::ordered_json document = to_json(cluster);
-  write_file(arguments.output, document.dump(1) + "\n");
+  write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json) {
-    print_answer(document.dump(2) + "\n");
+    print_answer(json_answer(document));
     return kDone;
   }
   std::string answer = to_text(table_of(input.found));

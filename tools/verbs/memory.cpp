@@ -10,6 +10,7 @@
 #include "planner/cost/stage_memory.h"
 #include "planner/search/bounds.h"
 #include "schedules/action_table.h"
+#include "schedules/forms/json_text.h"
 #include "simulator/memory_holders.h"
 #include "tools/console.h"
 #include "tools/inputs/plan_input.h"
@@ -85,7 +86,7 @@ int memory_verb(const MemoryArguments& arguments) {
     ordered_json answer{
         {"device_bytes", device.memory_bytes}, {"reserved_bytes", device.reserved_bytes}, {"ranks", list}};
     answer["arena"] = program ? arena_json(*program) : ordered_json();
-    print_answer(answer.dump(2) + "\n");
+    print_answer(json_answer(answer));
   } else {
     constexpr std::size_t kMostHolders = 12;
     const auto fullest = std::ranges::max_element(peaks, {}, &MemoryPeak::bytes);

@@ -10,6 +10,7 @@
 #include "planner/search/layout_conflict.h"
 #include "planner/search/plan.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/inputs.h"
@@ -99,10 +100,10 @@ std::string table_text(const ordered_json& stages, const Prediction& prediction)
   const auto text = [](const ordered_json& value) { return value.is_null() ? "-" : value.get<std::string>(); };
   const auto bytes = [](const ordered_json& value) { return bytes_text(value.get<double>()); };
   for (const ordered_json& row : stages) {
-    table.rows.push_back({row["stage"].dump(), row["rank"].dump(), row["nodes"].dump(), text(row["first"]),
+    table.rows.push_back({json_line(row["stage"]), json_line(row["rank"]), json_line(row["nodes"]), text(row["first"]),
                           text(row["last"]), duration_text(row["forward_s"]), duration_text(row["backward_s"]),
                           bytes(row["parameter_bytes"]), bytes(row["activation_bytes"]), bytes(row["sends_bytes"]),
-                          row["sends_tensors"].dump(), bytes(row["peak_memory_bytes"])});
+                          json_line(row["sends_tensors"]), bytes(row["peak_memory_bytes"])});
   }
   return to_text(table) + fmt::format("\nstep time {}, bubble {:.1f} %, {:.0f} samples/s, MFU {:.1f} %\n",
                                       duration_text(prediction.step_time.count()), 100 * prediction.bubble_ratio,
@@ -131,16 +132,14 @@ int partition_model(const PartitionArguments& arguments) {
   for (int stage = 0; stage < std::ssize(predicted.lowered.stages); ++stage)
     stages.push_back(stage_json(plan, predicted, graph, stage));
   if (arguments.json) {
-    print_answer(ordered_json{{"model", plan.model.name},
-                              {"layout", to_text(plan.layout)},
-                              {"method", arguments.method},
-                              {"split", predicted.priced.split},
-                              {"stages", stages},
-                              {"prediction", to_json(predicted.prediction)},
-                              {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr)
-                                                                           : ordered_json(evaluation.infeasible)}}
-                     .dump(2) +
-                 "\n");
+    print_answer(json_answer(ordered_json{
+        {"model", plan.model.name},
+        {"layout", to_text(plan.layout)},
+        {"method", arguments.method},
+        {"split", predicted.priced.split},
+        {"stages", stages},
+        {"prediction", to_json(predicted.prediction)},
+        {"infeasible", evaluation.infeasible.empty() ? ordered_json(nullptr) : ordered_json(evaluation.infeasible)}}));
   } else {
     print_answer(fmt::format("{} on {} x {}, {}\n\n", plan.model.name, plan.cluster.devices, plan.cluster.device.name,
                              to_text(plan.layout)));

@@ -4,6 +4,7 @@
 #include "planner/graph/profiled_graph.h"
 #include "planner/graph/replicated_partition.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
 #include "tools/reports/table.h"
@@ -70,12 +71,10 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
     begin = end;
   }
   if (arguments.json) {
-    print_answer(ordered_json{{"graph", file},
-                              {"stages", stages},
-                              {"time_of_a_minibatch_s", partition->slowest.count()},
-                              {"time_on_one_device_s", alone.count()}}
-                     .dump(2) +
-                 "\n");
+    print_answer(json_answer(ordered_json{{"graph", file},
+                                          {"stages", stages},
+                                          {"time_of_a_minibatch_s", partition->slowest.count()},
+                                          {"time_on_one_device_s", alone.count()}}));
     return kDone;
   }
   print_answer(fmt::format("{} on {} x {}\n\n", file, cluster.devices, cluster.device.name) + to_text(table) +

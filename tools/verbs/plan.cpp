@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/plan_input.h"
@@ -92,7 +93,7 @@ int plan_verb(const PlanArguments& arguments) {
   if (!arguments.output.empty()) require_writable(arguments.output);
   const PlannedQuestion planned =
       plan_question(arguments.question, {.keep = arguments.top, .explain = arguments.explain});
-  if (arguments.json) print_answer(answer_json(planned, arguments.explain).dump(2) + "\n");
+  if (arguments.json) print_answer(json_answer(answer_json(planned, arguments.explain)));
   if (planned.plans.empty()) {
     if (arguments.explain && !arguments.json) print_answer(rejections_text(planned.search));
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
@@ -110,7 +111,7 @@ int plan_verb(const PlanArguments& arguments) {
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
   if (!arguments.output.empty()) {
-    write_file(arguments.output, to_json(best, PLUMB_VERSION).dump(2) + "\n");
+    write_file(arguments.output, json_answer(to_json(best, PLUMB_VERSION)));
     print_note(fmt::format("wrote {}", arguments.output));
   }
   return kDone;

@@ -5,6 +5,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/preset_sources.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/units.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
@@ -46,7 +47,7 @@ ordered_json with_parameters(const ModelSpec& model) {
 
 int models_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(with_parameters(model_input(arguments.name)).dump(2) + "\n");
+    print_answer(json_answer(with_parameters(model_input(arguments.name))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -70,7 +71,7 @@ int models_verb(const PresetArguments& arguments) {
                           std::to_string(model.kv_heads), std::to_string(model.ffn), std::to_string(model.vocab),
                           std::to_string(model.sequence)});
   });
-  print_answer(arguments.json ? ordered_json{{"models", list}}.dump(2) + "\n"
+  print_answer(arguments.json ? json_answer(ordered_json{{"models", list}})
                               : to_text(table) + "\n" + to_text(graphs) +
                                     "\nA file works as well: Plumb's own JSON (`plumb models NAME` shows one) or a "
                                     "Hugging Face config.json.\n");
@@ -79,7 +80,7 @@ int models_verb(const PresetArguments& arguments) {
 
 int clusters_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(to_json(cluster_input(arguments.name)).dump(2) + "\n");
+    print_answer(json_answer(to_json(cluster_input(arguments.name))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -99,7 +100,7 @@ int clusters_verb(const PresetArguments& arguments) {
          fmt::format("{:.0f} GB/s", cluster.device.memory_bytes_per_second / kGiga),
          std::to_string(cluster.devices_per_node), rate(cluster.node_link), rate(cluster.network)});
   });
-  print_answer(arguments.json ? ordered_json{{"clusters", list}}.dump(2) + "\n"
+  print_answer(arguments.json ? json_answer(ordered_json{{"clusters", list}})
                               : to_text(table) +
                                     "\nNAME:N is a cluster of N devices (h100:16). A file works as well: `plumb "
                                     "clusters NAME` shows one with the\n"
@@ -109,7 +110,7 @@ int clusters_verb(const PresetArguments& arguments) {
 
 int stacks_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(to_json(stack_input(arguments.name)).dump(2) + "\n");
+    print_answer(json_answer(to_json(stack_input(arguments.name))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -119,7 +120,7 @@ int stacks_verb(const PresetArguments& arguments) {
     list.push_back(to_json(stack));
     table.rows.push_back({std::string(preset.name), std::string(attention_kernel_name(stack.attention)), stack.note});
   });
-  print_answer(arguments.json ? ordered_json{{"stacks", list}}.dump(2) + "\n"
+  print_answer(arguments.json ? json_answer(ordered_json{{"stacks", list}})
                               : to_text(table) +
                                     "\nA file works as well: `plumb stacks NAME` shows one with the source of every "
                                     "figure.\n");

@@ -12,6 +12,7 @@
 #include "executor/check_run_spec.h"
 #include "executor/mpi/launched.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/lower.h"
 #include "schedules/nearest_name.h"
 #include "tools/checkpoint_file.h"
@@ -71,11 +72,10 @@ int run_by_the_clock(const RunArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json times = nlohmann::ordered_json::array();
     for (const Seconds time : result.step_seconds) times.push_back(time.count());
-    print_answer(nlohmann::ordered_json{{"title", input.title},
-                                        {"predicted_step_time_s", to_seconds(input.predicted.makespan).count()},
-                                        {"step_times_s", times}}
-                     .dump(2) +
-                 "\n");
+    print_answer(
+        json_answer(nlohmann::ordered_json{{"title", input.title},
+                                           {"predicted_step_time_s", to_seconds(input.predicted.makespan).count()},
+                                           {"step_times_s", times}}));
     return kDone;
   }
   print_answer(fmt::format("{}: {} steps by the clock on {} {}, {} predicted\n\n", input.title,
@@ -111,7 +111,7 @@ Training training_of_plan(const RunArguments& arguments, int steps) {
   Training training{.spec = scheduled(std::move(spec), plan, arguments.schedule),
                     .title = fmt::format("{}, {}", plan.model.name, to_text(plan.layout)),
                     .expected = steps * to_seconds(predicted.simulation.makespan)};
-  training.spec.source = to_json(plan, version_text()).dump();
+  training.spec.source = json_line(to_json(plan, version_text()));
   if (!arguments.schedule.name.empty()) training.title += ", replayed as " + training.spec.schedule.name;
   if (!arguments.meshes.empty()) training.title += " on meshes " + arguments.meshes;
   return training;
@@ -172,7 +172,7 @@ int run_verb(const RunArguments& arguments) {
   if (arguments.json) {
     nlohmann::ordered_json answer = run_json(result);
     if (baseline) answer["baseline_losses"] = baseline->losses;
-    print_answer(answer.dump(2) + "\n");
+    print_answer(json_answer(answer));
     return kDone;
   }
   const std::string processes = launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : "";

@@ -3,6 +3,7 @@
 
 #include "schedules/cost_table.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/rules/rules.h"
@@ -54,7 +55,7 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments) {
                       {"activations", e.activations},
                       {"chunks", e.takes_chunks}});
     }
-    print_answer(ordered_json{{"schedules", list}}.dump(2) + "\n");
+    print_answer(json_answer(ordered_json{{"schedules", list}}));
     return kDone;
   }
   TextTable table{
@@ -119,7 +120,7 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
                       {"rule", rule_name(v.rule)},
                       {"message", v.message}});
     }
-    print_answer(ordered_json{{"file", path}, {"valid", violations.empty()}, {"violations", list}}.dump(2) + "\n");
+    print_answer(json_answer(ordered_json{{"file", path}, {"valid", violations.empty()}, {"violations", list}}));
   } else if (violations.empty()) {
     print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n", path,
                              schedule.ranks.size(), schedule.stages.size(), schedule.microbatches,

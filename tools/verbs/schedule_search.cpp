@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/generators/generators.h"
@@ -62,14 +63,12 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
     print_note(fmt::format("wrote {}", arguments.output));
   }
   if (arguments.json) {
-    print_answer(ordered_json{{"schedule", name},
-                              {"span_s", to_seconds(span).count()},
-                              {"span_bound_s", to_seconds(bound).count()},
-                              {"gap_pct", gap_pct},
-                              {"span_bubble_ratio", simulation.span_bubble_ratio},
-                              {"peak_activations", activations}}
-                     .dump(2) +
-                 "\n");
+    print_answer(json_answer(ordered_json{{"schedule", name},
+                                          {"span_s", to_seconds(span).count()},
+                                          {"span_bound_s", to_seconds(bound).count()},
+                                          {"gap_pct", gap_pct},
+                                          {"span_bubble_ratio", simulation.span_bubble_ratio},
+                                          {"peak_activations", activations}}));
     return kDone;
   }
   print_answer(fmt::format("{} p={} m={}: span {}, bubble {:.2f} % of it, {} activations on a rank at most\n", name,

@@ -12,6 +12,7 @@
 #include "planner/score/fit.h"
 #include "planner/score/timed_score.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/score_input.h"
@@ -105,7 +106,7 @@ int score_verb(const ScoreArguments& arguments) {
     nlohmann::ordered_json answer = score_json(scores, fit);
     answer["collectives"] = collectives ? to_json(*collectives) : nlohmann::ordered_json();
     answer["timed_operations"] = to_json(timed);
-    print_answer(answer.dump(2) + "\n");
+    print_answer(json_answer(answer));
   } else {
     print_answer(score_text(scores, fit, arguments.worst) + timed_text(timed) +
                  (collectives ? collective_text(*collectives) : ""));

@@ -8,6 +8,7 @@
 #include "planner/search/plan.h"
 #include "planner/spec/topology_spec.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 #include "simulator/network/network_noise.h"
@@ -118,7 +119,7 @@ void report(const Simulation& simulation, const ReportContext& context, const st
   if (arguments.json) {
     nlohmann::ordered_json document = {{"title", title}};
     document.update(simulation_json(simulation, context));
-    print_answer(document.dump(2) + "\n");
+    print_answer(json_answer(document));
     return;
   }
   print_answer(title + ": " + simulation_text(simulation, context));

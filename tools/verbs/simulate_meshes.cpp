@@ -5,6 +5,7 @@
 
 #include "planner/search/bounds.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/mesh_prediction.h"
 #include "tools/reports/table.h"
@@ -59,7 +60,7 @@ int simulate_meshes(const Plan& plan, const SimulateArguments& arguments) {
   const std::string title = fmt::format("{} on {}:{}, {}, meshes {}", plan.model.name, plan.cluster.name,
                                         plan.cluster.devices, to_text(plan.layout), arguments.meshes);
   if (arguments.json) {
-    print_answer(document_of(title, stages, simulation).dump(2) + "\n");
+    print_answer(json_answer(document_of(title, stages, simulation)));
   } else {
     TextTable ranks{.head = {"pipeline rank", "mesh", "sequences a rank", "peak memory"}};
     for (std::size_t rank = 0; rank < stages.layouts.size(); ++rank) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "schedules/time.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -50,16 +51,14 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
                           duration_text(seconds(total.total) / static_cast<double>(total.count))});
   }
   if (arguments.json) {
-    print_answer(ordered_json{{"file", arguments.file},
-                              {"title", timeline.title},
-                              {"source", source},
-                              {"makespan_s", seconds(statistics.makespan)},
-                              {"bubble_ratio", statistics.bubble_ratio},
-                              {"span_bubble_ratio", statistics.span_bubble_ratio},
-                              {"ranks", ranks},
-                              {"ops", ops}}
-                     .dump(2) +
-                 "\n");
+    print_answer(json_answer(ordered_json{{"file", arguments.file},
+                                          {"title", timeline.title},
+                                          {"source", source},
+                                          {"makespan_s", seconds(statistics.makespan)},
+                                          {"bubble_ratio", statistics.bubble_ratio},
+                                          {"span_bubble_ratio", statistics.span_bubble_ratio},
+                                          {"ranks", ranks},
+                                          {"ops", ops}}));
     return;
   }
   print_answer(fmt::format(
@@ -92,7 +91,7 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
     table.rows.push_back({row.process, row.thread, std::to_string(row.spans.size()), duration_text(seconds(first)),
                           duration_text(seconds(last)), duration_text(seconds(total))});
   }
-  print_answer(arguments.json ? ordered_json{{"file", arguments.file}, {"rows", list}}.dump(2) + "\n"
+  print_answer(arguments.json ? json_answer(ordered_json{{"file", arguments.file}, {"rows", list}})
                               : "a trace of another program:\n\n" + to_text(table));
 }
 

@@ -13,6 +13,7 @@
 #include "executor/run.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/cpu_run.h"
 #include "tools/cuda_run.h"
@@ -125,10 +126,10 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
                              .offload_optimizer = arguments.offload_optimizer});
   apply_layout_arguments(spec, arguments);
   spec.watchdog = Seconds{arguments.watchdog_s};
-  spec.source = to_json(plan, version_text()).dump();
+  spec.source = json_line(to_json(plan, version_text()));
   if (launched_rank() == 0) announce(predicted.simulation.makespan);
   if (!arguments.output.empty() && launched_rank() == 0) {
-    write_file(arguments.output, to_json(predicted.prediction).dump(2) + "\n");
+    write_file(arguments.output, json_answer(to_json(predicted.prediction)));
     print_note(fmt::format("wrote {}", arguments.output));
   }
   const Seconds expected = spec.steps * to_seconds(predicted.simulation.makespan);
@@ -216,7 +217,7 @@ int validate_verb(const RunArguments& arguments) {
     nlohmann::ordered_json answer = {
         {"title", replayed.title}, {"date", today()}, {"load", load}, {"machine", to_json(replayed.machine)}};
     answer.update(comparison_json(comparison, replayed.losses));
-    print_answer(answer.dump(2) + "\n");
+    print_answer(json_answer(answer));
   } else {
     print_answer(fmt::format("{}; {}\n{}\n{}\n{}", replayed.title, load, to_text(replayed.machine),
                              to_text(comparison, replayed.predicted), summary_text(comparison, replayed.losses)));

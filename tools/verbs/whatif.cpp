@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/plan_input.h"
@@ -17,7 +18,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::string value_text(const nlohmann::json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string() ? value.get<std::string>() : json_line(value);
 }
 
 /// One line a row; numbers with their unit for people, bare for a CSV.
@@ -78,7 +79,7 @@ int whatif_verb(const WhatifArguments& arguments) {
   std::vector<Variation> variations;
   for (const std::string& text : arguments.vary) variations.push_back(parse_variation(text));
   const std::vector<WhatIfRow> rows = whatif(plan, variations, {.replan = arguments.replan});
-  print_answer(arguments.json ? rows_json(rows).dump(2) + "\n" : to_text(table_of(rows, false)));
+  print_answer(arguments.json ? json_answer(rows_json(rows)) : to_text(table_of(rows, false)));
   if (!arguments.csv.empty()) {
     write_file(arguments.csv, to_csv(table_of(rows, true)));
     print_note(fmt::format("wrote {}", arguments.csv));

@@ -19,7 +19,7 @@ MappedRow mapped_with(const std::string& field, const json& value) {
   const ScoreLibrary library = small_library();
   json row = small_row();
   set_at(row, field, value);
-  return map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  return map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
 }
 
 }  // namespace
@@ -82,7 +82,7 @@ TEST_CASE("a batch of accumulated micro-batches is a batch") {
   row.erase("gbs");
   row["ga"] = 8;
   const ScoreLibrary library = small_library();
-  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.questions.front().training.global_batch == 8 * 2 * 2);
 }
@@ -93,7 +93,7 @@ TEST_CASE("one layer fewer at both ends may leave the first and the last chunk w
   row["model"]["layers"] = 6;
   row["vpp"] = 4;
   row["first_last_stage"] = "one layer fewer";
-  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.questions.front().layout.split == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 0});
   const RowPrediction predicted = predict_row(mapped.questions.front(), {});
@@ -113,7 +113,7 @@ TEST_CASE("a micro-batch that is not printed follows from a replica's batch and 
   const auto microbatch = [&] {
     return map_row(library, row, &library.mappings.front()).questions.at(0).layout.microbatch;
   };
-  row = read_by(library.mappings.front(), row).row;
+  row = *read_by(library.mappings.front(), row).row;
   CHECK(microbatch() == 4);
   row["n_microbatches"] = 3;
   CHECK(map_row(library, row, &library.mappings.front()).reason == "the micro-batch is not printed");
@@ -128,7 +128,7 @@ TEST_CASE("a row's own flags change its stack, and a figure that no stack has is
 
   ScoreLibrary library = small_library();
   library.mappings.front().rules.front().fill.emplace_back("stack_with.logit_byte", 6);
-  const json row = read_by(library.mappings.front(), small_row()).row;
+  const json row = *read_by(library.mappings.front(), small_row()).row;
   check_refused<SpecError>([&] { map_row(library, row, &library.mappings.front()); }, "logit_bytes", "stack");
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("fields that are not printed can be left open, and chunks of unlike le
   row.erase("mbs");
   row["search"] = {{"mbs", {1, 2, 16}}, {"vpp", {1, 2, 3}}};
   const ScoreLibrary library = small_library();
-  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   CHECK(mapped.questions.size() == 6);  // three micro-batches, one or two chunks of 8 layers on 2 ranks
   CHECK(mapped.assumptions.back().find("the fastest predicted is meant") != std::string::npos);
 }
@@ -156,12 +156,12 @@ TEST_CASE("sizes come from the row, from the given sizes by name, or from a mode
   json row = small_row();
   row["model"] = {{"name", "Tiny Model 1"}, {"seq", 512}, {"dims_key", "tiny"}};
   const auto map = [&] {
-    return map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+    return map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   };
   CHECK(map().questions.empty());
-  library.dims = {{"tiny", small_row()["model"]}};
+  library.dims = std::make_shared<const json>(json{{"tiny", small_row()["model"]}});
   CHECK(map().questions.size() == 1);
-  library.dims = json::object();
+  library.dims = std::make_shared<const json>(json::object());
   library.models["tiny-model-1"] = to_json(small_gpt());
   REQUIRE(map().questions.size() == 1);
   CHECK(map().questions.front().model.hidden == 1024);
@@ -170,7 +170,7 @@ TEST_CASE("sizes come from the row, from the given sizes by name, or from a mode
 TEST_CASE("overrides replace figures of every cluster and stack, and a figure that none has is refused") {
   ScoreLibrary library = small_library();
   library.overrides = {{"cluster.device.gemm_efficiency", 0.5}, {"stack.kernel_launch_us", 7}};
-  const json row = read_by(library.mappings.front(), small_row()).row;
+  const json row = *read_by(library.mappings.front(), small_row()).row;
   const MappedRow mapped = map_row(library, row, &library.mappings.front());
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.questions.front().cluster.device.gemm_efficiency == 0.5);
@@ -197,7 +197,7 @@ TEST_CASE("a row whose source has no mapping is read by itself, and what is gues
 TEST_CASE("counts that no run can have are the row's fault") {
   const ScoreLibrary library = small_library();
   const auto reason = [&](const char* field, const json& value) {
-    json row = read_by(library.mappings.front(), small_row()).row;
+    json row = *read_by(library.mappings.front(), small_row()).row;
     row[field] = value;
     return map_row(library, row, &library.mappings.front()).reason;
   };
@@ -207,7 +207,7 @@ TEST_CASE("counts that no run can have are the row's fault") {
   CHECK(reason("gpus_per_node", 0) == "gpus_per_node is 0, which no run can have");
   CHECK(reason("gbs", -1) == "gbs is -1, which no run can have");
   CHECK(reason("gpus", 1).find("contradictory degrees") == 0);
-  json row = read_by(library.mappings.front(), small_row()).row;
+  json row = *read_by(library.mappings.front(), small_row()).row;
   row["model"]["hidden"] = json::array();
   row["model"].erase("ffn");
   CHECK(map_row(library, row, &library.mappings.front()).reason.find("hidden") != std::string::npos);
@@ -225,7 +225,7 @@ TEST_CASE("the general mapping says what it takes a row to be, and takes the net
   row["hardware"] = "round machine, 2x100Gb IB";
   const SourceMapping* mapping = mapping_for(library.mappings, row);
   REQUIRE(mapping != nullptr);
-  const MappedRow mapped = map_row(library, read_by(*mapping, row).row, mapping);
+  const MappedRow mapped = map_row(library, *read_by(*mapping, row).row, mapping);
   REQUIRE(mapped.questions.size() == 1);
   REQUIRE(mapped.questions.front().cluster.network);
   CHECK(mapped.questions.front().cluster.network->bytes_per_second == doctest::Approx(25e9 / 4));  // 4 devices a node
@@ -239,7 +239,7 @@ TEST_CASE("hardware that a mapping does not name is read by the general one") {
       R"({"name": "general", "cites": [], "clusters": [{"hardware": "abacus", "cluster": "round"}]})", "general.json"));
   json row = small_row();
   row["hardware"] = "abacus";
-  const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+  const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
   REQUIRE(mapped.questions.size() == 1);
   CHECK(mapped.assumptions.front() == "the mapping names no cluster for \"abacus\": by the general rules round");
 }
@@ -253,7 +253,7 @@ TEST_CASE("a domain of many hosts is not cut by what is printed of a host, and i
     row["gpus_per_node"] = 4;
     row["dp"] = devices / 4;
     row["gbs"] = 2 * devices;
-    const MappedRow mapped = map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front());
+    const MappedRow mapped = map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front());
     REQUIRE_MESSAGE(mapped.questions.size() == 1, mapped.reason);
     return mapped.questions.front().cluster.devices_per_node;
   };
@@ -280,7 +280,7 @@ TEST_CASE("what a row itself says of stack, optimizer and chunks is the row's fa
   row["schedule"] = "interleaved 1F1B";
   row["search"] = {{"vpp", {3, 5}}};
   const ScoreLibrary library = small_library();
-  CHECK(map_row(library, read_by(library.mappings.front(), row).row, &library.mappings.front()).reason ==
+  CHECK(map_row(library, *read_by(library.mappings.front(), row).row, &library.mappings.front()).reason ==
         "no chunks that the row leaves open divide the layers alike");
 }
 
