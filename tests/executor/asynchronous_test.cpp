@@ -14,9 +14,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using Weights = std::vector<std::vector<float>>;  // [layer][element]
@@ -207,3 +205,5 @@ TEST_CASE("tied ends are refused where stages take their steps at different time
   CHECK_THROWS_AS(run(spec_of(gpt_model(), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}))),
                   ScheduleError);
 }
+
+}  // namespace plumb::test

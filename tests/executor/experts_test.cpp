@@ -11,9 +11,7 @@
 #include "schedules/error.h"
 #include "small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec alone(const std::vector<Layer>& model, int microbatches) {
@@ -201,3 +199,5 @@ TEST_CASE("experts that cannot be spread are refused in one sentence") {
   quantised.optimizer = AdamW8Bit{};
   CHECK_THROWS_AS(run(quantised), SpecError);
 }
+
+}  // namespace plumb::test

@@ -20,9 +20,7 @@
 #include "schedules/error.h"
 #include "small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr std::uint64_t kSeed = 3;  // with it no router has two experts so close that rounding decides in 20 steps
@@ -247,3 +245,5 @@ TEST_CASE("products of layouts and schedules give the gradients and losses of on
   for (const Product& product : products) check(product, steps, expected);
   MESSAGE(products.size(), " products of ", all);
 }
+
+}  // namespace plumb::test

@@ -9,9 +9,7 @@
 #include "schedules/error.h"
 #include "small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// The model over a grid; 8 tokens a sequence, so that 2 and 4 ranks can share them.
@@ -251,3 +249,5 @@ TEST_CASE("what tensor ranks cannot share is refused with the layer and the reme
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("a micro-batch of 7 tokens cannot be divided over 2 tensor ranks"),
                        SpecError);
 }
+
+}  // namespace plumb::test

@@ -8,9 +8,7 @@
 #include "simulator/simulate.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 int moves_in(const Schedule& schedule) {
@@ -204,3 +202,5 @@ TEST_CASE("BPipe's ranks hold no more than predicted, and the first one far less
   CHECK(evicting > 0);
   CHECK(moved.peak_memory_bytes[0] < stayed.peak_memory_bytes[0]);
 }
+
+}  // namespace plumb::test

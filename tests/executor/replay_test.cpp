@@ -18,8 +18,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Forward adds 1 to what comes in, backward adds 100: a tensor counts the stages it went through.
@@ -320,3 +319,5 @@ TEST_CASE("memory in the timeline is the pool's, before and after each action") 
     CHECK(timeline.memory.back().bytes == 0);
   }
 }
+
+}  // namespace plumb::test

@@ -7,9 +7,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr StageMesh kAlone{}, kTensor2{.tensor = 2}, kData2{.data = 2}, kBoth{.data = 2, .tensor = 2},
@@ -130,3 +128,5 @@ TEST_CASE("meshes that cannot be are refused") {
   spec = over(gpt_model(), "chimera", {kTensor2, kData2});
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("whose meshes have different shapes"), ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 
 #include "tests/planner/fixtures.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const NetworkOptions kPrivateLinks{.share_links = false};
@@ -134,3 +133,5 @@ TEST_SUITE("unit") {
     CHECK(resource_sensitivity(plan, *shared.predicted).empty() == (shared.predicted->simulation.engine == "events"));
   }
 }
+
+}  // namespace plumb::test

@@ -10,8 +10,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 using Hosts = std::vector<std::int64_t>;
@@ -115,3 +114,5 @@ TEST_SUITE("inner_reductions") {
     CHECK_THROWS_AS(lower(order, {.data = {.enabled = true, .buckets = {0}}}), ScheduleError);
   }
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 std::vector<std::vector<Action>> rows(std::string_view text) {
   return parse_schedule(text).ranks;
@@ -124,3 +123,5 @@ TEST_CASE("a step that takes the gradients of one copy only is refused") {
 TEST_CASE("a lowered schedule is not lowered again") {
   CHECK_THROWS_AS(lower(lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}))), ScheduleError);
 }
+
+}  // namespace plumb::test

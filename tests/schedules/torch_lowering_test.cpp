@@ -8,8 +8,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 std::vector<std::vector<Action>> rows(std::string_view text) {
   return parse_schedule(text).ranks;
@@ -59,3 +58,5 @@ TEST_CASE("what is lowered already, or waits for ever, is refused") {
   CHECK_THROWS_AS(lower_as_torch(lower(parse_schedule("0F0 0B0"))), ScheduleError);
   CHECK_THROWS_AS(lower_as_torch(parse_schedule("0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1")), ScheduleError);
 }
+
+}  // namespace plumb::test

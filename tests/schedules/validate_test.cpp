@@ -8,8 +8,7 @@
 #include "schedules/generators/phases.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<Violation> violations_of(std::string_view text) {
@@ -226,3 +225,5 @@ TEST_CASE("no more than a thousand violations of a kind are collected") {
   for (int i = 0; i < 5000; ++i) row += " 0F0";
   CHECK(violations_of(row).size() == 1000);
 }
+
+}  // namespace plumb::test

@@ -11,8 +11,7 @@
 #include "simulator/network/simulate_network.h"
 #include "simulator/simulate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr SimTime kMs{1'000'000'000};
@@ -86,3 +85,5 @@ TEST_SUITE("unit") {
     CHECK_THROWS_AS(simulate(schedule, costs, NetworkSpec{.speeds = {1, 0.5}}, {.burst_bytes = 1}), SpecError);
   }
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 // Unequal on purpose, so that no formula holds by accident of F = B.
@@ -93,3 +92,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

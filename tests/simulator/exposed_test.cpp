@@ -6,8 +6,7 @@
 #include "simulator/network/simulate_network.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 void set(CostTable& costs, int stage, Op op, std::vector<Segment> segments) {
@@ -133,3 +132,5 @@ TEST_SUITE("property") {
     for (const ExposedTime& time : exposed_by_rank(costs, result.timeline)) CHECK(total(time) == result.makespan);
   }
 }
+
+}  // namespace plumb::test

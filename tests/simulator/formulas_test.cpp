@@ -8,8 +8,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Costs of one chunk, in seconds.
@@ -266,3 +265,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 double sum_of(const Sensitivity& s) {
@@ -140,3 +139,5 @@ TEST_SUITE("property") {
     CHECK(compared > 300);
   }
 }
+
+}  // namespace plumb::test

@@ -15,7 +15,7 @@
 #include "schedules/validate.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -168,3 +168,5 @@ TEST_SUITE("oracle") {
     CHECK(longest_span(simulate(ours, costs_of(unit, ours))) == to_sim_time(Seconds{63000}));
   }
 }
+
+}  // namespace plumb::test

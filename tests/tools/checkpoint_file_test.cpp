@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "tools/files.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -97,3 +97,5 @@ TEST_CASE("a folder without a checkpoint, or that cannot be made, is refused") {
   CHECK_THROWS_WITH_AS(prepare_checkpoints(folder.path + "/file/inside"), doctest::Contains("cannot be made"),
                        InputError);
 }
+
+}  // namespace plumb::test

@@ -10,9 +10,7 @@
 #include "planner/cost/device_memory.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 struct Division {
@@ -137,3 +135,5 @@ TEST_CASE("a device takes as many bytes for a micro-batch as the planner counts,
             check({model.end() - 2, model.end()}, division, half, recompute, form);
           }
 }
+
+}  // namespace plumb::test

@@ -9,7 +9,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -70,3 +70,5 @@ TEST_CASE("asking whether a file can be written does not touch it") {
   CHECK(read_file(folder.file("a")) == "kept");
   CHECK(folder.entries() == 1);
 }
+
+}  // namespace plumb::test

@@ -9,8 +9,7 @@
 #include "schedules/lower.h"
 #include "tools/lower_plan.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr TransformerLayer kBlock{
@@ -130,3 +129,5 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
                                          .optimizer = first.optimizer_bytes + last.optimizer_bytes});
         }
 }
+
+}  // namespace plumb::test

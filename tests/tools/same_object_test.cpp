@@ -9,8 +9,7 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const Layer kBlock =
@@ -101,3 +100,5 @@ TEST_CASE("another placement is refused by both, or runs elsewhere in both") {
   std::swap(mirrored.stages[0].rank, mirrored.stages[1].rank);
   check_alike(mirrored);
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Schedule faulty() {
@@ -63,3 +62,5 @@ TEST_CASE("an empty schedule draws without cells") {
   CHECK(draw_grid({}, {}).ends_with(": 0 ranks, 0 stages, 0 micro-batches\n"));
   CHECK(draw_grid_svg({}, {}).ends_with("</svg>\n"));
 }
+
+}  // namespace plumb::test

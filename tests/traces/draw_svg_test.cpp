@@ -9,8 +9,7 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Timeline timeline_of(std::string_view name, int p, int m, int v = 1) {
@@ -53,3 +52,5 @@ TEST_CASE("a timeline without spans is an empty picture, not a crash") {
   CHECK(draw_svg({Timeline{}}).ends_with("</svg>\n"));
   CHECK(draw_svg({}).ends_with("</svg>\n"));
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 #include "tests/traces/support.h"
 #include "traces/draw.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// The golden file of that name; with UPDATE_GOLDEN=1 it is written first.
@@ -88,3 +87,5 @@ TEST_SUITE("unit") {
     CHECK(draw(timeline) == "nothing\nrank 0 │\nmakespan 0 s  bubble 0.0 %\n");
   }
 }
+
+}  // namespace plumb::test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 using Numbers = std::vector<std::int32_t>;
@@ -76,3 +75,5 @@ TEST_CASE("loads count all picks of a sequence, and spread picks are those of wh
   spread_picks(whole, Numbers{0, 1, 0, 1, 2, 0, 1, 2}, {.first = {0, 1}, .second = {3, 1}}, kSize);
   CHECK(whole == Numbers{0, 1, -1, -1, -1, -1, 0, 1, 2, 0, -1, -1, -1, -1, 1, 2});
 }
+
+}  // namespace plumb::test

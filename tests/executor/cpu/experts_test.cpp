@@ -13,9 +13,7 @@
 #include "kernels/counter_random.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using Numbers = std::vector<double>;
@@ -261,3 +259,5 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     check(at(dcommon, "shared.down.weight", weights.shared_down), weights.shared_down);
   }
 }
+
+}  // namespace plumb::test

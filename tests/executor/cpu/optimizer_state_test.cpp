@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const std::vector<OptimizerSettings> kAll = {AdamW{}, AdamW8Bit{}, Sgd{}, Lion{}, Adafactor{}};
@@ -94,3 +93,5 @@ TEST_CASE("weight decay spares vectors") {
       CHECK((weights[0] == 1.0F) == is_vector);
     }
 }
+
+}  // namespace plumb::test

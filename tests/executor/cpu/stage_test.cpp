@@ -7,9 +7,7 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 TransformerLayer neox_block() {
@@ -370,3 +368,5 @@ TEST_CASE("a stage takes all its memory in the first step") {
   }
   CHECK(pool.allocations() == settled);
 }
+
+}  // namespace plumb::test

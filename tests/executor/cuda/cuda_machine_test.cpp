@@ -14,9 +14,7 @@
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec small_spec(const char* schedule = "1f1b", int ranks = 2) {
@@ -227,3 +225,5 @@ TEST_CASE("a GPU is measured by the kernels that it trains with") {
     CHECK(played_faults() == "");
   }
 }
+
+}  // namespace plumb::test

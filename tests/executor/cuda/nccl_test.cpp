@@ -17,8 +17,7 @@
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 extern "C" const NcclLibrary* plumb_nccl_library();
 
@@ -237,3 +236,5 @@ TEST_CASE("where matrices do not fit, or NCCL fails beside them, a sentence says
   }
   CHECK(played_faults() == "");
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr int kMicrobatches = 4;
@@ -81,3 +79,5 @@ TEST_CASE("a stage of the loss alone is computed again from what it was given") 
     CHECK(run(again).losses == run(spec_of(model, order)).losses);
   }
 }
+
+}  // namespace plumb::test

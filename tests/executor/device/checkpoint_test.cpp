@@ -13,9 +13,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr int kSteps = 5, kStop = 2;
@@ -124,3 +122,5 @@ TEST_CASE("checkpoints come as often as they are asked for, the last behind the 
              {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& state) { steps.push_back(state.steps); }});
   CHECK(steps == std::vector<std::int64_t>{2, 4, 5});
 }
+
+}  // namespace plumb::test

@@ -12,9 +12,7 @@
 #include "tests/executor/device/noting_machine.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 std::vector<Layer> model_of(bool is_tied, bool is_half) {
@@ -268,3 +266,5 @@ TEST_CASE("the all-to-alls of expert groups too, in blocks whose size no pick de
         CHECK(check_lists(spec) > 100);
       }
 }
+
+}  // namespace plumb::test

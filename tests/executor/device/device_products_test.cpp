@@ -28,9 +28,7 @@
 #include "tests/executor/product_pairs.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr int kMicrobatches = 4, kSteps = 3, kStop = 1;
@@ -367,3 +365,5 @@ TEST_CASE("products of all that a device takes train as the CPU's, in every orde
   }
   MESSAGE(products.size(), " products");
 }
+
+}  // namespace plumb::test

@@ -11,9 +11,7 @@
 #include "executor/run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr StageMesh kAlone{}, kTensor2{.tensor = 2}, kData2{.data = 2}, kBoth{.data = 2, .tensor = 2};
@@ -63,3 +61,5 @@ TEST_CASE("with tied tables over both meshes, several pipelines, ZeRO and 16 bit
   spec.half = HalfFormat::kBf16;
   check_shares_beside_cpu(spec);
 }
+
+}  // namespace plumb::test

@@ -9,9 +9,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec dropping(const std::vector<Layer>& model, const char* name) {
@@ -55,3 +53,5 @@ TEST_CASE("in bf16 a device with dropout follows the CPU") {
   REQUIRE(losses.size() == expected.size());
   for (std::size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(2e-2));
 }
+
+}  // namespace plumb::test

@@ -16,9 +16,7 @@
 #include "tests/executor/device/noted_kernels.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr int kMicrobatches = 3;
@@ -210,3 +208,5 @@ TEST_CASE("an exact GELU, parallel branches and a window are listed as they run"
     check_passes(spec);
   }
 }
+
+}  // namespace plumb::test

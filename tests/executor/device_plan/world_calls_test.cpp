@@ -10,8 +10,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Two replicas, or a tensor group of two: F and B exchange in the middle, REDUCE_GRAD is an exchange alone.
@@ -118,3 +117,5 @@ TEST_CASE("a rank on a device of its own has its own calls alone, and waits for 
   for (const WorldCall& call : world.calls)
     CHECK(world.tracks[static_cast<std::size_t>(call.call)][static_cast<std::size_t>(call.track)].rank == 1);
 }
+
+}  // namespace plumb::test

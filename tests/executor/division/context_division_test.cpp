@@ -4,8 +4,7 @@
 
 #include <set>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Pairs of query and key that a causal mask leaves to the queries at these positions.
@@ -62,3 +61,5 @@ TEST_CASE("context ranks share the tokens of a slice") {
   CHECK(all_to_all.first.first == 36);
   CHECK(all_to_all.count() == 12);
 }
+
+}  // namespace plumb::test

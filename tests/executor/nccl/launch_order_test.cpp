@@ -15,9 +15,7 @@
 #include "tests/executor/nccl/group_kernels.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Transformer blocks of one shape that every division here fits.
@@ -138,3 +136,5 @@ TEST_CASE("every schedule and layout up to 64 ranks agrees and cannot deadlock")
   CHECK(most_channels <= 2);
   CHECK(calls > 100000);
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Devices that compute at a rate, exchange at another, and do both slower where both go on.
@@ -96,3 +95,5 @@ TEST_CASE("one device has nobody to exchange with: nothing is measured") {
   CHECK(measure_nccl_slowdown(devices, {}).empty());
   CHECK(devices.works.empty());
 }
+
+}  // namespace plumb::test

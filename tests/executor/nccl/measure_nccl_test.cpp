@@ -9,8 +9,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Devices whose collectives take 10 us and a nanosecond a byte, and are wrong in place.
@@ -83,3 +82,5 @@ TEST_CASE("without time there are still messages from which a link can be told")
 TEST_CASE("without the library beside the tool NCCL is missing in a sentence") {
   CHECK_THROWS_AS(open_nccl_library("/nowhere", "0"), RunError);
 }
+
+}  // namespace plumb::test

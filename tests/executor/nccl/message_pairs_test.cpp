@@ -16,8 +16,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 using Ticks = std::int64_t;
@@ -184,3 +183,5 @@ TEST_CASE("between meshes of different shape there are no groups of two messages
   for (std::size_t rank = 0; rank < 4; rank += 2) grid.meshes[rank] = {.data = 2, .tensor = 1};
   CHECK(message_pairs(schedule, grid).empty());  // neighbours differ
 }
+
+}  // namespace plumb::test

@@ -23,9 +23,7 @@
 #include "tests/executor/nccl/host_nccl.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr Seconds kPatience{20};
@@ -329,3 +327,5 @@ TEST_CASE("processes meet in a folder, where an earlier run has left its files, 
   }
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace plumb::test

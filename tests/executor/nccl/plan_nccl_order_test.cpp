@@ -11,9 +11,7 @@
 #include "tests/executor/nccl/recorded_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using Call = std::tuple<NcclKind, std::int32_t, std::int64_t>;  // kind, peer, bytes; -1: the router's picks decide
@@ -227,3 +225,5 @@ TEST_CASE("meshes of different shape hand over the pieces of the cpu backend") {
       check_against_cpu(spec);
     }
 }
+
+}  // namespace plumb::test

@@ -23,9 +23,7 @@
 #include "tests/executor/nccl/linked_host_machine.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr Seconds kPatience{20};
@@ -322,3 +320,5 @@ TEST_CASE("ranks that are processes and meet in a folder train as on one machine
   }
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace plumb::test

@@ -7,9 +7,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using State = std::shared_ptr<const TrainingState>;
@@ -163,3 +161,5 @@ TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refu
   CHECK_THROWS_WITH_AS(run(other), "the checkpoint has 1 steps behind it, and 1 are asked for: ask for more",
                        InputError);
 }
+
+}  // namespace plumb::test

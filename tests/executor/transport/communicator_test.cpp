@@ -11,8 +11,7 @@
 
 #include "executor/transport/in_process_transport.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr CollectiveAlgorithm kAlgorithms[] = {CollectiveAlgorithm::kRing, CollectiveAlgorithm::kTree};
@@ -295,3 +294,5 @@ TEST_CASE("an abort ends collectives under way, and those that are left alone") 
   CHECK(left_alone.is_open());
   CHECK_THROWS_AS(communicator.run(all_reduce(values)), RunAborted);
 }
+
+}  // namespace plumb::test

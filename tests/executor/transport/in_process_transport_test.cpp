@@ -6,8 +6,7 @@
 #include <future>
 #include <thread>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr TransportChannel kForward{0, 1, MessageKind::kActivation};
@@ -121,3 +120,5 @@ TEST_CASE("a tensor is copied into the memory of a rank that takes no part in it
   CHECK_THROWS_WITH_AS(transport.copy_to(2, tensor),
                        "there is no memory of rank 2 to copy to: give the transport the ranks' pools", RunError);
 }
+
+}  // namespace plumb::test

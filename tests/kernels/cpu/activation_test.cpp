@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 constexpr ActivationSize kSize{.rows = 3, .columns = 19};
 constexpr std::int64_t kElements = kSize.rows * kSize.columns;
@@ -62,3 +60,5 @@ TEST_CASE("activations and their gradients are finite for inputs of any size") {
   swiglu_backward(gate_up.data(), dy.data(), {1, 2});
   for (const float value : gate_up) CHECK(std::isfinite(value));
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 double rms(const std::vector<double>& values) {
@@ -76,3 +74,5 @@ TEST_CASE("Adafactor without any gradient stays finite") {
   adafactor_update_matrix(w.data(), g.data(), rows.data(), columns.data(), 2, 3, {}, 1);
   for (const float value : w) CHECK(std::isfinite(value));
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Odd on every side: overlapping, padded, strided past the edge, in groups.
@@ -90,3 +88,5 @@ TEST_CASE("the filters' gradient is added to what is there") {
   for (float& value : once) value *= 2;
   CHECK(relative_difference(twice, once) < 1e-6);
 }
+
+}  // namespace plumb::test

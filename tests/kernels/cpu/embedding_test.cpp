@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 constexpr EmbeddingSize kSize{.tokens = 6, .sequence = 3, .columns = 5};
 const std::vector<std::int32_t> kTokens = {2, 0, 2, 3, 2, 0};  // a token repeats within and across sequences
@@ -46,3 +44,5 @@ TEST_CASE("the rows of negative tokens are zeros, and take no gradient") {
   CHECK(dtable == std::vector<float>{0, 0, 13, 24});
   CHECK(dpositions == std::vector<float>{23, 44});
 }
+
+}  // namespace plumb::test

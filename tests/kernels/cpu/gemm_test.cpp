@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 constexpr std::int64_t kTokens = 5, kIn = 7, kOut = 3;
 }
@@ -42,3 +40,5 @@ TEST_CASE("the weight gradient of a linear layer agrees with finite differences 
   for (float& value : twice) value *= 2;
   CHECK(relative_difference(dweight, twice) < 1e-6);
 }
+
+}  // namespace plumb::test

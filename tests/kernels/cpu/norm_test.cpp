@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr NormSize kSize{.rows = 3, .columns = 37};
@@ -93,3 +91,5 @@ TEST_CASE("a norm's backward adds the residual's gradient, also in place of its 
                       rstd.data(), gain.data(), kSize);
   for (std::size_t i = 0; i < alone.size(); ++i) CHECK(in_place[i] == doctest::Approx(alone[i] + past[i]));
 }
+
+}  // namespace plumb::test

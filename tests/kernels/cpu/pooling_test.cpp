@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Overlapping, with a rest at the edges; side by side; of one pixel.
@@ -91,3 +89,5 @@ TEST_CASE("of equal values the first of a window is the largest") {
   max_pooling_forward(&y, &place, x.data(), size);
   CHECK(place == 0);
 }
+
+}  // namespace plumb::test

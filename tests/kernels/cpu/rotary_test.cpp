@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 // Two sequences of 5 tokens, 3 of a row's 4 heads turned, 4 of 6 channels of each.
 constexpr RotarySize kSize{.tokens = 10, .sequence = 5, .heads = 3, .head_size = 6, .row_width = 24, .rotary_size = 4};
@@ -64,3 +62,5 @@ TEST_CASE("the product of a turned query and key depends on their distance alone
   CHECK(product(3, 1) == doctest::Approx(product(7, 5)).epsilon(1e-5));
   CHECK(product(3, 1) != doctest::Approx(product(4, 1)).epsilon(1e-3));
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr LayerWork kWork{.microbatch = 2, .sequence = 64};
@@ -40,3 +39,5 @@ TEST_CASE("experts that are spread have room for the most rows that a router may
   CHECK(divided.cheap - whole.cheap == picks * 64 * 2);
   CHECK(divided.late - whole.late == picks * (2 * row + 2 * 64 * 2) + 256);  // and where the received rows begin
 }
+
+}  // namespace plumb::test

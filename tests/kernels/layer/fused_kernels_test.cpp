@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 TransformerLayer gpt_block() {
@@ -88,3 +87,5 @@ TEST_CASE("the plain lists are layer_kernels(), and what selective recomputation
   CHECK(plain.weight_grad == layer_kernels(gpt_block(), kWork, Pass::kWeightGrad));
   CHECK(plain.rebuild_selective.size() == 3);
 }
+
+}  // namespace plumb::test

@@ -7,9 +7,7 @@
 #include "kernels/cpu/adafactor.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr std::int64_t kPieces = 5;
@@ -118,3 +116,5 @@ TEST_CASE("GPU Adafactor: rows and columns of no gradient at all give no directi
   gpu.update(gradients, numbers_of(1, 1), 1);
   for (const float weight : gpu.master) CHECK(std::isfinite(weight));
 }
+
+}  // namespace plumb::test

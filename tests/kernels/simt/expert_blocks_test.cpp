@@ -8,9 +8,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using Integers = std::vector<std::int32_t>;
@@ -94,3 +92,5 @@ TEST_CASE("GPU numbers of picks go to their places and come back, 0 for those th
   }
   CHECK(std::ranges::count(placed, -1.0F) == std::ranges::count(picked.places, -1));
 }
+
+}  // namespace plumb::test

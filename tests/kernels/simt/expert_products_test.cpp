@@ -11,9 +11,7 @@
 #include "tests/kernels/simt/host_block.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Results of the three products, as they are stored.
@@ -130,3 +128,5 @@ TEST_CASE_TEMPLATE("products of experts on tensor cores equal the CPU's, in any 
     CHECK(same_bits(problem.on_warps(7, WarpOrder::kDescending), own));
   }
 }
+
+}  // namespace plumb::test

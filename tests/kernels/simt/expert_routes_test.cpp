@@ -8,9 +8,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using Integers = std::vector<std::int32_t>;
@@ -159,3 +157,5 @@ TEST_CASE_TEMPLATE("GPU picks' gradients are weighed, and what they weigh has on
   CHECK(relative_difference(widened_all(own_gradient), expected_gradient) < tolerance<S>());
   CHECK(relative_difference(widened_all(own_output), expected_output) < tolerance<S>());
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 // Written by hand in the form that `nvidia-smi topo -m` documents.
@@ -122,3 +121,5 @@ TEST_CASE("what is no topology is refused in a sentence with its line") {
   CHECK(refused("     GPU0 GPU1\nGPU0 X NV4\nGPU1 SYS X\n").find("GPU0 and GPU1 see different things") !=
         std::string::npos);
 }
+
+}  // namespace plumb::test

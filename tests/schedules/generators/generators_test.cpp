@@ -8,8 +8,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 std::vector<std::vector<Action>> rows(std::string_view text) {
   return parse_schedule(text).ranks;
@@ -220,3 +219,5 @@ TEST_CASE("the period of a schedule is its ranks or its group; what does not rep
   CHECK(period_of("zb-v", {.ranks = 4, .costs = {.weight_grad = {Seconds{2}}}}) == 0);
   CHECK_THROWS_AS(period_of("1f2b", {}), ScheduleError);
 }
+
+}  // namespace plumb::test

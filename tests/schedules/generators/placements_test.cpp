@@ -8,8 +8,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<std::vector<Action>> rows(std::string_view text) {
@@ -107,3 +106,5 @@ TEST_CASE("a schedule on a V takes its two chunks as given, and no others") {
   CHECK_THROWS_WITH(make_schedule("zb-v", {.ranks = 2, .microbatches = 3, .chunks = 3}),
                     "zb-v runs two chunks a rank, not 3: leave the chunks out, or use interleaved");
 }
+
+}  // namespace plumb::test

@@ -11,8 +11,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::string offloaded(std::string_view rows, int kept) {
@@ -93,3 +92,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

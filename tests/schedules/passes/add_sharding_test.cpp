@@ -11,8 +11,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::string sharded(std::string_view rows, const Sharding& sharding) {
@@ -115,3 +114,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// The one violation of a schedule.
@@ -67,3 +66,5 @@ TEST_CASE("the rank in the middle has no partner") {
   CHECK(violation.message ==
         "1EVICT0 moves activations to the partner rank, but rank 1 is its own; use 1OFFLOAD0 instead");
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<std::vector<Action>> rows(std::string_view text) {
@@ -91,3 +90,5 @@ TEST_CASE("limits that cannot work are refused") {
   CHECK_THROWS_WITH_AS(list_schedule(frame, 2, equal_costs({.weight_grad = 1}, 4), rules),
                        "the rules of stuck deadlock at stage 0: raise its limits", ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -9,8 +9,7 @@
 #include "schedules/synthesis/local_search.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// F, I and W on a chain, a stage a rank: two slots a hop forth, where one would do, and one back. The two actions of a
@@ -99,3 +98,5 @@ TEST_CASE("every order is valid, has each action once and keeps to the limit") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -12,8 +12,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 struct EqualStages {
@@ -172,3 +171,5 @@ TEST_CASE("with all of an activation released at W, every span is the authors', 
 }
 
 TEST_SUITE_END();
+
+}  // namespace plumb::test

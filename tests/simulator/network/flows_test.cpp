@@ -8,8 +8,7 @@
 
 #include "tests/simulator/network/reference_flows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 struct Scenario {
@@ -182,3 +181,5 @@ TEST_SUITE("flows") {
     CHECK(ends_of(scenario) == ends_of(scenario));
   }
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 
 #include "tests/simulator/network/reference_flows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<double> rates_of(const std::vector<double>& capacities, const std::vector<ReferenceFlow>& flows) {
@@ -98,3 +97,5 @@ TEST_SUITE("max_min") {
     CHECK(solve(1) == first);
   }
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 #include "simulator/network/place_inner.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 double sum_of(const Sensitivity& s) {
@@ -229,3 +228,5 @@ TEST_SUITE("property") {
     CHECK(told->count() == doctest::Approx(to_seconds(after - gradient.makespan).count()).epsilon(1e-3));
   }
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Fabric two_nodes_of_four() {
@@ -76,3 +75,5 @@ TEST_SUITE("place_inner") {
                          "no data group works inside an action: name tensor, context or expert", SpecError);
   }
 }
+
+}  // namespace plumb::test

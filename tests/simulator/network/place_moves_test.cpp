@@ -7,8 +7,7 @@
 #include "simulator/network/place.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Every move takes that long alone; what it moves are bytes / 1e9 of it.
@@ -177,3 +176,5 @@ TEST_SUITE("place_moves") {
     CHECK_THROWS_AS(with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule), SpecError);
   }
 }
+
+}  // namespace plumb::test

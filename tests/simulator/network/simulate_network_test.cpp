@@ -8,8 +8,7 @@
 #include "simulator/network/place_inner.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 double seconds(const Simulation& simulation) {
@@ -281,3 +280,5 @@ TEST_SUITE("oracle") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -10,7 +10,7 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 struct cublasLtContext {};
 

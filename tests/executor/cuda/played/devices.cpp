@@ -6,7 +6,7 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 cudaError_t cudaGetDeviceCount(int* count) {
   const Call call("cudaGetDeviceCount");

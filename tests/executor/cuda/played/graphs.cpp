@@ -5,7 +5,7 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 

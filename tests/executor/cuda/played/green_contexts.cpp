@@ -19,7 +19,7 @@ struct CUgreenCtx_st {
   int device = 0;
 };
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 

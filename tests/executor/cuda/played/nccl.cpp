@@ -15,7 +15,7 @@
 #include "tests/executor/cuda/played/nccl_communicator.h"
 
 using namespace plumb;
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 

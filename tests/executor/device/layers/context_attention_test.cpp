@@ -13,9 +13,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Blocks of four query heads, and a window where it is not 0.
@@ -101,3 +99,5 @@ TEST_CASE("in bf16 context ranks on a device follow the CPU's") {
     check_losses(on_host(spec), run(spec), 5e-3);
   }
 }
+
+}  // namespace plumb::test

@@ -12,9 +12,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// DeepSeek's kind, of which experts drop what is over their capacity; its head with a table of its own.
@@ -154,3 +152,5 @@ TEST_CASE("blocks between ranks have room for all that can be picked, and not fo
   layer.capacity_factor = 2;  // 20, of 10 tokens here
   CHECK(most_rows_to_expert_rank(layer, tokens, 4) == 60);
 }
+
+}  // namespace plumb::test

@@ -13,9 +13,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec learning(const std::vector<Layer>& model, std::string_view name, int replicas = 1, int ranks = 2) {
@@ -137,3 +135,5 @@ TEST_CASE("a device keeps no pooling's input from a forward to its backward") {
   CHECK(bytes.early == aligned_bytes(output_elements(pooling, work) * 4));
   CHECK(bytes.passing == aligned_bytes(input_elements(pooling, work) * 4));
 }
+
+}  // namespace plumb::test

@@ -12,9 +12,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 struct Layout {
@@ -156,3 +154,5 @@ TEST_CASE("in bf16 slices on a device follow the CPU's") {
   spec.half = HalfFormat::kBf16;
   check_losses(on_host(spec), run(whole(spec)), 5e-3);
 }
+
+}  // namespace plumb::test

@@ -8,9 +8,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
@@ -57,3 +55,5 @@ TEST_CASE("parallel residuals have the same bits in any order that streams allow
     CHECK(on_host(spec).weights == kept.weights);
   }
 }
+
+}  // namespace plumb::test

@@ -14,9 +14,7 @@
 #include "executor/run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Four replicas of a model whose ends share a table; experts over `experts` of them.
@@ -107,3 +105,5 @@ TEST_CASE("weights of experts that a step has replaced stay with those of the ot
     if (!half) CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
   }
 }
+
+}  // namespace plumb::test
