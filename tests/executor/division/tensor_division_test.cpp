@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "small_model.h"
+#include "tests/executor/small_model.h"
 
 namespace plumb::test {
 

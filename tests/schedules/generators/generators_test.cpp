@@ -7,12 +7,10 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
 namespace plumb::test {
 namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
 
 /// Valid before and after lowering, or refused with the constraint that the catalogue states.
 void check_valid(const CatalogueEntry& entry, const ScheduleParameters& parameters) {

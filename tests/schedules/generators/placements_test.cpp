@@ -7,16 +7,9 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
 namespace plumb::test {
-namespace {
-
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
-
-}  // namespace
-
 TEST_CASE("ZB-V goes down and up the V and fills the drain with weight gradients put off") {
   CHECK(make_schedule("zb-v", {.ranks = 2, .microbatches = 4}).ranks ==
         rows("0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0I0 0W0 3F2 3I2 3W2 0I1 0W1 3F3 3I3 3W3 0I2 0W2 0I3 0W3\n"

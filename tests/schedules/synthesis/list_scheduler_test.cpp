@@ -6,13 +6,10 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
 namespace plumb::test {
 namespace {
-
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
 
 /// Backwards first, then the later stage; so many forwards ahead of backwards on each stage.
 ListRules backwards_first(const std::vector<int>& max_in_flight) {

@@ -15,11 +15,6 @@ std::vector<double> rates_of(const std::vector<double>& capacities, const std::v
   return MaxMinSolver().solve(problem);
 }
 
-struct Scenario {
-  std::vector<double> capacities;
-  std::vector<ReferenceFlow> flows;
-};
-
 Scenario random_scenario(std::uint64_t seed, int flows, int links) {
   std::mt19937_64 random(seed);
   const auto number = [&random](int below) { return static_cast<int>(random() % static_cast<unsigned>(below)); };
