@@ -9,7 +9,7 @@
 
 #include "executor/run.h"
 #include "schedules/error.h"
-#include "small_model.h"
+#include "tests/executor/small_model.h"
 
 namespace plumb::test {
 namespace {

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "executor/run.h"
-#include "product_pairs.h"
 #include "schedules/error.h"
-#include "small_model.h"
+#include "tests/executor/product_pairs.h"
+#include "tests/executor/small_model.h"
 
 namespace plumb::test {
 namespace {

@@ -11,8 +11,6 @@
 namespace plumb::test {
 namespace {
 
-using Integers = std::vector<std::int32_t>;
-
 /// Picks of each token, no expert twice; half of the tokens pick expert 0 first.
 Integers random_picks(const PickRouting& size, unsigned seed) {
   std::mt19937 random(seed);
