@@ -49,12 +49,6 @@ StageMemory placed(const std::vector<Layer>& layers, const Division& division, s
   return stage.memory();
 }
 
-std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
-  for (Layer& layer : model)
-    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->parallel_residual = true;
-  return model;
-}
-
 std::vector<std::vector<Layer>> models() {
   return {untied(gpt_model(2)),
           with_parallel_residuals(untied(gpt_model(2))),

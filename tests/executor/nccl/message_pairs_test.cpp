@@ -79,7 +79,7 @@ Ticks end_of(const Schedule& schedule, Ticks message, const Together& together) 
   return end;
 }
 
-Schedule lowered(std::string_view name, int ranks, Receives receives) {
+Schedule lowered_for(std::string_view name, int ranks, Receives receives) {
   const CatalogueEntry& entry = catalogue_entry(name);
   return lower(make_schedule(name, {.ranks = ranks,
                                     .microbatches = 2 * ranks,
@@ -100,7 +100,7 @@ void for_each_schedule(Visit visit) {
       for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
         Schedule schedule;
         try {
-          schedule = lowered(entry.name, ranks, receives);
+          schedule = lowered_for(entry.name, ranks, receives);
         } catch (const InputError&) {
           continue;
         }
@@ -154,7 +154,7 @@ TEST_CASE("a group costs nothing while a message takes no longer than an action"
 
 TEST_CASE("a group of messages that are taken at once would cost: 1F1B's exchanges, with late receives, are none") {
   constexpr int kRanks = 4, kMicrobatches = 2 * kRanks;
-  const Schedule schedule = lowered("1f1b", kRanks, Receives::kLate);
+  const Schedule schedule = lowered_for("1f1b", kRanks, Receives::kLate);
   CHECK(message_pairs(schedule, grid_of(kRanks)).empty());
   const ActionTable table(schedule);
   Together exchanges;  // each RECV of a gradient right before the SEND of an activation
@@ -174,7 +174,7 @@ TEST_CASE("a group of messages that are taken at once would cost: 1F1B's exchang
 }
 
 TEST_CASE("between meshes of different shape there are no groups of two messages") {
-  const Schedule schedule = lowered("v-1f1b", 4, Receives::kEarly);
+  const Schedule schedule = lowered_for("v-1f1b", 4, Receives::kEarly);
   RankGrid grid = grid_of(4);
   const std::vector<MessagePair> alike = message_pairs(schedule, grid);
   REQUIRE(!alike.empty());

@@ -27,7 +27,7 @@ RunSpec learning(const std::vector<Layer>& model, std::string_view name, int rep
 }
 
 /// Windows of one pixel, and patches of more images than one product takes.
-std::vector<Layer> wide_model() {
+std::vector<Layer> wide_images() {
   return {InputLayer{.height = 64, .width = 64, .channels = 2},
           ConvolutionLayer{.height = 64, .width = 64, .channels = 2, .filters = 9, .kernel = 1, .input_grad = false},
           ConvolutionLayer{
@@ -49,7 +49,7 @@ TEST_CASE("images and vectors on a device give the cpu's losses and gradients") 
 }
 
 TEST_CASE("a device convolves windows of one pixel, and images in more than one product") {
-  RunSpec spec = learning(wide_model(), "1f1b");
+  RunSpec spec = learning(wide_images(), "1f1b");
   spec.steps = 2;
   check_beside_cpu(spec);
 }

@@ -11,12 +11,6 @@
 namespace plumb::test {
 namespace {
 
-std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
-  for (Layer& layer : model)
-    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->parallel_residual = true;
-  return model;
-}
-
 RunSpec branching(const std::vector<Layer>& model, const char* name) {
   RunSpec spec = spec_of(with_parallel_residuals(model), make_schedule(name, {.ranks = 2, .microbatches = 4}));
   spec.sequence = 8;
