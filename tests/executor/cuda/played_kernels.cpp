@@ -48,7 +48,7 @@ class PlayedLauncher : public ProductLauncher<S> {
 };
 
 template <class S>
-std::unique_ptr<DeviceKernels> made_for(MatrixProducts& products, cudaStream_t stream) {
+std::unique_ptr<DeviceKernels> played_kernels_for(MatrixProducts& products, cudaStream_t stream) {
   return std::make_unique<SimtKernels<S, PlayedLauncher<S>>>(PlayedLauncher<S>(products, stream));
 }
 
@@ -57,9 +57,9 @@ std::unique_ptr<DeviceKernels> made_for(MatrixProducts& products, cudaStream_t s
 std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half, MatrixProducts& products,
                                                  cudaStream_t stream, int multiprocessors) {
   if (multiprocessors != played::multiprocessors_of(stream)) throw RunError("kernels for other SMs than the stream's");
-  if (!half) return made_for<float>(products, stream);
-  if (*half == HalfFormat::kBf16) return made_for<Bf16>(products, stream);
-  return made_for<Fp16>(products, stream);
+  if (!half) return played_kernels_for<float>(products, stream);
+  if (*half == HalfFormat::kBf16) return played_kernels_for<Bf16>(products, stream);
+  return played_kernels_for<Fp16>(products, stream);
 }
 
 }  // namespace plumb::test::cuda
