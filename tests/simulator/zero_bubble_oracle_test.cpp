@@ -1,10 +1,7 @@
-// The zero-bubble authors' own schedules and what their schedulers report for them. The files lie beside a developer's
-// checkout, not in it: without them these cases say so and pass nothing.
+// The zero-bubble authors' own schedules and what their schedulers report for them (tests/shared_folder.h).
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -13,6 +10,7 @@
 
 #include "schedules/forms/torch_csv.h"
 #include "schedules/validate.h"
+#include "tests/shared_folder.h"
 #include "tests/simulator/support.h"
 
 using namespace plumb;
@@ -20,16 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-fs::path oracle_folder() {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  return fs::path(shared != nullptr ? shared : "") / "oracles" / "zero_bubble";
-}
-
-std::string read_file(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+const std::string kOracles = "oracles/zero_bubble/";
 
 /// One row of zb_oracle.csv. Costs are of one chunk; as seconds here, since only ratios matter.
 struct OracleRow {
@@ -43,7 +32,7 @@ struct OracleRow {
 
 std::vector<OracleRow> oracle_rows() {
   std::vector<OracleRow> rows;
-  std::istringstream lines(read_file(oracle_folder() / "zb_oracle.csv"));
+  std::istringstream lines(plumb::test::shared_text(kOracles + "zb_oracle.csv").value_or(""));
   std::string line;
   std::getline(lines, line);  // the header
   while (std::getline(lines, line)) {
@@ -53,7 +42,6 @@ std::vector<OracleRow> oracle_rows() {
     rows.push_back({cells.at(0), std::stoi(cells[1]), std::stoi(cells[2]), std::stod(cells[3]), std::stod(cells[4]),
                     std::stod(cells[5]), std::stod(cells[6]), cells[7], std::stod(cells[8])});
   }
-  if (rows.empty()) MESSAGE("skipped: no zb_oracle.csv (PLUMB_SHARED does not hold it)");
   return rows;
 }
 
@@ -80,7 +68,7 @@ SimTime longest_span(const Simulation& result) {
 
 void check_span(const std::string& file, const OracleRow& row) {
   CAPTURE(file);
-  const Schedule schedule = read_torch_csv(read_file(oracle_folder() / file), file).schedule;
+  const Schedule schedule = read_torch_csv(plumb::test::shared_text(kOracles + file).value(), file).schedule;
   CHECK(validate(schedule).empty());
   CHECK(longest_span(simulate(lower(schedule), costs_of(row, schedule))) == to_sim_time(Seconds{row.span}));
 }
@@ -99,7 +87,7 @@ TEST_SUITE("oracle") {
     if (rows.empty()) return;
     const std::regex pattern("(\\w+)_p4_m8_f(\\d+)_b(\\d+)_w(\\d+)_c(\\d+)\\.compute_only\\.csv");
     int checked = 0;
-    for (const auto& entry : fs::directory_iterator(oracle_folder())) {
+    for (const auto& entry : fs::directory_iterator(plumb::test::shared_folder() / kOracles)) {
       const std::string file = entry.path().filename();
       std::smatch match;
       if (!std::regex_match(file, match, pattern)) continue;

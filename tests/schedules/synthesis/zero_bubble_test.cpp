@@ -1,9 +1,6 @@
 #include "schedules/synthesis/zero_bubble.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -11,6 +8,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "tests/shared_folder.h"
 
 using namespace plumb;
 
@@ -64,8 +62,7 @@ struct OracleRow {
 };
 
 std::vector<OracleRow> oracle_rows() {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  std::ifstream file(std::filesystem::path(shared != nullptr ? shared : "") / "oracles/zero_bubble/zb_oracle.csv");
+  std::istringstream file(plumb::test::shared_text("oracles/zero_bubble/zb_oracle.csv").value_or(""));
   std::vector<OracleRow> rows;
   for (std::string line; std::getline(file, line);) {
     std::replace(line.begin(), line.end(), ',', ' ');
@@ -81,7 +78,6 @@ std::vector<OracleRow> oracle_rows() {
     row.span = SimTime{static_cast<std::int64_t>(span)};
     rows.push_back(row);
   }
-  if (rows.empty()) MESSAGE("skipped: no zb_oracle.csv (PLUMB_SHARED does not hold it)");
   return rows;
 }
 
