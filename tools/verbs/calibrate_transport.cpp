@@ -9,6 +9,7 @@
 #include "planner/calibrate/cluster_messages.h"
 #include "planner/calibrate/fit_messages.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/inputs.h"
@@ -77,10 +78,10 @@ int calibrate_transport(const CalibrateArguments& arguments, const std::string& 
     const std::string source = fmt::format("measured on {}: messages between {}, off by {:.1f} % in the mean; {}", date,
                                            document["between"].get<std::string>(), fit.mean_residual_pct, load);
     const ClusterSpec cluster = with_messages(*base, samples, fit, source);
-    write_file(arguments.output, to_json(cluster).dump(1) + "\n");
+    write_file(arguments.output, with_format(FileKind::kCluster, to_json(cluster)).dump(1) + "\n");
     print_note(fmt::format("wrote {}: {} with this link", arguments.output, cluster.name));
   } else if (!arguments.output.empty()) {
-    write_file(arguments.output, document.dump(1) + "\n");
+    write_file(arguments.output, with_format(FileKind::kLink, document).dump(1) + "\n");
     print_note(fmt::format("wrote {}: for --link of run and validate", arguments.output));
   }
   print_answer(arguments.json ? document.dump(2) + "\n" : fmt::format("{}\n{}", text_of(samples, fit), load + "\n"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/forms/file_format.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/plan_input.h"
@@ -110,7 +111,7 @@ int plan_verb(const PlanArguments& arguments) {
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
   if (!arguments.output.empty()) {
-    write_file(arguments.output, to_json(best, PLUMB_VERSION).dump(2) + "\n");
+    write_file(arguments.output, with_format(FileKind::kPlan, to_json(best, PLUMB_VERSION)).dump(2) + "\n");
     print_note(fmt::format("wrote {}", arguments.output));
   }
   return kDone;

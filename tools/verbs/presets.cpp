@@ -5,6 +5,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/preset_sources.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/units.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
@@ -46,7 +47,7 @@ ordered_json with_parameters(const ModelSpec& model) {
 
 int models_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(with_parameters(model_input(arguments.name)).dump(2) + "\n");
+    print_answer(with_format(FileKind::kModel, with_parameters(model_input(arguments.name))).dump(2) + "\n");
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -79,7 +80,7 @@ int models_verb(const PresetArguments& arguments) {
 
 int clusters_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(to_json(cluster_input(arguments.name)).dump(2) + "\n");
+    print_answer(with_format(FileKind::kCluster, to_json(cluster_input(arguments.name))).dump(2) + "\n");
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -109,7 +110,7 @@ int clusters_verb(const PresetArguments& arguments) {
 
 int stacks_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(to_json(stack_input(arguments.name)).dump(2) + "\n");
+    print_answer(with_format(FileKind::kStack, to_json(stack_input(arguments.name))).dump(2) + "\n");
     return kDone;
   }
   ordered_json list = ordered_json::array();
