@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 
 namespace plumb { inline namespace planner {
@@ -191,7 +192,7 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) 
 }
 
 ModelSpec parse_model(std::string_view text, const std::string& file) {
-  return model_from_json(parse_json(text, file), file);
+  return model_from_json(parse_file(FileKind::kModel, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {

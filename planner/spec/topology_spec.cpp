@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/nearest_name.h"
 
@@ -67,7 +68,7 @@ Topology topology_from_json(const nlohmann::json& json, const std::string& place
 }
 
 Topology parse_topology(std::string_view text, const std::string& file) {
-  return topology_from_json(parse_json(text, file), file);
+  return topology_from_json(parse_file(FileKind::kTopology, text, file), file);
 }
 
 }}  // namespace plumb::planner

@@ -1,14 +1,11 @@
 #include "planner/score/collective_rows.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <iterator>
-
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 #include "planner/cost/collective_price.h"
 #include "tests/planner/fixtures.h"
+#include "tests/shared_folder.h"
 
 namespace plumb::test {
 namespace {
@@ -32,10 +29,9 @@ CollectiveRows read(std::vector<json> rows) {
 
 /// A published file, or nothing where it is not there.
 std::optional<CollectiveRows> published(const std::string& name) {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  std::ifstream file(std::string(shared == nullptr ? "../shared" : shared) + "/published/" + name);
-  if (!file) return std::nullopt;
-  return read_collective_rows(published_rows(json::parse(std::string(std::istreambuf_iterator<char>(file), {})), name));
+  const std::optional<std::string> text = shared_text("published/" + name);
+  if (!text) return std::nullopt;
+  return read_collective_rows(published_rows(json::parse(*text), name));
 }
 
 }  // namespace
@@ -141,11 +137,9 @@ TEST_SUITE("oracle") {
     std::vector<CollectiveRows> files;
     for (const char* name :
          {"micro_collectives_misc.json", "stas00_ml_engineering.json", "micro_deepep_alltoall.json"}) {
-      if (std::optional<CollectiveRows> file = published(name)) files.push_back(std::move(*file));
-    }
-    if (files.size() < 3) {
-      MESSAGE("skipped: the published rows are not in PLUMB_SHARED/published");
-      return;
+      std::optional<CollectiveRows> file = published(name);
+      if (!file) return;
+      files.push_back(std::move(*file));
     }
     const CollectiveScore score = score_collectives(files, presets());
     for (const CollectiveClusterScore& cluster : score.clusters) {

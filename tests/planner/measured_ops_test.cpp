@@ -1,12 +1,8 @@
-// Runs whose operations were timed. The published rows lie beside a developer's checkout, not in it: without them the
-// cases of the suite "oracle" say so and pass nothing. They print their tables: tests/README.md says with which
+// Runs whose operations were timed. The cases of the suite "oracle" print their tables: tests/README.md says with which
 // command.
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
@@ -14,6 +10,7 @@
 
 #include "planner/score/measured_ops.h"
 #include "schedules/error.h"
+#include "tests/shared_folder.h"
 
 namespace plumb::test {
 namespace {
@@ -47,15 +44,11 @@ std::string refusal_of(const json& row) {
   return "";
 }
 
-/// The rows of a published file that can be run; empty, with a word, where the file is absent.
+/// The rows of a published file that can be run; none where the file is absent.
 std::vector<MeasuredRun> published_runs(const std::string& file) {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  const std::filesystem::path path = std::filesystem::path(shared != nullptr ? shared : "") / "published" / file;
-  if (!std::filesystem::exists(path)) {
-    MESSAGE("skipped: no " << file << " (PLUMB_SHARED does not hold it)");
-    return {};
-  }
-  const json rows = json::parse(std::ifstream(path)).at("rows");
+  const std::optional<std::string> text = shared_text("published/" + file);
+  if (!text) return {};
+  const json rows = json::parse(*text).at("rows");
   std::vector<MeasuredRun> runs;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const MeasuredRunReading reading = measured_run(rows[i], fmt::format("{}: rows[{}]", file, i), kLayersOfAStage);

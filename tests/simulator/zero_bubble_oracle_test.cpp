@@ -1,10 +1,7 @@
-// The zero-bubble authors' own schedules and what their schedulers report for them. The files lie beside a developer's
-// checkout, not in it: without them these cases say so and pass nothing.
+// The zero-bubble authors' own schedules and what their schedulers report for them (tests/shared_folder.h).
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <regex>
 #include <sstream>
@@ -14,6 +11,7 @@
 #include "schedules/forms/torch_csv.h"
 #include "schedules/validate.h"
 #include "tests/schedules/zero_bubble_rows.h"
+#include "tests/shared_folder.h"
 #include "tests/simulator/support.h"
 
 namespace plumb::test {
@@ -36,7 +34,7 @@ CostTable costs_of(const ZeroBubbleRow& row, const Schedule& schedule) {
 
 void check_span(const std::string& file, const ZeroBubbleRow& row) {
   CAPTURE(file);
-  const Schedule schedule = read_torch_csv(zero_bubble_file(zero_bubble_folder() / file), file).schedule;
+  const Schedule schedule = read_torch_csv(shared_text(kZeroBubbleFolder + file).value(), file).schedule;
   CHECK(validate(schedule).empty());
   CHECK(longest_span(simulate(lower(schedule), costs_of(row, schedule))) == to_sim_time(Seconds{row.span}));
 }
@@ -55,7 +53,7 @@ TEST_SUITE("oracle") {
     if (rows.empty()) return;
     const std::regex pattern("(\\w+)_p4_m8_f(\\d+)_b(\\d+)_w(\\d+)_c(\\d+)\\.compute_only\\.csv");
     int checked = 0;
-    for (const auto& entry : fs::directory_iterator(zero_bubble_folder())) {
+    for (const auto& entry : fs::directory_iterator(shared_folder() / kZeroBubbleFolder)) {
       const std::string file = entry.path().filename();
       std::smatch match;
       if (!std::regex_match(file, match, pattern)) continue;

@@ -63,6 +63,36 @@ class BadInput(CommandLineTest):
         path = self.write("broken.json", json.dumps(plan))
         self.refused(1, "simulate", path, says=[path, "tq"])
 
+    def test_files_carry_their_format_number_first_and_a_newer_one_is_refused(self):
+        schedule, link = self.folder / "made.json", self.folder / "link.json"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 4, "-o", schedule)
+        self.done("calibrate", "--only", "transport", "-o", link)
+        files = {
+            "plan": (self.llama_plan().read_text(), lambda path: ("simulate", path)),
+            "schedule": (schedule.read_text(), lambda path: ("schedule", "check", path)),
+            "cluster": (self.done("clusters", "h100"), lambda path: ("clusters", path)),
+            "stack": (self.done("stacks", "megatron-core"), lambda path: ("stacks", path)),
+            "measured link": (link.read_text(), lambda path: ("validate", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2,
+                                                              "--costs", "f=1,b=1,unit=ms", "--steps", 1, "--link", path)),
+        }
+        model = json.loads(self.done("models", "gpt2"))
+        del model["parameters"]  # which `plumb models` adds
+        files["model"] = (json.dumps(model), lambda path: ("models", path))
+        for what, (text, question) in files.items():
+            with self.subTest(what):
+                document = json.loads(text)
+                self.assertEqual((next(iter(document)), document["plumb_format"]), ("plumb_format", 1))
+                self.done(*question(self.write("file.json", json.dumps(document))))
+                path = self.write("newer.json", json.dumps({**document, "plumb_format": 2}))
+                self.refused(1, *question(path), says=[f"{path}: format 2 of a {what} is newer", "reads up to 1: update Plumb, or "])
+                path = self.write("odd.json", json.dumps({**document, "plumb_format": -1}))
+                self.refused(1, *question(path), says=[f"{path}: format -1 is no whole number of 1 or more"])
+                del document["plumb_format"]
+                self.done(*question(self.write("today.json", json.dumps(document))))
+        plan = json.loads(self.llama_plan().read_text())
+        plan["cluster"]["plumb_format"] = 1
+        self.refused(1, "simulate", self.write("inside.json", json.dumps(plan)), says=["inside.json: cluster.plumb_format", "unknown"])
+
     def test_paths_that_do_not_exist_or_cannot_be_written(self):
         self.refused(1, "simulate", self.folder / "absent.json", says=["absent.json", "no such file"])
         self.refused(1, "simulate", self.folder, says=["folder"])

@@ -12,6 +12,7 @@
 #include "planner/spec/huggingface/huggingface.h"
 #include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -55,7 +56,9 @@ ModelSpec model_input(const std::string& name_or_path) {
     return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
   const std::string text = read_text_file(name_or_path);
   const nlohmann::json document = parse_json(text, name_or_path);
-  if (!document.is_object() || !document.contains("model_type")) return model_from_json(document, name_or_path);
+  if (!document.is_object() || !document.contains("model_type")) {
+    return model_from_json(without_format(FileKind::kModel, document, name_or_path), name_or_path);
+  }
   const ImportedModel imported = model_from_huggingface(text, name_or_path);
   if (!imported.note.empty()) print_note(fmt::format("{}: {}", name_or_path, imported.note));
   if (!imported.ignored_keys.empty()) {

@@ -9,6 +9,7 @@
 
 #include "planner/calibrate/cluster_messages.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/units.h"
 #include "tools/files.h"
 
@@ -22,7 +23,8 @@ nlohmann::ordered_json to_json(const MessageLink& link) {
 }
 
 MessageLink read_link(const std::string& path) {
-  const nlohmann::json file = nlohmann::json::parse(read_text_file(path), nullptr, false);
+  const nlohmann::json file =
+      without_format(FileKind::kLink, nlohmann::json::parse(read_text_file(path), nullptr, false), path);
   if (!file.is_object() || !file.contains("link") || !file["link"].is_object())
     throw InputError(
         fmt::format("{}: this is no measured link: make one by `plumb calibrate --only transport -o {}`", path, path));

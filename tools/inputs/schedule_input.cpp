@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_form.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/text_form.h"
@@ -109,7 +110,7 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
 
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {
   if (path.ends_with(".csv")) return write_torch_csv(schedule);
-  if (path.ends_with(".json")) return json_file_text(schedule_to_json(schedule));
+  if (path.ends_with(".json")) return json_file_text(with_format(FileKind::kSchedule, schedule_to_json(schedule)));
   if (!path.ends_with(".txt")) fail_ending(path);
   return to_text(schedule);
 }

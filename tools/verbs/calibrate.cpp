@@ -7,6 +7,7 @@
 #include "executor/measure/measure.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -44,7 +45,7 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   const Measurement measurement =
       with_progress("measuring", options.budget, [&options] { return measure_cpu(options); });
   const ClusterSpec cluster = cluster_from_measurement(measurement);
-  const nlohmann::ordered_json document = to_json(cluster);
+  const nlohmann::ordered_json document = with_format(FileKind::kCluster, to_json(cluster));
   write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json) {

@@ -17,6 +17,7 @@
 #include "kernels/layer.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/units.h"
 #include "tools/console.h"
@@ -205,7 +206,7 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
     cluster = std::move(fit.cluster);
     slowdowns = groups.back().slowdowns;
   }
-  const nlohmann::ordered_json document = to_json(cluster);
+  const nlohmann::ordered_json document = with_format(FileKind::kCluster, to_json(cluster));
   write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json)

@@ -8,6 +8,7 @@
 #include "planner/calibrate/fit_cluster.h"
 #include "planner/calibrate/gemm_table.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -71,7 +72,7 @@ int calibrate_from(const CalibrateArguments& arguments, const std::string& date)
   ClusterEvidence evidence = read_evidence(arguments);
   evidence.date = date;
   const ClusterFit fit = fit_cluster(base_of(arguments, evidence), evidence);
-  write_file(arguments.output, json_file_text(to_json(fit.cluster)));
+  write_file(arguments.output, json_file_text(with_format(FileKind::kCluster, to_json(fit.cluster))));
   print_note(fmt::format("wrote {}", arguments.output));
   for (const std::string& note : fit.notes) print_note(note);
   if (arguments.json) {

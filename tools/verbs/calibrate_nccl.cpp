@@ -9,6 +9,7 @@
 #include "executor/nccl/nccl_library.h"
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -93,7 +94,7 @@ int calibrate_nccl(const CalibrateArguments& arguments) {
   if (!arguments.output.empty()) {
     const ClusterFit fit = with_nccl(*base, {measured}, arguments.precision, today());
     for (const std::string& note : fit.notes) print_note(note);
-    write_file(arguments.output, json_file_text(to_json(fit.cluster)));
+    write_file(arguments.output, json_file_text(with_format(FileKind::kCluster, to_json(fit.cluster))));
     print_note(fmt::format("wrote {}: {} with what NCCL has shown", arguments.output, fit.cluster.name));
   }
   print_answer(arguments.json ? json_answer(json_of(measured, base)) : text_of(measured, base, arguments.precision));

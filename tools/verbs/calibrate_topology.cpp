@@ -10,6 +10,7 @@
 
 #include "planner/calibrate/machine_topology.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -87,7 +88,7 @@ int calibrate_topology(const CalibrateArguments& arguments) {
         "what the GPUs compute is none of a topology's: name them with --base, a preset (`plumb clusters`) or a "
         "cluster file");
   const ClusterSpec cluster = cluster_of_topology(input.found, cluster_input(base), input.source);
-  const nlohmann::ordered_json document = to_json(cluster);
+  const nlohmann::ordered_json document = with_format(FileKind::kCluster, to_json(cluster));
   write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json) {

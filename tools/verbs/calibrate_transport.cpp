@@ -9,6 +9,7 @@
 #include "planner/calibrate/cluster_messages.h"
 #include "planner/calibrate/fit_messages.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -78,10 +79,10 @@ int calibrate_transport(const CalibrateArguments& arguments, const std::string& 
     const std::string source = fmt::format("measured on {}: messages between {}, off by {:.1f} % in the mean; {}", date,
                                            document["between"].get<std::string>(), fit.mean_residual_pct, load);
     const ClusterSpec cluster = with_messages(*base, samples, fit, source);
-    write_file(arguments.output, json_file_text(to_json(cluster)));
+    write_file(arguments.output, json_file_text(with_format(FileKind::kCluster, to_json(cluster))));
     print_note(fmt::format("wrote {}: {} with this link", arguments.output, cluster.name));
   } else if (!arguments.output.empty()) {
-    write_file(arguments.output, json_file_text(document));
+    write_file(arguments.output, json_file_text(with_format(FileKind::kLink, document)));
     print_note(fmt::format("wrote {}: for --link of run and validate", arguments.output));
   }
   print_answer(arguments.json ? json_answer(document) : fmt::format("{}\n{}", text_of(samples, fit), load + "\n"));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"
 #include "tools/files.h"
@@ -111,7 +112,7 @@ int plan_verb(const PlanArguments& arguments) {
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
   if (!arguments.output.empty()) {
-    write_file(arguments.output, json_answer(to_json(best, PLUMB_VERSION)));
+    write_file(arguments.output, json_answer(with_format(FileKind::kPlan, to_json(best, PLUMB_VERSION))));
     print_note(fmt::format("wrote {}", arguments.output));
   }
   return kDone;

@@ -5,6 +5,7 @@
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/preset_sources.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/units.h"
 #include "tools/console.h"
@@ -47,7 +48,7 @@ ordered_json with_parameters(const ModelSpec& model) {
 
 int models_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(json_answer(with_parameters(model_input(arguments.name))));
+    print_answer(json_answer(with_format(FileKind::kModel, with_parameters(model_input(arguments.name)))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -80,7 +81,7 @@ int models_verb(const PresetArguments& arguments) {
 
 int clusters_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(json_answer(to_json(cluster_input(arguments.name))));
+    print_answer(json_answer(with_format(FileKind::kCluster, to_json(cluster_input(arguments.name)))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -110,7 +111,7 @@ int clusters_verb(const PresetArguments& arguments) {
 
 int stacks_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(json_answer(to_json(stack_input(arguments.name))));
+    print_answer(json_answer(with_format(FileKind::kStack, to_json(stack_input(arguments.name)))));
     return kDone;
   }
   ordered_json list = ordered_json::array();

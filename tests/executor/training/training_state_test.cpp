@@ -124,7 +124,12 @@ TEST_CASE("bytes that are cut anywhere, damaged, or no checkpoint are refused") 
   std::string newer = bytes;
   newer.replace(newer.find('1'), 1, "2");
   CHECK_THROWS_WITH_AS(training_state_from_bytes(newer, "c"),
-                       doctest::Contains("is of version 2, and this Plumb reads version 1"), InputError);
+                       doctest::Contains("c: format 2 of a checkpoint is newer than this Plumb, which reads up to 1"),
+                       InputError);
+  for (const char* nonsense : {"x", "-", "0", "."}) {
+    newer.replace(newer.find('\n') - 1, 1, nonsense);
+    CHECK_THROWS_WITH_AS(training_state_from_bytes(newer, "c"), doctest::Contains("is no whole number"), InputError);
+  }
   CHECK_THROWS_WITH_AS(training_state_from_bytes("{}", "c"), doctest::Contains("is no checkpoint of Plumb"),
                        InputError);
 }

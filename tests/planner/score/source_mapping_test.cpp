@@ -43,6 +43,15 @@ TEST_CASE("a correction replaces what is printed, tells its evidence, and can be
   CHECK(read_by(mapping, parsed_row(R"({"gpus": 8})")).corrections.empty());
 }
 
+TEST_CASE("a mapping may carry its format number, not a newer one") {
+  json numbered = json::parse(kMapping);
+  numbered["plumb_format"] = 1;
+  CHECK(parse_source_mapping(numbered.dump(), "one.json").name == "one");
+  numbered["plumb_format"] = 2;
+  check_refused<SpecError>([&] { parse_source_mapping(numbered.dump(), "one.json"); },
+                           "one.json: format 2 of a mapping", "reads up to 1: update Plumb, or ");
+}
+
 TEST_CASE("copy takes another field of the row") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
   CHECK(value_at(read_by(mapping, parsed_row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);

@@ -1,9 +1,6 @@
 #include "schedules/synthesis/zero_bubble.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -12,6 +9,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 #include "tests/schedules/zero_bubble_rows.h"
+#include "tests/shared_folder.h"
 
 namespace plumb::test {
 namespace {
