@@ -28,17 +28,17 @@ json parsed_row(const char* text) {
 
 TEST_CASE("fill sets what is not printed and leaves what is") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"vocab": null}})")).row, "model.vocab") == 100);
-  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"vocab": 7}})")).row, "model.vocab") == 7);
+  CHECK(value_at(*read_by(mapping, parsed_row(R"({"model": {"vocab": null}})")).row, "model.vocab") == 100);
+  CHECK(value_at(*read_by(mapping, parsed_row(R"({"model": {"vocab": 7}})")).row, "model.vocab") == 7);
 }
 
 TEST_CASE("a correction replaces what is printed, tells its evidence, and can be left out") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
   const json full = parsed_row(R"({"recompute": "full", "gpus": 8})");
   const ReadRow corrected = read_by(mapping, full);
-  CHECK(value_at(corrected.row, "recompute") == "selective");
+  CHECK(value_at(*corrected.row, "recompute") == "selective");
   CHECK(corrected.corrections == std::vector<std::string>{"seen"});
-  CHECK(value_at(read_by(mapping, full, false).row, "recompute") == "full");
+  CHECK(value_at(*read_by(mapping, full, false).row, "recompute") == "full");
   CHECK(read_by(mapping, parsed_row(R"({"recompute": "full", "gpus": 16})")).corrections.empty());
   CHECK(read_by(mapping, parsed_row(R"({"gpus": 8})")).corrections.empty());
 }
@@ -54,20 +54,20 @@ TEST_CASE("a mapping may carry its format number, not a newer one") {
 
 TEST_CASE("copy takes another field of the row") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  CHECK(value_at(read_by(mapping, parsed_row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);
-  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"ffn": 32}, "arguments": {"ffn": 64}})")).row,
+  CHECK(value_at(*read_by(mapping, parsed_row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);
+  CHECK(value_at(*read_by(mapping, parsed_row(R"({"model": {"ffn": 32}, "arguments": {"ffn": 64}})")).row,
                  "model.ffn") == 32);
-  CHECK(value_at(read_by(mapping, parsed_row("{}")).row, "model.ffn").is_null());
+  CHECK(value_at(*read_by(mapping, parsed_row("{}")).row, "model.ffn").is_null());
 }
 
 TEST_CASE("derive is the sum of other fields if all are printed") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  const json sizes = read_by(mapping, parsed_row(R"({"model": {"hidden": 512}, "arguments": {"plain": 128}})")).row;
+  const json sizes = *read_by(mapping, parsed_row(R"({"model": {"hidden": 512}, "arguments": {"plain": 128}})")).row;
   CHECK(value_at(sizes, "model.expert_ffn") == 2048);
   CHECK(value_at(sizes, "model.head_size").is_null());
-  CHECK(value_at(read_by(mapping, parsed_row(R"({"arguments": {"plain": 128, "turned": 64}})")).row,
+  CHECK(value_at(*read_by(mapping, parsed_row(R"({"arguments": {"plain": 128, "turned": 64}})")).row,
                  "model.head_size") == 192);
-  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"hidden": 512, "expert_ffn": 7}})")).row,
+  CHECK(value_at(*read_by(mapping, parsed_row(R"({"model": {"hidden": 512, "expert_ffn": 7}})")).row,
                  "model.expert_ffn") == 7);
 }
 
