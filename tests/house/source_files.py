@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 FOLDERS = ["schedules", "traces", "simulator", "kernels", "planner", "executor", "tools"]
-COMMITS = 80  # what is older was read when it was new
+COMMITS = 30  # what is older was read when it was new
 NEEDS_CUDA = "executor/cuda/"  # compiled with the toolkit only
 
 
