@@ -7,6 +7,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/search/whatif.h"
 #include "schedules/error.h"

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/score/row_fields.h"
 #include "planner/search/layout_conflict.h"

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/cost/model_flops.h"
 #include "planner/score/row_fields.h"

@@ -5,6 +5,7 @@
 #include <regex>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 FOLDERS = ["schedules", "traces", "simulator", "kernels", "planner", "executor", "tools"]
-COMMITS = 30  # what is older was read when it was new
+COMMITS = 20  # steps of the main line; what is older was read when it was new
 NEEDS_CUDA = "executor/cuda/"  # compiled with the toolkit only
 
 
@@ -28,7 +28,7 @@ def _git(root, *arguments):
 def changed_files(root, endings, folders=tuple(FOLDERS), commits=COMMITS):
     """Those of source_files() that the last commits or the working tree changed; all of them outside of git."""
     every = source_files(root, endings, folders)
-    revisions = _git(root, "log", f"-{commits}", "--format=%H")
+    revisions = _git(root, "log", "--first-parent", f"-{commits}", "--format=%H")
     if revisions is None:
         return every
     ignored_file = pathlib.Path(root) / ".git-blame-ignore-revs"
@@ -37,7 +37,7 @@ def changed_files(root, endings, folders=tuple(FOLDERS), commits=COMMITS):
     changed |= set(_git(root, "ls-files", "--others", "--exclude-standard") or [])
     read = [revision for revision in revisions if revision and revision not in ignored]
     if read:
-        changed |= set(_git(root, "show", "-m", "--name-only", "--no-renames", "--format=", *read) or [])
+        changed |= set(_git(root, "show", "-m", "--first-parent", "--name-only", "--no-renames", "--format=", *read) or [])
     return [path for path in every if path in changed]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compiles units by themselves, without writing objects: the builds join them, so that one could lean on what its
-neighbour includes. Those that the latest commits changed, or with --all every one.
+neighbour includes. Those that the latest commits changed, or with --all every one and the tests'.
 
 usage: units_alone.py ROOT BUILD_FOLDER [--all]   (BUILD_FOLDER: configured with -Dunity=off; it need not be built)
 """
@@ -27,8 +27,10 @@ def check(command, folder):
 
 def main():
     root, build = sys.argv[1:3]
-    folders = [*FOLDERS, "tests"]
-    wanted = (source_files if "--all" in sys.argv else changed_files)(root, [".cpp"], folders)
+    if "--all" in sys.argv:
+        wanted = source_files(root, [".cpp"], [*FOLDERS, "tests"])
+    else:
+        wanted = changed_files(root, [".cpp"])
     commands = {}
     for entry in json.loads(pathlib.Path(build, "compile_commands.json").read_text()):
         path = os.path.relpath(pathlib.Path(entry["directory"], entry["file"]).resolve(), pathlib.Path(root).resolve())

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/score/kernel_tables.h"
 #include "planner/search/whatif.h"

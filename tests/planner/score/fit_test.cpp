@@ -3,6 +3,7 @@
 #include <array>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"

@@ -1,6 +1,7 @@
 #include "planner/score/row_mapping.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/score/row_prediction.h"
 #include "planner/search/layout_conflict.h"

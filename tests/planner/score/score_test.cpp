@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"

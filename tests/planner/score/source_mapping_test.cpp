@@ -1,6 +1,7 @@
 #include "planner/score/source_mapping.h"
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
 #include "tests/planner/refusal.h"
