@@ -1,18 +1,21 @@
 #include "tools/command_line.h"
 
+#include <algorithm>
+#include <exception>
 #include <functional>
 #include <memory>
-#include <new>
+#include <sstream>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "schedules/error.h"
 #include "tools/command_line_calibrate.h"
 #include "tools/command_line_partition.h"
 #include "tools/command_line_score.h"
 #include "tools/console.h"
+#include "tools/option_numbers.h"
 #include "tools/report_fault.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
@@ -38,9 +41,9 @@ void add_json(CLI::App* app, bool& json) {
 
 void add_question(CLI::App* app, QuestionArguments& question) {
   app->add_option("--global-batch", question.global_batch, "sequences (images) of one optimizer step")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app->add_option("--seq", question.sequence, "tokens of a sequence (default: the model's longest)")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
   app->add_option("--precision", question.precision,
                   "bf16, fp16, fp8, tf32 or fp32 (default: bf16 where the device has it)");
   app->add_option("--stack", question.stack,
@@ -111,7 +114,7 @@ void add_plan(CLI::App& app, Chosen& chosen) {
       ->required();
   verb->add_option("cluster", arguments->question.cluster, "a preset (h100:16 for 16 devices) or a file")->required();
   add_question(verb, arguments->question);
-  verb->add_option("--top", arguments->top, "how many layouts to list")->check(CLI::PositiveNumber);
+  verb->add_option("--top", arguments->top, "how many layouts to list")->check(above_zero());
   verb->add_flag("--explain", arguments->explain, "say why each of the others lost");
   verb->add_option("-o,--output", arguments->output, "write the plan to a file");
   add_json(verb, arguments->json);
@@ -208,7 +211,7 @@ void add_schedule(CLI::App& app, Chosen& chosen) {
       verb->add_option("--max-activations", arguments->max_activations,
                        "chunks that a rank may hold at once: one number, or one a rank as in 4:3:2:1")
           ->delimiter(':')
-          ->check(CLI::PositiveNumber);
+          ->check(above_zero());
     }
     if (!v.takes_schedule || v.run == schedule_check_verb || v.run == schedule_search_verb)
       add_json(verb, arguments->json);
@@ -244,9 +247,8 @@ void add_layer_model(CLI::App* verb, RunArguments& arguments) {
   verb->add_option("--split", layer_model.split,
                    "a network's layers by stage: uniform, parameters, type:REGEX, or numbers as in 3,2,2");
   verb->add_option("--microbatch-size", layer_model.microbatch, "a network's samples of a micro-batch")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--replicas", layer_model.replicas, "a network's data-parallel replicas")
-      ->check(CLI::PositiveNumber);
+      ->check(above_zero());
+  verb->add_option("--replicas", layer_model.replicas, "a network's data-parallel replicas")->check(above_zero());
   verb->add_option("--images", layer_model.images,
                    "CIFAR-10 in its binary form, to train a network on (default: made-up samples)");
   verb->add_flag("--normalise", layer_model.normalise, "take the images' mean off and divide by their deviation");
@@ -276,8 +278,7 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option(
         "--board", arguments->board,
         "backend cuda: a folder that all ranks see, each a process with its --rank, where they meet without MPI");
-    verb->add_option("--rank", arguments->rank, "with --board: which rank this process is")
-        ->check(CLI::NonNegativeNumber);
+    verb->add_option("--rank", arguments->rank, "with --board: which rank this process is")->check(zero_or_more());
     verb->add_option("--costs", arguments->costs, "backend timed: what one chunk costs, with --schedule");
     verb->add_option("--slow", arguments->slow,
                      "backend timed: a slow rank, as in rank=3:0.8 (a share of normal speed)")
@@ -285,20 +286,19 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     verb->add_option("--shrink", arguments->shrink,
                      "backend timed: messages of 1/K of their bytes over links of 1/K of their bandwidth");
     verb->add_option("--watchdog", arguments->watchdog_s, "seconds without any movement after which a run fails")
-        ->check(CLI::PositiveNumber);
+        ->check(above_zero());
     add_sends(verb, arguments->sends);
     add_burst(verb, arguments->burst_kib);
     verb->add_option("--link", arguments->link,
                      "predict hops over this measured network (calibrate --only transport), instead of the cluster's");
-    verb->add_option("--steps", arguments->steps, "optimizer steps")->check(CLI::PositiveNumber);
+    verb->add_option("--steps", arguments->steps, "optimizer steps")->check(above_zero());
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");
     verb->add_option("--context", arguments->context,
                      "cp > 1: keys and values go round a ring, or heads by all-to-all (ulysses)")
         ->check(CLI::IsMember({"ring", "ulysses"}));
-    verb->add_option("--clip-norm", arguments->clip_norm, "clip gradients to this global norm")
-        ->check(CLI::PositiveNumber);
+    verb->add_option("--clip-norm", arguments->clip_norm, "clip gradients to this global norm")->check(above_zero());
     verb->add_flag("--offload-optimizer", arguments->offload_optimizer,
                    "keep the optimizer's state in the host's memory and update there");
     verb->add_option("--trace", arguments->trace, "write the measured timeline as a Chrome trace");
@@ -309,14 +309,14 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     add_meshes(verb, arguments->meshes, arguments->reshard);
     if (!validates) {
       verb->add_option("--recompute-every", arguments->recompute_every, "keep only every so many layers' input")
-          ->check(CLI::PositiveNumber);
+          ->check(above_zero());
       verb->add_option("--zero-by", arguments->zero_by, "ZeRO divides elements, or whole layers with an owner each")
           ->check(CLI::IsMember({"element", "layer"}));
       verb->add_flag("--zero-layerwise", arguments->zero_layerwise, "ZeRO 2 and 3 reduce and gather layer by layer");
       CLI::Option* folder =
           verb->add_option("--checkpoint-dir", arguments->checkpoint, "folder to keep the newest checkpoint in");
       verb->add_option("--checkpoint-every", arguments->checkpoint_every, "so many steps (default: behind the last)")
-          ->check(CLI::PositiveNumber)
+          ->check(above_zero())
           ->needs(folder);
       verb->add_flag("--resume", arguments->resume, "go on from the checkpoint, up to --steps in all")->needs(folder);
     }
@@ -325,13 +325,13 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
       verb->add_option("--svg", arguments->svg, "draw the prediction above the measurement");
       verb->add_option("--lanes", arguments->lanes, "write both as one Chrome trace, prediction above measurement");
       verb->add_option("--repeat", arguments->repeat, "run so often from the beginning, and take all steps together")
-          ->check(CLI::PositiveNumber);
+          ->check(above_zero());
       verb->add_option("--recalibrate", arguments->recalibrate_s,
                        "backend cpu: measure this machine for so many seconds first, and predict from that")
-          ->check(CLI::PositiveNumber);
+          ->check(above_zero());
       verb->add_option("--tolerance", arguments->tolerance_pct,
                        "exit 1 if the step time is off by more than so many percent")
-          ->check(CLI::NonNegativeNumber);
+          ->check(zero_or_more());
     }
     add_json(verb, arguments->json);
   }
@@ -346,11 +346,45 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   add_json(verb, arguments->json);
 }
 
-/// One line for a mistake in the options: what CLI11 says, and where help is.
+/// What is wrong with the options, where the option library's own words would not say it.
+std::string usage_sentence(const CLI::ParseError& error) {
+  const std::string said = error.what();
+  const auto after = [&said](std::string_view start) { return said.substr(std::min(said.size(), start.size())); };
+  constexpr std::string_view kUnread = "Could not convert: ", kUnknown = "The following argument was not expected: ",
+                             kUnknowns = "The following arguments were not expected: ";
+  if (said.starts_with(kUnread)) return fmt::format("{}: this value is not one that it takes", after(kUnread));
+  if (said.starts_with(kUnknown)) return fmt::format("{} is not known here", after(kUnknown));
+  if (said.starts_with(kUnknowns)) return fmt::format("{} are not known here", after(kUnknowns));
+  if (said.starts_with("A subcommand is required")) return "a verb is wanted";
+  if (const std::size_t at = said.find(": At Most "); at != std::string::npos)
+    return fmt::format("{} is given more often than once", said.substr(0, at));
+  if (const std::size_t at = said.find(" missing"); at != std::string::npos && said.find(" required ") < at)
+    return fmt::format("{} has no value", said.substr(0, said.find(": ")));
+  return said;
+}
+
+/// One line for a mistake in the options, and where help is.
 int report_usage(const CLI::App& app, const CLI::ParseError& error) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-  print_note(fmt::format("plumb: {}; `plumb --help` and `plumb VERB --help` say what there is", error.what()));
+  if (error.get_exit_code() == 0) {  // --help, --version
+    std::ostringstream help;
+    app.exit(error, help, help);
+    print_answer(help.str());
+    finish_answers();
+    return kDone;
+  }
+  print_note(fmt::format("plumb: {}; `plumb --help` and `plumb VERB --help` say what there is", usage_sentence(error)));
   return kUsage;
+}
+
+int parse_and_run(CLI::App& app, const Chosen& chosen, int argc, char** argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return report_usage(app, error);
+  }
+  const int code = chosen();
+  finish_answers();
+  return code;
 }
 
 }  // namespace
@@ -374,16 +408,11 @@ int run_command_line(int argc, char** argv) {
   add_calibrate(app, chosen);
   add_trace(app, chosen);
   add_partition(app, chosen);
+  require_numbers(app);
   try {
-    app.parse(argc, argv);
-    return chosen();
-  } catch (const CLI::ParseError& error) {
-    return report_usage(app, error);
-  } catch (const InputError& error) {
+    return parse_and_run(app, chosen, argc, argv);
+  } catch (const std::exception& error) {
     return report_fault(error);
-  } catch (const std::bad_alloc&) {
-    print_note("plumb: this machine has not enough memory for that: ask for a smaller question");
-    return kInputFault;
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/forms/strict_json.h"
 #include "traces/chrome_trace.h"
 
 namespace plumb { inline namespace traces {
@@ -17,6 +18,7 @@ namespace {
 using nlohmann::json;
 
 constexpr double kPicosecondsPerMicrosecond = 1e6;
+constexpr double kLongestMicroseconds = 4e12;  // 46 days; two of them make a SimTime
 
 /// What the file says of one event, as far as either reader needs it. Ids may be numbers or strings.
 struct Event {
@@ -62,15 +64,6 @@ Event event_of(json& object) {
   return event;
 }
 
-[[noreturn]] void refuse_broken(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
-  const auto line = 1 + std::ranges::count(before, '\n');
-  const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  throw InputError(
-      fmt::format("line {}, column {}: the trace is not JSON from here on; it may have been cut short, write it again",
-                  line, before.size() - line_start + 1));
-}
-
 /// Parses the text event by event, so that the whole never stands in memory as a document.
 Document parse(std::string_view text) {
   Document document;
@@ -86,8 +79,8 @@ Document parse(std::string_view text) {
   json rest;
   try {
     rest = json::parse(text, take_events);
-  } catch (const json::parse_error& error) {
-    refuse_broken(text, error.byte);
+  } catch (const json::exception&) {
+    throw InputError(fmt::format("{}, or write the trace again", json_fault(text)));
   }
   if (!rest.is_array() && !(rest.is_object() && rest.contains("traceEvents"))) {
     throw InputError("the file holds JSON, but no trace: it has no traceEvents");
@@ -97,10 +90,18 @@ Document parse(std::string_view text) {
 }
 
 SimTime exact_time(double microseconds) {
+  if (!(std::abs(microseconds) <= kLongestMicroseconds))
+    throw InputError(fmt::format("a time of {} us is longer than what is read, {} us: write the trace again",
+                                 microseconds, kLongestMicroseconds));
   return SimTime{std::llround(microseconds * kPicosecondsPerMicrosecond)};
 }
 
 // Our own traces.
+
+std::string damage_of(const std::exception& error) {
+  const bool is_ours = dynamic_cast<const InputError*>(&error) != nullptr;
+  return is_ours ? error.what() : "a value is missing, or is not of its kind";
+}
 
 Span span_of(const Event& event) {
   const std::optional<Op> op = op_from_name(string_of(event.args, "op"));
@@ -157,8 +158,8 @@ Timeline timeline_of(const Document& document) {
         throw InputError(fmt::format("there is no rank {}", rank));
     }
   } catch (const std::exception& error) {
-    throw InputError(
-        fmt::format("otherData: the trace calls itself Plumb's, but is damaged ({}); write it again", error.what()));
+    throw InputError(fmt::format("otherData: the trace calls itself Plumb's, but is damaged ({}); write it again",
+                                 damage_of(error)));
   }
   std::size_t number = 0;
   for (const Event& event : document.events) {
@@ -167,7 +168,7 @@ Timeline timeline_of(const Document& document) {
       take_event(timeline, event);
     } catch (const std::exception& error) {
       throw InputError(fmt::format("event {}: the trace calls itself Plumb's, but is damaged ({}); write it again",
-                                   number, error.what()));
+                                   number, damage_of(error)));
     }
   }
   return timeline;

@@ -9,6 +9,7 @@
 #include "executor/interruption.h"
 #include "executor/timed/timed_stage.h"
 #include "executor/transport/communicator.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -80,7 +81,7 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
   } catch (const RunAborted&) {
     throw;
   } catch (const std::exception& error) {
-    seat.carrier->abort(error.what());  // ends the rank's own collectives under way, which its groups wait for
+    seat.carrier->abort(sentence_of(error));  // ends the rank's own collectives under way, which its groups wait for
     throw;
   }
   return result;

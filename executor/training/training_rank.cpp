@@ -10,6 +10,7 @@
 #include "executor/cpu/stage.h"
 #include "executor/interruption.h"
 #include "executor/replay.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -252,7 +253,7 @@ RankOutcome train_rank(const RunSpec& spec, const TrainingPlan& plan, const Trai
   } catch (const RunAborted&) {
     throw;
   } catch (const std::exception& error) {
-    seat.transport->abort(error.what());  // ends the rank's own collectives under way, which its groups wait for
+    seat.transport->abort(sentence_of(error));  // ends the rank's own collectives under way, which its groups wait for
     throw;
   }
   return rank.take_outcome();

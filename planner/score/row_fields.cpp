@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/score/source_mapping.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/generators/spellings.h"
 #include "schedules/spelling.h"
 
@@ -182,12 +183,14 @@ std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices)
   std::smatch found;
   static const std::regex kCount(R"((\d+)\s*[x*]\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)", std::regex::icase);
   if (std::regex_search(text, found, kCount)) {
-    const int nics = std::stoi(found[1]);
-    return PrintedNetwork{.nics = nics, .node_bytes_per_second = nics * std::stod(found[2]) * kGigabit};
+    const auto nics = whole_number<int>(found[1].str());
+    const auto gigabits = whole_number<double>(found[2].str());
+    if (nics && gigabits) return PrintedNetwork{.nics = *nics, .node_bytes_per_second = *nics * *gigabits * kGigabit};
   }
   static const std::regex kRate(R"((\d+)\s*Gb(ps|it)?(/s)?\b[^,;]*\bper (GPU|device|node))", std::regex::icase);
   if (!std::regex_search(text, found, kRate)) return std::nullopt;
-  const double rate = std::stod(found[1]) * kGigabit;
+  const double rate = whole_number<double>(found[1].str()).value_or(0) * kGigabit;
+  if (rate == 0) return std::nullopt;
   if (lower(found[4].str()) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
   return PrintedNetwork{.nics = devices, .node_bytes_per_second = devices * rate};
 }

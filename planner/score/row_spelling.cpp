@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/spelling.h"
 
 namespace plumb { inline namespace planner {
@@ -147,13 +147,12 @@ std::optional<json> number_in(std::string text) {
   const auto first = text.find_first_not_of(' ');
   if (first == std::string::npos) return std::nullopt;
   text = text.substr(first, text.find_last_not_of(' ') - first + 1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (text.find_first_of(".eEn") == std::string::npos && value > -1e15 && value < 1e15) {
-    return json(static_cast<std::int64_t>(value));
+  const auto value = whole_number<double>(text);
+  if (!value) return std::nullopt;
+  if (text.find_first_of(".eE") == std::string::npos && *value > -1e15 && *value < 1e15) {
+    return json(static_cast<std::int64_t>(*value));
   }
-  return json(value);
+  return json(*value);
 }
 
 void read_number(json& value) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
@@ -130,8 +131,7 @@ KernelSample read_sample(StrictObject object) {
 
 /// A number of the JSON form, with its source where there is one.
 nlohmann::ordered_json number(const ClusterSpec& cluster, const std::string& path, double exact) {
-  // 15 digits survive the way to SI units and back unchanged.
-  const double value = std::stod(fmt::format("{:.15g}", exact));
+  const double value = fifteen_digits(exact);
   const auto source = cluster.sources.find(path);
   if (source == cluster.sources.end()) return value;
   return {{"value", value}, {"source", source->second}};

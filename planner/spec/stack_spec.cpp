@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
@@ -121,9 +122,7 @@ struct Writer {
   void count(const char* key, std::int64_t value) const { json[key] = value; }
   void number(const char* key, double value) const { json[key] = value; }
   void share(const char* key, double value) const { json[key] = value; }
-  void microseconds(const char* key, Seconds value) const {
-    json[key] = std::stod(fmt::format("{:.15g}", value.count() / kMicro));
-  }
+  void microseconds(const char* key, Seconds value) const { json[key] = fifteen_digits(value.count() / kMicro); }
 };
 
 }  // namespace

@@ -17,17 +17,35 @@ namespace {
 
 using nlohmann::json;
 
-struct LineColumn {
-  std::size_t line = 1;
-  std::size_t column = 1;
-};
+/// Notes where the parser stops, and why. It hears of a number that is too large too, which the exception does not
+/// place.
+class FaultFinder : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t end, const std::string& token, const json::exception& error) override {
+    end_ = end;
+    if (dynamic_cast<const json::out_of_range*>(&error) != nullptr) number_ = token;
+    return false;
+  }
 
-LineColumn line_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size()));
-  const std::size_t last_break = before.rfind('\n');
-  return {.line = 1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
-          .column = last_break == std::string_view::npos ? before.size() + 1 : before.size() - last_break};
-}
+  std::size_t end() const { return end_; }
+  const std::string& number() const { return number_; }
+
+ private:
+  std::size_t end_ = 0;
+  std::string number_;
+};
 
 /// `{"value": n, "source": "..."}` or the number itself.
 const json& unwrap(const json& value) {
@@ -40,7 +58,25 @@ constexpr std::int64_t kMostValues = 50'000'000;
 
 constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
 
+/// No quantity that Plumb reads, in any of its units, is further from 1; products of a few of them stay finite.
+constexpr double kLargestNumber = 1e30, kSmallestNumber = 1e-30;
+
 }  // namespace
+
+std::string json_fault(std::string_view text) {
+  FaultFinder finder;
+  json::sax_parse(text, &finder);
+  const std::size_t length = std::max<std::size_t>(finder.number().size(), 1);
+  const std::size_t first = std::min(finder.end() - std::min(finder.end(), length), text.size());
+  const std::string_view before = text.substr(0, first);
+  const auto line = 1 + std::ranges::count(before, '\n');
+  const std::size_t column = first - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+  const std::string what =
+      !finder.number().empty()     ? fmt::format("{} is larger than any number: mend it here", finder.number())
+      : finder.end() > text.size() ? "the JSON ends too early: close what is open, or fetch the whole file"
+                                   : "this is not JSON: mend it here";
+  return fmt::format("line {}, column {}: {}", line, column, what);
+}
 
 json parse_json(std::string_view text, const std::string& file) {
   std::int64_t values = 0;
@@ -65,12 +101,8 @@ json parse_json(std::string_view text, const std::string& file) {
   };
   try {
     return json::parse(text, within_bounds);
-  } catch (const json::parse_error& error) {
-    const auto [line, column] = line_column(text, error.byte == 0 ? 0 : error.byte - 1);
-    const bool truncated = error.byte > text.size();
-    throw SpecError(fmt::format("{}: line {}, column {}: {}", file, line, column,
-                                truncated ? "the JSON ends too early: close what is open, or fetch the whole file"
-                                          : "this is not JSON: mend it here"));
+  } catch (const json::exception&) {
+    throw SpecError(fmt::format("{}: {}", file, json_fault(text)));
   }
 }
 
@@ -132,6 +164,9 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
   const bool in_range = smallest_allowed ? result.value >= smallest : result.value > smallest;
   if (!in_range || !std::isfinite(result.value))
     fail(key, fmt::format("{} is out of range: give {}", result.value, remedy));
+  if (std::abs(result.value) > kLargestNumber || (result.value != 0 && std::abs(result.value) < kSmallestNumber))
+    fail(key, fmt::format("{} is out of range: nothing here is so {}; check the unit, and give {}", result.value,
+                          std::abs(result.value) > 1 ? "large" : "small", remedy));
   if (whole.is_object()) {
     StrictObject sourced(whole, place_of(key));
     sourced.has("value");

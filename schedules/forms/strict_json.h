@@ -20,8 +20,13 @@
 
 namespace plumb { inline namespace schedules {
 
-/// The document, or SpecError "FILE: line L, column C: ..." (truncated, trailing text, not JSON).
+/// The document, or SpecError "FILE: line L, column C: ..." (truncated, trailing text, not JSON, a number that is
+/// larger than any).
 nlohmann::json parse_json(std::string_view text, const std::string& file);
+
+/// Returns "line L, column C: ...", where and why `text` cannot be read as JSON, with the remedy. For text that
+/// nlohmann has refused.
+std::string json_fault(std::string_view text);
 
 /// A number and where it was seen; `source` is empty where the file gives a plain number.
 struct SourcedNumber {
@@ -30,7 +35,8 @@ struct SourcedNumber {
 };
 
 /// A view of one JSON object; the document must outlive it. All readers throw SpecError if the key is missing (unless
-/// the reader is optional_...), has the wrong type or lies out of range.
+/// the reader is optional_...), has the wrong type or lies out of range; a number of any is 0, or from 1e-30 to 1e30 in
+/// size.
 class StrictObject {
  public:
   /// `place` is the file, or "FILE: path.to.object". Throws SpecError if `value` is not an object.

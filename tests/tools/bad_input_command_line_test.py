@@ -5,6 +5,7 @@ usage: bad_input_command_line_test.py PLUMB
 """
 import json
 import random
+import re
 import subprocess
 
 from command_line import PLUMB, SANITIZED, CommandLineTest, bound_memory, run_cases
@@ -122,6 +123,66 @@ class BadInput(CommandLineTest):
         self.refused(1, "run", plan, "--backend", "cpu", "--steps", "1", says=["megatron-core", "--stack"])
         self.refused(1, "plan", "gpt-nano", "h100:1", "--global-batch", "4", "--stack", "megatron-cor",
                      says=["megatron-core"])
+
+    def test_numbers_of_options_are_finite_and_of_their_kind(self):
+        simulate = ("simulate", "--schedule", "1f1b", "-p", 2, "-m", 4)
+        plan = self.llama_plan()
+        for option, before in (("--tolerance", ("validate", plan)), ("--watchdog", ("run", plan)), ("--memory", simulate),
+                               ("--burst-kib", simulate), ("--shrink", ("run", plan)), ("--clip-norm", ("run", plan)),
+                               ("--recalibrate", ("validate", plan)), ("--budget", ("calibrate",))):
+            for value in ("nan", "inf", "-inf", "1e999", "1e300", "x", "1x"):
+                with self.subTest(f"{option}={value}"):
+                    says = self.refused(2, *before, f"{option}={value}", says=[option, value]).stderr
+                    self.assertLess(len(says), 200)
+        for option, before in (("--top", ("plan", "gpt2", "h100:8")), ("--microbatches", simulate), ("--steps", ("run", plan)),
+                               ("--global-batch", ("plan", "gpt2", "h100:8")), ("--seed", ("run", plan))):
+            for value in ("nan", "1e999", "x", "1.5", "99999999999999999999999", "-99999999999999999999999"):
+                with self.subTest(f"{option}={value}"):
+                    says = self.refused(2, *before, f"{option}={value}", says=[option, value]).stderr
+                    self.assertLess(len(says), 200)
+        for option, value in (("--costs", "f=nan"), ("--costs", "f=inf"), ("--costs", "f=1:nan"), ("--costs", "mib=nan,gb_per_s=1"),
+                              ("--noise", "cv=nan"), ("--noise", "cv=0.1,comm_cv=inf"), ("--slow", "rank=0:nan"),
+                              ("--slow", "rank=0:inf")):
+            with self.subTest(f"{option} {value}"):
+                self.refused(1, *simulate, option, value, says=["nan" if "nan" in value else "inf"])
+        self.refused(1, "whatif", plan, "--vary", "cluster.network.bandwidth_gb_per_s=nan")
+        self.refused(1, "whatif", plan, "--vary", "cluster.network.bandwidth_gb_per_s=1e999")
+
+    def test_a_number_too_large_is_refused_by_every_reader(self):
+        order = self.folder / "order.json"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", order)
+        cluster = self.done("clusters", "h100")
+        texts = {"model.json": self.done("models", "gpt2"), "cluster.json": cluster, "plan.json": self.llama_plan().read_text(),
+                 "stack.json": self.done("stacks", "megatron-core"), "order.json": order.read_text(),
+                 "trace.json": '{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}',
+                 "config.json": '{"model_type": "llama", "hidden_size": 64}', "wires.json": '{"nodes": 2}', "link.json": '{"link": {"latency_us": 1}}',
+                 "rows.json": '{"rows": [1]}', "profile.json": '{"nodes": [1], "edges": [2]}'}
+        question = ("--global-batch", 8, "--layout", "dp=8")
+        costs = ("--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1")
+        verbs = {"model.json": (("plan", "{}", "h100:8", *question), ("models", "{}")),
+                 "cluster.json": (("plan", "gpt2", "{}", *question), ("clusters", "{}")),
+                 "plan.json": (("simulate", "{}"), ("memory", "{}"), ("whatif", "{}", "--vary", "layout.zero=1"), ("run", "{}"), ("validate", "{}")),
+                 "stack.json": (("plan", "gpt2", "h100:8", *question, "--stack", "{}"), ("stacks", "{}")),
+                 "order.json": (("schedule", "check", "{}"), ("simulate", "--schedule", "{}")),
+                 "trace.json": (("trace", "info", "{}"),), "config.json": (("plan", "{}", "h100:8", *question),),
+                 "wires.json": (("simulate", "plan.json", "--topology", "{}"),), "link.json": (("run", "--backend", "timed", *costs, "--link", "{}"),),
+                 "rows.json": (("score", "{}"),), "profile.json": (("partition", "{}", "h100:2"),)}
+        self.assertEqual(texts.keys(), verbs.keys())
+        for name, text in texts.items():
+            path = self.write(f"vast-{name}", re.sub(r'(": |\[)[\d.]+', r"\g<1>1e999", text, count=1))
+            for verb in verbs[name]:
+                with self.subTest(f"{name}: {verb}"):
+                    arguments = [path if word == "{}" else self.folder / word if word == "plan.json" else word for word in verb]
+                    self.refused(1, *arguments, says=[path.name, "1e999", "line"])
+
+    def test_a_number_too_small_is_refused_and_aborts_nothing(self):
+        cluster = json.loads(self.done("clusters", "h100"))
+        for key in ("memory_bandwidth_gb_per_s", "kernel_fixed_us", "gemm_efficiency"):
+            for value in ("5e-324", "1e-300", "1e300"):
+                changed = {**cluster, "device": {**cluster["device"], key: 12345.5}}
+                path = self.write("cluster.json", json.dumps(changed).replace("12345.5", value))
+                for verb in (("clusters", path), ("plan", "gpt2", path, "--global-batch", 8)):
+                    self.refused(1, *verb, says=["cluster.json", f"device.{key}", "out of range"])
 
     def test_version_names_the_optional_parts(self):
         text = self.done("--version")

@@ -140,7 +140,10 @@ TEST_SUITE("unit") {
       CHECK(error_of(whole.substr(0, length)).starts_with("line "));
     }
     CHECK(error_of("{\"traceEvents\": [\n{\"ph\": \"X\"") ==
-          "line 2, column 11: the trace is not JSON from here on; it may have been cut short, write it again");
+          "line 2, column 11: the JSON ends too early: close what is open, or fetch the whole file, or write the trace "
+          "again");
+    CHECK(
+        error_of("{\"traceEvents\": [\n{\"ph\": \"X\", \"ts\": 1e999}]}").starts_with("line 2, column 19: 1e999 is "));
   }
 
   TEST_CASE("JSON that is no trace, and a trace of ours that was damaged, are refused") {

@@ -1,7 +1,6 @@
 #include "tools/inputs/costs_option.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace tools {
@@ -42,13 +42,12 @@ TimeUnit parse_unit(std::string_view name) {
 std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
   std::vector<double> numbers;
   for (const std::string_view item : split(list, ':')) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
-    if (error != std::errc{} || end != item.data() + item.size() || !(value >= 0)) {
+    const auto value = whole_number<double>(item);
+    if (!value || *value < 0) {
       throw SpecError(fmt::format("--costs: {}={}: \"{}\" is no cost: give numbers of 0 or more, as in {}=1 or {}=1:2",
                                   key, list, item, key, key));
     }
-    numbers.push_back(value);
+    numbers.push_back(*value);
   }
   return numbers;
 }

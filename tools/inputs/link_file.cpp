@@ -9,6 +9,7 @@
 
 #include "planner/calibrate/cluster_messages.h"
 #include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
 #include "tools/files.h"
 
@@ -22,14 +23,15 @@ nlohmann::ordered_json to_json(const MessageLink& link) {
 }
 
 MessageLink read_link(const std::string& path) {
-  const nlohmann::json file = nlohmann::json::parse(read_text_file(path), nullptr, false);
+  const nlohmann::json file = parse_json(read_text_file(path), path);
   if (!file.is_object() || !file.contains("link") || !file["link"].is_object())
     throw InputError(
         fmt::format("{}: this is no measured link: make one by `plumb calibrate --only transport -o {}`", path, path));
   const auto number = [&](const char* key) {
     const nlohmann::json& link = file["link"];
-    if (!link.contains(key) || !link[key].is_number() || !(link[key].get<double>() >= 0))
-      throw InputError(fmt::format("{}: link.{} is not a number of 0 or more: give one", path, key));
+    constexpr double kMost = 1e12;
+    if (!link.contains(key) || !link[key].is_number() || !(link[key] >= 0) || !(link[key] <= kMost))
+      throw InputError(fmt::format("{}: link.{} is not a number from 0 to {}: give one", path, key, kMost));
     return link[key].get<double>();
   };
   const MessageLink link{.latency = Seconds{number("latency_us") * kMicro},

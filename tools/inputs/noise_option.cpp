@@ -1,13 +1,13 @@
 #include "tools/inputs/noise_option.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace tools {
@@ -15,11 +15,9 @@ namespace {
 
 template <typename Number>
 Number parse_number(std::string_view key, std::string_view text, std::string_view wanted) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw SpecError(fmt::format("--noise: {}={}: give {}", key, text, wanted));
-  return value;
+  const auto value = whole_number<Number>(text);
+  if (!value) throw SpecError(fmt::format("--noise: {}={}: give {}", key, text, wanted));
+  return *value;
 }
 
 Distribution parse_distribution(std::string_view text) {

@@ -29,6 +29,7 @@ TEST_SUITE("unit") {
     refused("", "give cv=, rank_cv= or comm_cv=");
     refused("runs=5", "give cv=, rank_cv= or comm_cv=");
     refused("cv", "\"cv\" has no value");
+    for (const char* text : {"cv=nan", "rank_cv=inf", "comm_cv=1e999"}) refused(text, "a share of the mean");
     refused("cv=much", "--noise: cv=much: give a share of the mean");
     refused("cv=0.1,cv=0.2", "cv is given twice");
     refused("cv=0.1,dist=cauchy", "give lognormal, normal or gamma");
