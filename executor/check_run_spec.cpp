@@ -34,7 +34,7 @@ void check_numbers(const RunSpec& spec) {
           fmt::format("sequences of {} tokens cannot be cut into {} slices: give longer ones", spec.sequence, slices));
   require(spec.rebuild != Rebuild::kLayers || spec.rebuild_layers >= 1,
           fmt::format("recomputation of every {} layers: give at least 1", spec.rebuild_layers));
-  require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
+  require(spec.steps >= 0, fmt::format("{} steps: give 0 or more", spec.steps));
 }
 
 void check_meshes(const RunSpec& spec) {

@@ -47,6 +47,7 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
     seat.checkpoints.deliver = rank == 0 ? options.checkpoint : to_nobody;
     seat.gradients = options.capture_gradients ? &gradients : nullptr;
     seat.weights = options.capture_weights ? &weights : nullptr;
+    seat.ends = options.ends;
     seat.interrupted = [&interruption, place = coordinates_of(grid, rank)](RankTimeline timeline) {
       interruption.add(place, std::move(timeline));
     };

@@ -291,7 +291,9 @@ void add_hardware(CLI::App& app, Chosen& chosen) {
     add_burst(verb, arguments->burst_kib);
     verb->add_option("--link", arguments->link,
                      "predict hops over this measured network (calibrate --only transport), instead of the cluster's");
-    verb->add_option("--steps", arguments->steps, "optimizer steps")->check(above_zero());
+    verb->add_option("--steps", arguments->steps,
+                     validates ? "optimizer steps" : "optimizer steps (0: write the initial weights as a checkpoint)")
+        ->check(validates ? above_zero() : zero_or_more());
     verb->add_option("--text", arguments->text,
                      "file to train on, byte by byte (default: a text that the tool carries)");
     verb->add_option("--seed", arguments->seed, "of the initial weights and of the data's order");

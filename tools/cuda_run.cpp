@@ -157,6 +157,10 @@ bool takes_each(const CudaLibrary& library, int world, const RunArguments& argum
 
 }  // namespace
 
+bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments) {
+  return is_one_cuda_rank(arguments) || takes_each(library, world_size(rank_grid_of(spec)), arguments);
+}
+
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options) {
   const CudaSharing how = cuda_sharing(arguments.sms, arguments.cuda_graph);
@@ -164,7 +168,7 @@ std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& 
   const bool is_one = is_one_cuda_rank(arguments);
   std::optional<RunResult> result;
   std::string sharing = fmt::format("{} GPUs with NCCL", world);
-  if (is_one || takes_each(library, world, arguments)) {
+  if (trains_apart(library, spec, arguments)) {
     if (options.checkpoint_every > 0)
       throw InputError(
           "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");

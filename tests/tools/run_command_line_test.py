@@ -4,6 +4,7 @@
 usage: run_command_line_test.py PLUMB
 """
 import json
+import signal
 import subprocess
 import time
 
@@ -187,6 +188,76 @@ class Running(CommandLineTest):
         (folder / "checkpoint.plumb").write_bytes((folder / "checkpoint.plumb").read_bytes()[:5000])
         self.refused(1, "run", plan, "--steps", 30, "--checkpoint-dir", folder, "--resume", says=["cut short", "5000 bytes"])
         self.refused(2, "run", plan, "--resume", says=["--checkpoint-dir"])
+
+    def started(self, *arguments):
+        """The tool, still running, when its first checkpoint is there; the checkpoint's folder."""
+        folder = self.folder / "state"
+        process = subprocess.Popen([PLUMB, *map(str, arguments), "--checkpoint-dir", folder, "--checkpoint-every", "1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not (folder / "checkpoint.plumb").exists() and process.poll() is None:
+            time.sleep(0.001)
+        return process, folder
+
+    def test_a_signal_ends_a_run_with_a_checkpoint_and_what_was_measured(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        steps = 5000
+        whole = self.json("run", plan, "--steps", 12)["losses"]
+        for sent, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process, folder = self.started("run", plan, "--steps", steps, "--json", "--trace", self.folder / "last.json")
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, code, err)
+            losses = json.loads(out)["losses"]
+            self.assertGreaterEqual(len(losses), 1)
+            self.assertEqual(losses[:12], whole[:len(losses)])
+            self.assertIn("plumb: stopping behind this step", err)
+            self.assertIn(f"plumb: {sent.name} has ended this run behind step {len(losses)} of {steps}", err)
+            self.assertIn("--resume", err)
+            self.assertEqual(self.json("trace", "info", self.folder / "last.json")["source"], "measured")
+            self.assertEqual([path.name for path in folder.iterdir()], ["checkpoint.plumb"])
+            rest = self.json("run", plan, "--steps", len(losses) + 1, "--checkpoint-dir", folder, "--resume")
+            self.assertEqual(rest["first_step"], len(losses))
+            (folder / "checkpoint.plumb").unlink()
+        costs = ("--schedule", "1f1b", "-p", 2, "-m", 4, "--costs", "f=10,b=20,unit=ms")
+        for verb in ("run", "validate"):
+            process = subprocess.Popen([PLUMB, verb, "--backend", "timed", *map(str, costs), "--steps", "1000"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(2)
+            process.terminate()
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 143, err)
+            self.assertIn("SIGTERM has ended this run", err)
+            self.assertIn("step time", out)
+
+    def test_a_second_signal_ends_a_run_at_once(self):
+        process = subprocess.Popen([PLUMB, "run", "--backend", "timed", "--schedule", "1f1b", "-p", "2", "-m", "2", "--costs", "f=60",
+                                    "--watchdog", "1000"], stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        self.assertIn("stopping behind this step", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+
+    def test_a_checkpoint_folder_is_one_run_s_at_a_time(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        process, folder = self.started("run", plan, "--steps", 5000)
+        self.refused(1, "run", plan, "--steps", 3, "--checkpoint-dir", folder,
+                     says=[folder, f"process {process.pid} on", "name another folder"])
+        process.kill()  # its lock ends with it, and what it has left half-written is cleared away
+        process.communicate()
+        (folder / "checkpoint.plumb.aBcDeF.tmp").write_text("half")
+        self.done("run", plan, "--steps", 2, "--checkpoint-dir", folder)
+        self.assertEqual([path.name for path in folder.iterdir()], ["checkpoint.plumb"])
+
+    def test_the_initial_weights_are_a_checkpoint(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        folder = self.folder / "state"
+        self.assertEqual(self.json("run", plan, "--steps", 0, "--checkpoint-dir", folder)["losses"], [])
+        rest = self.json("run", plan, "--steps", 3, "--checkpoint-dir", folder, "--resume")
+        self.assertEqual((rest["first_step"], rest["losses"]), (0, self.json("run", plan, "--steps", 3)["losses"]))
+        self.refused(1, "run", plan, "--steps", 0, says=["--steps 0", "--checkpoint-dir"])
+        self.refused(2, "validate", plan, "--steps", 0, says=["--steps"])
 
     def test_validation_predicts_first_and_says_where_the_error_comes_from(self):
         prediction = self.folder / "prediction.json"

@@ -83,11 +83,10 @@ TimedInput timed_input(const RunArguments& arguments) {
   return input;
 }
 
-std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace) {
-  const InterruptionListener interrupted = interrupted_trace(trace);
-  if (launched_ranks() > 0) return run_timed_mpi(input.spec, interrupted);
+std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace, const EndQuestion& ends) {
+  const TimedOptions options{.interrupted = interrupted_trace(trace), .ends = ends, .threads = watched_threads()};
+  if (launched_ranks() > 0) return run_timed_mpi(input.spec, options);
   const Seconds expected = input.spec.steps * to_seconds(input.predicted.makespan);
-  const TimedOptions options{.interrupted = interrupted, .threads = watched_threads()};
   return with_progress("replaying", expected, [&] { return run_timed(input.spec, options); });
 }
 
