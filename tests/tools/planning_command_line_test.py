@@ -28,6 +28,21 @@ class Presets(CommandLineTest):
         self.done("plan", "gpt2", "v100", "--global-batch", "8", "-o", self.folder / "plan.json")
         self.assertEqual(json.loads((self.folder / "plan.json").read_text())["training"]["precision"], "fp16")
 
+    def test_what_models_clusters_and_stacks_print_is_read_back_as_the_same(self):
+        for kind in ("models", "clusters", "stacks"):
+            for entry in self.json(kind)[kind]:
+                for form in ((), ("--json",)):
+                    with self.subTest(kind=kind, name=entry["name"], form=form):
+                        printed = self.done(kind, entry["name"], *form)
+                        path = self.write("printed.json", printed)
+                        self.assertEqual(self.done(kind, path, *form), printed)
+
+    def test_a_figure_that_does_not_follow_from_the_sizes_is_refused(self):
+        for name in ("gpt2", "vgg-11"):
+            shown = self.json("models", name)
+            path = self.write("model.json", json.dumps({**shown, "parameters": shown["parameters"] + 1}))
+            self.refused(1, "models", path, says=[path, "parameters", "follows from the sizes", "leave the key out"])
+
     def test_llama_3_8b_has_8_03e9_parameters(self):
         self.assertEqual(json.loads(self.done("models", "llama-3-8b"))["parameters"], 8_030_261_248)
 
