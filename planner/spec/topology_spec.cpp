@@ -23,8 +23,7 @@ std::vector<std::string> names(StrictObject& object, std::string_view key) {
 int vertex(const Topology& topology, const StrictObject& object, std::string_view key, const std::string& name) {
   const auto found = std::ranges::find(topology.vertices, name);
   if (found == topology.vertices.end()) {
-    object.fail(
-        key, fmt::format("there is no node \"{}\": did you mean \"{}\"?", name, nearest_name(name, topology.vertices)));
+    object.fail(key, fmt::format("there is no node \"{}\": {}", name, did_you_mean(name, topology.vertices)));
   }
   return static_cast<int>(found - topology.vertices.begin());
 }

@@ -208,9 +208,9 @@ const CatalogueEntry& catalogue_entry(std::string_view name) {
   }
   std::vector<std::string> names;
   for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
-  throw ScheduleError(
-      fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all", name,
-                  nearest_name(name, names)));
+  const std::string nearest = nearest_name(name, names);
+  throw ScheduleError(fmt::format("there is no schedule \"{}\": {}`plumb schedule list` names them all", name,
+                                  nearest.empty() ? "" : fmt::format("did you mean \"{}\"? ", nearest)));
 }
 
 int period_of(std::string_view name, const ScheduleParameters& parameters) {

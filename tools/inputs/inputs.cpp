@@ -25,27 +25,33 @@ bool names_file(const std::string& name) {
   return name.ends_with(".json") || name.find('/') != std::string::npos;
 }
 
-/// The preset of that kind and name, in any case or spelling. Throws InputError naming the nearest.
+/// The preset of that kind and name, in any case or spelling. Throws InputError naming the nearest, or all that may be
+/// meant.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
     if (preset.kind == kind) names.emplace_back(preset.name);
   }
-  const std::string spelled = preset_spelled(names, name);
-  for (const Preset& preset : presets()) {
-    if (preset.kind == kind && preset.name == spelled) return preset;
-  }
   const std::string_view what = kind == Preset::Kind::kModel     ? "model"
                                 : kind == Preset::Kind::kCluster ? "cluster"
                                                                  : "stack";
+  const std::vector<std::string> spelled = presets_spelled(names, name);
+  if (spelled.size() > 1) {
+    throw InputError(fmt::format("\"{}\" may be one of several {} presets, {}: name one of them", name, what,
+                                 fmt::join(spelled, " and ")));
+  }
+  for (const Preset& preset : presets()) {
+    if (!spelled.empty() && preset.kind == kind && preset.name == spelled.front()) return preset;
+  }
   if (const LikeCluster* like = cluster_not_held(name); kind == Preset::Kind::kCluster && like != nullptr) {
     throw InputError(fmt::format(
         "there is no cluster preset \"{}\": it is an {} with {}; `plumb clusters {}` prints a file to change so", name,
         like->preset, like->difference, like->preset));
   }
-  throw InputError(fmt::format(
-      "there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
-      what, name, nearest_preset(names, name), what));
+  const std::string nearest = nearest_preset(names, name);
+  throw InputError(
+      fmt::format("there is no {} preset \"{}\": {}`plumb {}s` names them all; a file's name ends in .json", what, name,
+                  nearest.empty() ? "" : fmt::format("did you mean \"{}\"? ", nearest), what));
 }
 
 }  // namespace

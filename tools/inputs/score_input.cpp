@@ -46,6 +46,8 @@ Override parse_override(const std::string& text) {
     throw SpecError(fmt::format(
         "set \"{}\": write cluster.PATH=VALUE or stack.PATH=VALUE, such as cluster.device.gemm_efficiency=0.8", text));
   }
+  if (is_label(one.key))
+    throw SpecError(fmt::format("set \"{}\": another label changes no answer: set a figure", text));
   return {one.key, one.values.front()};
 }
 

@@ -121,8 +121,8 @@ Training training_of(const RunArguments& arguments, int steps) {
   const bool names_file = arguments.plan.find('/') != std::string::npos || arguments.plan.ends_with(".json") ||
                           std::filesystem::exists(arguments.plan);
   if (!is_layer_model(arguments.plan) && !names_file)
-    throw InputError(fmt::format("{} is neither a plan's file nor a network: did you mean \"{}\"?", arguments.plan,
-                                 nearest_name(arguments.plan, layer_model_names())));
+    throw InputError(fmt::format("{} is neither a plan's file nor a network: {}", arguments.plan,
+                                 did_you_mean(arguments.plan, layer_model_names())));
   if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
