@@ -53,6 +53,7 @@ NoiseSpec parse_noise(std::string_view text) {
       noise.distribution = parse_distribution(value);
     } else if (key == "runs") {
       noise.runs = parse_number<int>(key, value, "a whole number of runs");
+      if (noise.runs < 1) throw SpecError(fmt::format("--noise: runs={}: give 1 or more", noise.runs));
     } else if (key == "seed") {
       noise.seed = parse_number<std::uint64_t>(key, value, "a whole number of 0 or more");
     } else {

@@ -12,6 +12,7 @@
 #include "tools/files.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_cuda.h"
 #include "tools/verbs/calibrate_from.h"
@@ -25,17 +26,17 @@ namespace plumb { inline namespace tools {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
   if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
-  if (!arguments.gpus.empty()) throw SpecError("--gpus is for --backend cuda: leave it away, or name that");
+  if (!arguments.gpus.empty()) throw UsageError("--gpus is for --backend cuda: leave it away, or name that");
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
   if (arguments.only == "transport") return calibrate_transport(arguments, today());
   if (arguments.only == "gpus") return calibrate_gpus(arguments);
   if (arguments.only == "nccl") return calibrate_nccl(arguments);
   if (arguments.only == "topology") return calibrate_topology(arguments);
-  if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
+  if (arguments.output.empty()) throw UsageError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   if (!arguments.from.empty()) return calibrate_from(arguments, today());
   if (!arguments.base.empty() || !arguments.plan.empty()) {
-    throw SpecError("--base and --plan say what --from was measured on: give --from with its files");
+    throw UsageError("--base and --plan say what --from was measured on: give --from with its files");
   }
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int ranks = arguments.ranks > 0 ? arguments.ranks : cores;

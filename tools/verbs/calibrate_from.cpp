@@ -14,6 +14,7 @@
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -42,7 +43,7 @@ ClusterEvidence read_evidence(const CalibrateArguments& arguments) {
 ClusterSpec base_of(const CalibrateArguments& arguments, const ClusterEvidence& evidence) {
   if (!arguments.base.empty()) return cluster_input(arguments.base);
   if (evidence.plan) return evidence.plan->cluster;
-  throw SpecError("--base is missing: name the cluster that was measured, a preset (`plumb clusters`) or a file");
+  throw UsageError("--base is missing: name the cluster that was measured, a preset (`plumb clusters`) or a file");
 }
 
 std::string error_text(const FittedConstant& constant) {

@@ -19,6 +19,7 @@
 #include "tools/priced_kind.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/measure_gpus.h"
 
 namespace plumb { inline namespace tools {
@@ -80,9 +81,9 @@ std::string text_of(const NcclMeasurement& measured, const std::optional<Cluster
 
 int calibrate_nccl(const CalibrateArguments& arguments) {
   if (!arguments.from.empty() || !arguments.plan.empty())
-    throw SpecError("--only nccl measures: leave --from and --plan away");
+    throw UsageError("--only nccl measures: leave --from and --plan away");
   if (arguments.base.empty() && !arguments.output.empty())
-    throw InputError(
+    throw UsageError(
         "--only nccl adds to a cluster what it has measured: name that with --base, or leave --output away");
   std::optional<ClusterSpec> base;
   if (!arguments.base.empty()) base = cluster_input(arguments.base);

@@ -17,6 +17,7 @@
 #include "tools/machine/find_topology.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -75,9 +76,9 @@ Read read(const CalibrateArguments& arguments) {
 
 int calibrate_topology(const CalibrateArguments& arguments) {
   if (arguments.from.size() > 1 || !arguments.plan.empty())
-    throw SpecError(
+    throw UsageError(
         "--only topology reads how the devices of one machine hang together: give --from one file, and no --plan");
-  if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
+  if (arguments.output.empty()) throw UsageError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   const Read input = read(arguments);
   std::string base = arguments.base;

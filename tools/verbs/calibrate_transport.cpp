@@ -16,6 +16,7 @@
 #include "tools/inputs/link_file.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -54,9 +55,9 @@ std::string text_of(const std::vector<KernelSample>& samples, const MessageFit& 
 
 int calibrate_transport(const CalibrateArguments& arguments, const std::string& date) {
   if (!arguments.from.empty() || !arguments.plan.empty())
-    throw SpecError("--only transport measures messages: leave --from and --plan away");
+    throw UsageError("--only transport measures messages: leave --from and --plan away");
   if (!arguments.base.empty() && arguments.output.empty())
-    throw InputError("--base takes the measured link into a cluster: name the file to write with --output");
+    throw UsageError("--base takes the measured link into a cluster: name the file to write with --output");
   std::optional<ClusterSpec> base;
   if (!arguments.base.empty()) base = cluster_input(arguments.base);
   if (!arguments.output.empty() && launched_rank() == 0) require_writable(arguments.output);

@@ -100,6 +100,7 @@ int plan_verb(const PlanArguments& arguments) {
     return kInfeasible;
   }
   const Plan& best = planned.plans.front();
+  if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
   if (!arguments.json) {
     print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n\n", best.model.name,
                              parameters_text(static_cast<double>(model_parameter_count(best.model))),

@@ -41,15 +41,15 @@ constexpr int kRunSteps = 10;
 /// The plan's own schedule, or the one that is asked for, on the plan's ranks and micro-batches.
 RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   if (schedule.name.empty()) {
-    if (schedule.offload || schedule.shard)
-      throw InputError("--offload and --shard change a schedule: name it with --schedule");
     if (spec.meshes.empty()) return spec;
     const Schedule order = order_of(plan);
     const Schedule lowered = lower(order, {.data = {.enabled = has_replicas(spec), .zero = spec.zero}});
     return with_schedule(std::move(spec), plan, order, lowered);
   }
-  if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
-  if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  if (!names_schedule_file(schedule.name)) {
+    if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
+    if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  }
   schedule.replicas = has_replicas(spec);
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));

@@ -11,6 +11,7 @@
 #include "tools/files.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -104,8 +105,10 @@ int whatif_verb(const WhatifArguments& arguments) {
   if (!arguments.csv.empty()) require_writable(arguments.csv);
   const Plan plan = plan_input(arguments.plan);
   std::vector<Variation> variations;
-  for (const std::string& text : arguments.vary) variations.push_back(parse_variation(text));
-  const std::vector<WhatIfRow> rows = whatif(plan, variations, {.replan = arguments.replan});
+  for (const std::string& text : arguments.vary)
+    variations.push_back(read_option([&] { return parse_variation(text); }));
+  const std::vector<WhatIfRow> rows =
+      read_option([&] { return whatif(plan, variations, {.replan = arguments.replan}); });
   print_answer(arguments.json ? json_answer(rows_json(rows)) : to_text(table_of(rows, false)));
   if (!arguments.csv.empty()) {
     write_file(arguments.csv, to_csv(table_of(rows, true)));
