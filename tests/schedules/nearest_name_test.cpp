@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the nearest name is the one with the fewest edits, case aside, the first of equals") {
   CHECK(nearest_name("hiden", {"heads", "hidden", "layers"}) == "hidden");
@@ -30,3 +30,5 @@ TEST_CASE("what was meant is asked, or else what there is") {
   CHECK(did_you_mean("q", {}) == "there are none");
   CHECK(did_you_mean("?", std::vector<std::string>(30, "long")).ends_with("long and 6 more"));
 }
+
+}  // namespace plumb::test
