@@ -344,7 +344,7 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
 }
 
 ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
-  return cluster_from_json(parse_file(FileKind::kCluster, text, file), file);
+  return cluster_from_json(parse_file(FileForm::kCluster, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const ClusterSpec& cluster) {

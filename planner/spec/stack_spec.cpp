@@ -169,7 +169,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
 }
 
 StackSpec parse_stack(std::string_view text, const std::string& file) {
-  return stack_from_json(parse_file(FileKind::kStack, text, file), file);
+  return stack_from_json(parse_file(FileForm::kStack, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const StackSpec& stack) {

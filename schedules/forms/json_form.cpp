@@ -78,7 +78,7 @@ Schedule schedule_from_json(const nlohmann::json& json, const std::string& place
 }
 
 Schedule parse_schedule_json(std::string_view text, const std::string& file) {
-  return schedule_from_json(parse_file(FileKind::kSchedule, text, file), file);
+  return schedule_from_json(parse_file(FileForm::kSchedule, text, file), file);
 }
 
 }}  // namespace plumb::schedules
