@@ -24,8 +24,8 @@
 namespace plumb::test {
 namespace {
 
-constexpr std::uint64_t kLayoutSeed =
-    3;  // with it no router has two experts so close that rounding decides in 20 steps
+// With it no router has two experts so close that rounding decides in 20 steps.
+constexpr std::uint64_t kLayoutSeed = 3;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kLayoutSteps = 2;  // several times as long each; what a sanitizer finds, it finds in the first
 #else
@@ -82,7 +82,6 @@ struct LayoutProductFactors {
 using LayoutProduct = std::array<int, LayoutProductFactors::kFactors>;
 
 LayoutProduct layout_counts() {
-  using enum LayoutProductFactors::Number;
   return {
       static_cast<int>(synchronous_entries().size()), kMostRanks, 2, 3, 3, 2, static_cast<int>(kLayoutShardings.size()),
       static_cast<int>(kLayoutRecomputations.size()), 3,          2};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "executor/run.h"
+#include "schedules/lower.h"
 
 namespace plumb::test {
 
