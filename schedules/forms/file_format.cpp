@@ -25,7 +25,7 @@ struct FileForm {
 };
 
 /// In the order of FileForm.
-constexpr std::array<FileForm, kFileKindCount> kForms = {{
+constexpr std::array<FileForm, kFileFormCount> kForms = {{
     {"a plan", 1, "write the file again with `plumb plan ... -o`"},
     {"a schedule", 1, "write the file again with `plumb schedule make ... -o`"},
     {"a cluster", 1, "write the file again with `plumb calibrate ... -o` or `plumb clusters NAME`"},

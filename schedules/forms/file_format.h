@@ -16,7 +16,7 @@
 namespace plumb { inline namespace schedules {
 
 enum class FileForm { kPlan, kSchedule, kCluster, kModel, kStack, kTopology, kLink, kMapping, kCheckpoint };
-constexpr int kFileKindCount = 9;
+constexpr int kFileFormCount = 9;
 
 /// The number that this Plumb writes, and the newest that it reads.
 int newest_format(FileForm kind);

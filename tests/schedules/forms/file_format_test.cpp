@@ -16,7 +16,7 @@ using nlohmann::json;
 
 std::vector<FileForm> all_kinds() {
   std::vector<FileForm> kinds;
-  for (int kind = 0; kind < kFileKindCount; ++kind) kinds.push_back(static_cast<FileForm>(kind));
+  for (int kind = 0; kind < kFileFormCount; ++kind) kinds.push_back(static_cast<FileForm>(kind));
   return kinds;
 }
 
