@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "tools/option_numbers.h"
+#include "tools/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -21,7 +21,7 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
       ->check(CLI::IsMember({"each", "one"}));
   verb->add_option("--ranks", calibrate->ranks,
                    "how many work at once (default: one a core, one on a GPU, or as many as there are GPUs)")
-      ->check(above_zero());
+      ->transform(count_of<int>(1));
   verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(above_zero());
   verb->add_option(
       "--from", calibrate->from,

@@ -10,12 +10,14 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/console.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
 
 int report_fault(const std::exception& error) {
   constexpr std::chrono::milliseconds kForTheFirstToSpeak{500};
+  const int code = dynamic_cast<const UsageError*>(&error) != nullptr ? kUsage : kInputFault;
   const bool is_known = dynamic_cast<const RunAborted*>(&error) != nullptr;  // by who says it
   const bool all_see_it =
       dynamic_cast<const InputError*>(&error) != nullptr && dynamic_cast<const RunError*>(&error) == nullptr;
@@ -23,9 +25,9 @@ int report_fault(const std::exception& error) {
   if (speaks) print_note(fmt::format("plumb: {}", sentence_of(error)));
   if (has_joined_mpi()) {
     if (!speaks) std::this_thread::sleep_for(kForTheFirstToSpeak);
-    stop_mpi_ranks(kInputFault);
+    stop_mpi_ranks(code);
   }
-  return kInputFault;
+  return code;
 }
 
 }}  // namespace plumb::tools

@@ -11,6 +11,7 @@
 #include "executor/check_run_spec.h"
 #include "executor/cpu/optimizer_state.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 
 namespace plumb { inline namespace executor {
@@ -19,7 +20,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kTitle = "plumb checkpoint ";
-constexpr std::string_view kVersion = "1";
 constexpr std::size_t kNumberBytes = sizeof(std::uint64_t);
 
 /// Fowler, Noll and Vo's 64-bit hash (FNV-1a).
@@ -179,7 +179,7 @@ void require_same_training(const TrainingState& saved, const TrainingState& want
 
 std::string to_bytes(const TrainingState& state) {
   const std::string manifest = json_line(manifest_of(state));
-  std::string bytes = fmt::format("{}{}\n", kTitle, kVersion);
+  std::string bytes = fmt::format("{}{}\n", kTitle, newest_format(FileForm::kCheckpoint));
   const std::size_t total_at = bytes.size();
   bytes += number_bytes(0) + number_bytes(manifest.size()) + manifest;
   for (const std::vector<SavedParameter>& layer : state.parameters)
@@ -197,9 +197,8 @@ TrainingState training_state_from_bytes(std::string_view bytes, const std::strin
   };
   if (!bytes.starts_with(kTitle)) refuse("is no checkpoint of Plumb");
   const std::size_t line_end = bytes.find('\n');
-  const std::string_view version = bytes.substr(kTitle.size(), std::min(line_end, bytes.size()) - kTitle.size());
-  if (line_end != std::string_view::npos && version != kVersion)
-    refuse(fmt::format("is of version {}, and this Plumb reads version {}", version, kVersion));
+  if (line_end != std::string_view::npos)
+    checked_format(FileForm::kCheckpoint, bytes.substr(kTitle.size(), line_end - kTitle.size()), place);
   const std::size_t head = line_end + 1;
   if (line_end == std::string_view::npos || bytes.size() < head + 3 * kNumberBytes) refuse("is cut short");
   const std::uint64_t total = number_at(bytes, head), manifest_bytes = number_at(bytes, head + kNumberBytes);

@@ -2,7 +2,7 @@
 // All that training needs to go on as if it had not stopped: a checkpoint's contents. Parameters are stored whole, by
 // layer of the model, so that any layout can take them up; data and random numbers follow from step and seed.
 //
-//   const std::string bytes = to_bytes(state);              // a line of text, a JSON manifest, the values, a checksum
+//   const std::string bytes = to_bytes(state);  // a line with the format number, a JSON manifest, values, a checksum
 //   TrainingState state = training_state_from_bytes(bytes, "checkpoint");
 
 #include <cstddef>
@@ -54,7 +54,8 @@ void require_same_training(const TrainingState& saved, const TrainingState& want
 
 std::string to_bytes(const TrainingState& state);
 
-/// Throws InputError naming `place` if the bytes are no checkpoint, of another version, cut short or damaged.
+/// Throws InputError naming `place` if the bytes are no checkpoint, of a newer format (schedules/forms/file_format.h),
+/// cut short or damaged.
 TrainingState training_state_from_bytes(std::string_view bytes, const std::string& place);
 
 }}  // namespace plumb::executor

@@ -59,10 +59,9 @@ class Expansion {
       const auto found = scope.words.find(word);
       if (found != scope.words.end()) return found->second;
       std::vector<std::string> known;
-      for (const auto& [name, size] : scope.words) known.push_back(name);
-      fail(place, known.empty()
-                      ? fmt::format("\"${}\" is no size: add \"sizes\" to the graph", word)
-                      : fmt::format("\"${}\" is no size: did you mean \"${}\"?", word, nearest_name(word, known)));
+      for (const auto& [name, size] : scope.words) known.push_back("$" + name);
+      fail(place, known.empty() ? fmt::format("\"${}\" is no size: add \"sizes\" to the graph", word)
+                                : fmt::format("\"${}\" is no size: {}", word, did_you_mean("$" + word, known)));
     }
     if (!value.is_array() && !value.is_object()) return value;
     json copy = value;
@@ -89,8 +88,8 @@ class Expansion {
       if (found == scope.nodes.end()) {
         std::vector<std::string> known;
         for (const auto& [text, index] : scope.nodes) known.push_back(text);
-        object.fail("inputs", fmt::format("no node before this one is named \"{}\": did you mean \"{}\"?", wanted,
-                                          nearest_name(wanted, known)));
+        object.fail("inputs",
+                    fmt::format("no node before this one is named \"{}\": {}", wanted, did_you_mean(wanted, known)));
       }
       inputs.push_back(found->second);
     }
@@ -195,8 +194,8 @@ class Expansion {
     for (const auto& [key, unused] : with.items()) {
       if (std::ranges::find(parameters, key) != parameters.end()) continue;
       object.fail("with", parameters.empty() ? fmt::format("block {} has no parameters: leave {} away", name, key)
-                                             : fmt::format("block {} has no parameter \"{}\": did you mean \"{}\"?",
-                                                           name, key, nearest_name(key, parameters)));
+                                             : fmt::format("block {} has no parameter \"{}\": {}", name, key,
+                                                           did_you_mean(key, parameters)));
     }
     open_.push_back(name);
     for (std::int64_t i = 0; i < repeat; ++i) {
@@ -229,8 +228,7 @@ class Expansion {
       }
     }
     object.fail("block", known.empty() ? fmt::format("no block is named \"{}\": add \"blocks\" to the graph", name)
-                                       : fmt::format("no block is named \"{}\": did you mean \"{}\"?", name,
-                                                     nearest_name(name, known)));
+                                       : fmt::format("no block is named \"{}\": {}", name, did_you_mean(name, known)));
   }
 
   static std::vector<std::string> texts_of(StrictObject& object, std::string_view key,

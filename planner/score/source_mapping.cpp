@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
 
@@ -113,7 +114,7 @@ MappingRule rule_from(StrictObject& object) {
 }  // namespace
 
 SourceMapping parse_source_mapping(std::string_view text, const std::string& file) {
-  const json document = parse_json(text, file);
+  const json document = parse_file(FileForm::kMapping, text, file);
   StrictObject object(document, file);
   SourceMapping mapping{.name = object.text("name")};
   const json& cites = object.raw("cites");

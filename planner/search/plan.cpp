@@ -13,6 +13,7 @@
 #include "planner/search/fit_advisor.h"
 #include "planner/search/layout_conflict.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/forms/text_form.h"
 
@@ -101,7 +102,7 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& place) {
 }
 
 Plan parse_plan(std::string_view text, const std::string& file) {
-  return plan_from_json(parse_json(text, file), file);
+  return plan_from_json(parse_file(FileForm::kPlan, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const Plan& plan, std::string_view plumb_version) {

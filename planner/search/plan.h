@@ -2,7 +2,7 @@
 // A plan: everything a run needs to be repeated, and what it is expected to do. A plan file is self-contained; each
 // part has the form in which it can be given alone.
 //
-//   {"plumb_version": "0.1.0", "model": {...}, "cluster": {...}, "training": {...}, "layout": {...},
+//   {"plumb_format": 1, "plumb_version": "0.1.0", "model": {...}, "cluster": {...}, "training": {...}, "layout": {...},
 //    "schedule": {"name": "1f1b"}, "prediction": {...} or null}
 //
 // A schedule of the user's own stands there by its rows: {"name": "mine", "actions": ["0F0 0B0", "1F0 1B0"]}, in the
@@ -41,7 +41,8 @@ struct Evaluation {
 Evaluation evaluate(const Plan& plan, const SimulationOptions& options = {}, const NetworkOptions& network = {},
                     Receives receives = Receives::kEarly);
 
-/// Throws SpecError or ScheduleError with the place and remedy of what is wrong.
+/// Throws SpecError or ScheduleError with the place and remedy of what is wrong. The format number is a file's
+/// (schedules/forms/file_format.h): parse_plan() checks it, the other two know of none.
 Plan parse_plan(std::string_view text, const std::string& file);
 Plan plan_from_json(const nlohmann::json& json, const std::string& place);
 

@@ -26,11 +26,11 @@ std::vector<std::string> words_of(std::string_view path) {
   return words;
 }
 
-/// What can be varied by name: the leaves of the parts, by dotted path.
+/// What can be varied by name: the leaves of the parts but labels, by dotted path.
 void collect_leaves(const json& value, const std::string& path, std::vector<std::string>& leaves) {
   const bool sourced = value.is_object() && value.contains("value");
   if (!value.is_object() || sourced) {
-    if (!value.is_array() && !value.is_null()) leaves.push_back(path);
+    if (!value.is_array() && !value.is_null() && !is_label(path)) leaves.push_back(path);
     return;
   }
   for (const auto& [key, inner] : value.items()) collect_leaves(inner, path.empty() ? key : path + "." + key, leaves);
@@ -38,6 +38,12 @@ void collect_leaves(const json& value, const std::string& path, std::vector<std:
 
 /// The full path that a key means.
 std::string resolve(const std::vector<std::string>& leaves, const std::string& key) {
+  if (is_label(key)) {
+    throw SpecError(fmt::format(
+        "vary {}: another label changes no answer: vary the figures that it stands for, or ask `plumb plan` for each "
+        "preset",
+        key));
+  }
   std::vector<std::string> found;
   for (const std::string& leaf : leaves) {
     if (leaf == key) return leaf;
@@ -48,8 +54,7 @@ std::string resolve(const std::vector<std::string>& leaves, const std::string& k
     throw SpecError(
         fmt::format("vary {}: several parts of the plan have it: name one of {}", key, fmt::join(found, ", ")));
   }
-  throw SpecError(
-      fmt::format("vary {}: no part of the plan has it: did you mean \"{}\"?", key, nearest_name(key, leaves)));
+  throw SpecError(fmt::format("vary {}: no part of the plan has it: {}", key, did_you_mean(key, leaves)));
 }
 
 json& at_path(json& document, const std::string& path) {
@@ -75,6 +80,11 @@ WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed) {
 }
 
 }  // namespace
+
+bool is_label(std::string_view path) {
+  const std::string last = words_of(path).back();
+  return last == "name" || last == "source" || last == "note";
+}
 
 Variation parse_variation(std::string_view text) {
   const std::size_t equals = text.find('=');

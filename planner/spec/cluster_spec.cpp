@@ -11,6 +11,7 @@
 #include "kernels/layer.h"
 #include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
 
@@ -343,7 +344,7 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
 }
 
 ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
-  return cluster_from_json(parse_json(text, file), file);
+  return cluster_from_json(parse_file(FileForm::kCluster, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const ClusterSpec& cluster) {

@@ -8,6 +8,7 @@
 
 #include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
 
@@ -167,7 +168,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
 }
 
 StackSpec parse_stack(std::string_view text, const std::string& file) {
-  return stack_from_json(parse_json(text, file), file);
+  return stack_from_json(parse_file(FileForm::kStack, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const StackSpec& stack) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/file_format.h"
 #include "schedules/forms/schedule_shape.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/forms/text_form.h"
@@ -77,7 +78,7 @@ Schedule schedule_from_json(const nlohmann::json& json, const std::string& place
 }
 
 Schedule parse_schedule_json(std::string_view text, const std::string& file) {
-  return schedule_from_json(parse_json(text, file), file);
+  return schedule_from_json(parse_file(FileForm::kSchedule, text, file), file);
 }
 
 }}  // namespace plumb::schedules

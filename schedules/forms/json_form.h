@@ -5,7 +5,8 @@
 //    "stages": [{"rank": 0, "model_part": 0, "lane": 0}, {"rank": 1, "model_part": 1, "lane": 0}],
 //    "ranks": ["0F0 0F1 0B0 0B1", "1F0 1B0 1F1 1B1"]}
 //
-// A row is a rank's actions in the text form (forms/text_form.h).
+// A row is a rank's actions in the text form (forms/text_form.h). A file has its format number before (file_format.h),
+// which parse_schedule_json() checks.
 
 #include <string>
 #include <string_view>

@@ -218,8 +218,9 @@ double StrictObject::fraction(std::string_view key) {
 std::string StrictObject::choice(std::string_view key, const std::vector<std::string>& allowed) {
   std::string value = text(key);
   if (std::ranges::find(allowed, value) == allowed.end()) {
-    fail(key, fmt::format("\"{}\" is none of {}; did you mean \"{}\"?", value, fmt::join(allowed, ", "),
-                          nearest_name(value, allowed)));
+    const std::string nearest = nearest_name(value, allowed);
+    fail(key, fmt::format("\"{}\" is none of {}{}", value, fmt::join(allowed, ", "),
+                          nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
   }
   return value;
 }
@@ -249,7 +250,7 @@ std::vector<std::int64_t> StrictObject::integers(std::string_view key) {
 void StrictObject::finish() const {
   for (const auto& [key, value] : value_->items()) {
     if (std::ranges::find(known_, key) == known_.end()) {
-      fail(key, fmt::format("this key is unknown: remove it, or did you mean \"{}\"?", nearest_name(key, known_)));
+      fail(key, fmt::format("this key is unknown: remove it, or {}", did_you_mean(key, known_)));
     }
   }
 }

@@ -157,6 +157,8 @@ def require_means():
             trial = mpirun(["true"])
             if trial.returncode != 0:
                 skip(f"mpirun does not start ranks in namespaces: {' '.join(trial.stderr.split())[:200]}")
+    except subprocess.TimeoutExpired:
+        skip("mpirun starts no ranks in namespaces")
     except subprocess.CalledProcessError as error:
         skip(f"network namespaces are not to be had: {error.stderr.strip()}")
 

@@ -25,6 +25,8 @@ def main(path):
             failed += test["result"] != "OK"
         for skipped in re.findall(r"MESSAGE: (skipped: .*)", test.get("stdout", "")):
             print(skipped)
+        for reason in re.findall(r"\.\.\. skipped ['\"](.*)['\"]$", test.get("stderr", ""), re.MULTILINE):  # unittest's
+            print(f"skipped: in {test['name']}: {reason}")
     print(f"{passed} passed, {failed} failed")
 
 

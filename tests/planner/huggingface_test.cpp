@@ -71,6 +71,14 @@ const char* const kNemotron = R"({"model_type": "nemotron", "hidden_size": 6144,
   "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8, "vocab_size": 256000,
   "hidden_act": "relu2", "partial_rotary_factor": 0.5, "norm_eps": 1e-5})";
 
+/// A configuration as published, the trained parameters that its repository counts, and what of them is not priced.
+struct PublishedConfiguration {
+  const char* text;
+  std::int64_t parameters;
+  std::int64_t left_out;  ///< counted there, not here
+  std::int64_t put_in;    ///< counted here, not there: biases of norms, a norm that two branches share
+};
+
 /// The preset's sizes under the file's name and source.
 void check_same_sizes(const char* text, const char* preset) {
   CAPTURE(preset);
@@ -98,17 +106,9 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
   check_same_sizes(kDeepSeekV2, "deepseek-v2");
 }
 
-/// A configuration as published, the trained parameters that its repository counts, and what of them is not priced.
-struct Published {
-  const char* text;
-  std::int64_t parameters;
-  std::int64_t left_out;  ///< counted there, not here
-  std::int64_t put_in;    ///< counted here, not there: biases of norms, a norm that two branches share
-};
-
 TEST_CASE("parameters of a configuration of each family are those that its repository counts") {
   // The totals of the published checkpoints.
-  const Published kPublished[] = {
+  const PublishedConfiguration kPublished[] = {
       // bigcode/starcoder
       {R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_head": 48, "n_layer": 40, "n_inner": 24576,
            "n_positions": 8192, "multi_query": true, "vocab_size": 49152})",
@@ -202,7 +202,7 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
            "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128})",
        20914757184, 24 * (64 + 32 * (3 * 2880 + 1)), 0},
   };
-  for (const Published& published : kPublished) {
+  for (const PublishedConfiguration& published : kPublished) {
     CAPTURE(published.text);
     const ModelSpec model = model_from_huggingface(published.text, "config.json").model;
     CHECK(model_parameter_count(model) == published.parameters - published.left_out + published.put_in);
@@ -234,6 +234,23 @@ TEST_CASE("Llama 4 Scout has 17 billion active of 109 billion parameters, and on
   CHECK(static_cast<double>(active_parameter_count(imported.model)) == doctest::Approx(17e9).epsilon(0.02));
   CHECK(imported.note.find("text model") != std::string::npos);
   CHECK(imported.ignored_keys.empty());
+}
+
+TEST_CASE("what is not modelled is said, and no other model proposed") {
+  const auto refused = [](const std::string& type, const std::string& key, const char* value, const char* says) {
+    CAPTURE(key);
+    const std::string text = R"({"model_type": ")" + type + R"(", "hidden_size": 512, "intermediate_size": 1024,
+        "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1000, ")" + key +
+                             "\": " + value + "}";
+    check_refused<SpecError>([&] { model_from_huggingface(text, "config.json"); }, "config.json: " + key, says);
+    CHECK(refusal([&] { model_from_huggingface(text, "config.json"); }).find("set it") == std::string::npos);
+  };
+  refused("llama4_text", "interleave_moe_layer_step", "2", "dense layers between those of experts are not modelled");
+  refused("qwen3_moe", "decoder_sparse_step", "2", "not modelled");
+  refused("qwen3_moe", "mlp_only_layers", "[1]", "not modelled");
+  refused("deepseek_v3", "moe_layer_freq", "2", "not modelled");
+  refused("qwen3_moe", "attention_bias", "true", "biases on the attention alone are not modelled");
+  refused("llama", "attention_bias", "true", "not modelled");
 }
 
 TEST_CASE("sizes that a file of Gemma 3 leaves out are its class's, and of six layers one sees the whole past") {

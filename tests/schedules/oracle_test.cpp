@@ -1,7 +1,5 @@
-// PyTorch 2.14's own schedules. They are data that lies beside a developer's checkout, not in it: without them these
-// cases say so and pass nothing.
+// PyTorch 2.14's own schedules (tests/shared_folder.h).
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -13,8 +11,9 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/torch_lowering.h"
 #include "schedules/validate.h"
+#include "tests/shared_folder.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -27,12 +26,10 @@ struct OracleFile {
 
 /// The files "<schedule>_p<ranks>_v<chunks>_m<microbatches>.<form>.csv" of one schedule, in the order of their names.
 std::vector<OracleFile> oracle_files(const std::string& schedule, const std::string& form = "compute_only") {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  const fs::path folder = fs::path(shared != nullptr ? shared : "") / "oracles" / "torch_csv";
+  const std::optional<fs::path> folder = plumb::test::shared_path("oracles/torch_csv");
+  if (!folder) return {};
   std::vector<fs::path> paths;
-  if (fs::is_directory(folder)) {
-    for (const auto& entry : fs::directory_iterator(folder)) paths.push_back(entry.path());
-  }
+  for (const auto& entry : fs::directory_iterator(*folder)) paths.push_back(entry.path());
   std::sort(paths.begin(), paths.end());
   const std::regex pattern("(\\w+)_p(\\d+)_v(\\d+)_m(\\d+)\\." + form + "\\.csv");
   std::vector<OracleFile> files;
@@ -46,7 +43,7 @@ std::vector<OracleFile> oracle_files(const std::string& schedule, const std::str
                      {.ranks = std::stoi(match[2]), .microbatches = std::stoi(match[4]), .chunks = std::stoi(match[3])},
                      text.str()});
   }
-  if (files.empty()) MESSAGE("skipped: no oracle files of " << schedule << " (PLUMB_SHARED does not hold them)");
+  CHECK_FALSE(files.empty());
   return files;
 }
 
@@ -116,12 +113,9 @@ TEST_CASE("izb equals PyTorch's InterleavedZeroBubble, action by action") {
 }
 
 TEST_CASE("seq1f1b equals its authors' order for p=4, m=8, k=4") {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  std::ifstream file(fs::path(shared != nullptr ? shared : "") / "oracles/zero_bubble/Seq1F1B_k4_p4_m8.txt");
-  if (!file) {
-    MESSAGE("skipped: no Seq1F1B_k4_p4_m8.txt (PLUMB_SHARED does not hold it)");
-    return;
-  }
+  const std::optional<std::string> text = plumb::test::shared_text("oracles/zero_bubble/Seq1F1B_k4_p4_m8.txt");
+  if (!text) return;
+  std::istringstream file(*text);
   const Schedule made = make_schedule("seq1f1b", {.ranks = 4, .microbatches = 8, .slices = 4});
   for (int r = 0; r < 4; ++r) {
     std::string theirs, ours;
@@ -153,3 +147,5 @@ TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is
 }
 
 TEST_SUITE_END();
+
+}  // namespace plumb::test

@@ -64,6 +64,36 @@ class BadInput(CommandLineTest):
         path = self.write("broken.json", json.dumps(plan))
         self.refused(1, "simulate", path, says=[path, "tq"])
 
+    def test_files_carry_their_format_number_first_and_a_newer_one_is_refused(self):
+        schedule, link = self.folder / "made.json", self.folder / "link.json"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 4, "-o", schedule)
+        self.done("calibrate", "--only", "transport", "-o", link)
+        files = {
+            "plan": (self.llama_plan().read_text(), lambda path: ("simulate", path)),
+            "schedule": (schedule.read_text(), lambda path: ("schedule", "check", path)),
+            "cluster": (self.done("clusters", "h100"), lambda path: ("clusters", path)),
+            "stack": (self.done("stacks", "megatron-core"), lambda path: ("stacks", path)),
+            "measured link": (link.read_text(), lambda path: ("validate", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2,
+                                                              "--costs", "f=1,b=1,unit=ms", "--steps", 1, "--link", path)),
+        }
+        model = json.loads(self.done("models", "gpt2"))
+        del model["parameters"]  # which `plumb models` adds
+        files["model"] = (json.dumps(model), lambda path: ("models", path))
+        for what, (text, question) in files.items():
+            with self.subTest(what):
+                document = json.loads(text)
+                self.assertEqual((next(iter(document)), document["plumb_format"]), ("plumb_format", 1))
+                self.done(*question(self.write("file.json", json.dumps(document))))
+                path = self.write("newer.json", json.dumps({**document, "plumb_format": 2}))
+                self.refused(1, *question(path), says=[f"{path}: format 2 of a {what} is newer", "reads up to 1: update Plumb, or "])
+                path = self.write("odd.json", json.dumps({**document, "plumb_format": -1}))
+                self.refused(1, *question(path), says=[f"{path}: format -1 is no whole number of 1 or more"])
+                del document["plumb_format"]
+                self.done(*question(self.write("today.json", json.dumps(document))))
+        plan = json.loads(self.llama_plan().read_text())
+        plan["cluster"]["plumb_format"] = 1
+        self.refused(1, "simulate", self.write("inside.json", json.dumps(plan)), says=["inside.json: cluster.plumb_format", "unknown"])
+
     def test_paths_that_do_not_exist_or_cannot_be_written(self):
         self.refused(1, "simulate", self.folder / "absent.json", says=["absent.json", "no such file"])
         self.refused(1, "simulate", self.folder, says=["folder"])
@@ -76,11 +106,86 @@ class BadInput(CommandLineTest):
                 self.refused(2, *arguments)
 
     def test_questions_that_say_too_little_or_too_much(self):
-        self.refused(1, "plan", "gpt2", "h100:8", says=["--global-batch"])
-        self.refused(1, "simulate", says=["plan file"])
-        self.refused(1, "simulate", "--schedule", "1f1b", says=["-p"])
-        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
+        self.refused(2, "plan", "gpt2", "h100:8", says=["--global-batch"])
+        self.refused(2, "simulate", says=["plan file"])
+        self.refused(2, "simulate", "--schedule", "1f1b", says=["-p"])
+        self.refused(2, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
         self.refused(1, "trace", "info", self.write("t.json", '{"traceEvents": ['), says=["t.json"])
+
+    def test_mistakes_in_the_options_are_usage_whoever_finds_them(self):
+        question = ("plan", "gpt2", "h100:8", "--global-batch", 8)
+        for arguments, says in (
+                ((*question, "--layout", "foo=1"), ["layout foo", "give one of"]),
+                ((*question, "--layout", "pp=x"), ["pp"]),
+                ((*question, "--precision", "bf17"), ["--precision", "bf16"]),
+                ((*question, "--optimizer", "adam2"), ["--optimizer"]),
+                ((*question, "--split", "a,b"), ["split"]),
+                (("schedule", "make", "1f1b"), ["-p", "-m"]),
+                (("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "q=1"), ["q", "give one of f, i, w"]),
+                (("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--slow", "x"), ["slow"]),
+                (("whatif", self.llama_plan(), "--vary", "foo=1"), ["vary foo"])):
+            with self.subTest(arguments):
+                self.refused(2, *arguments, says=says)
+
+    def test_a_verb_or_an_option_that_there_is_not_gets_the_nearest(self):
+        for arguments, says in ((("paln",), ['no verb "paln"', 'did you mean "plan"?']),
+                                (("schedule", "mke", "1f1b"), ['no verb "mke"', 'did you mean "make"?']),
+                                (("xyzzy",), ['no verb "xyzzy"', "give one of models, clusters"]),
+                                (("plan", "gpt2", "h100:8", "--globalbatch", 3), ["no option --globalbatch", '"--global-batch"']),
+                                (("plan", "gpt2", "h100:8", "--globalbatch=3"), ["no option --globalbatch", '"--global-batch"']),
+                                (("plan", "gpt2", "h100:8", "--watchdog", 3), ["no option --watchdog", "`plumb run` has one"])):
+            with self.subTest(arguments):
+                self.refused(2, *arguments, says=says)
+
+    def test_nothing_is_proposed_for_what_is_like_nothing(self):
+        for model in ("model.onnx", ".", "x", "zzzzzzzz"):
+            self.assertNotIn("did you mean", self.refused(1, "plan", model, "h100:8", "--global-batch", 8).stderr)
+
+    def test_counts_may_end_in_k_m_or_g(self):
+        def batch(text):
+            return self.done("simulate", "gpt2", "h100:8", "--global-batch", text, "--layout", "tp=1,pp=1,dp=8,mbs=1", "--json")
+
+        self.assertEqual(batch("1k"), batch("1024"))
+        self.assertEqual(self.done("schedule", "make", "1f1b", "-p", 2, "-m", "1K"), self.done("schedule", "make", "1f1b", "-p", 2, "-m", 1024))
+        for text in ("1Q", "1.5", "", "k", "1kk", "-1", "0", "1e3", "99999999999999999999", "9999999999G"):
+            said = self.refused(2, "plan", "gpt2", "h100:8", "--global-batch", text, says=["--global-batch"]).stderr
+            self.assertLess(len(said), 250)
+        self.assertIn("8k is 8192", self.done("plan", "--help"))
+
+    def test_a_known_kind_of_file_is_named_with_what_reads_it(self):
+        trace = self.folder / "trace.json"
+        self.done("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--trace", trace)
+        deepspeed = self.write("ds.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 1}}')
+        onnx = self.folder / "model.onnx"
+        onnx.write_bytes(b"\x08\x07\x12\xff")
+        model = self.write("model.json", self.done("models", "gpt2"))
+        cluster = self.write("cluster.json", self.done("clusters", "h100"))
+        stack = self.write("stack.json", self.done("stacks", "megatron-core"))
+        log = self.write("ar.log", self.nccl_tests_log([1 << 20]))
+        schedule = self.folder / "schedule.json"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", schedule)
+        answer = self.write("answer.json", self.done("plan", "gpt2", "h100:8", "--global-batch", 8, "--json"))
+        plan = self.llama_plan()
+        asked = ("h100:8", "--global-batch", 8)
+        for arguments, says in ((("plan", trace, *asked), ["a Chrome trace, and a model is wanted", "plumb trace info"]),
+                                (("simulate", trace), ["a Chrome trace, and a plan is wanted", "plumb trace info"]),
+                                (("plan", deepspeed, *asked), ["a DeepSpeed config", "--global-batch"]),
+                                (("plan", onnx, *asked), ["an ONNX model", "config.json"]),
+                                (("plan", plan, *asked), ["a plan, and a model is wanted", "plumb simulate"]),
+                                (("plan", "gpt2", model, "--global-batch", 8), ["a model, and a cluster is wanted", "plumb plan"]),
+                                (("plan", cluster, *asked), ["a cluster, and a model is wanted"]),
+                                (("plan", "gpt2", *asked, "--stack", cluster), ["a cluster, and a training stack is wanted"]),
+                                (("memory", stack), ["a training stack, and a plan is wanted", "--stack"]),
+                                (("whatif", answer, "--vary", "pp=1"), ["the answer of `plumb plan --json`", "-o FILE"]),
+                                (("run", log), ["an nccl-tests log", "calibrate --from"]),
+                                (("schedule", "check", plan), ["a plan, and a schedule is wanted"]),
+                                (("schedule", "show", onnx), ["an ONNX model"]),
+                                (("memory", schedule), ["a schedule, and a plan is wanted"]),
+                                (("trace", "info", plan), ["a plan, and a Chrome trace is wanted"]),
+                                (("score", plan), ["a plan, and a file of published rows is wanted"]),
+                                (("validate", deepspeed), ["a DeepSpeed config"])):
+            with self.subTest(arguments):
+                self.refused(1, *arguments, says=[*says])
 
     def nccl_tests_log(self, sizes):
         rows = "".join(f"{size:12} {size // 4:12}  float  sum  -1  {30 + size / 200e3:.2f}  1.0  1.7  0"
@@ -113,8 +218,8 @@ class BadInput(CommandLineTest):
         self.refused(1, *calibrate, "--from", cut, "--base", "h100", says=["cut.log:12", "cut"])
         self.refused(1, *calibrate, "--from", table, "--base", "h100", says=["bad.csv:2", "3 cells of 4"])
         self.refused(1, *calibrate, "--from", words, "--base", "h100", says=["words.txt:1", "give one of these"])
-        self.refused(1, *calibrate, "--from", log, says=["--base"])
-        self.refused(1, *calibrate, "--base", "h100", says=["--from"])
+        self.refused(2, *calibrate, "--from", log, says=["--base"])
+        self.refused(2, *calibrate, "--base", "h100", says=["--from"])
 
     def test_a_plan_for_another_framework_is_not_run(self):
         plan = self.folder / "plan.json"
@@ -144,7 +249,7 @@ class BadInput(CommandLineTest):
                               ("--noise", "cv=nan"), ("--noise", "cv=0.1,comm_cv=inf"), ("--slow", "rank=0:nan"),
                               ("--slow", "rank=0:inf")):
             with self.subTest(f"{option} {value}"):
-                self.refused(1, *simulate, option, value, says=["nan" if "nan" in value else "inf"])
+                self.refused(2, *simulate, option, value, says=["nan" if "nan" in value else "inf"])
         self.refused(1, "whatif", plan, "--vary", "cluster.network.bandwidth_gb_per_s=nan")
         self.refused(1, "whatif", plan, "--vary", "cluster.network.bandwidth_gb_per_s=1e999")
 

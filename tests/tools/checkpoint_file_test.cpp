@@ -10,24 +10,13 @@
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
+#include "tests/tools/test_folder.h"
 #include "tools/files.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
-
-struct TestFolder {
-  TestFolder() {
-    std::string name = (fs::temp_directory_path() / "plumb-checkpoint-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() { fs::remove_all(path); }
-
-  std::string path;
-};
 
 TrainingState state_after(std::int64_t steps) {
   return {.facts = {{"seed", "1"}},
@@ -112,3 +101,5 @@ TEST_CASE("a folder is one run's at a time, and free again at its end") {
   write_checkpoint(folder.path, state_after(0));
   CHECK(read_checkpoint(folder.path) == state_after(0));
 }
+
+}  // namespace plumb::test

@@ -14,29 +14,9 @@
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
+#include "tests/tools/test_folder.h"
 
-using namespace plumb;
-namespace fs = std::filesystem;
-
-namespace {
-
-/// A folder that is gone with the test.
-struct TestFolder {
-  TestFolder() {
-    std::string name = (fs::temp_directory_path() / "plumb-files-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() { fs::remove_all(path); }
-
-  std::string file(const std::string& name) const { return (path / name).string(); }
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {})); }
-
-  fs::path path;
-};
-
-}  // namespace
+namespace plumb::test {
 
 TEST_CASE("what is written is read back, and nothing else stays in the folder") {
   const TestFolder folder;
@@ -56,15 +36,15 @@ TEST_CASE("a byte order mark is no part of a text") {
 TEST_CASE("a path that cannot be read says why") {
   const TestFolder folder;
   CHECK_THROWS_AS(read_file(folder.file("absent")), InputError);
-  CHECK_THROWS_AS(read_file(folder.path.string()), InputError);
+  CHECK_THROWS_AS(read_file(folder.path), InputError);
 }
 
 TEST_CASE("a path that cannot be written throws and leaves nothing behind") {
   const TestFolder folder;
   CHECK_THROWS_AS(write_file(folder.file("no/such/folder.json"), "x"), InputError);
   CHECK_THROWS_AS(require_writable(folder.file("no/such/folder.json")), InputError);
-  CHECK_THROWS_AS(write_file(folder.path.string(), "x"), InputError);
-  CHECK_THROWS_AS(require_writable(folder.path.string()), InputError);
+  CHECK_THROWS_AS(write_file(folder.path, "x"), InputError);
+  CHECK_THROWS_AS(require_writable(folder.path), InputError);
   CHECK(folder.entries() == 0);
 }
 
@@ -79,20 +59,20 @@ TEST_CASE("asking whether a file can be written does not touch it") {
 
 TEST_CASE("a symbolic link stays, and what it leads to is written, there or not") {
   const TestFolder folder;
-  fs::create_directory(folder.path / "in");
+  std::filesystem::create_directory(folder.file("in"));
   write_file(folder.file("in/real"), "old");
-  fs::create_symlink("in/real", folder.path / "near");
-  fs::create_symlink("near", folder.path / "far");
-  fs::create_symlink("in/new", folder.path / "dangling");
+  std::filesystem::create_symlink("in/real", folder.file("near"));
+  std::filesystem::create_symlink("near", folder.file("far"));
+  std::filesystem::create_symlink("in/new", folder.file("dangling"));
   for (const char* name : {"far", "dangling"}) {
     require_writable(folder.file(name));
     write_file(folder.file(name), "new");
-    CHECK(fs::is_symlink(folder.path / name));
+    CHECK(std::filesystem::is_symlink(folder.file(name)));
   }
   CHECK(read_file(folder.file("in/real")) == "new");
   CHECK(read_file(folder.file("in/new")) == "new");
-  CHECK(std::distance(fs::directory_iterator(folder.path / "in"), {}) == 2);
-  fs::create_symlink("round", folder.path / "round");
+  CHECK(std::distance(std::filesystem::directory_iterator(folder.file("in")), {}) == 2);
+  std::filesystem::create_symlink("round", folder.file("round"));
   CHECK_THROWS_WITH_AS(write_file(folder.file("round"), "x"), doctest::Contains("lead to each other"), InputError);
 }
 
@@ -107,7 +87,7 @@ TEST_CASE("a FIFO gets the bytes and stays one") {
   CHECK(read(reader, got.data(), got.size()) == 7);
   CHECK(std::string(got.data()) == "through");
   close(reader);
-  CHECK(fs::is_fifo(path));
+  CHECK(std::filesystem::is_fifo(path));
   CHECK(folder.entries() == 1);
 }
 
@@ -126,7 +106,7 @@ TEST_CASE("a device gets the bytes and stays one") {
   close(probe);
   require_writable(path);
   write_file(path, "nowhere");
-  CHECK(fs::is_character_file(path));
+  CHECK(std::filesystem::is_character_file(path));
   CHECK(folder.entries() == 1);
 }
 
@@ -134,10 +114,10 @@ TEST_CASE("a file that is replaced keeps its permissions") {
   const TestFolder folder;
   const std::string path = folder.file("a");
   write_file(path, "one");
-  CHECK(fs::status(path).permissions() == fs::perms{0644});
-  fs::permissions(path, fs::perms{0600});
+  CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms{0644});
+  std::filesystem::permissions(path, std::filesystem::perms{0600});
   write_file(path, "two");
-  CHECK(fs::status(path).permissions() == fs::perms{0600});
+  CHECK(std::filesystem::status(path).permissions() == std::filesystem::perms{0600});
 }
 
 TEST_CASE("what killed writers have left is cleared away; what a living one writes, and what others own, stays") {
@@ -147,8 +127,9 @@ TEST_CASE("what killed writers have left is cleared away; what a living one writ
   const int living = open(folder.file("a.gHiJkL.tmp").c_str(), O_RDWR);
   REQUIRE(flock(living, LOCK_EX) == 0);
   write_file(folder.file("a"), "whole");
-  CHECK_FALSE(fs::exists(folder.file("a.aBcDeF.tmp")));
-  for (const char* name : {"a", "a.gHiJkL.tmp", "a.short.tmp", "ab.aBcDeF.tmp"}) CHECK(fs::exists(folder.file(name)));
+  CHECK_FALSE(std::filesystem::exists(folder.file("a.aBcDeF.tmp")));
+  for (const char* name : {"a", "a.gHiJkL.tmp", "a.short.tmp", "ab.aBcDeF.tmp"})
+    CHECK(std::filesystem::exists(folder.file(name)));
   close(living);
 }
 
@@ -172,3 +153,5 @@ TEST_CASE("a lock has one owner, is free when that one ends, and names it meanwh
   CHECK(FileLock(path).held_by().empty());
   CHECK(folder.entries() == 0);
 }
+
+}  // namespace plumb::test

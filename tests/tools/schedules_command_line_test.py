@@ -45,7 +45,7 @@ class Schedules(CommandLineTest):
         self.assertEqual(noise, self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"])
         exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
         self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
-        self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
+        self.refused(2, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
         slow = self.json(*question, "--noise", "cv=0.1,runs=20", "--slow", "rank=1:0.5")
         self.assertEqual(slow["noise"]["step_time_without_noise_s"], slow["step_time_s"])
         self.assertGreater(slow["step_time_s"], quiet["step_time_s"])
@@ -65,8 +65,8 @@ class Schedules(CommandLineTest):
         self.assertGreater(sensitivity["shared_links"]["host_memory"], 0)
         self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]) + sensitivity["moves_s"] + sensitivity["capacity_s"],
                                shared["makespan_s"], places=6)
-        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
-        self.refused(1, *question, "host=0", says=["host=", "above 0"])
+        self.refused(2, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
+        self.refused(2, *question, "host=0", says=["host=", "above 0"])
 
     def test_a_plans_replicas_wait_for_the_slowest(self):
         plan = self.llama_plan()
@@ -153,8 +153,25 @@ class Schedules(CommandLineTest):
         self.refused(1, *layout, written("few.json"), says=["16 ranks", "rank 8", "more devices"])
         document["devices"] = ["gpu99"]
         self.refused(1, *layout, written("strange.json"), says=["gpu99", "did you mean"])
-        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
+        self.refused(2, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
                      says=["--topology", "give a plan"])
+
+    def test_checkpointing_puts_the_recomputation_into_the_order(self):
+        for verb in ("make", "convert"):
+            self.assertIn("0R0 0B0", self.done("schedule", verb, "1f1b", "-p", 2, "-m", 2, "--checkpoint", "always"))
+        order = self.folder / "order.txt"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", order)
+        self.assertIn("0R0 0B0", self.done("schedule", "convert", order, "--checkpoint", "always"))
+        self.refused(1, "schedule", "make", "forward-only", "-p", 2, "-m", 2, "--checkpoint", "always", says=["no backward"])
+
+    def test_a_default_that_changes_the_question_is_said_in_the_first_line(self):
+        sizes = ("-p", 4, "-m", 8)
+        self.assertIn("(by default -v 1)", self.done("schedule", "show", "interleaved", *sizes).splitlines()[0])
+        self.assertNotIn("by default", self.done("schedule", "show", "interleaved", *sizes, "-v", 1).splitlines()[0])
+        self.assertIn("(by default -v 1)", self.done("simulate", "--schedule", "interleaved", *sizes).splitlines()[0])
+        self.assertIn("(by default --slices 1)", self.done("schedule", "check", "seq1f1b", *sizes).splitlines()[0])
+        self.assertIn("(by default --memory 1)", self.done("schedule", "search", "zb-auto", *sizes).splitlines()[0])
+        self.assertNotIn("by default", self.done("schedule", "show", "1f1b", *sizes))
 
     def test_late_receives_cost_time_where_sends_wait_for_them(self):
         schedule = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.5")
@@ -177,9 +194,9 @@ class Schedules(CommandLineTest):
         sharded = ("schedule", "make", "bfs", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--shard", 1)
         self.assertEqual(self.done(*sharded).count("0UNSHARD"), 2)
         self.assertTrue(self.done(*sharded, "--prefetch").find("2UNSHARD") < self.done(*sharded).find("2UNSHARD"))
-        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
+        self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
         self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload", 1, says=["0EVICT4"])
-        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["give 0 or more"])
+        self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["--offload", "0 or more"])
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
 
     def test_pytorchs_lowering_and_lenient_reading(self):
@@ -232,7 +249,7 @@ class Schedules(CommandLineTest):
         self.assertIn("stands ahead of its forward", picture.read_text())
         self.done("schedule", "show", "zb-v", "-p", 4, "-m", 8, "--costs", "f=2,c=0.1", "-o", picture)
         self.assertIn("bubble", picture.read_text())
-        self.refused(1, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
+        self.refused(2, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
 
     def test_a_search_states_its_gap_and_writes_a_schedule_that_any_verb_takes(self):
         made = self.folder / "made.csv"

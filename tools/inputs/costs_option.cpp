@@ -75,13 +75,9 @@ CostsOption parse_costs(std::string_view text) {
       continue;
     }
     if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey && key != kHostKey) {
-      std::vector<std::string> names{std::string(kUnitKey), std::string(kMessageKey), std::string(kBandwidthKey),
-                                     std::string(kHostKey)};
-      for (const auto& [name, list] : lists) names.push_back(name);
-      throw SpecError(
-          fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c, "
-                      "unit, mib, gb_per_s or host",
-                      key, nearest_name(key, names)));
+      throw SpecError(fmt::format(
+          "--costs: \"{}\" is not known: {}", key,
+          did_you_mean(key, {"f", "i", "w", "b", "r", "o", "x", "u", "g", "c", "unit", "mib", "gb_per_s", "host"})));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
       throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));

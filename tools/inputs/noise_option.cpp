@@ -51,12 +51,12 @@ NoiseSpec parse_noise(std::string_view text) {
       noise.distribution = parse_distribution(value);
     } else if (key == "runs") {
       noise.runs = parse_number<int>(key, value, "a whole number of runs");
+      if (noise.runs < 1) throw SpecError(fmt::format("--noise: runs={}: give 1 or more", noise.runs));
     } else if (key == "seed") {
       noise.seed = parse_number<std::uint64_t>(key, value, "a whole number of 0 or more");
     } else {
-      throw SpecError(fmt::format(
-          "--noise: \"{}\" is not known: did you mean \"{}\"? Give cv, rank_cv, comm_cv, dist, runs or seed", key,
-          nearest_name(key, {"cv", "rank_cv", "comm_cv", "dist", "runs", "seed"})));
+      throw SpecError(fmt::format("--noise: \"{}\" is not known: {}", key,
+                                  did_you_mean(key, {"cv", "rank_cv", "comm_cv", "dist", "runs", "seed"})));
     }
     if (!given.emplace(key).second) throw SpecError(fmt::format("--noise: {} is given twice: keep one", key));
   }

@@ -8,6 +8,7 @@
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -16,8 +17,17 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
   using nlohmann::ordered_json;
   const std::string& file = arguments.question.model;
   if (arguments.method != "time")
-    throw InputError(
+    throw UsageError(
         fmt::format("--method {} is for layer graphs without times: a profile is cut by its times", arguments.method));
+  const QuestionArguments& question = arguments.question;
+  if (question.global_batch > 0 || question.sequence > 0 || !question.precision.empty() ||
+      !question.optimizer.empty() || !question.layout.empty()) {
+    throw UsageError(
+        fmt::format("{} is a profile, whose times were measured: leave --global-batch, --seq, --precision, --optimizer "
+                    "and --layout "
+                    "away",
+                    file));
+  }
   const bool piper = file.ends_with(".json");
   const std::vector<ProfiledNode> nodes = piper ? parse_piper_input(text, file) : parse_pipedream_profile(text, file);
   const ClusterSpec cluster = cluster_input(arguments.question.cluster);

@@ -30,6 +30,7 @@
 #include "tools/reports/table.h"
 #include "tools/run_layout.h"
 #include "tools/stop_signals.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 #include "traces/chrome_trace.h"
@@ -42,15 +43,15 @@ constexpr int kRunSteps = 10;
 /// The plan's own schedule, or the one that is asked for, on the plan's ranks and micro-batches.
 RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   if (schedule.name.empty()) {
-    if (schedule.offload || schedule.shard)
-      throw InputError("--offload and --shard change a schedule: name it with --schedule");
     if (spec.meshes.empty()) return spec;
     const Schedule order = order_of(plan);
     const Schedule lowered = lower(order, {.data = {.enabled = has_replicas(spec), .zero = spec.zero}});
     return with_schedule(std::move(spec), plan, order, lowered);
   }
-  if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
-  if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  if (!names_schedule_file(schedule.name)) {
+    if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
+    if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  }
   schedule.replicas = has_replicas(spec);
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
@@ -139,8 +140,8 @@ Training training_of(const RunArguments& arguments, int steps) {
   const bool names_file = arguments.plan.find('/') != std::string::npos || arguments.plan.ends_with(".json") ||
                           std::filesystem::exists(arguments.plan);
   if (!is_layer_model(arguments.plan) && !names_file)
-    throw InputError(fmt::format("{} is neither a plan's file nor a network: did you mean \"{}\"?", arguments.plan,
-                                 nearest_name(arguments.plan, layer_model_names())));
+    throw InputError(fmt::format("{} is neither a plan's file nor a network: {}", arguments.plan,
+                                 did_you_mean(arguments.plan, layer_model_names())));
   if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
@@ -157,7 +158,7 @@ int run_verb(const RunArguments& arguments) {
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   const int steps = arguments.steps.value_or(kRunSteps);
   if (steps == 0 && (arguments.checkpoint.empty() || arguments.baseline || arguments.backend == "timed"))
-    throw InputError(
+    throw UsageError(
         "--steps 0 trains nothing and writes the initial weights as a checkpoint: give --checkpoint-dir, without "
         "--baseline, or more steps");
   if (arguments.backend == "timed") return run_by_the_clock(arguments);

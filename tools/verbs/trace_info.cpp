@@ -8,6 +8,7 @@
 #include "schedules/time.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/reports/idle_report.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -98,13 +99,14 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
 }  // namespace
 
 int trace_info_verb(const TraceArguments& arguments) {
-  const std::string text = read_text_file(arguments.file);
-  ChromeTrace trace;
-  try {
-    trace = read_chrome_trace(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", arguments.file, error.what()));
-  }
+  const ChromeTrace trace = read_as(FileKind::kTrace, arguments.file, [&] {
+    const std::string text = read_text_file(arguments.file);
+    try {
+      return read_chrome_trace(text);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", arguments.file, error.what()));
+    }
+  });
   if (trace.timeline) {
     print_ours(*trace.timeline, arguments);
   } else {

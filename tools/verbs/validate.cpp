@@ -30,6 +30,7 @@
 #include "tools/reports/table.h"
 #include "tools/run_layout.h"
 #include "tools/stop_signals.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 #include "traces/chrome_trace.h"
@@ -76,7 +77,7 @@ void note_end(Replayed& replayed, const StopSignals& signals) {
 /// The plan on the cluster that is measured now.
 Plan recalibrated(Plan plan, Seconds budget) {
   if (launched_ranks() > 1)
-    throw InputError("--recalibrate measures with the threads of one process: leave it away under mpirun");
+    throw UsageError("--recalibrate measures with the threads of one process: leave it away under mpirun");
   const MeasureOptions options{.budget = budget, .busy_ranks = plan.cluster.devices, .date = today()};
   print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", budget.count(), options.busy_ranks));
   const Measurement measured = with_progress("measuring", budget, [&options] { return measure_cpu(options); });
@@ -110,9 +111,9 @@ Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
     Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
     return link ? over_measured_link(std::move(predicted), *link) : predicted;
   }
-  if (on_gpu) throw InputError("--meshes is for --backend cpu: a GPU's ranks are all alike");
+  if (on_gpu) throw UsageError("--meshes is for --backend cpu: a GPU's ranks are all alike");
   if (!arguments.link.empty())
-    throw InputError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
+    throw UsageError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
   MeshPrediction meshes =
       predict_meshes(plan, arguments.meshes, arguments.reshard.empty() ? kDefaultReshard : arguments.reshard);
   double bytes = 0;
@@ -130,7 +131,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   const bool on_gpu = arguments.backend == "cuda";
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
-    throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
+    throw UsageError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
   Plan plan = plan_input(arguments.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
@@ -186,7 +187,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
 /// Nothing on all but the first of several processes.
 std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int steps) {
   if (!arguments.output.empty())
-    throw InputError("-o writes the prediction of a plan that is trained; `plumb simulate --json` says this one");
+    throw UsageError("-o writes the prediction of a plan that is trained; `plumb simulate --json` says this one");
   TimedInput input = timed_input(arguments);
   input.spec.steps = kTimedWarmupSteps + steps;
   if (launched_rank() == 0) announce(input.predicted.makespan);
@@ -216,7 +217,7 @@ int validate_verb(const RunArguments& arguments) {
     if (!path.empty()) require_writable(path);
   }
   if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
-    throw InputError("--recalibrate measures the kernels of --backend cpu: leave it away");
+    throw UsageError("--recalibrate measures the kernels of --backend cpu: leave it away");
   const int steps = arguments.steps.value_or(kValidateSteps);
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =

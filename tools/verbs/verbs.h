@@ -58,7 +58,7 @@ struct ScheduleArguments {
   std::string name;  ///< of the catalogue, or a file
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 1;
+  int chunks = 0;  ///< 0: not given, one
   int group = 0;
   int slices = 1;
   int batch = 0;

@@ -8,21 +8,19 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using State = std::shared_ptr<const TrainingState>;
 
-struct Trained {
+struct CheckpointedTraining {
   std::vector<double> losses;
   ModelValues weights;
   std::vector<State> states;  // one a checkpoint, as read from its bytes
 };
 
-Trained train(RunSpec spec, int steps, State from = nullptr, int every = 0) {
-  Trained trained;
+CheckpointedTraining train_with_checkpoints(RunSpec spec, int steps, State from = nullptr, int every = 0) {
+  CheckpointedTraining trained;
   spec.steps = steps;
   spec.resume = std::move(from);
   RunOptions options{.capture_weights = true, .checkpoint_every = every};
@@ -46,8 +44,6 @@ RunSpec pipeline_spec(const OptimizerSettings& optimizer, int data = 1, int zero
   return spec;
 }
 
-const std::vector<OptimizerSettings> kAll = {AdamW{}, AdamW8Bit{}, Sgd{}, Lion{}, Adafactor{}};
-
 void check_tail(const std::vector<double>& tail, const std::vector<double>& all, double epsilon) {
   for (std::size_t i = 0; i < tail.size(); ++i)
     CHECK(tail[i] == doctest::Approx(all[all.size() - tail.size() + i]).epsilon(epsilon));
@@ -56,14 +52,14 @@ void check_tail(const std::vector<double>& tail, const std::vector<double>& all,
 }  // namespace
 
 TEST_CASE("training goes on from a checkpoint to bitwise the same losses and weights, with every optimizer") {
-  for (const OptimizerSettings& optimizer : kAll)
+  for (const OptimizerSettings& optimizer : kAllOptimizers)
     for (const bool offloaded : {false, true}) {
       CAPTURE(optimizer.index());
       RunSpec spec = pipeline_spec(optimizer);
       spec.offload_optimizer = offloaded;
-      const Trained whole = train(spec, 6, nullptr, 2);
+      const CheckpointedTraining whole = train_with_checkpoints(spec, 6, nullptr, 2);
       REQUIRE(whole.states.size() == 3);
-      const Trained rest = train(spec, 6, whole.states[0]);
+      const CheckpointedTraining rest = train_with_checkpoints(spec, 6, whole.states[0]);
       CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 2, whole.losses.end()));
       CHECK(rest.weights == whole.weights);
     }
@@ -77,16 +73,16 @@ TEST_CASE("sharded state, 16-bit weights and the loss scale go on bitwise too") 
       RunSpec spec = pipeline_spec(AdamW{}, 2, zero);
       spec.half = half;
       spec.clip_norm = 1;
-      const Trained whole = train(spec, 5, nullptr, 3);
+      const CheckpointedTraining whole = train_with_checkpoints(spec, 5, nullptr, 3);
       REQUIRE(whole.states.size() == 2);
-      const Trained rest = train(spec, 5, whole.states[0]);
+      const CheckpointedTraining rest = train_with_checkpoints(spec, 5, whole.states[0]);
       CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
       CHECK(rest.weights == whole.weights);
     }
 }
 
 TEST_CASE("training goes on with other pipeline, data and tensor degrees, shardings and schedules") {
-  const Trained whole = train(pipeline_spec(AdamW{}), 8, nullptr, 4);
+  const CheckpointedTraining whole = train_with_checkpoints(pipeline_spec(AdamW{}), 8, nullptr, 4);
   std::vector<RunSpec> others = {pipeline_spec(AdamW{}, 1, 0, 1), pipeline_spec(AdamW{}, 1, 0, 4),
                                  pipeline_spec(AdamW{}, 2),       pipeline_spec(AdamW{}, 2, 1),
                                  pipeline_spec(AdamW{}, 2, 3),    pipeline_spec(AdamW{}, 4, 2, 1)};
@@ -96,18 +92,18 @@ TEST_CASE("training goes on with other pipeline, data and tensor degrees, shardi
   others.back().grid.tensor = 2;
   others.back().sequence_parallel = true;
   for (const RunSpec& other : others) {
-    const Trained rest = train(other, 8, whole.states[0], 4);
+    const CheckpointedTraining rest = train_with_checkpoints(other, 8, whole.states[0], 4);
     REQUIRE(rest.losses.size() == 4);
     check_tail(rest.losses, whole.losses, 1e-5);
-    check_tail(train(pipeline_spec(AdamW{}), 10, rest.states.back()).losses,
-               train(pipeline_spec(AdamW{}), 10, whole.states.back()).losses, 1e-5);  // and back
+    check_tail(train_with_checkpoints(pipeline_spec(AdamW{}), 10, rest.states.back()).losses,
+               train_with_checkpoints(pipeline_spec(AdamW{}), 10, whole.states.back()).losses, 1e-5);  // and back
   }
 }
 
 TEST_CASE("an asynchronous run goes on from a flush") {
   RunSpec spec = spec_of(llama_model(2), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}));
-  const Trained whole = train(spec, 4, nullptr, 2);
-  const Trained rest = train(spec, 4, whole.states[0]);
+  const CheckpointedTraining whole = train_with_checkpoints(spec, 4, nullptr, 2);
+  const CheckpointedTraining rest = train_with_checkpoints(spec, 4, whole.states[0]);
   CHECK(rest.losses ==
         std::vector<double>(whole.losses.end() - static_cast<std::ptrdiff_t>(rest.losses.size()), whole.losses.end()));
 }
@@ -129,14 +125,19 @@ TEST_CASE("bytes that are cut anywhere, damaged, or no checkpoint are refused") 
   std::string newer = bytes;
   newer.replace(newer.find('1'), 1, "2");
   CHECK_THROWS_WITH_AS(training_state_from_bytes(newer, "c"),
-                       doctest::Contains("is of version 2, and this Plumb reads version 1"), InputError);
+                       doctest::Contains("c: format 2 of a checkpoint is newer than this Plumb, which reads up to 1"),
+                       InputError);
+  for (const char* nonsense : {"x", "-", "0", "."}) {
+    newer.replace(newer.find('\n') - 1, 1, nonsense);
+    CHECK_THROWS_WITH_AS(training_state_from_bytes(newer, "c"), doctest::Contains("is no whole number"), InputError);
+  }
   CHECK_THROWS_WITH_AS(training_state_from_bytes("{}", "c"), doctest::Contains("is no checkpoint of Plumb"),
                        InputError);
 }
 
 TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refused with what differs") {
   const RunSpec spec = one_rank(llama_model(1), 2);
-  const State saved = train(spec, 1, nullptr, 1).states.back();
+  const State saved = train_with_checkpoints(spec, 1, nullptr, 1).states.back();
   const auto refused = [&](RunSpec other, const char* says) {
     other.steps = 2;
     other.resume = saved;
@@ -166,17 +167,18 @@ TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refu
 }
 
 TEST_CASE("the initial weights are a checkpoint too, from which any layout trains to the same losses") {
-  for (const OptimizerSettings& optimizer : kAll)
+  for (const OptimizerSettings& optimizer : kAllOptimizers)
     for (const int zero : {0, 3}) {
       CAPTURE(optimizer.index());
       const bool can_share = optimizer.index() == 0 || zero == 0;
       if (!can_share) continue;
       const RunSpec spec = pipeline_spec(optimizer, zero > 0 ? 2 : 1, zero);
-      const Trained none = train(spec, 0, nullptr, 5), whole = train(spec, 3);
+      const CheckpointedTraining none = train_with_checkpoints(spec, 0, nullptr, 5),
+                                 whole = train_with_checkpoints(spec, 3);
       CHECK(none.losses.empty());
       REQUIRE(none.states.size() == 1);
       CHECK(none.states[0]->steps == 0);
-      const Trained rest = train(spec, 3, none.states[0]);
+      const CheckpointedTraining rest = train_with_checkpoints(spec, 3, none.states[0]);
       CHECK(rest.losses == whole.losses);
       CHECK(rest.weights == whole.weights);
     }
@@ -184,7 +186,7 @@ TEST_CASE("the initial weights are a checkpoint too, from which any layout train
 
 TEST_CASE("a training that is asked to end does so before the next step on all ranks, with a last checkpoint") {
   RunSpec spec = pipeline_spec(AdamW{});
-  const Trained whole = train(spec, 5);
+  const CheckpointedTraining whole = train_with_checkpoints(spec, 5);
   for (const int every : {1, 4}) {
     CAPTURE(every);
     spec.steps = 5;
@@ -202,6 +204,9 @@ TEST_CASE("a training that is asked to end does so before the next step on all r
     CHECK(done < 5);
     CHECK(states.back()->steps == done);
     if (states.size() > 1) CHECK(states[states.size() - 2]->steps < done);
-    CHECK(train(spec, 5, states.back()).losses == std::vector<double>(whole.losses.begin() + done, whole.losses.end()));
+    CHECK(train_with_checkpoints(spec, 5, states.back()).losses ==
+          std::vector<double>(whole.losses.begin() + done, whole.losses.end()));
   }
 }
+
+}  // namespace plumb::test

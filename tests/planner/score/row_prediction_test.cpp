@@ -16,7 +16,7 @@ RowPrediction predicted_with(const json& fields) {
   row.update({{"tp", 1}, {"pp", 4}, {"dp", 2}, {"gbs", 64}, {"recompute", "none"}});
   row.update(fields);
   const SourceMapping& mapping = library.mappings.front();
-  const MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
+  const MappedRow mapped = map_row(library, *read_by(mapping, row).row, &mapping);
   REQUIRE(mapped.questions.size() == 1);
   RowPrediction predicted = predict_row(mapped.questions.front(), measured_quantities(row));
   REQUIRE(predicted.failure.empty());
@@ -47,7 +47,7 @@ TEST_CASE("without a common end a step lasts as long as one rank's span, which i
 TEST_CASE("a question at fault is a failure with its reason") {
   ScoreLibrary library = small_library();
   const SourceMapping& mapping = library.mappings.front();
-  MappedRow mapped = map_row(library, read_by(mapping, small_row()).row, &mapping);
+  MappedRow mapped = map_row(library, *read_by(mapping, small_row()).row, &mapping);
   mapped.questions.front().layout.split = {1, 2, 3};
   const RowPrediction predicted = predict_row(mapped.questions.front(), measured_quantities(small_row()));
   CHECK_FALSE(predicted.step_seconds.has_value());

@@ -34,7 +34,7 @@ std::vector<json> predicted_rows(const ScoreLibrary& library, const std::vector<
     row["id"] = std::string(1, static_cast<char>('a' + rows.size()));
     row["mbs"] = microbatch;
     const SourceMapping& mapping = library.mappings.front();
-    const MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
+    const MappedRow mapped = map_row(library, *read_by(mapping, row).row, &mapping);
     row["measured"]["step_time_s"] =
         factor * *predict_row(mapped.questions.front(), measured_quantities(row)).step_seconds;
     rows.push_back(std::move(row));

@@ -97,7 +97,7 @@ TEST_CASE("memory is compared rank by rank where it is printed so, ranks of a st
   const ScoreLibrary library = small_library();
   const SourceMapping& mapping = library.mappings.front();
   json row = small_row();
-  const MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
+  const MappedRow mapped = map_row(library, *read_by(mapping, row).row, &mapping);
   const RowPrediction predicted = predict_row(mapped.questions.front(), {});
   REQUIRE(predicted.bytes_by_pipeline_rank.size() == 2);
   CHECK(predicted.bytes_by_pipeline_rank[0] != predicted.bytes_by_pipeline_rank[1]);
@@ -115,7 +115,7 @@ TEST_CASE("a peak of the rank that logs is held against the last of the pipeline
   const SourceMapping& mapping = library.mappings.front();
   json row = small_row();
   const RowPrediction predicted =
-      predict_row(map_row(library, read_by(mapping, row).row, &mapping).questions.front(), {});
+      predict_row(map_row(library, *read_by(mapping, row).row, &mapping).questions.front(), {});
   row["measured"]["peak_mem_bytes"] = static_cast<double>(predicted.bytes_by_pipeline_rank.back());
   row["memory_of"] = "last rank";
   const SourceScore score = score_rows(library, {.file = "f", .rows = {row}});
@@ -129,7 +129,7 @@ TEST_CASE("a layer's passes are held against the sums of one layer") {
   json row = small_row();
   row["kind"] = "single transformer layer fwd/bwd";
   row["measured"] = {{"fwd_ms", 1}, {"bwd_ms", 2}};
-  const MappedRow mapped = map_row(library, read_by(mapping, row).row, &mapping);
+  const MappedRow mapped = map_row(library, *read_by(mapping, row).row, &mapping);
   const RowPrediction layer = predict_row(mapped.questions.front(), measured_quantities(row));
   REQUIRE(layer.layer_forward_seconds);
   const SourceScore score = score_rows(library, {.file = "f", .rows = {row}});

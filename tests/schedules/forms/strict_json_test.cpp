@@ -5,7 +5,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 using nlohmann::json;
 
 TEST_CASE("values are read by name and type") {
@@ -83,3 +83,5 @@ TEST_CASE("a number that no quantity can be is refused, in either direction") {
   CHECK(object.positive_number("flops") == 1e21);
   CHECK(object.fraction("share") == 1e-9);
 }
+
+}  // namespace plumb::test
