@@ -125,10 +125,10 @@ TEST_CASE("what cannot be replayed by the clock is refused") {
 
 TEST_CASE("a timed replay that is asked to end has the steps that were done") {
   std::atomic<int> asked{0};
-  const TimedResult result = run_timed(small_spec(), {.ends = [&] { return asked++ >= 2; }});  // by 2 ranks
+  const TimedResult result = run_timed(small_timed_spec(), {.ends = [&] { return asked++ >= 2; }});  // by 2 ranks
   CHECK(result.step_seconds.size() == 1);
   CHECK(result.timelines.size() == 1);
-  CHECK(run_timed(small_spec(), {.ends = [] { return true; }}).step_seconds.empty());
+  CHECK(run_timed(small_timed_spec(), {.ends = [] { return true; }}).step_seconds.empty());
 }
 
 }  // namespace plumb::test
