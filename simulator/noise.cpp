@@ -63,6 +63,13 @@ class Run {
   }
 
  private:
+  /// run_step of costs that were drawn, of which no bound is known ahead.
+  void run(SimTime* registers, const Step& step, const StepCost& drawn, SimTime start) const {
+    bool is_late = drawn.duration > kLongestCost || drawn.delivered > kLongestCost;
+    is_late = is_late || run_step(registers, step, drawn, start).departure + drawn.delivered > kLatestMoment;
+    if (is_late) refuse_late_moment("a step with noise", longest_part(compiled_, costs_));
+  }
+
   void step(std::size_t i) {
     const Step& step = compiled_.steps[i];
     const StepKind& kind = compiled_.kinds[step.kind];
@@ -73,13 +80,13 @@ class Run {
       for (const auto& registers : registers_) start = std::max(start, start_of(registers.data(), step, cost));
       StepCost drawn = cost;
       drawn.duration = times_factor(cost.duration, draws_.collective(collective(i)));
-      for (auto& registers : registers_) run_step(registers.data(), step, drawn, start);
+      for (auto& registers : registers_) run(registers.data(), step, drawn, start);
       return;
     }
     for (int replica = 0; replica < noise_.replicas; ++replica) {
       SimTime* registers = registers_[replica].data();
       const StepCost drawn = kind.actions.empty() && !kind.sends ? cost : drawn_cost(i, kind, cost, replica);
-      run_step(registers, step, drawn, start_of(registers, step, drawn));
+      run(registers, step, drawn, start_of(registers, step, drawn));
       if (kind.occupies_rank) busy_[replica * compiled_.ranks + kind.rank] += drawn.duration;
     }
   }
@@ -93,10 +100,13 @@ class Run {
       const SimTime offset = times_factor(cost.duration, draws_.compute(replica, kind.rank, compiled_.send_ids[i]));
       departure = std::max({departure, start_of(registers, step, cost) + offset, registers[cost.channel]});
     }
+    departure = std::min(departure, kLatestMoment);
     const double common = draws_.collective(compiled_.action_ids[i]);
+    const SimTime delivered = departure + times_factor(cost.delivered, common);
+    if (delivered > kLatestMoment) refuse_late_moment("a step with noise", longest_part(compiled_, costs_));
     for (auto& registers : registers_) {
       registers[cost.channel] = departure + times_factor(cost.occupied, common);
-      registers[step.output] = departure + times_factor(cost.delivered, common);
+      registers[step.output] = delivered;
     }
   }
 

@@ -18,7 +18,6 @@ namespace {
 using nlohmann::json;
 
 constexpr double kPicosecondsPerMicrosecond = 1e6;
-constexpr double kLongestMicroseconds = 4e12;  // 46 days; two of them make a SimTime
 
 /// What the file says of one event, as far as either reader needs it. Ids may be numbers or strings.
 struct Event {
@@ -28,6 +27,7 @@ struct Event {
   json tid;
   double time_us = 0;
   double duration_us = 0;
+  json exact;  ///< kExactTimes
   std::string category;
   json args;
 };
@@ -58,7 +58,8 @@ Event event_of(json& object) {
               .time_us = number_of(object, "ts"),
               .duration_us = number_of(object, "dur"),
               .category = string_of(object, "cat")};
-  for (const auto& [key, member] : {std::pair{"pid", &event.pid}, {"tid", &event.tid}, {"args", &event.args}}) {
+  for (const auto& [key, member] :
+       {std::pair{"pid", &event.pid}, {"tid", &event.tid}, {"args", &event.args}, {kExactTimes.data(), &event.exact}}) {
     if (const auto it = object.find(key); it != object.end()) *member = std::move(*it);
   }
   return event;
@@ -89,11 +90,13 @@ Document parse(std::string_view text) {
   return document;
 }
 
-SimTime exact_time(double microseconds) {
-  if (!(std::abs(microseconds) <= kLongestMicroseconds))
-    throw InputError(fmt::format("a time of {} us is longer than what is read, {} us: write the trace again",
-                                 microseconds, kLongestMicroseconds));
-  return SimTime{std::llround(microseconds * kPicosecondsPerMicrosecond)};
+SimTime time_of(double microseconds) {
+  const double picoseconds = std::round(microseconds * kPicosecondsPerMicrosecond);
+  if (!(std::abs(picoseconds) < static_cast<double>(kLatestMoment.count()))) {
+    throw InputError(fmt::format("a time of {} us is beyond the {:.3g} s that can be read: give times in microseconds",
+                                 microseconds, seconds(kLatestMoment)));
+  }
+  return SimTime{static_cast<std::int64_t>(picoseconds)};
 }
 
 // Our own traces.
@@ -103,11 +106,23 @@ std::string damage_of(const std::exception& error) {
   return is_ours ? error.what() : "a value is missing, or is not of its kind";
 }
 
+/// The `which`th of an event's exact times, which is `shown` in the trace; that if it has none.
+SimTime exact_time(const Event& event, std::size_t which, double shown_us) {
+  const SimTime shown = time_of(shown_us);
+  if (event.exact.is_null()) return shown;
+  constexpr SimTime kMostRounding{10'000};
+  const SimTime exact{event.exact.at(which).get<std::int64_t>()};
+  if (exact < shown - kMostRounding || exact > shown + kMostRounding)
+    throw InputError(fmt::format("{} says {} ps of what is {} us", kExactTimes, exact.count(), shown_us));
+  return exact;
+}
+
 Span span_of(const Event& event) {
   const std::optional<Op> op = op_from_name(string_of(event.args, "op"));
   if (!op) throw InputError(fmt::format("\"{}\" has no operation: {}", event.name, json_line(event.args)));
-  Span span{.start = exact_time(event.time_us), .action = {.op = *op}};
-  span.end = span.start + exact_time(event.duration_us);
+  Span span{.start = exact_time(event, 0, event.time_us), .action = {.op = *op}};
+  span.end = event.exact.is_null() ? span.start + time_of(event.duration_us)
+                                   : exact_time(event, 1, event.time_us + event.duration_us);
   span.action.stage = event.args.at("stage").get<std::int32_t>();
   span.action.microbatch = event.args.value("microbatch", kNoMicrobatch);
   span.action.part = event.args.value("part", std::int16_t{0});
@@ -133,7 +148,7 @@ void take_event(Timeline& timeline, const Event& event) {
   RankTimeline& rank = timeline.ranks.at(event.pid.get<std::size_t>() - 1);
   if (event.phase == "C") {
     samples_of(rank, event.name)
-        .push_back({.time = exact_time(event.time_us), .bytes = event.args.at("bytes").get<std::int64_t>()});
+        .push_back({.time = exact_time(event, 0, event.time_us), .bytes = event.args.at("bytes").get<std::int64_t>()});
     return;
   }
   rank.spans.push_back(span_of(event));
@@ -192,7 +207,7 @@ std::vector<ForeignRow> foreign_rows(const Document& document) {
   for (const Event& event : document.events) {
     if (event.phase == "X" || event.phase == "B") first_us = std::min(first_us, event.time_us);
   }
-  const auto since_first = [first_us](double time_us) { return exact_time(std::max(0.0, time_us - first_us)); };
+  const auto since_first = [first_us](double time_us) { return time_of(std::max(0.0, time_us - first_us)); };
   for (const Event& event : document.events) {
     const RowKey key{event.pid, event.tid};
     if (event.phase == "M") {

@@ -95,13 +95,21 @@ CostsOption parse_costs(std::string_view text) {
   if (given.contains(kMessageKey) != given.contains(kBandwidthKey))
     throw SpecError("--costs: mib= and gb_per_s= go together: give the size of a message and the bandwidth of a hop");
   if (given.contains(kMessageKey)) {
+    constexpr double kMostBytes = 1e18;
     option.message_bytes = one_number(kMessageKey) * kBytesPerMib;
+    if (!(option.message_bytes <= kMostBytes))
+      throw SpecError(fmt::format("--costs: mib= is a message of {:g} bytes: give at most {:g} MiB",
+                                  option.message_bytes, kMostBytes / kBytesPerMib));
     option.bytes_per_second = one_number(kBandwidthKey) * kBytesPerGb;
   }
   if (given.contains(kHostKey)) option.host_moves = one_number(kHostKey);
   for (const auto& [key, numbers] : given) {
     lists.find(key)->second->clear();
-    for (const double number : numbers) lists.find(key)->second->push_back(Seconds{number * option.unit.seconds});
+    for (const double number : numbers) {
+      const Seconds time{number * option.unit.seconds};
+      to_sim_time(time, fmt::format("--costs: a {}=", key));
+      lists.find(key)->second->push_back(time);
+    }
   }
   // What is not given is one unit of the user's, not one second.
   for (std::vector<Seconds>* list : {&chunk.forward, &chunk.input_grad, &chunk.weight_grad}) {

@@ -11,6 +11,7 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "simulator/network/conditioning.h"
 #include "simulator/network/network_noise.h"
 #include "simulator/network/network_sensitivity.h"
 #include "simulator/network/simulate_network.h"
@@ -86,20 +87,42 @@ ReportContext explained(ReportContext context, const Schedule& lowered, const Co
   if (simulation.engine != "compiled") return context;
   context.exposed_on_path = exposed_on_path(lowered, costs, simulation.critical_path);
   context.sensitivity = sensitivity_of(lowered, costs, simulation.critical_path);
+  context.conditioning = Conditioning{};
   return context;
 }
 
-constexpr const char* kNoSensitivities = "no sensitivities: more transfers share links than derivatives are kept of";
+/// What the step's time is sensitive to where transfers share links, if it can be told; then the derivatives.
+std::optional<NetworkGradient> add_shared_sensitivity(ReportContext& context, const Schedule& lowered,
+                                                      const CostTable& costs, const NetworkSpec& network,
+                                                      const SimulateArguments& arguments) {
+  std::optional<NetworkGradient> gradient = network_gradient(lowered, costs, network, options_of(arguments).sends);
+  if (!gradient) {
+    print_note("no sensitivities: more transfers share links than derivatives are kept of");
+    return {};
+  }
+  context.conditioning = conditioning_of(lowered, *gradient);
+  if (context.conditioning->is_ill) return {};
+  context.sensitivity = sensitivity_of(lowered, costs, *gradient);
+  return gradient;
+}
 
-/// What the step's time is sensitive to where transfers share links.
-void add_shared_sensitivity(ReportContext& context, const Plan& plan, const Predicted& predicted,
-                            const SimulateArguments& arguments) {
-  if (!predicted.network || predicted.simulation.critical_path.empty()) return;
-  const auto gradient =
-      network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network, options_of(arguments).sends);
-  if (!gradient) return print_note(kNoSensitivities);
-  context.sensitivity = sensitivity_of(predicted.lowered, predicted.priced.costs, *gradient);
-  context.by_resource = resource_sensitivity(plan, predicted, *gradient, network_of(arguments.network));
+/// The slow ranks that were asked for, and how long the critical path computes on them. Those of a tensor group are one
+/// replica each and keep step, and one replica stands for all that are alike.
+std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path, const ProcessGrid& grid,
+                                          const std::vector<SlowRank>& slow) {
+  const int replicas = world_size(grid) / grid.pipeline;
+  const std::vector<SimTime> added = contributions(path);
+  std::vector<SlowRankOnPath> ranks;
+  for (const SlowRank& rank : slow) {
+    const std::vector<int> group = group_ranks(grid, Group::kTensor, rank.world_rank);
+    SlowRankOnPath& found = ranks.emplace_back(SlowRankOnPath{.world_rank = rank.world_rank, .speed = rank.speed});
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      const int world_rank = path[i].rank * replicas + path[i].replica;
+      if (is_compute(path[i].action.op) && std::ranges::find(group, world_rank) != group.end())
+        found.on_path += added[i];
+    }
+  }
+  return ranks;
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -189,11 +212,9 @@ int simulate_schedule(const SimulateArguments& arguments) {
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
   ReportContext context = explained(known, lowered, table, simulation);
-  if (simulation.engine == "events") {
-    const auto gradient = network_gradient(lowered, table, network, options_of(arguments).sends);
-    if (gradient) context.sensitivity = sensitivity_of(lowered, table, *gradient);
-    if (!gradient) print_note(kNoSensitivities);
-  }
+  if (simulation.engine == "events") add_shared_sensitivity(context, lowered, table, network, arguments);
+  context.slow_ranks = slow_ranks_on(simulation.critical_path, {.pipeline = static_cast<int>(lowered.ranks.size())},
+                                     network_of(arguments.network).slow);
   report(simulation, context, titled(timeline_title(order), arguments.schedule), arguments);
   return kDone;
 }
@@ -220,7 +241,13 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
                                                 predicted.network.value_or(NetworkSpec{.replicas = plan.layout.data}),
                                                 plan.layout.data, arguments)};
     ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
-    add_shared_sensitivity(context, plan, predicted, arguments);
+    const NetworkOptions options = network_of(arguments.network);
+    if (predicted.network && !predicted.simulation.critical_path.empty()) {
+      const auto gradient =
+          add_shared_sensitivity(context, predicted.lowered, predicted.priced.costs, *predicted.network, arguments);
+      if (gradient) context.by_resource = resource_sensitivity(plan, predicted, *gradient, options);
+    }
+    context.slow_ranks = slow_ranks_on(predicted.simulation.critical_path, replica_grid_of(plan.layout), options.slow);
     report(
         predicted.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),
