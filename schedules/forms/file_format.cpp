@@ -18,14 +18,14 @@ namespace {
 
 constexpr const char* kFormatKey = "plumb_format";
 
-struct FileForm {
+struct FormEntry {
   std::string_view what;
   int newest;
   std::string_view remedy;  ///< beside updating Plumb
 };
 
 /// In the order of FileForm.
-constexpr std::array<FileForm, kFileFormCount> kForms = {{
+constexpr std::array<FormEntry, kFileFormCount> kForms = {{
     {"a plan", 1, "write the file again with `plumb plan ... -o`"},
     {"a schedule", 1, "write the file again with `plumb schedule make ... -o`"},
     {"a cluster", 1, "write the file again with `plumb calibrate ... -o` or `plumb clusters NAME`"},
@@ -37,7 +37,7 @@ constexpr std::array<FileForm, kFileFormCount> kForms = {{
     {"a checkpoint", 1, "start without --resume"},
 }};
 
-const FileForm& form_of(FileForm kind) {
+const FormEntry& form_of(FileForm kind) {
   return kForms[static_cast<std::size_t>(kind)];
 }
 
@@ -48,7 +48,7 @@ int newest_format(FileForm kind) {
 }
 
 int checked_format(FileForm kind, std::string_view number, const std::string& file) {
-  const FileForm& form = form_of(kind);
+  const FormEntry& form = form_of(kind);
   const bool is_whole = !number.empty() && number.front() != '0' &&
                         std::ranges::all_of(number, [](char digit) { return digit >= '0' && digit <= '9'; });
   if (!is_whole) {
