@@ -26,7 +26,7 @@ class CudaLauncher : public ProductLauncher<S> {
   void launch(const Body& body, std::int64_t items, int lanes) {
     if (items < 1) return;
     const auto blocks = static_cast<int>(std::min(items, kMostBlocks));
-    check(cuda::launch(body, blocks, lanes, this->stream()), "a kernel's launch");
+    check(kernels::cuda::launch(body, blocks, lanes, this->stream()), "a kernel's launch");
   }
   template <class Body>
   void launch_elements(const Body& body, std::int64_t elements) {
@@ -38,7 +38,7 @@ class CudaLauncher : public ProductLauncher<S> {
   void launch_warps(const Body& body) {
     if (body.items() < 1) return;
     const auto blocks = static_cast<int>(std::min(body.items(), kMostBlocks));
-    check(cuda::launch_warps(body, blocks, this->stream()), "a kernel's launch");
+    check(kernels::cuda::launch_warps(body, blocks, this->stream()), "a kernel's launch");
   }
 
  private:

@@ -67,5 +67,5 @@ constexpr CudaLibrary kCudaLibrary{.version = PLUMB_VERSION, .devices = devices,
 }}}  // namespace plumb::executor
 
 extern "C" __attribute__((visibility("default"))) const plumb::CudaLibrary* plumb_cuda_library() {
-  return &plumb::kLibrary;
+  return &plumb::kCudaLibrary;
 }

@@ -84,5 +84,5 @@ constexpr NcclLibrary kNcclLibrary{.version = PLUMB_VERSION, .measure = measure,
 }}}  // namespace plumb::executor
 
 extern "C" __attribute__((visibility("default"))) const plumb::NcclLibrary* plumb_nccl_library() {
-  return &plumb::kLibrary;
+  return &plumb::kNcclLibrary;
 }

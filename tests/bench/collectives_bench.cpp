@@ -15,6 +15,7 @@
 namespace {
 
 using namespace plumb;
+using namespace plumb::test;
 
 constexpr int kPrices = 100'000;
 

@@ -21,6 +21,7 @@
 namespace {
 
 using namespace plumb;
+using namespace plumb::test;
 
 constexpr double kMicro = 1e-6;
 constexpr int kInner = 100;

@@ -27,6 +27,7 @@
 #include "traces/median_interval.h"
 
 using namespace plumb;
+using namespace plumb::test;
 
 namespace {
 

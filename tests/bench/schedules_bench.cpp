@@ -18,6 +18,7 @@
 namespace {
 
 using namespace plumb;
+using namespace plumb::test;
 
 struct Case {
   const char* name;

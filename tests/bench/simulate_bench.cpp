@@ -23,6 +23,7 @@
 namespace {
 
 using namespace plumb;
+using namespace plumb::test;
 
 constexpr double kBytesPerComputeAction = 28;
 

@@ -14,19 +14,17 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-using Weights = std::vector<std::vector<float>>;  // [layer][element]
+using LayerWeights = std::vector<std::vector<float>>;  // [layer][element]
 
 struct Reference {
   const RunSpec& spec;
   std::vector<Layer> model;
-  std::vector<std::size_t> stage_of;  // [layer]
-  std::vector<Weights> versions;      // [version]
-  Weights first_moments, second_moments;
+  std::vector<std::size_t> stage_of;   // [layer]
+  std::vector<LayerWeights> versions;  // [version]
+  LayerWeights first_moments, second_moments;
 
   explicit Reference(const RunSpec& run_spec) : spec(run_spec) {
     for (std::size_t stage = 0; stage < spec.stage_layers.size(); ++stage)
@@ -42,15 +40,15 @@ struct Reference {
     first_moments = second_moments = zeros();
   }
 
-  Weights zeros() const {
-    Weights result;
+  LayerWeights zeros() const {
+    LayerWeights result;
     for (const std::vector<float>& layer : versions[0]) result.emplace_back(layer.size(), 0.0F);
     return result;
   }
 
   /// Adds the gradient of one micro-batch, stage s at version version_of(s).
   void add_gradient(int microbatch, const std::function<int(int)>& version_of, std::int64_t batch_microbatches,
-                    Weights& gradients) const {
+                    LayerWeights& gradients) const {
     TensorPool pool;
     const LayerWork work{.microbatch = spec.microbatch, .sequence = spec.sequence};
     std::vector<std::unique_ptr<CpuLayer>> layers;
@@ -83,8 +81,8 @@ struct Reference {
     }
   }
 
-  void update(Weights gradients) {
-    Weights next = versions.back();
+  void update(LayerWeights gradients) {
+    LayerWeights next = versions.back();
     for (std::size_t i = 0; i < model.size(); ++i) {
       std::int64_t element = 0;
       for (const ParameterTensor& tensor : layer_parameters(model[i])) {
@@ -100,8 +98,8 @@ struct Reference {
   }
 };
 
-Weights flattened(const ModelValues& values) {
-  Weights result;
+LayerWeights flattened(const ModelValues& values) {
+  LayerWeights result;
   for (const auto& layer : values) {
     result.emplace_back();
     for (const auto& tensor : layer) result.back().insert(result.back().end(), tensor.begin(), tensor.end());
@@ -123,7 +121,7 @@ TEST_CASE("PipeDream follows its recurrence with stashed weights, bitwise") {
     const RunSpec spec = pipedream_spec(ranks, 9, WeightPolicy::kStashed);
     Reference reference(spec);
     for (int t = 0; t < 9; ++t) {
-      Weights gradients = reference.zeros();
+      LayerWeights gradients = reference.zeros();
       reference.add_gradient(
           t, [&](int stage) { return std::max(0, t - (ranks - 1 - stage)); }, 1, gradients);
       reference.update(std::move(gradients));
@@ -139,7 +137,7 @@ TEST_CASE("with vertical sync every stage uses the version of the first, bitwise
   const RunSpec spec = pipedream_spec(kRanks, 7, WeightPolicy::kVerticalSync);
   Reference reference(spec);
   for (int t = 0; t < 7; ++t) {
-    Weights gradients = reference.zeros();
+    LayerWeights gradients = reference.zeros();
     reference.add_gradient(
         t, [&](int) { return std::max(0, t - (kRanks - 1)); }, 1, gradients);
     reference.update(std::move(gradients));
@@ -159,7 +157,7 @@ TEST_CASE("with two buffers batch t uses version max(0, t-1), bitwise") {
   spec.schedule = lower(order);
   Reference reference(spec);
   for (int batch = 0; batch < 4; ++batch) {
-    Weights gradients = reference.zeros();
+    LayerWeights gradients = reference.zeros();
     for (int i = 0; i < 2; ++i)
       reference.add_gradient(
           2 * batch + i, [&](int) { return std::max(0, batch - 1); }, 2, gradients);
@@ -207,3 +205,5 @@ TEST_CASE("tied ends are refused where stages take their steps at different time
   CHECK_THROWS_AS(run(spec_of(gpt_model(), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}))),
                   ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("the baseline of replicas in a pipeline has their gradients, on one rank") {
   for (const std::vector<Layer>& model : {gpt_model(), cnn_model()}) {
@@ -26,3 +25,5 @@ TEST_CASE("an asynchronous schedule has no baseline") {
   CHECK_THROWS_AS(baseline_of(spec_of(gpt_model(), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}))),
                   SpecError);
 }
+
+}  // namespace plumb::test

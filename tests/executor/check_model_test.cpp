@@ -5,9 +5,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 std::string refusal(const std::vector<Layer>& model, RunSpec spec) {
@@ -76,3 +74,5 @@ TEST_CASE("data that do not suit the model are refused") {
   spec.sequence = 4;
   CHECK(refusal(mlp_model(), spec) == "sequences of 4 tokens: samples are no sequences, give 1");
 }
+
+}  // namespace plumb::test

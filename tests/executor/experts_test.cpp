@@ -9,28 +9,13 @@
 
 #include "executor/run.h"
 #include "schedules/error.h"
-#include "small_model.h"
+#include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-RunSpec alone(const std::vector<Layer>& model, int microbatches) {
+RunSpec alone_on_one_rank(const std::vector<Layer>& model, int microbatches) {
   RunSpec spec = one_rank(model, microbatches);
-  spec.sequence = 8;
-  return spec;
-}
-
-RunSpec over(const std::vector<Layer>& model, const char* schedule, const ScheduleParameters& shape,
-             const ProcessGrid& grid, int zero = 0) {
-  RunSpec spec = spec_of_lowered(
-      model, lower(make_schedule(schedule, shape), {.data = {.enabled = grid.data * grid.context > 1, .zero = zero}}),
-      grid.data);
-  const int pipeline = spec.grid.pipeline;
-  spec.grid = grid;
-  spec.grid.pipeline = pipeline;
-  spec.zero = zero;
   spec.sequence = 8;
   return spec;
 }
@@ -51,12 +36,12 @@ std::vector<Layer> wide_mixture() {
 
 TEST_CASE("experts spread over replicas give the gradients of one rank") {
   for (const std::vector<Layer>& model : mixtures()) {
-    const ModelValues expected = gradients_of(alone(model, 4));
+    const ModelValues expected = gradients_of(alone_on_one_rank(model, 4));
     for (const int experts : {1, 2, 4}) {
       CAPTURE(experts);
       const ScheduleParameters shape{.ranks = 1, .microbatches = 1};
-      CHECK(worst_difference(gradients_of(over(model, "naive", shape, {.expert = experts, .data = 4})), expected) <=
-            1e-5);
+      CHECK(worst_difference(gradients_of(spec_over(model, "naive", shape, {.expert = experts, .data = 4})),
+                             expected) <= 1e-5);
     }
   }
 }
@@ -67,17 +52,17 @@ TEST_CASE("experts spread over context ranks, with experts that tensor ranks div
       for (const bool sequence_parallel : {false, true}) {
         if (attention == ContextAttention::kUlysses && model[1] == shared_expert_model()[1]) continue;
         const int tensor = attention == ContextAttention::kUlysses && model != wide_mixture() ? 1 : 2;
-        RunSpec spec = over(model, "naive", {.ranks = 1, .microbatches = 2},
-                            {.tensor = tensor, .context = 2, .expert = 2, .data = 2});
+        RunSpec spec = spec_over(model, "naive", {.ranks = 1, .microbatches = 2},
+                                 {.tensor = tensor, .context = 2, .expert = 2, .data = 2});
         spec.sequence_parallel = sequence_parallel;
         spec.context_attention = attention;
-        CHECK(worst_difference(gradients_of(spec), gradients_of(alone(model, 4))) <= 1e-5);
+        CHECK(worst_difference(gradients_of(spec), gradients_of(alone_on_one_rank(model, 4))) <= 1e-5);
       }
 }
 
 TEST_CASE("experts go with every kind of schedule, with slices, sharded state and recomputation") {
   const std::vector<Layer> model = with_dropout(shared_expert_model());
-  const ModelValues expected = gradients_of(alone(model, 8));
+  const ModelValues expected = gradients_of(alone_on_one_rank(model, 8));
   for (const char* name : {"gpipe", "1f1b", "interleaved", "zb-h1", "zb-v", "dualpipe", "chimera", "seq1f1b"}) {
     const std::string_view schedule = name;
     ScheduleParameters shape{.ranks = 2, .microbatches = 4};
@@ -87,7 +72,7 @@ TEST_CASE("experts go with every kind of schedule, with slices, sharded state an
     for (const int zero : {0, has_copies ? 1 : 3}) {
       CAPTURE(name);
       CAPTURE(zero);
-      RunSpec spec = over(model, name, shape, {.expert = 2, .data = 2}, zero);
+      RunSpec spec = spec_over(model, name, shape, {.expert = 2, .data = 2}, zero);
       spec.rebuild = zero > 0 ? Rebuild::kStage : Rebuild::kNothing;
       CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
     }
@@ -100,9 +85,9 @@ TEST_CASE("experts go layer by layer under ZeRO 2 and 3, over copies of their ow
       for (const int experts : {1, 2, 4}) {
         CAPTURE(zero);
         CAPTURE(experts);
-        RunSpec spec = over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = experts, .data = 4}, zero);
+        RunSpec spec = spec_over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = experts, .data = 4}, zero);
         spec.layerwise = true;
-        CHECK(worst_difference(gradients_of(spec), gradients_of(alone(model, 8))) <= 1e-5);
+        CHECK(worst_difference(gradients_of(spec), gradients_of(alone_on_one_rank(model, 8))) <= 1e-5);
       }
 }
 
@@ -119,7 +104,7 @@ TEST_CASE("a rank holds its share of the experts, and of their state what their 
       CAPTURE(experts);
       CAPTURE(zero);
       const std::vector<ParameterBytes> held =
-          run(over(model, "naive", {.ranks = 1, .microbatches = 2}, {.expert = experts, .data = 4}, zero))
+          run(spec_over(model, "naive", {.ranks = 1, .microbatches = 2}, {.expert = experts, .data = 4}, zero))
               .parameter_bytes;
       const auto elements = [&](bool sharded) {
         return routed / experts / (sharded ? 4 / experts : 1) + others / (sharded ? 4 : 1);
@@ -132,9 +117,9 @@ TEST_CASE("a rank holds its share of the experts, and of their state what their 
 }
 
 TEST_CASE("losses of 20 steps, of tokens and of balance, are those of one rank, and fall") {
-  RunSpec one = alone(mixtral_model(), 4);
+  RunSpec one = alone_on_one_rank(mixtral_model(), 4);
   RunSpec spread =
-      over(mixtral_model(), "1f1b", {.ranks = 2, .microbatches = 2}, {.tensor = 2, .expert = 2, .data = 2});
+      spec_over(mixtral_model(), "1f1b", {.ranks = 2, .microbatches = 2}, {.tensor = 2, .expert = 2, .data = 2});
   spread.sequence_parallel = true;
   one.steps = spread.steps = 20;
   const RunResult expected = run(one), result = run(spread);
@@ -156,7 +141,7 @@ TEST_CASE("steady steps of spread experts take no new memory, with a capacity an
       for (Layer& layer : model)
         if (auto* block = std::get_if<TransformerLayer>(&layer); block != nullptr && has_capacity)
           block->capacity_factor = 1.5;
-      RunSpec spec = over(model, "1f1b", {.ranks = 2, .microbatches = 4}, {.expert = 2, .data = 2});
+      RunSpec spec = spec_over(model, "1f1b", {.ranks = 2, .microbatches = 4}, {.expert = 2, .data = 2});
       spec.half = half;
       spec.steps = 2;
       const std::vector<std::int64_t> settled = run(spec).allocations;
@@ -167,7 +152,7 @@ TEST_CASE("steady steps of spread experts take no new memory, with a capacity an
 
 TEST_CASE("spread experts give the same bits every time, and checkpoints that another layout takes up") {
   const std::vector<Layer> model = with_dropout(mixtral_model());
-  RunSpec spread = over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = 2, .data = 2}, 1);
+  RunSpec spread = spec_over(model, "1f1b", {.ranks = 2, .microbatches = 2}, {.expert = 2, .data = 2}, 1);
   spread.steps = 4;
   const RunResult first = run(spread, {.capture_weights = true}), second = run(spread, {.capture_weights = true});
   CHECK(first.losses == second.losses);
@@ -180,7 +165,7 @@ TEST_CASE("spread experts give the same bits every time, and checkpoints that an
   RunSpec on = spread;
   on.resume = std::make_shared<const TrainingState>(state);
   CHECK(run(on, {.capture_weights = true}).weights == first.weights);
-  RunSpec elsewhere = alone(model, 4);
+  RunSpec elsewhere = alone_on_one_rank(model, 4);
   elsewhere.steps = 4;
   elsewhere.resume = on.resume;
   const std::vector<double> losses = run(elsewhere).losses;
@@ -190,14 +175,16 @@ TEST_CASE("spread experts give the same bits every time, and checkpoints that an
 
 TEST_CASE("experts that cannot be spread are refused in one sentence") {
   const ScheduleParameters shape{.ranks = 1, .microbatches = 1};
-  CHECK_THROWS_WITH_AS(run(over(mixtral_model(2), "naive", shape, {.expert = 3, .data = 3})),
+  CHECK_THROWS_WITH_AS(run(spec_over(mixtral_model(2), "naive", shape, {.expert = 3, .data = 3})),
                        "layer 2: 4 experts cannot be spread over 3 expert ranks; choose an expert degree that divides "
                        "them",
                        SpecError);
-  CHECK_THROWS_WITH_AS(run(over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 3})),
+  CHECK_THROWS_WITH_AS(run(spec_over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 3})),
                        "2 expert ranks do not divide the 3 replicas times 1 context ranks; choose a degree that does",
                        SpecError);
-  RunSpec quantised = over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 2});
+  RunSpec quantised = spec_over(mixtral_model(2), "naive", shape, {.expert = 2, .data = 2});
   quantised.optimizer = AdamW8Bit{};
   CHECK_THROWS_AS(run(quantised), SpecError);
 }
+
+}  // namespace plumb::test

@@ -13,9 +13,7 @@
 #include "simulator/simulate.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr Seconds kWatchdog{0.5};
@@ -177,3 +175,5 @@ TEST_CASE("the same faults of a replay by the clock") {
   CHECK(contains(said(at_message(3, stall), interrupted), "from rank 1 to rank "));
   CHECK(contains(said(at_message(3, corrupt), interrupted), "values are not those that were sent"));
 }
+
+}  // namespace plumb::test

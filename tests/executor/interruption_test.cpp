@@ -6,7 +6,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("what fails between two steps names rank and step and leaves the step before") {
   const RankTimeline before{.spans = {{.start = SimTime(1), .end = SimTime(2)}}};
@@ -45,3 +45,5 @@ TEST_CASE("an interruption is told once a rank that stands for its pipeline rank
   interruption.tell(listener);
   CHECK(told == 1);
 }
+
+}  // namespace plumb::test

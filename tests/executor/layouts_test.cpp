@@ -7,28 +7,19 @@
 
 #include "executor/run.h"
 #include "schedules/error.h"
-#include "small_model.h"
+#include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// The model over a grid; 8 tokens a sequence, so that 2 and 4 ranks can share them.
-RunSpec over(RunSpec spec, const ProcessGrid& grid, bool sequence_parallel = false) {
+RunSpec over_grid(RunSpec spec, const ProcessGrid& grid, bool sequence_parallel = false) {
   const int pipeline = spec.grid.pipeline;
   spec.grid = grid;
   spec.grid.pipeline = pipeline;
   spec.sequence_parallel = sequence_parallel;
   spec.sequence = 8;
   return spec;
-}
-
-std::vector<Layer> wide_llama() {
-  std::vector<Layer> model = llama_model(2);
-  for (Layer& layer : model)
-    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
-  return model;
 }
 
 std::vector<Layer> parallel_gpt() {
@@ -42,23 +33,24 @@ std::vector<Layer> parallel_gpt() {
 
 TEST_CASE("tensor parallelism gives the gradients of one rank, with and without sequence parallelism") {
   for (const std::vector<Layer>& model : {llama_model(2), gpt_model(2), parallel_gpt()}) {
-    const RunSpec alone = over(one_rank(model, 2), {});
+    const RunSpec alone = over_grid(one_rank(model, 2), {});
     const ModelValues expected = gradients_of(alone);
     for (const bool sequence_parallel : {false, true}) {
       CAPTURE(sequence_parallel);
-      CHECK(worst_difference(gradients_of(over(alone, {.tensor = 2}, sequence_parallel)), expected) <= 1e-5);
+      CHECK(worst_difference(gradients_of(over_grid(alone, {.tensor = 2}, sequence_parallel)), expected) <= 1e-5);
     }
   }
-  const RunSpec alone = over(one_rank(wide_llama(), 2), {});
+  const RunSpec alone = over_grid(one_rank(wide_llama(2), 2), {});
   for (const bool sequence_parallel : {false, true})
-    CHECK(worst_difference(gradients_of(over(alone, {.tensor = 4}, sequence_parallel)), gradients_of(alone)) <= 1e-5);
+    CHECK(worst_difference(gradients_of(over_grid(alone, {.tensor = 4}, sequence_parallel)), gradients_of(alone)) <=
+          1e-5);
 }
 
 TEST_CASE("a tensor rank holds its share of the parameters") {
   // A block like GPT-2's has 12 h^2 elements that are divided and 9 h that are not (two norms, two biases), 7 h of
   // biases that are; 32 tokens of the vocabulary are divided over 2 and 4 ranks, 16 positions are not.
   constexpr std::int64_t h = 16, f = 32, blocks = 2;
-  RunSpec spec = over(one_rank(gpt_model(blocks), 1), {});
+  RunSpec spec = over_grid(one_rank(gpt_model(blocks), 1), {});
   for (const int ranks : {1, 2}) {
     spec.grid.tensor = ranks;
     const std::int64_t divided = 2 * kVocab * h + blocks * (4 * h * h + 2 * h * f + 3 * h + f);
@@ -76,7 +68,7 @@ TEST_CASE("tensor ranks that share a kv head sum its gradients, and hold it each
     std::vector<Layer> model = llama_model(2);
     for (Layer& layer : model)
       if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = kv_heads, block->qkv_bias = true;
-    RunSpec alone = over(one_rank(model, 4), {});
+    RunSpec alone = over_grid(one_rank(model, 4), {});
     alone.clip_norm = 0.5;
     const ModelValues expected = gradients_of(alone);
     alone.steps = 20;
@@ -90,7 +82,7 @@ TEST_CASE("tensor ranks that share a kv head sum its gradients, and hold it each
           const int slices = std::string_view(name) == "seq1f1b" ? 2 : 1;
           const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 2, .slices = slices});
           RunSpec spec = spec_of_lowered(model, lower(order, {.data = {.enabled = true, .zero = zero}}), 2);
-          spec = over(std::move(spec), {.tensor = 4, .data = 2}, sequence_parallel);
+          spec = over_grid(std::move(spec), {.tensor = 4, .data = 2}, sequence_parallel);
           spec.zero = zero;
           spec.clip_norm = 0.5;
           CHECK(worst_difference(gradients_of(spec), expected) <= 1e-5);
@@ -100,7 +92,7 @@ TEST_CASE("tensor ranks that share a kv head sum its gradients, and hold it each
             CHECK(shared.losses[step] == doctest::Approx(trained.losses[step]).epsilon(1e-4));
           CHECK(worst_difference(shared.weights, trained.weights) <= 1e-4);
         }
-    RunSpec spec = over(one_rank(model, 1), {.tensor = 4});
+    RunSpec spec = over_grid(one_rank(model, 1), {.tensor = 4});
     std::int64_t elements = 0;
     for (const Layer& layer : model) elements += parameter_count(layer, 4);
     for (const ParameterBytes& bytes : run(spec).parameter_bytes)
@@ -110,11 +102,11 @@ TEST_CASE("tensor ranks that share a kv head sum its gradients, and hold it each
 
 TEST_CASE("a vocabulary that the tensor ranks do not divide is padded, and the padding changes nothing") {
   for (const std::int64_t vocab : {33, 35}) {  // over 4 ranks: 9 9 9 6 and 9 9 9 8
-    std::vector<Layer> model = wide_llama();
+    std::vector<Layer> model = wide_llama(2);
     std::get<EmbeddingLayer>(model.front()).vocab = vocab;
     std::get<HeadLayer>(model.back()).vocab = vocab;
-    RunSpec alone = over(one_rank(model, 2), {});
-    RunSpec divided = over(alone, {.tensor = 4}, true);
+    RunSpec alone = over_grid(one_rank(model, 2), {});
+    RunSpec divided = over_grid(alone, {.tensor = 4}, true);
     CHECK(worst_difference(gradients_of(divided), gradients_of(alone)) <= 1e-5);
     alone.steps = divided.steps = 3;
     const ModelValues weights = run(alone, {.capture_weights = true}).weights;
@@ -129,16 +121,16 @@ TEST_CASE("tensor parallelism goes with every synchronous schedule, with replica
     ScheduleParameters shape{.ranks = 2, .microbatches = 4};
     if (std::string_view(name) == "interleaved") shape.chunks = 2;
     if (is_sliced) shape.slices = 2;
-    RunSpec spec = over(spec_of(gpt_model(), make_schedule(name, shape), 2), {.tensor = 2, .data = 2}, true);
+    RunSpec spec = over_grid(spec_of(gpt_model(), make_schedule(name, shape), 2), {.tensor = 2, .data = 2}, true);
     spec.rebuild = std::string_view(name) == "1f1b" ? Rebuild::kStage : Rebuild::kNothing;
-    CHECK(worst_difference(gradients_of(spec), gradients_of(over(one_rank(gpt_model(), 8), {}))) <= 1e-5);
+    CHECK(worst_difference(gradients_of(spec), gradients_of(over_grid(one_rank(gpt_model(), 8), {}))) <= 1e-5);
   }
 }
 
 TEST_CASE("losses of 20 steps are those of one rank") {
-  RunSpec alone = over(one_rank(gpt_model(), 4), {});
-  RunSpec divided = over(spec_of(gpt_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 2}), 2),
-                         {.tensor = 2, .data = 2}, true);
+  RunSpec alone = over_grid(one_rank(gpt_model(), 4), {});
+  RunSpec divided = over_grid(spec_of(gpt_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 2}), 2),
+                              {.tensor = 2, .data = 2}, true);
   alone.steps = divided.steps = 20;
   const std::vector<double> expected = run(alone).losses, losses = run(divided).losses;
   for (std::size_t step = 0; step < 20; ++step) CHECK(losses[step] == doctest::Approx(expected[step]).epsilon(1e-4));
@@ -151,10 +143,10 @@ TEST_CASE("context parallelism gives the gradients of one rank, by the ring and 
       std::vector<Layer> layers = model;
       for (Layer& layer : layers)
         if (auto* block = std::get_if<TransformerLayer>(&layer)) block->window = window;
-      RunSpec alone = over(one_rank(layers, 2), {});
+      RunSpec alone = over_grid(one_rank(layers, 2), {});
       const ModelValues expected = gradients_of(alone);
       RunSpec shared =
-          over(spec_of(layers, make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 2});
+          over_grid(spec_of(layers, make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 2});
       for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
         shared.context_attention = attention;
         CAPTURE(static_cast<int>(attention));
@@ -170,10 +162,10 @@ TEST_CASE("context parallelism goes with tensor and sequence parallelism, pipeli
       if (auto* block = std::get_if<TransformerLayer>(&layer)) block->heads = block->kv_heads = 4, block->head_size = 4;
     return layers;
   }();
-  const ModelValues expected = gradients_of(over(one_rank(model, 8), {}));
+  const ModelValues expected = gradients_of(over_grid(one_rank(model, 8), {}));
   for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
-    RunSpec spec = over(spec_of(model, make_schedule("zb-h1", {.ranks = 2, .microbatches = 4}), 2),
-                        {.tensor = 2, .context = 2, .data = 2}, true);
+    RunSpec spec = over_grid(spec_of(model, make_schedule("zb-h1", {.ranks = 2, .microbatches = 4}), 2),
+                             {.tensor = 2, .context = 2, .data = 2}, true);
     spec.context_attention = attention;
     for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
       spec.rebuild = rebuild;
@@ -188,9 +180,9 @@ TEST_CASE("context ranks share every slice of a sequence, by the ring and by all
       std::vector<Layer> layers = model;
       for (Layer& layer : layers)
         if (auto* block = std::get_if<TransformerLayer>(&layer)) block->window = window;
-      const ModelValues expected = gradients_of(over(one_rank(layers, 2), {}));
-      RunSpec shared = over(spec_of(layers, make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2),
-                            {.context = 2});
+      const ModelValues expected = gradients_of(over_grid(one_rank(layers, 2), {}));
+      RunSpec shared = over_grid(
+          spec_of(layers, make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 2}), 2), {.context = 2});
       for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses})
         for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kStage}) {
           shared.context_attention = attention;
@@ -202,9 +194,10 @@ TEST_CASE("context ranks share every slice of a sequence, by the ring and by all
 }
 
 TEST_CASE("four context ranks agree with one") {
-  std::vector<Layer> model = wide_llama();
-  const RunSpec alone = over(one_rank(model, 2), {});
-  RunSpec shared = over(spec_of(model, make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 4});
+  std::vector<Layer> model = wide_llama(2);
+  const RunSpec alone = over_grid(one_rank(model, 2), {});
+  RunSpec shared =
+      over_grid(spec_of(model, make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 4});
   for (const ContextAttention attention : {ContextAttention::kRing, ContextAttention::kUlysses}) {
     shared.context_attention = attention;
     CHECK(worst_difference(gradients_of(shared), gradients_of(alone)) <= 1e-5);
@@ -214,7 +207,7 @@ TEST_CASE("four context ranks agree with one") {
 
 TEST_CASE("what context ranks cannot share is refused with the layer and the remedy") {
   const RunSpec good =
-      over(spec_of(llama_model(2), make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 2});
+      over_grid(spec_of(llama_model(2), make_schedule("naive", {.ranks = 1, .microbatches = 2}), 2), {.context = 2});
   RunSpec spec = good;
   spec.sequence = 6;
   CHECK_THROWS_WITH_AS(run(spec),
@@ -226,13 +219,13 @@ TEST_CASE("what context ranks cannot share is refused with the layer and the rem
   spec.context_attention = ContextAttention::kUlysses;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("4 heads and 2 kv heads a tensor rank cannot be divided over 4"),
                        SpecError);
-  spec = over(spec_of(llama_model(2), make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 4}), 2),
-              {.context = 2});
+  spec = over_grid(spec_of(llama_model(2), make_schedule("seq1f1b", {.ranks = 2, .microbatches = 2, .slices = 4}), 2),
+                   {.context = 2});
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("slices of 2 tokens cannot be cut into 4 runs"), SpecError);
 }
 
 TEST_CASE("what tensor ranks cannot share is refused with the layer and the remedy") {
-  const RunSpec good = over(one_rank(llama_model(2), 1), {.tensor = 2});
+  const RunSpec good = over_grid(one_rank(llama_model(2), 1), {.tensor = 2});
   RunSpec spec = good;
   for (std::vector<Layer>& layers : spec.stage_layers)
     for (Layer& layer : layers)
@@ -251,3 +244,5 @@ TEST_CASE("what tensor ranks cannot share is refused with the layer and the reme
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("a micro-batch of 7 tokens cannot be divided over 2 tensor ranks"),
                        SpecError);
 }
+
+}  // namespace plumb::test

@@ -8,9 +8,7 @@
 #include "simulator/simulate.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 int moves_in(const Schedule& schedule) {
@@ -20,7 +18,7 @@ int moves_in(const Schedule& schedule) {
   return moves;
 }
 
-bool has_copies(const Schedule& schedule) {
+bool has_copied_stages(const Schedule& schedule) {
   const std::vector<bool> copied = stages_with_copies(schedule);
   return std::ranges::find(copied, true) != copied.end();
 }
@@ -119,7 +117,7 @@ TEST_CASE("every synchronous schedule offloads without changing a number") {
 TEST_CASE("every synchronous schedule without copies trains with sharded parameters in groups of one") {
   const std::vector<Layer> model = llama_model(6);
   for (const Schedule& order : synchronous_schedules()) {
-    if (has_copies(order)) continue;
+    if (has_copied_stages(order)) continue;
     const ModelValues expected = gradients_of(spec_of(model, order));
     for (const Sharding& sharding : {Sharding{}, Sharding{.gathered_stages = 1, .prefetch = true}}) {
       CAPTURE(order.name);
@@ -204,3 +202,5 @@ TEST_CASE("BPipe's ranks hold no more than predicted, and the first one far less
   CHECK(evicting > 0);
   CHECK(moved.peak_memory_bytes[0] < stayed.peak_memory_bytes[0]);
 }
+
+}  // namespace plumb::test

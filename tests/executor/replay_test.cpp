@@ -18,8 +18,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Forward adds 1 to what comes in, backward adds 100: a tensor counts the stages it went through.
@@ -95,7 +94,7 @@ class CountingStage : public Stage {
   BucketHook complete_;
 };
 
-struct Outcome {
+struct ReplayOutcome {
   std::vector<std::string> did;         // [replica * stages + stage]
   std::vector<RankTimeline> timelines;  // [world rank]
   std::vector<std::string> errors;      // of the ranks that failed by themselves
@@ -111,10 +110,10 @@ struct Setup {
   int fails_at = 0;
 };
 
-Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
-  const ProcessGrid grid{.data = setup.data, .pipeline = static_cast<int>(lowered.ranks.size())};
-  const ReplayPlan plan = plan_replay(lowered, grid, setup.tied);
-  const int ranks = world_size(grid), stages = static_cast<int>(lowered.stages.size());
+ReplayOutcome replay_all(const Schedule& lowered_order, const Setup& setup = {}) {
+  const ProcessGrid grid{.data = setup.data, .pipeline = static_cast<int>(lowered_order.ranks.size())};
+  const ReplayPlan plan = plan_replay(lowered_order, grid, setup.tied);
+  const int ranks = world_size(grid), stages = static_cast<int>(lowered_order.stages.size());
   const Clock clock = monotonic_clock();
   std::vector<TensorPool> pools(static_cast<std::size_t>(ranks)), host_pools(pools.size());
   InProcessOptions options{.ranks = ranks, .sends = setup.sends, .watchdog = Seconds{5}};
@@ -123,14 +122,14 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
   std::vector<std::unique_ptr<CountingStage>> all;
   for (int replica = 0; replica < setup.data; ++replica)
     for (int s = 0; s < stages; ++s) {
-      const int rank = world_rank_of(grid, {.data = replica, .pipeline = lowered.stages[s].rank});
+      const int rank = world_rank_of(grid, {.data = replica, .pipeline = lowered_order.stages[s].rank});
       all.push_back(std::make_unique<CountingStage>(pools[rank], plan.neighbors.predecessor[s] < 0,
                                                     plan.neighbors.successor[s] < 0));
       all.back()->tied_first = 1;
       all.back()->tied_last = 10;
       if (s == setup.broken_stage) all.back()->fails_at = setup.fails_at;
     }
-  Outcome outcome{.timelines = std::vector<RankTimeline>(static_cast<std::size_t>(ranks))};
+  ReplayOutcome outcome{.timelines = std::vector<RankTimeline>(static_cast<std::size_t>(ranks))};
   std::mutex mutex;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
@@ -144,7 +143,8 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
                       .host_pool = &host_pools[rank],
                       .clock = clock};
       for (int s = 0; s < stages; ++s)
-        seat.stages.push_back(lowered.stages[s].rank == place.pipeline ? all[place.data * stages + s].get() : nullptr);
+        seat.stages.push_back(lowered_order.stages[s].rank == place.pipeline ? all[place.data * stages + s].get()
+                                                                             : nullptr);
       try {
         outcome.timelines[rank] = replay(plan, seat, SimTime{0});
       } catch (const RunAborted&) {
@@ -164,7 +164,7 @@ Outcome replay_all(const Schedule& lowered, const Setup& setup = {}) {
   return outcome;
 }
 
-Schedule lowered(const char* name, int ranks, int microbatches, int chunks = 1) {
+Schedule lowered_order(const char* name, int ranks, int microbatches, int chunks = 1) {
   return lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .chunks = chunks}));
 }
 
@@ -173,7 +173,7 @@ Schedule lowered(const char* name, int ranks, int microbatches, int chunks = 1) 
 TEST_CASE("each rank does its list in order, and each tensor reaches the next stage") {
   // Gradients: the last stage makes 100 a micro-batch, the one before 200 (100 + what comes in), the first 300.
   for (const Sends sends : {Sends::kBuffered, Sends::kRendezvous}) {
-    const Outcome outcome = replay_all(lowered("1f1b", 3, 3), {.sends = sends});
+    const ReplayOutcome outcome = replay_all(lowered_order("1f1b", 3, 3), {.sends = sends});
     CHECK(outcome.did[0] == "F0 F1 F2 B0 B1 B2 step(900)");
     CHECK(outcome.did[1] == "F0 F1 B0 F2 B1 B2 step(600)");
     CHECK(outcome.did[2] == "F0 B0 F1 B1 F2 B2 step(300)");
@@ -181,13 +181,13 @@ TEST_CASE("each rank does its list in order, and each tensor reaches the next st
 }
 
 TEST_CASE("stages of one rank hand their tensors over without messages") {
-  const Outcome outcome = replay_all(lowered("interleaved", 1, 2, 3));
+  const ReplayOutcome outcome = replay_all(lowered_order("interleaved", 1, 2, 3));
   CHECK(outcome.did[0].ends_with("step(600)"));
   CHECK(outcome.did[2].ends_with("step(200)"));
 }
 
 TEST_CASE("a split backward runs I and W where the list has them") {
-  const Outcome outcome =
+  const ReplayOutcome outcome =
       replay_all(lower(parse_schedule("0F0 0F1 0I0 0I1 0W0 0W1\n"
                                       "1F0 1I0 1F1 1I1 1W1 1W0\n")));
   CHECK(outcome.did[0] == "F0 F1 I0 I1 W0 W1 step(400)");
@@ -195,28 +195,29 @@ TEST_CASE("a split backward runs I and W where the list has them") {
 }
 
 TEST_CASE("R runs where the list has it") {
-  const Outcome outcome = replay_all(lower(parse_schedule("0F0 0R0 0B0\n")));
+  const ReplayOutcome outcome = replay_all(lower(parse_schedule("0F0 0R0 0B0\n")));
   CHECK(outcome.did[0] == "F0 R0 B0 step(100)");
 }
 
 TEST_CASE("slices run forth and back, each with messages of its own") {
-  const Outcome outcome = replay_all(
+  const ReplayOutcome outcome = replay_all(
       lower(parse_schedule("0F0 0F0/1 0F1 0B0/1 0B0 0F1/1 0B1/1 0B1\n1F0 1F0/1 1B0/1 1B0 1F1 1F1/1 1B1/1 1B1")));
   CHECK(outcome.did[0] == "F0 F0/1 F1 B0/1 B0 F1/1 B1/1 B1 step(800)");
   CHECK(outcome.did[1] == "F0 F0/1 B0/1 B0 F1 F1/1 B1/1 B1 step(400)");
 }
 
 TEST_CASE("activations leave the rank for the host or its partner and come back as they were") {
-  const Outcome host = replay_all(lower(parse_schedule("0F0 0OFFLOAD0 0F1 0OFFLOAD1 0RELOAD1 0B1 0RELOAD0 0B0\n")));
+  const ReplayOutcome host =
+      replay_all(lower(parse_schedule("0F0 0OFFLOAD0 0F1 0OFFLOAD1 0RELOAD1 0B1 0RELOAD0 0B0\n")));
   CHECK(host.did[0] == "F0 away0 F1 away1 back1=1 B1 back0=0 B0 step(200)");
-  const Outcome partner =
+  const ReplayOutcome partner =
       replay_all(lower(parse_schedule("0F0 0F1 0EVICT1 0B0 0LOAD1 0B1\n1F0 1B0 1F1 1B1\n")), {.data = 1});
   CHECK(partner.did[0] == "F0 F1 away1 B0 back1=1 B1 step(400)");
 }
 
 TEST_CASE("replicas sum their gradients before the optimizer step") {
   const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}), {.data = {.enabled = true}});
-  const Outcome outcome = replay_all(schedule, {.data = 3});
+  const ReplayOutcome outcome = replay_all(schedule, {.data = 3});
   for (std::size_t replica = 0; replica < 3; ++replica) {
     CHECK(outcome.did[2 * replica].ends_with("step(1200)"));
     CHECK(outcome.did[2 * replica + 1].ends_with("step(600)"));
@@ -232,20 +233,21 @@ TEST_CASE("UNSHARD and RESHARD do nothing in groups of one and are refused over 
 }
 
 TEST_CASE("both copies of a tied table get the sum of their gradients, on one rank and on two") {
-  const Outcome apart = replay_all(lowered("1f1b", 2, 2), {.tied = {{.embedding = 0, .head = 1}}});
+  const ReplayOutcome apart = replay_all(lowered_order("1f1b", 2, 2), {.tied = {{.embedding = 0, .head = 1}}});
   CHECK(apart.tied[0].first == 11);
   CHECK(apart.tied[1].second == 11);
-  const Outcome together = replay_all(lowered("interleaved", 1, 2, 2), {.tied = {{.embedding = 0, .head = 1}}});
+  const ReplayOutcome together =
+      replay_all(lowered_order("interleaved", 1, 2, 2), {.tied = {{.embedding = 0, .head = 1}}});
   CHECK(together.tied[0].first == 11);
   CHECK(together.tied[1].second == 11);
-  const Outcome one_stage = replay_all(lowered("naive", 1, 2), {.tied = {{.embedding = 0, .head = 0}}});
+  const ReplayOutcome one_stage = replay_all(lowered_order("naive", 1, 2), {.tied = {{.embedding = 0, .head = 0}}});
   CHECK(one_stage.tied[0].first == 11);
   CHECK(one_stage.tied[0].second == 11);
 }
 
 TEST_CASE("a rank that fails stops all others, and one message names rank, action and reason") {
   for (const int broken : {0, 1, 2}) {
-    const Outcome outcome = replay_all(lowered("1f1b", 3, 4), {.broken_stage = broken, .fails_at = 1});
+    const ReplayOutcome outcome = replay_all(lowered_order("1f1b", 3, 4), {.broken_stage = broken, .fails_at = 1});
     REQUIRE(outcome.errors.size() == 1);
     CHECK(outcome.errors[0].starts_with(fmt::format("rank {}, action ", broken)));
     CHECK(outcome.errors[0].ends_with(fmt::format("({}F1): the stage is broken", broken)));
@@ -254,7 +256,7 @@ TEST_CASE("a rank that fails stops all others, and one message names rank, actio
 }
 
 TEST_CASE("two neighbours of a list that change places are refused, or run in their new order") {
-  const Schedule schedule = lowered("1f1b", 2, 3);
+  const Schedule schedule = lowered_order("1f1b", 2, 3);
   int refused = 0, replayed = 0;
   for (std::size_t rank = 0; rank < 2; ++rank)
     for (std::size_t i = 0; i + 1 < schedule.ranks[rank].size(); ++i) {
@@ -262,7 +264,7 @@ TEST_CASE("two neighbours of a list that change places are refused, or run in th
       std::swap(changed.ranks[rank][i], changed.ranks[rank][i + 1]);
       CAPTURE(to_text(changed));
       try {
-        const Outcome outcome = replay_all(changed);
+        const ReplayOutcome outcome = replay_all(changed);
         CHECK(outcome.errors.empty());
         for (std::size_t position = 0; position < changed.ranks[rank].size(); ++position)
           CHECK(outcome.timelines[rank].spans[position].action == changed.ranks[rank][position]);
@@ -287,11 +289,11 @@ TEST_CASE("a list without one of its actions is refused") {
 }
 
 TEST_CASE("another placement is refused, unless the lists move with it") {
-  Schedule schedule = lowered("1f1b", 2, 3);
+  Schedule schedule = lowered_order("1f1b", 2, 3);
   std::swap(schedule.stages[0].rank, schedule.stages[1].rank);
   CHECK_THROWS_AS(replay_all(schedule), ScheduleError);
   std::swap(schedule.ranks[0], schedule.ranks[1]);
-  const Outcome outcome = replay_all(schedule);
+  const ReplayOutcome outcome = replay_all(schedule);
   CHECK(outcome.timelines[0].spans[0].action.stage == 1);
   CHECK(outcome.did[0].ends_with("step(600)"));
 }
@@ -313,10 +315,12 @@ TEST_CASE("what the loop does not do is refused with a reason") {
 }
 
 TEST_CASE("memory in the timeline is the pool's, before and after each action") {
-  const Outcome outcome = replay_all(lowered("gpipe", 2, 3));
+  const ReplayOutcome outcome = replay_all(lowered_order("gpipe", 2, 3));
   for (const RankTimeline& timeline : outcome.timelines) {
     REQUIRE(!timeline.memory.empty());
     CHECK(timeline.memory.front().bytes == 0);
     CHECK(timeline.memory.back().bytes == 0);
   }
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("naive, GPipe and 1F1B on any number of ranks give the gradients of one rank, bitwise") {
   // Each adds its weight gradients in ascending micro-batch order, as one rank does.
@@ -233,3 +232,5 @@ TEST_CASE("wrong specifications are refused with place and remedy") {
   spec.sequence = 17;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("16 positions"), SpecError);
 }
+
+}  // namespace plumb::test

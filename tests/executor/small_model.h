@@ -87,11 +87,26 @@ inline std::vector<Layer> with_dropout(std::vector<Layer> model, double dropout 
   return model;
 }
 
+/// The model whose attention and MLP read the same.
+inline std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->parallel_residual = true;
+  return model;
+}
+
 /// Embedding, four blocks like Llama's, head.
 inline std::vector<Layer> llama_model(int blocks = 4) {
   std::vector<Layer> model = {EmbeddingLayer{.vocab = kVocab, .hidden = 16}};
   model.insert(model.end(), static_cast<std::size_t>(blocks), llama_block());
   model.push_back(HeadLayer{.vocab = kVocab, .hidden = 16});
+  return model;
+}
+
+/// Of four kv heads, so that two tensor and two context ranks can share them.
+inline std::vector<Layer> wide_llama(int blocks) {
+  std::vector<Layer> model = llama_model(blocks);
+  for (Layer& layer : model)
+    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
   return model;
 }
 
@@ -128,6 +143,8 @@ inline std::vector<Layer> mlp_model() {
           LinearLayer{.in = 8, .out = 3},
           LossLayer{.width = 3, .loss = LossKind::kSquaredError}};
 }
+
+inline const std::vector<OptimizerSettings> kAllOptimizers = {AdamW{}, AdamW8Bit{}, Sgd{}, Lion{}, Adafactor{}};
 
 inline bool reads_samples(const std::vector<Layer>& model) {
   return std::holds_alternative<InputLayer>(model.front());
@@ -181,6 +198,19 @@ inline RunSpec spec_of_lowered(const std::vector<Layer>& model, Schedule lowered
 
 inline RunSpec spec_of(const std::vector<Layer>& model, const Schedule& compute_order, int data = 1) {
   return spec_of_lowered(model, lower(compute_order, {.data = {.enabled = data > 1}}), data);
+}
+
+/// The model over a grid, whose pipeline the shape gives; 8 tokens a sequence.
+inline RunSpec spec_over(const std::vector<Layer>& model, std::string_view schedule, const ScheduleParameters& shape,
+                         const ProcessGrid& grid, int zero = 0) {
+  const LoweringOptions options{.data = {.enabled = grid.data * grid.context > 1, .zero = zero}};
+  RunSpec spec = spec_of_lowered(model, lower(make_schedule(schedule, shape), options), grid.data);
+  const int pipeline = spec.grid.pipeline;
+  spec.grid = grid;
+  spec.grid.pipeline = pipeline;
+  spec.zero = zero;
+  spec.sequence = 8;
+  return spec;
 }
 
 /// The whole model on one rank, its micro-batches one after the other.

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a pool counts what is live and what was live at the peak") {
   TensorPool pool;
@@ -58,3 +58,5 @@ TEST_CASE("a tensor of no elements is empty and costs nothing") {
   CHECK(pool.take(0).empty());
   CHECK(pool.allocations() == 0);
 }
+
+}  // namespace plumb::test

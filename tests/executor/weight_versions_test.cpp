@@ -6,7 +6,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 using Table = std::vector<std::vector<int>>;
 
@@ -50,3 +50,5 @@ TEST_CASE("a version that is not made in time is refused") {
                        doctest::Contains("micro-batch 2 needs version 1 of the weights of stage 0, which has made 0"),
                        ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include <algorithm>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 TransformerLayer llama3_8b_block() {
@@ -211,3 +210,5 @@ TEST_CASE("the optimizer updates every parameter once") {
     elements += double(call.shape[0]);
   CHECK(elements == double(parameter_count(gpt2_small_block())));
 }
+
+}  // namespace plumb::test

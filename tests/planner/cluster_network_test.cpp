@@ -7,33 +7,23 @@
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
+#include "tests/planner/round_plan.h"
 
 namespace plumb::test {
 namespace {
-
-/// Two nodes of four: the data groups (dp=4 with tp=1) fill a node's half, or cross nodes with tp=4.
-Plan plan_of(const Layout& layout, int devices = 16) {
-  return {.model = small_gpt(),
-          .cluster = round_cluster(devices),
-          .training = {.global_batch = 32, .sequence = 512},
-          .layout = layout};
-}
 
 Simulation simulated(const Plan& plan, const NetworkOptions& network = {}) {
   return evaluate(plan, {}, network).predicted->simulation;
 }
 
-/// tp fills a node, so that messages and gradient sums both cross every device's own NIC.
-const Layout kNodeWide{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 2, .zero = 0, .schedule = "interleaved"};
-
 }  // namespace
 
 TEST_CASE("messages and gradient sums of one step share the NICs") {
-  const Simulation shared = simulated(plan_of(kNodeWide));
+  const Simulation shared = simulated(round_plan(kNodeWide));
   CHECK(shared.engine == "events");
   CHECK(shared.replicas == 1);
   CHECK(shared.added > SimTime{0});
-  const Simulation alone = simulated(plan_of(kNodeWide), {.share_links = false});
+  const Simulation alone = simulated(round_plan(kNodeWide), {.share_links = false});
   CHECK(alone.engine == "compiled");
   CHECK(alone.makespan == shared.makespan - shared.added);
 }
@@ -42,7 +32,7 @@ TEST_CASE("replicas folded into one and one by one take the same time") {
   for (const int data : {1, 2}) {
     Layout layout = kNodeWide;
     layout.data = data;
-    const Plan plan = plan_of(layout, 8 * data);
+    const Plan plan = round_plan(layout, 8 * data);
     const Simulation folded = simulated(plan);
     const Simulation unfolded = simulated(plan, {.replicas = Replicas::kUnfolded});
     CHECK(unfolded.replicas == 4 * data);
@@ -67,19 +57,19 @@ TEST_CASE("tensor groups and gradient rings of one node share its ports, folded 
   // tp = 2 and dp = 2 fill a node: buckets are summed beside the last backward and its all-reduces.
   Layout layout{.data = 2, .tensor = 2, .pipeline = 2, .zero = 0, .microbatch = 4, .schedule = "1f1b"};
   layout.bucket_mib = 4;
-  const Simulation shared = simulated(plan_of(layout, 8));
+  const Simulation shared = simulated(round_plan(layout, 8));
   CHECK(shared.engine == "events");
   CHECK(shared.replicas == 1);
   CHECK(shared.added > SimTime{0});
-  CHECK(shared.makespan == simulated(plan_of(layout, 8), {.replicas = Replicas::kUnfolded}).makespan);
+  CHECK(shared.makespan == simulated(round_plan(layout, 8), {.replicas = Replicas::kUnfolded}).makespan);
   // Behind the last backward nothing runs beside the sums, which share nothing but their own links.
   layout.bucket_mib = 0;
-  const Simulation behind = simulated(plan_of(layout, 8));
+  const Simulation behind = simulated(round_plan(layout, 8));
   CHECK(behind.added == SimTime{0});
 }
 
 TEST_CASE("offloaded activations share what leads to the host, as the cluster says, folded as one by one") {
-  Plan plan = plan_of({.data = 1, .tensor = 4, .pipeline = 4, .microbatch = 1, .schedule = "1f1b"});
+  Plan plan = round_plan({.data = 1, .tensor = 4, .pipeline = 4, .microbatch = 1, .schedule = "1f1b"});
   plan.layout.offload.activations = true;
   plan.cluster.host =
       HostSpec{.memory_bytes = 1LL << 40, .memory_bytes_per_second = 1e12, .device_bytes_per_second = 25e9};
@@ -112,7 +102,7 @@ TEST_CASE("offloaded activations share what leads to the host, as the cluster sa
 }
 
 TEST_CASE("BPipe's evicted activations are priced, and share the ports with messages") {
-  Plan plan = plan_of({.data = 1, .tensor = 1, .pipeline = 4, .schedule = "bpipe"}, 4);
+  Plan plan = round_plan({.data = 1, .tensor = 1, .pipeline = 4, .schedule = "bpipe"}, 4);
   const Evaluation evaluation = evaluate(plan);
   const CostTable& costs = evaluation.predicted->priced.costs;
   const Action evict{.op = Op::kEvict};
@@ -124,11 +114,11 @@ TEST_CASE("BPipe's evicted activations are priced, and share the ports with mess
 
 TEST_CASE("one stage and one replica share nothing") {
   const Layout layout{.data = 1, .tensor = 4, .pipeline = 2};
-  CHECK(simulated(plan_of(layout, 8)).engine == "compiled");
+  CHECK(simulated(round_plan(layout, 8)).engine == "compiled");
 }
 
 TEST_CASE("a slow rank slows its tensor group, and its replica ends the step") {
-  const Plan plan = plan_of(kNodeWide);
+  const Plan plan = round_plan(kNodeWide);
   const Simulation normal = simulated(plan);
   const Simulation slow = simulated(plan, {.slow = {parse_slow_rank("rank=5:0.5")}});
   CHECK(slow.makespan > normal.makespan);
@@ -144,18 +134,18 @@ TEST_CASE("a slow rank slows its tensor group, and its replica ends the step") {
 }
 
 TEST_CASE("a degraded NIC delays the step, and one that was not used does not") {
-  const Plan plan = plan_of(kNodeWide);
+  const Plan plan = round_plan(kNodeWide);
   const Simulation normal = simulated(plan);
   CHECK(simulated(plan, {.degraded = {parse_degraded_links("nic:node1=0.2")}}).makespan > normal.makespan);
   CHECK(simulated(plan, {.degraded = {parse_degraded_links("nic:rank6=0.2")}}).makespan > normal.makespan);
-  const Plan one_node = plan_of({.data = 1, .tensor = 1, .pipeline = 4}, 4);
+  const Plan one_node = round_plan({.data = 1, .tensor = 1, .pipeline = 4}, 4);
   const Simulation inside = simulated(one_node);
   CHECK(simulated(one_node, {.degraded = {parse_degraded_links("nvlink:rank2=0.1")}}).makespan > inside.makespan);
   CHECK(simulated(one_node, {.degraded = {parse_degraded_links("nic:node0=0.1")}}).makespan == inside.makespan);
 }
 
 TEST_CASE("what a failed link cut off goes another way, and costs what that way takes") {
-  const Plan plan = plan_of(kNodeWide);
+  const Plan plan = round_plan(kNodeWide);
   const SimTime normal = simulated(plan).makespan;
   const auto time = [&](const char* degraded, Replicas replicas = Replicas::kFolded) {
     return simulated(plan, {.replicas = replicas, .degraded = {parse_degraded_links(degraded)}}).makespan;
@@ -168,7 +158,7 @@ TEST_CASE("what a failed link cut off goes another way, and costs what that way 
   CHECK(time("link:nic_up:node1.1=0.25") > normal);
 
   // A node alone has nothing else.
-  Plan one_node = plan_of({.data = 1, .tensor = 1, .pipeline = 4}, 4);
+  Plan one_node = round_plan({.data = 1, .tensor = 1, .pipeline = 4}, 4);
   one_node.cluster.network.reset();
   check_refused<SpecError>([&] { simulated(one_node, {.degraded = {parse_degraded_links("nvlink:rank2=0")}}); },
                            "nothing leads from rank 1 to rank 2", "use other ranks");
@@ -177,7 +167,7 @@ TEST_CASE("what a failed link cut off goes another way, and costs what that way 
 }
 
 TEST_CASE("late receives cost time where sends wait for them, and nothing where they do not") {
-  const Plan plan = plan_of(kNodeWide);
+  const Plan plan = round_plan(kNodeWide);
   const auto time = [&](Sends sends, Receives receives) {
     return evaluate(plan, {.sends = sends}, {}, receives).predicted->simulation.makespan;
   };
@@ -186,7 +176,7 @@ TEST_CASE("late receives cost time where sends wait for them, and nothing where 
 }
 
 TEST_CASE("an oversubscribed spine makes the step longer") {
-  Plan plan = plan_of(kNodeWide);
+  Plan plan = round_plan(kNodeWide);
   const Simulation normal = simulated(plan);
   plan.cluster.wiring = {.nodes_per_leaf = 1, .oversubscription = 8};
   CHECK(simulated(plan).makespan > normal.makespan);
@@ -194,7 +184,7 @@ TEST_CASE("an oversubscribed spine makes the step longer") {
 
 TEST_CASE("compute beside collectives lasts longer where the device says so") {
   // ZeRO 2 reduces behind every backward; the network is fast enough for compute to set the pace.
-  Plan plan = plan_of({.data = 2, .tensor = 4, .pipeline = 1, .zero = 2}, 8);
+  Plan plan = round_plan({.data = 2, .tensor = 4, .pipeline = 1, .zero = 2}, 8);
   plan.cluster.network->bytes_per_second = 1e12;
   const Simulation normal = simulated(plan);
   plan.cluster.device.collective_slowdown = 0.3;
@@ -217,7 +207,7 @@ TEST_CASE("the cluster file says how it is wired, and what is not said is not wr
 }
 
 TEST_CASE("what does not exist is refused with the range") {
-  const Plan plan = plan_of(kNodeWide);
+  const Plan plan = round_plan(kNodeWide);
   const auto refused = [&](const NetworkOptions& options, const char* what, const char* range) {
     check_refused<SpecError>([&] { simulated(plan, options); }, what, range);
   };

@@ -11,11 +11,12 @@
 namespace plumb::test {
 namespace {
 
-constexpr std::int64_t kBytes = 1'000'000'000;
+constexpr std::int64_t kBufferBytes = 1'000'000'000;
 
-double seconds(int ranks, int nodes, int per_node, CollectiveKind kind) {
+double collective_s(int ranks, int nodes, int per_node, CollectiveKind kind) {
   const CollectivePrices prices = collective_prices(round_cluster(8), 4);
-  return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBytes).count();
+  return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBufferBytes)
+      .count();
 }
 
 }  // namespace
@@ -24,28 +25,28 @@ double seconds(int ranks, int nodes, int per_node, CollectiveKind kind) {
 
 TEST_CASE("collectives inside a node take alpha-beta ring times") {
   using enum CollectiveKind;
-  CHECK(seconds(4, 1, 4, kAllReduce) == doctest::Approx(2 * 3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
-  CHECK(seconds(4, 1, 4, kAllGather) == doctest::Approx(3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
-  CHECK(seconds(4, 1, 4, kReduceScatter) == seconds(4, 1, 4, kAllGather));
-  CHECK(seconds(4, 1, 4, kBroadcast) == doctest::Approx(3e-6 + 1e9 / 100e9).epsilon(1e-12));
-  CHECK(seconds(4, 1, 4, kAllToAll) == doctest::Approx(3e-6 + 0.75 * 1e9 / 100e9).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kAllReduce) == doctest::Approx(2 * 3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kAllGather) == doctest::Approx(3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kReduceScatter) == collective_s(4, 1, 4, kAllGather));
+  CHECK(collective_s(4, 1, 4, kBroadcast) == doctest::Approx(3e-6 + 1e9 / 100e9).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kAllToAll) == doctest::Approx(3e-6 + 0.75 * 1e9 / 100e9).epsilon(1e-12));
 }
 
 TEST_CASE("a group of one costs nothing") {
   for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kAllToAll}) {
-    CHECK(seconds(1, 1, 1, kind) == 0);
+    CHECK(collective_s(1, 1, 1, kind) == 0);
   }
 }
 
 TEST_CASE("a ring across nodes enters and leaves through the NICs of its ranks there") {
   using enum CollectiveKind;
   // 8 ranks on 2 nodes: 6 hops inside and 1 between each way; 4 NICs of 10 GB/s are slower than 100 GB/s inside.
-  CHECK(seconds(8, 2, 4, kAllGather) == doctest::Approx(6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9).epsilon(1e-12));
-  CHECK(seconds(8, 2, 4, kAllReduce) == doctest::Approx(2 * (6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9)).epsilon(1e-12));
+  CHECK(collective_s(8, 2, 4, kAllGather) == doctest::Approx(6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9).epsilon(1e-12));
+  CHECK(collective_s(8, 2, 4, kAllReduce) == doctest::Approx(2 * (6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9)).epsilon(1e-12));
   // one rank a node: its NIC alone, every hop between nodes
-  CHECK(seconds(2, 2, 1, kAllReduce) == doctest::Approx(2 * (10e-6 + 0.5 * 1e9 / 10e9)).epsilon(1e-12));
+  CHECK(collective_s(2, 2, 1, kAllReduce) == doctest::Approx(2 * (10e-6 + 0.5 * 1e9 / 10e9)).epsilon(1e-12));
   // all-to-all: of 7/8 of the bytes, 3/8 stay inside and 4/8 leave by the rank's own NIC
-  CHECK(seconds(8, 2, 4, kAllToAll) == doctest::Approx(7 * 10e-6 + 0.5 * 1e9 / 10e9).epsilon(1e-12));
+  CHECK(collective_s(8, 2, 4, kAllToAll) == doctest::Approx(7 * 10e-6 + 0.5 * 1e9 / 10e9).epsilon(1e-12));
 }
 
 TEST_CASE("in a full mesh a group uses only the links between its own devices") {
@@ -54,13 +55,14 @@ TEST_CASE("in a full mesh a group uses only the links between its own devices") 
   cluster.wiring.hub = NodeHub::kMesh;  // 4 devices: each has 3 links of 33.3 GB/s
   const CollectivePrices prices = collective_prices(cluster, 4);
   const auto time = [&](int ranks, int nodes, int per_node, CollectiveKind kind) {
-    return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBytes).count();
+    return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBufferBytes)
+        .count();
   };
-  CHECK(time(4, 1, 4, kAllReduce) == seconds(4, 1, 4, kAllReduce));
+  CHECK(time(4, 1, 4, kAllReduce) == collective_s(4, 1, 4, kAllReduce));
   CHECK(time(2, 1, 2, kAllReduce) == doctest::Approx(2 * (1e-6 + 0.5 * 1e9 / (100e9 / 3))).epsilon(1e-12));
   CHECK(time(3, 1, 3, kAllGather) == doctest::Approx(2e-6 + 2.0 / 3 * 1e9 / (200e9 / 3)).epsilon(1e-12));
   CHECK(time(2, 1, 2, kAllToAll) == doctest::Approx(1e-6 + 0.5 * 1e9 / (100e9 / 3)).epsilon(1e-12));
-  CHECK(time(2, 2, 1, kAllReduce) == seconds(2, 2, 1, kAllReduce));  // the mesh has no part in it
+  CHECK(time(2, 2, 1, kAllReduce) == collective_s(2, 2, 1, kAllReduce));  // the mesh has no part in it
   const ProcessGrid pipeline{.pipeline = 4};
   CHECK(pipeline_link(prices, pipeline, 0, 1, 4).bytes_per_second == doctest::Approx(100e9 / 3));
   CHECK(pipeline_link(prices, pipeline, 0, 1, 1).bytes_per_second == doctest::Approx(10e9));
@@ -104,18 +106,18 @@ TEST_CASE("a cluster with an nccl block is priced by NCCL's choice, which is nam
     return std::string(priced.algorithm) + " " + std::string(priced.protocol);
   };
   CHECK(named(node, CollectiveKind::kAllReduce, 8192) == "Ring LL");
-  CHECK(named(node, CollectiveKind::kAllReduce, kBytes) == "NVLS Simple");
-  CHECK(named(node, CollectiveKind::kReduceScatter, kBytes) == "Ring Simple");
-  CHECK(named(node, CollectiveKind::kAllToAll, kBytes) == "pairwise Simple");
+  CHECK(named(node, CollectiveKind::kAllReduce, kBufferBytes) == "NVLS Simple");
+  CHECK(named(node, CollectiveKind::kReduceScatter, kBufferBytes) == "Ring Simple");
+  CHECK(named(node, CollectiveKind::kAllToAll, kBufferBytes) == "pairwise Simple");
   const GroupPlacement apart{.ranks = 4, .nodes = 4, .ranks_per_node = 1};
-  CHECK(named(apart, CollectiveKind::kAllGather, kBytes) == "Ring Simple");
-  CHECK(price_collective(prices, {}, CollectiveKind::kAllReduce, kBytes).time == Seconds{0});
+  CHECK(named(apart, CollectiveKind::kAllGather, kBufferBytes) == "Ring Simple");
+  CHECK(price_collective(prices, {}, CollectiveKind::kAllReduce, kBufferBytes).time == Seconds{0});
   // A quarter of the ranks of a node has a quarter of its NICs: 2 channels of 48 GB/s instead of 8 of 45 carry 7/8 of
   // the bytes instead of 31/32, 3.4 times as long but for the latency.
   const GroupPlacement whole{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
   const GroupPlacement quarter{.ranks = 8, .nodes = 4, .ranks_per_node = 2};
-  const double more = collective_time(prices, quarter, CollectiveKind::kAllGather, kBytes) /
-                      collective_time(prices, whole, CollectiveKind::kAllGather, kBytes);
+  const double more = collective_time(prices, quarter, CollectiveKind::kAllGather, kBufferBytes) /
+                      collective_time(prices, whole, CollectiveKind::kAllGather, kBufferBytes);
   CHECK(more > 3.1);
   CHECK(more < 3.4);
 }

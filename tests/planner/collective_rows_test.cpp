@@ -21,7 +21,7 @@ std::map<std::string, ClusterSpec> presets() {
   return result;
 }
 
-json row(const char* hardware, const char* collective, std::int64_t bytes, int gpus, json measured) {
+json collective_row(const char* hardware, const char* collective, std::int64_t bytes, int gpus, json measured) {
   return {{"hardware", hardware}, {"collective", collective},       {"bytes", bytes}, {"gpus", gpus},
           {"nodes", 1},           {"measured", std::move(measured)}};
 }
@@ -43,10 +43,10 @@ std::optional<CollectiveRows> published(const std::string& name) {
 TEST_CASE("every printed form of a measurement becomes seconds") {
   const std::int64_t bytes = 1'000'000'000;
   const std::vector<json> forms = {
-      row("H100", "all_reduce", bytes, 8, {{"time_ms", 7.0}}),
-      row("H100", "allreduce", bytes, 8, {{"busbw_GBps", 250.0}}),  // 7/4 of 1 GB in 7 ms
-      row("H100", "all-reduce, `NCCL_NVLS_ENABLE=1`", bytes, 8, {{"algbw_GBps", 1 / 7e-3}}),
-      row("H100", "all_reduce", bytes, 8, {{"time_us", 7000.0}})};
+      collective_row("H100", "all_reduce", bytes, 8, {{"time_ms", 7.0}}),
+      collective_row("H100", "allreduce", bytes, 8, {{"busbw_GBps", 250.0}}),  // 7/4 of 1 GB in 7 ms
+      collective_row("H100", "all-reduce, `NCCL_NVLS_ENABLE=1`", bytes, 8, {{"algbw_GBps", 1 / 7e-3}}),
+      collective_row("H100", "all_reduce", bytes, 8, {{"time_us", 7000.0}})};
   const CollectiveRows result = read(forms);
   REQUIRE(result.rows.size() == 4);
   for (const CollectiveRow& read_row : result.rows) {
@@ -55,9 +55,9 @@ TEST_CASE("every printed form of a measurement becomes seconds") {
     CHECK(read_row.group == GroupPlacement{.ranks = 8, .nodes = 1, .ranks_per_node = 8});
   }
   CHECK(result.rows[2].id == "f.json#2");
-  const CollectiveRows gather = read({row("H100", "all-gather", bytes, 8, {{"busbw_GBps", 125.0}})});
+  const CollectiveRows gather = read({collective_row("H100", "all-gather", bytes, 8, {{"busbw_GBps", 125.0}})});
   CHECK(gather.rows.at(0).measured.count() == doctest::Approx(7e-3));
-  const CollectiveRows exchange = read({row("H100", "all2all", bytes, 8, {{"busbw_GBps", 125.0}})});
+  const CollectiveRows exchange = read({collective_row("H100", "all2all", bytes, 8, {{"busbw_GBps", 125.0}})});
   CHECK(exchange.rows.at(0).kind == CollectiveKind::kAllToAll);
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("a row that cannot be mapped is skipped with its reason") {
     REQUIRE(result.skipped.size() == 1);
     return result.skipped[0].reason;
   };
-  const json good = row("A100", "all_reduce", 1000, 8, {{"time_us", 30}});
+  const json good = collective_row("A100", "all_reduce", 1000, 8, {{"time_us", 30}});
   const auto with = [&](const char* key, json value) {
     json bad = good;
     bad[key] = std::move(value);
@@ -86,8 +86,8 @@ TEST_CASE("a row that cannot be mapped is skipped with its reason") {
 }
 
 TEST_CASE("a preset that is not given, or a node that is too large, skips its rows") {
-  const CollectiveRows rows = read(
-      {row("B200", "all_reduce", 1000, 8, {{"time_us", 30}}), row("A100", "all_reduce", 1000, 16, {{"time_us", 30}})});
+  const CollectiveRows rows = read({collective_row("B200", "all_reduce", 1000, 8, {{"time_us", 30}}),
+                                    collective_row("A100", "all_reduce", 1000, 16, {{"time_us", 30}})});
   const CollectiveScore score = score_collectives({rows}, {{"a100", preset_cluster("a100")}});
   CHECK(score.clusters.empty());
   REQUIRE(score.skipped.size() == 2);
@@ -106,11 +106,11 @@ TEST_CASE("constants that made the rows are found again, and judge whole sweeps 
     const NcclTuning tuning = nccl_tuning(machine, group, CollectiveKind::kAllReduce);
     for (int power = 24; power < 32; ++power) {
       const std::int64_t bytes = std::int64_t{1} << power;
-      rows.push_back(
-          row("A100", "all_reduce", bytes, ranks, {{"time_s", calibrated(truth, nccl_choice(tuning, bytes)).count()}}));
+      rows.push_back(collective_row("A100", "all_reduce", bytes, ranks,
+                                    {{"time_s", calibrated(truth, nccl_choice(tuning, bytes)).count()}}));
     }
   }
-  rows.push_back(row("A100", "all_reduce", std::int64_t{1} << 28, 2, {{"time_s", 1.0}}));
+  rows.push_back(collective_row("A100", "all_reduce", std::int64_t{1} << 28, 2, {{"time_s", 1.0}}));
   const CollectiveScore score = score_collectives({read(rows)}, presets());
   REQUIRE(score.clusters.size() == 1);
   const CollectiveClusterScore& cluster = score.clusters[0];
@@ -130,7 +130,7 @@ TEST_CASE("constants that made the rows are found again, and judge whole sweeps 
 }
 
 TEST_CASE("one sweep alone is not judged") {
-  const CollectiveRows rows = read({row("A100", "all_reduce", 1 << 30, 8, {{"time_ms", 8}})});
+  const CollectiveRows rows = read({collective_row("A100", "all_reduce", 1 << 30, 8, {{"time_ms", 8}})});
   const CollectiveScore score = score_collectives({rows}, presets());
   CHECK(score.unseen.all.count == 0);
   CHECK_FALSE(score.clusters.at(0).rows.at(0).unseen_error);

@@ -11,21 +11,19 @@
 namespace plumb::test {
 namespace {
 
-const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
-
 struct Priced {
   Schedule order;
   PricedLayout layout;
 };
 
 Priced price(const ModelSpec& model, int devices, const Layout& layout) {
-  Pricing pricing(model, round_cluster(devices), kTraining);
-  Schedule order = order_of(kTraining, layout);
+  Pricing pricing(model, round_cluster(devices), kSmallTraining);
+  Schedule order = order_of(kSmallTraining, layout);
   PricedLayout priced = price_layout(pricing, layout, order);
   return {std::move(order), std::move(priced)};
 }
 
-double seconds(const Priced& priced, Op op, int stage = 0) {
+double action_s(const Priced& priced, Op op, int stage = 0) {
   return to_seconds(duration_of(priced.layout.costs, {.op = op, .stage = stage})).count();
 }
 
@@ -43,20 +41,20 @@ constexpr double kPicosecond = 2e-12;  // each action is rounded to one
 
 TEST_CASE("a whole backward is its input and weight gradient") {
   const Priced priced = price(small_gpt(), 1, {});
-  CHECK(seconds(priced, Op::kBackward) ==
-        doctest::Approx(seconds(priced, Op::kInputGrad) + seconds(priced, Op::kWeightGrad)).epsilon(kPicosecond));
+  CHECK(action_s(priced, Op::kBackward) ==
+        doctest::Approx(action_s(priced, Op::kInputGrad) + action_s(priced, Op::kWeightGrad)).epsilon(kPicosecond));
 }
 
 TEST_CASE("recomputation stands at the head of the backward: full adds the transformer layers' forward") {
   const Priced none = price(small_gpt(), 1, {});
   const Priced full = price(small_gpt(), 1, {.recompute = Recompute::kFull});
   const Priced selective = price(small_gpt(), 1, {.recompute = Recompute::kSelective});
-  CHECK(seconds(full, Op::kForward) == seconds(none, Op::kForward));
-  const double added = seconds(full, Op::kBackward) - seconds(none, Op::kBackward);
-  CHECK(added < seconds(none, Op::kForward));  // embedding and head are not repeated
-  CHECK(added > 0.8 * seconds(none, Op::kForward));
-  CHECK(seconds(selective, Op::kBackward) > seconds(none, Op::kBackward));
-  CHECK(seconds(selective, Op::kBackward) < seconds(full, Op::kBackward));
+  CHECK(action_s(full, Op::kForward) == action_s(none, Op::kForward));
+  const double added = action_s(full, Op::kBackward) - action_s(none, Op::kBackward);
+  CHECK(added < action_s(none, Op::kForward));  // embedding and head are not repeated
+  CHECK(added > 0.8 * action_s(none, Op::kForward));
+  CHECK(action_s(selective, Op::kBackward) > action_s(none, Op::kBackward));
+  CHECK(action_s(selective, Op::kBackward) < action_s(full, Op::kBackward));
 }
 
 TEST_CASE("a tensor group all-reduces twice a layer and pass; sequence parallelism gathers and scatters instead") {
@@ -86,28 +84,28 @@ TEST_CASE("a context group passes keys and values round, and their gradients, an
   CHECK(collective_seconds(shared, Op::kInputGrad, CollectiveKind::kAllGather) == doctest::Approx(ring));
   CHECK(collective_seconds(shared, Op::kInputGrad, CollectiveKind::kReduceScatter) == doctest::Approx(ring));
   CHECK(collective_seconds(shared, Op::kWeightGrad, CollectiveKind::kAllGather) == 0);
-  CHECK(seconds(shared, Op::kForward) - ring == doctest::Approx(seconds(alone, Op::kForward) / 4));
+  CHECK(action_s(shared, Op::kForward) - ring == doctest::Approx(action_s(alone, Op::kForward) / 4));
 }
 
 TEST_CASE("gradients are all-reduced in their precision; ZeRO scatters them and gathers the weights") {
   const auto parameters = static_cast<double>(model_parameter_count(small_gpt()));
   const Priced plain = price(small_gpt(), 4, {.data = 4});
-  CHECK(seconds(plain, Op::kReduceGrad) ==
+  CHECK(action_s(plain, Op::kReduceGrad) ==
         doctest::Approx(2 * 3 * (1e-6 + 4 * parameters / (4 * 100e9))));  // ranks 0..3 of one node
-  CHECK(seconds(plain, Op::kUnshard) == 0);
+  CHECK(action_s(plain, Op::kUnshard) == 0);
   for (const int zero : {1, 2, 3}) {
     const Priced sharded = price(small_gpt(), 4, {.data = 4, .zero = zero});
-    CHECK(seconds(sharded, Op::kReduceGrad) == doctest::Approx(3 * (1e-6 + 4 * parameters / (4 * 100e9))));
-    CHECK(seconds(sharded, Op::kUnshard) == doctest::Approx(3 * (1e-6 + 2 * parameters / (4 * 100e9))));
-    CHECK(seconds(sharded, Op::kReshard) == 0);
+    CHECK(action_s(sharded, Op::kReduceGrad) == doctest::Approx(3 * (1e-6 + 4 * parameters / (4 * 100e9))));
+    CHECK(action_s(sharded, Op::kUnshard) == doctest::Approx(3 * (1e-6 + 2 * parameters / (4 * 100e9))));
+    CHECK(action_s(sharded, Op::kReshard) == 0);
   }
 }
 
 TEST_CASE("the optimizer updates all parameters, or the rank's shard") {
   const auto parameters = static_cast<double>(model_parameter_count(small_gpt()));
   // bf16 with fp32 gradients: 2 x 4 gradient, 24 moments and master, 2 copy, at 1 TB/s.
-  CHECK(seconds(price(small_gpt(), 1, {}), Op::kOptimizerStep) == doctest::Approx(34 * parameters / 1e12));
-  CHECK(seconds(price(small_gpt(), 4, {.data = 4, .zero = 1}), Op::kOptimizerStep) ==
+  CHECK(action_s(price(small_gpt(), 1, {}), Op::kOptimizerStep) == doctest::Approx(34 * parameters / 1e12));
+  CHECK(action_s(price(small_gpt(), 4, {.data = 4, .zero = 1}), Op::kOptimizerStep) ==
         doctest::Approx(34 * parameters / 4 / 1e12).epsilon(1e-4));
 }
 
@@ -139,10 +137,10 @@ TEST_CASE("the two uses of a tied table sum their gradients before the step") {
 
 TEST_CASE("sequences beyond the learned positions are refused") {
   ModelSpec model = preset_model("gpt2");
-  CHECK_NOTHROW(Pricing(model, round_cluster(1), kTraining));
-  model.positions = kTraining.sequence - 1;
+  CHECK_NOTHROW(Pricing(model, round_cluster(1), kSmallTraining));
+  model.positions = kSmallTraining.sequence - 1;
   CHECK_THROWS_WITH_AS(
-      Pricing(model, round_cluster(1), kTraining),
+      Pricing(model, round_cluster(1), kSmallTraining),
       "gpt2 has 511 positions, and a sequence of 512 tokens needs as many: give sequences of 511 or fewer", SpecError);
 }
 
@@ -160,7 +158,7 @@ TEST_CASE("1F1B over equal stages with free links takes (m + p - 1) of a stage's
   ModelSpec model = small_gpt();
   model.vocab = 1;  // embedding and head next to nothing
   model.positions = 0;
-  Pricing pricing(model, cluster, kTraining);
+  Pricing pricing(model, cluster, kSmallTraining);
   const Layout layout{.pipeline = 4};
   const Predicted predicted = predict(pricing, layout);
   const auto of = [&](Op op, int stage) {

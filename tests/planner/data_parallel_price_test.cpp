@@ -8,9 +8,9 @@
 namespace plumb::test {
 namespace {
 
-constexpr std::int64_t kParameters = 100'000'000;
-const Replicated kStage{.parameters = kParameters,
-                        .largest_layer = kParameters / 10,
+constexpr std::int64_t kReplicatedParameters = 100'000'000;
+const Replicated kStage{.parameters = kReplicatedParameters,
+                        .largest_layer = kReplicatedParameters / 10,
                         .group = {.ranks = 8, .nodes = 1, .ranks_per_node = 8}};
 constexpr Seconds kPass{1};  // longer than any of the collectives
 

@@ -11,12 +11,10 @@
 namespace plumb::test {
 namespace {
 
-const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
-
 /// Of the first stage.
 StageMemory memory_on(const ClusterSpec& cluster, const Layout& layout) {
-  Pricing pricing(small_gpt(), cluster, kTraining);
-  return price_layout(pricing, layout, order_of(kTraining, layout)).costs.stages.front().memory;
+  Pricing pricing(small_gpt(), cluster, kSmallTraining);
+  return price_layout(pricing, layout, order_of(kSmallTraining, layout)).costs.stages.front().memory;
 }
 
 /// A GPU that was calibrated with Plumb's own kernels.
@@ -31,7 +29,7 @@ ClusterSpec calibrated(int devices) {
 std::vector<DeviceFootprint> footprints(const Layout& layout) {
   std::vector<DeviceFootprint> result;
   for (const Layer& layer : model_layers(small_gpt()))
-    result.push_back(device_footprint(layer, kTraining, work_of(kTraining, layout)));
+    result.push_back(device_footprint(layer, kSmallTraining, work_of(kSmallTraining, layout)));
   return result;
 }
 
@@ -49,7 +47,7 @@ TEST_CASE("a calibrated GPU's memory is that of its own executor, any other clus
     const Layout layout{.microbatch = 4, .recompute = recompute};
     const StageMemory device = memory_on(calibrated(1), layout), other = memory_on(round_cluster(1), layout);
     check_activations(device, device_activations(footprints(layout), recompute, {}));
-    check_activations(other, stage_memory(model_layers(small_gpt()), kTraining, layout, {}));
+    check_activations(other, stage_memory(model_layers(small_gpt()), kSmallTraining, layout, {}));
     CHECK(device.parameter_bytes == other.parameter_bytes);
     CHECK(device.gradient_bytes == other.gradient_bytes);
     CHECK(device.optimizer_bytes == other.optimizer_bytes);

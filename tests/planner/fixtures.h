@@ -26,4 +26,7 @@ ClusterSpec round_cluster(int devices);
 /// 8 layers of hidden 1024, 8 heads, ffn 4096, vocabulary 8192; GPT-2's form with biases.
 ModelSpec small_gpt();
 
+/// 16 sequences a step, of 512 tokens.
+inline const TrainingSpec kSmallTraining{.global_batch = 16, .sequence = 512};
+
 }  // namespace plumb::test

@@ -20,7 +20,7 @@ ClusterSpec hosted(int devices) {
   return cluster;
 }
 
-constexpr std::int64_t kParameters = 1'000'000'000;
+constexpr std::int64_t kHostedParameters = 1'000'000'000;
 
 }  // namespace
 
@@ -29,12 +29,13 @@ TEST_CASE("an offloaded step lasts what the backward does not hide, then the slo
   const auto traffic = static_cast<double>(optimizer_traffic_per_parameter(training));
   // 2 bytes a weight down and up at 10 GB/s: 0.2 s each; four devices share 100 GB/s.
   const double update = 4 * traffic * 1e9 / 100e9;
-  CHECK(offloaded_step(hosted(4), training, kParameters, Seconds{1}).count() == doctest::Approx(update).epsilon(1e-12));
-  CHECK(offloaded_step(hosted(4), training, kParameters, Seconds{0.05}).count() ==
+  CHECK(offloaded_step(hosted(4), training, kHostedParameters, Seconds{1}).count() ==
+        doctest::Approx(update).epsilon(1e-12));
+  CHECK(offloaded_step(hosted(4), training, kHostedParameters, Seconds{0.05}).count() ==
         doctest::Approx(0.15 + update).epsilon(1e-12));
   ClusterSpec fast = hosted(4);
   fast.host->memory_bytes_per_second = 1e15;
-  CHECK(offloaded_step(fast, training, kParameters, Seconds{1}).count() == doctest::Approx(0.2).epsilon(1e-12));
+  CHECK(offloaded_step(fast, training, kHostedParameters, Seconds{1}).count() == doctest::Approx(0.2).epsilon(1e-12));
   CHECK(host_move_time(hosted(4), 5'000'000'000).count() == doctest::Approx(0.5).epsilon(1e-12));
 }
 

@@ -71,6 +71,14 @@ const char* const kNemotron = R"({"model_type": "nemotron", "hidden_size": 6144,
   "num_hidden_layers": 32, "num_attention_heads": 48, "num_key_value_heads": 8, "vocab_size": 256000,
   "hidden_act": "relu2", "partial_rotary_factor": 0.5, "norm_eps": 1e-5})";
 
+/// A configuration as published, the trained parameters that its repository counts, and what of them is not priced.
+struct PublishedConfiguration {
+  const char* text;
+  std::int64_t parameters;
+  std::int64_t left_out;  ///< counted there, not here
+  std::int64_t put_in;    ///< counted here, not there: biases of norms, a norm that two branches share
+};
+
 /// The preset's sizes under the file's name and source.
 void check_same_sizes(const char* text, const char* preset) {
   CAPTURE(preset);
@@ -98,17 +106,9 @@ TEST_CASE("a Hugging Face configuration of each family is the preset of that mod
   check_same_sizes(kDeepSeekV2, "deepseek-v2");
 }
 
-/// A configuration as published, the trained parameters that its repository counts, and what of them is not priced.
-struct Published {
-  const char* text;
-  std::int64_t parameters;
-  std::int64_t left_out;  ///< counted there, not here
-  std::int64_t put_in;    ///< counted here, not there: biases of norms, a norm that two branches share
-};
-
 TEST_CASE("parameters of a configuration of each family are those that its repository counts") {
   // The totals of the published checkpoints.
-  const Published kPublished[] = {
+  const PublishedConfiguration kPublished[] = {
       // bigcode/starcoder
       {R"({"model_type": "gpt_bigcode", "n_embd": 6144, "n_head": 48, "n_layer": 40, "n_inner": 24576,
            "n_positions": 8192, "multi_query": true, "vocab_size": 49152})",
@@ -202,7 +202,7 @@ TEST_CASE("parameters of a configuration of each family are those that its repos
            "num_local_experts": 32, "num_experts_per_tok": 4, "sliding_window": 128})",
        20914757184, 24 * (64 + 32 * (3 * 2880 + 1)), 0},
   };
-  for (const Published& published : kPublished) {
+  for (const PublishedConfiguration& published : kPublished) {
     CAPTURE(published.text);
     const ModelSpec model = model_from_huggingface(published.text, "config.json").model;
     CHECK(model_parameter_count(model) == published.parameters - published.left_out + published.put_in);

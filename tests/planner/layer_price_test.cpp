@@ -36,7 +36,7 @@ struct TensorPair {
 constexpr double kMicro = 1e-6;
 
 /// Microseconds.
-double exchanged(const PassPrice& price, CollectiveKind kind) {
+double exchange_us(const PassPrice& price, CollectiveKind kind) {
   return price.collective_seconds[kTensor][static_cast<std::size_t>(kind)].count() / kMicro;
 }
 
@@ -50,14 +50,14 @@ constexpr double kUp = 2.0 * 2048 * 2048 * 1024 / 100e12 / kMicro;
 TEST_CASE("sums of input gradients run beside the products of their weight gradients, as far as these last") {
   TensorPair pair;
   LayerPrice price = pair.price();
-  const double each = exchanged(price.input_grad, CollectiveKind::kAllReduce) / 2;
+  const double each = exchange_us(price.input_grad, CollectiveKind::kAllReduce) / 2;
   CHECK(each > kUp);
-  CHECK(exchanged(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(2 * each - kQkv - kUp));
+  CHECK(exchange_us(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(2 * each - kQkv - kUp));
 
   pair.node_bytes_per_second = 1e12;  // shorter than either product: nothing is left
   price = pair.price();
-  CHECK(exchanged(price.input_grad, CollectiveKind::kAllReduce) / 2 < kQkv);
-  CHECK(exchanged(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(0));
+  CHECK(exchange_us(price.input_grad, CollectiveKind::kAllReduce) / 2 < kQkv);
+  CHECK(exchange_us(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(0));
   CHECK(total(whole_backward(price)) / (price.input_grad.compute + price.weight_grad.compute) == doctest::Approx(1));
 }
 
@@ -65,10 +65,10 @@ TEST_CASE("under sequence parallelism gathered gradients of outputs still block 
   TensorPair pair{.sequence_parallel = true, .node_bytes_per_second = 1e12};
   const LayerPrice price = pair.price();
   const PassPrice whole = whole_backward(price);
-  CHECK(exchanged(whole, CollectiveKind::kReduceScatter) == doctest::Approx(0));
-  CHECK(exchanged(whole, CollectiveKind::kAllGather) ==
-        doctest::Approx(exchanged(price.input_grad, CollectiveKind::kAllGather)));
-  CHECK(exchanged(price.weight_grad, CollectiveKind::kAllGather) > 0);
+  CHECK(exchange_us(whole, CollectiveKind::kReduceScatter) == doctest::Approx(0));
+  CHECK(exchange_us(whole, CollectiveKind::kAllGather) ==
+        doctest::Approx(exchange_us(price.input_grad, CollectiveKind::kAllGather)));
+  CHECK(exchange_us(price.weight_grad, CollectiveKind::kAllGather) > 0);
 }
 
 TEST_CASE("without asynchronous sums a whole backward is its two gradients") {

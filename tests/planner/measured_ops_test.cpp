@@ -23,7 +23,7 @@ using nlohmann::json;
 /// The 1F1B-I rows of the zero-bubble paper print "one layer per chunk (max)": 22 and 46 layers on 8 and 16 ranks.
 constexpr int kLayersOfAStage = 3;
 
-json small_row() {
+json small_run_row() {
   return json::parse(R"({"id": "small", "pp": 4, "n_microbatches": 8, "schedule": "1F1B",
     "profiled_ms": {"TF": 1, "TB": 1, "TW": 1, "Tcomm": 0}, "measured": {"step_time_ms": 36}})");
 }
@@ -97,14 +97,14 @@ ErrorSize print_errors(const std::string& title, const std::vector<MeasuredRun>&
 TEST_SUITE("measured_ops") {
   TEST_CASE("the overhead of an action adds to each of the two actions of a micro-batch of 1F1B") {
     // (m + p - 1)(F + B) with F = 1 ms and B = 2 ms.
-    const MeasuredRun run = run_of(small_row());
+    const MeasuredRun run = run_of(small_run_row());
     CHECK(predicted_step_time(run, Seconds{0}).count() == doctest::Approx(33e-3));
     CHECK(predicted_step_time(run, Seconds{1e-3}).count() == doctest::Approx(11 * 5e-3));
   }
 
   TEST_CASE("an interleaved run has v forwards and v backwards of a v-th of the time each") {
     // m (F + B) + (p - 1)(F + B) / v; the overhead o makes F + 3 o of F.
-    json row = small_row();
+    json row = small_run_row();
     row["schedule"] = "1F1B-I";
     const MeasuredRun run = run_of(row);
     CHECK(predicted_step_time(run, Seconds{0}).count() == doctest::Approx(8 * 3e-3 + 3 * 1e-3));
@@ -115,7 +115,7 @@ TEST_SUITE("measured_ops") {
 
   TEST_CASE("a zero-bubble run is judged by its span, and has no bubble in it with twice the memory") {
     // ZB-2p, m >= 2p - 1, F = I = W: a rank works m (F + I + W) without a gap (Qi et al. 2024).
-    json row = small_row();
+    json row = small_run_row();
     row["schedule"] = "ZB-2p";
     const MeasuredRun run = run_of(row);
     CHECK(run.by_span);
@@ -125,7 +125,7 @@ TEST_SUITE("measured_ops") {
 
   TEST_CASE("times by rank are those of its stage") {
     // The slowest stage is busy throughout, and each other works once before it and once behind it.
-    json row = small_row();
+    json row = small_run_row();
     row.erase("profiled_ms");
     row["measured"]["fwd_us_per_rank"] = {1000, 1000, 1000, 3000};
     row["measured"]["bwd_us_per_rank"] = {2000, 2000, 2000, 4000};
@@ -137,7 +137,7 @@ TEST_SUITE("measured_ops") {
   TEST_CASE("the fitted overhead is found again from runs that have it") {
     std::vector<MeasuredRun> runs;
     for (const char* schedule : {"1F1B", "1F1B-I", "ZB-1p"}) {
-      json row = small_row();
+      json row = small_run_row();
       row["schedule"] = schedule;
       MeasuredRun run = run_of(row);
       run.measured_step = predicted_step_time(run, Seconds{0.25e-3});
@@ -149,7 +149,7 @@ TEST_SUITE("measured_ops") {
 
   TEST_CASE("one run among three that is far off does not move the fitted overhead") {
     // A mean of absolute errors is least at the middle one of three.
-    std::vector<MeasuredRun> runs(3, run_of(small_row()));
+    std::vector<MeasuredRun> runs(3, run_of(small_run_row()));
     runs[0].measured_step = Seconds{35.2e-3};
     runs[1].measured_step = Seconds{37.4e-3};
     runs[2].measured_step = Seconds{1};
@@ -159,22 +159,22 @@ TEST_SUITE("measured_ops") {
   }
 
   TEST_CASE("rows that cannot be run say why") {
-    json row = small_row();
+    json row = small_run_row();
     row["schedule"] = "ZB-V";
     CHECK(reason_of(row) == "its schedule \"ZB-V\" is not known here");
-    row = small_row();
+    row = small_run_row();
     row.erase("profiled_ms");
     CHECK(reason_of(row) == "its operations were not timed");
-    row = small_row();
+    row = small_run_row();
     row["measured"].erase("step_time_ms");
     CHECK(reason_of(row) == "its step was not measured");
-    row = small_row();
+    row = small_run_row();
     row["measured"]["extra_us_per_rank"] = {{0, 0, 0, 0}, {0, 1, 0, 0}};
     CHECK(reason_of(row) == "its ranks also work outside the actions of the schedule");
-    row = small_row();
+    row = small_run_row();
     row["profiled_ms"]["TW"] = "fast";
     CHECK(refusal_of(row) == "rows[0].TW: \"fast\" is not a number of 0 or more");
-    row = small_row();
+    row = small_run_row();
     row["pp"] = 0;
     CHECK(refusal_of(row) == "rows[0].pp: 0 is not a whole number of 1 or more");
   }

@@ -12,14 +12,14 @@
 namespace plumb::test {
 namespace {
 
-struct Published {
+struct PublishedModel {
   const char* preset;
   double parameters;
   const char* source;
 };
 
 // Exact where a model card counts them, otherwise as the paper rounds them.
-constexpr Published kPublished[] = {
+constexpr PublishedModel kPublishedModels[] = {
     {"gpt2", 124'439'808, "openai-community/gpt2, model page (124M in Radford et al. 2019's released models)"},
     {"gpt2-medium", 354'823'168, "openai-community/gpt2-medium, model page"},
     {"gpt2-large", 774'030'080, "openai-community/gpt2-large, model page"},
@@ -98,7 +98,7 @@ constexpr Rounded kActive[] = {
 }  // namespace
 
 TEST_CASE("every preset has the published number of parameters") {
-  for (const Published& row : kPublished) {
+  for (const PublishedModel& row : kPublishedModels) {
     CAPTURE(row.preset);
     CAPTURE(row.source);
     const auto counted = static_cast<double>(model_parameter_count(preset_model(row.preset)));
@@ -170,7 +170,7 @@ TEST_CASE("what the form leaves out of a model is as small as it is known to be"
 }
 
 TEST_CASE("presets name their source, and small ones take bytes") {
-  for (const Published& row : kPublished) CHECK(!preset_model(row.preset).source.empty());
+  for (const PublishedModel& row : kPublishedModels) CHECK(!preset_model(row.preset).source.empty());
   for (const Rounded& row : kRounded) CHECK(!preset_model(row.preset).source.empty());
   for (const char* name : {"mpt-7b", "mpt-30b", "nemotron-4-15b"}) CHECK(!preset_model(name).source.empty());
   for (const char* name : {"gpt-nano", "gpt-micro", "gpt-mini", "llama-nano", "mixtral-nano", "deepseek-nano"}) {
@@ -198,7 +198,7 @@ TEST_CASE("what a model file leaves out follows from the rest") {
 }
 
 TEST_CASE("a model survives its JSON form") {
-  for (const Published& row : kPublished) {
+  for (const PublishedModel& row : kPublishedModels) {
     const ModelSpec model = preset_model(row.preset);
     CHECK(parse_model(to_json(model).dump(), "again") == model);
   }

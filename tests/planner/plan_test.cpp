@@ -11,7 +11,7 @@
 namespace plumb::test {
 namespace {
 
-Plan example() {
+Plan evaluated_plan() {
   Plan plan{.model = small_gpt(),
             .cluster = preset_cluster("h100:8"),
             .training = {.global_batch = 16, .sequence = 512},
@@ -23,7 +23,7 @@ Plan example() {
 }  // namespace
 
 TEST_CASE("a plan survives its file, part by part") {
-  const Plan plan = example();
+  const Plan plan = evaluated_plan();
   const auto json = to_json(plan, "0.1.0");
   const Plan again = parse_plan(json.dump(2), "plan.json");
   CHECK(to_json(again, "0.1.0").dump() == json.dump());
@@ -38,25 +38,25 @@ TEST_CASE("a plan survives its file, part by part") {
 }
 
 TEST_CASE("what a plan file predicts is what evaluating it gives") {
-  const Plan again = parse_plan(to_json(example(), "0.1.0").dump(), "plan.json");
+  const Plan again = parse_plan(to_json(evaluated_plan(), "0.1.0").dump(), "plan.json");
   CHECK(evaluate(again).predicted->prediction == again.prediction);
 }
 
 TEST_CASE("a prediction names every key, unknown ones as null") {
-  const auto json = to_json(*example().prediction);
+  const auto json = to_json(*evaluated_plan().prediction);
   for (const char* key : {"step_time_s", "makespan_s", "bubble_ratio", "span_bubble_ratio", "tokens_per_s", "mfu",
                           "peak_memory_bytes", "peak_activations", "critical_path", "ranks"}) {
     CHECK(json.contains(key));
   }
   CHECK(json["critical_path"].is_null());
-  Plan unpredicted = example();
+  Plan unpredicted = evaluated_plan();
   unpredicted.prediction.reset();
   CHECK(to_json(unpredicted, "")["prediction"].is_null());
   CHECK(!parse_plan(to_json(unpredicted, "").dump(), "p").prediction);
 }
 
 TEST_CASE("a schedule of the user's own travels with the plan") {
-  Plan plan = example();
+  Plan plan = evaluated_plan();
   plan.order = make_schedule("gpipe", {.ranks = 2, .microbatches = 8});
   plan.order->name = "mine";
   const Plan again = parse_plan(to_json(plan, "").dump(), "plan.json");
@@ -68,21 +68,21 @@ TEST_CASE("a schedule of the user's own travels with the plan") {
 }
 
 TEST_CASE("a plan that cannot exist or does not fit is a value") {
-  Plan plan = example();
+  Plan plan = evaluated_plan();
   plan.layout.data = 4;
   CHECK(!evaluate(plan).predicted);
   CHECK(evaluate(plan).infeasible.find("product be 8") != std::string::npos);
-  plan = example();
+  plan = evaluated_plan();
   plan.cluster.device.memory_bytes = plan.cluster.device.reserved_bytes + (std::int64_t{200} << 20);
   const Evaluation evaluation = evaluate(plan);
   CHECK(evaluation.predicted);
   CHECK(evaluation.infeasible.find("lacks") != std::string::npos);
-  CHECK(evaluate(example()).infeasible.empty());
+  CHECK(evaluate(evaluated_plan()).infeasible.empty());
 }
 
 TEST_CASE("a bad plan file is refused with place and remedy") {
   using nlohmann::json;
-  const json good = to_json(example(), "0.1.0");
+  const json good = to_json(evaluated_plan(), "0.1.0");
   const auto refused = [&](const char* pointer, json value, const char* part) {
     json bad = good;
     const json::json_pointer at(pointer);

@@ -7,13 +7,12 @@
 
 #include "tests/planner/fixtures.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const NetworkOptions kPrivateLinks{.share_links = false};
 
-Plan plan_of(Layout layout, const char* cluster) {
+Plan llama_plan(Layout layout, const char* cluster) {
   return {.model = preset_model("llama-3-8b"),
           .cluster = preset_cluster(cluster),
           .training = {.global_batch = 16, .sequence = 4096},
@@ -57,11 +56,12 @@ double finite_difference(const Plan& plan, const std::string& figure, const Netw
 TEST_SUITE("property") {
   TEST_CASE("elasticities of the step are those of finite differences, figure by figure") {
     int compared = 0;
-    for (Plan plan : {plan_of({.tensor = 4, .pipeline = 2, .split = {15, 17}}, "h100:8"),
-                      plan_of({.data = 2, .tensor = 4, .pipeline = 2, .zero = 1, .split = {15, 17}}, "h100:16"),
-                      plan_of({.data = 4, .pipeline = 2, .split = {15, 17}}, "h100:8"),
-                      plan_of({.data = 2, .tensor = 2, .pipeline = 4, .sequence_parallel = true, .split = {7, 8, 8, 9}},
-                              "a100:16")}) {
+    for (Plan plan :
+         {llama_plan({.tensor = 4, .pipeline = 2, .split = {15, 17}}, "h100:8"),
+          llama_plan({.data = 2, .tensor = 4, .pipeline = 2, .zero = 1, .split = {15, 17}}, "h100:16"),
+          llama_plan({.data = 4, .pipeline = 2, .split = {15, 17}}, "h100:8"),
+          llama_plan({.data = 2, .tensor = 2, .pipeline = 4, .sequence_parallel = true, .split = {7, 8, 8, 9}},
+                     "a100:16")}) {
       CAPTURE(to_text(plan.layout));
       for (const auto& [figure, elasticity] : elasticities(plan)) {
         CAPTURE(figure);
@@ -75,12 +75,13 @@ TEST_SUITE("property") {
 
   TEST_CASE("so are those of a step whose transfers share links") {
     int compared = 0;
-    Plan offloading = plan_of({.data = 2, .tensor = 2, .pipeline = 4, .split = {7, 8, 8, 9}}, "h100:16");
+    Plan offloading = llama_plan({.data = 2, .tensor = 2, .pipeline = 4, .split = {7, 8, 8, 9}}, "h100:16");
     offloading.layout.offload.activations = true;
     offloading.cluster.host->memory_bytes_per_second /= 5;
     for (const Plan& plan :
-         {plan_of({.data = 2, .tensor = 4, .pipeline = 2, .zero = 1, .split = {15, 17}}, "h100:16"),
-          plan_of({.data = 2, .tensor = 2, .pipeline = 4, .zero = 0, .split = {7, 8, 8, 9}}, "h100:16"), offloading}) {
+         {llama_plan({.data = 2, .tensor = 4, .pipeline = 2, .zero = 1, .split = {15, 17}}, "h100:16"),
+          llama_plan({.data = 2, .tensor = 2, .pipeline = 4, .zero = 0, .split = {7, 8, 8, 9}}, "h100:16"),
+          offloading}) {
       CAPTURE(to_text(plan.layout));
       const Evaluation evaluation = evaluate(plan);
       REQUIRE(evaluation.predicted->network);
@@ -98,7 +99,7 @@ TEST_SUITE("property") {
 
   TEST_CASE("faster hardware shortens the step, slower latency lengthens it, and all figures together explain it") {
     // Rings on 4 devices a node: tensor groups of 2 inside nodes, data groups across them, stages beside each other.
-    Plan plan = plan_of({.data = 2, .tensor = 2, .pipeline = 4, .zero = 1, .split = {7, 8, 8, 9}}, "h100:16");
+    Plan plan = llama_plan({.data = 2, .tensor = 2, .pipeline = 4, .zero = 1, .split = {7, 8, 8, 9}}, "h100:16");
     plan.cluster = round_cluster(16);
     plan.cluster.device.kernel_fixed = Seconds{5e-6};
     const auto by = elasticities(plan);
@@ -128,9 +129,11 @@ TEST_SUITE("unit") {
   }
 
   TEST_CASE("no elasticities are told where transfers share links or without a timeline") {
-    const Plan plan = plan_of({.data = 2, .tensor = 4, .pipeline = 2}, "h100:16");
+    const Plan plan = llama_plan({.data = 2, .tensor = 4, .pipeline = 2}, "h100:16");
     CHECK(resource_sensitivity(plan, *evaluate(plan, {.record_timeline = false}, kPrivateLinks).predicted).empty());
     const Evaluation shared = evaluate(plan);
     CHECK(resource_sensitivity(plan, *shared.predicted).empty() == (shared.predicted->simulation.engine == "events"));
   }
 }
+
+}  // namespace plumb::test

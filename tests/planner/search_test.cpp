@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-const TrainingSpec kTraining{.global_batch = 16, .sequence = 256};
+const TrainingSpec kShortTraining{.global_batch = 16, .sequence = 256};
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
@@ -24,9 +24,9 @@ TEST_CASE("the search finds what simulating every layout finds") {
   const ModelSpec model = small_gpt();
   ClusterSpec cluster = round_cluster(8);
   cluster.device.memory_bytes = std::int64_t{1500} << 20;  // so that some do not fit
-  Pricing pricing(model, cluster, kTraining);
+  Pricing pricing(model, cluster, kShortTraining);
   std::vector<std::pair<SimTime, std::size_t>> all;
-  const Enumeration found = enumerate_layouts(model, kTraining, cluster.devices, {});
+  const Enumeration found = enumerate_layouts(model, kShortTraining, cluster.devices, {});
   for (std::size_t i = 0; i < found.layouts.size(); ++i) {
     const Predicted predicted = predict(pricing, found.layouts[i], {.record_timeline = false});
     if (!memory_shortfall(predicted.simulation.peak_memory_bytes, cluster.device)) {
@@ -36,7 +36,7 @@ TEST_CASE("the search finds what simulating every layout finds") {
   std::ranges::sort(all);
   REQUIRE(all.size() > 20);
   REQUIRE(all.size() < found.layouts.size());
-  const SearchResult result = search_layouts(model, cluster, kTraining, {}, {.keep = 7});
+  const SearchResult result = search_layouts(model, cluster, kShortTraining, {}, {.keep = 7});
   REQUIRE(result.ranked.size() == 7);
   for (std::size_t i = 0; i < 7; ++i) {
     CHECK(result.ranked[i].prediction.step_time == to_seconds(all[i].first));
@@ -48,7 +48,7 @@ TEST_CASE("the search finds what simulating every layout finds") {
 TEST_CASE("every layout that lost has a reason, and the counts add up") {
   ClusterSpec cluster = round_cluster(4);
   cluster.device.memory_bytes = std::int64_t{1} << 30;
-  const SearchResult result = search_layouts(small_gpt(), cluster, kTraining, {}, {.keep = 3, .explain = true});
+  const SearchResult result = search_layouts(small_gpt(), cluster, kShortTraining, {}, {.keep = 3, .explain = true});
   REQUIRE(result.ranked.size() == 3);
   CHECK(result.counts.enumerated == result.counts.too_large + result.counts.simulated + result.counts.outrun);
   CHECK(static_cast<std::int64_t>(result.rejections.size()) ==
@@ -67,7 +67,7 @@ TEST_CASE("every layout that lost has a reason, and the counts add up") {
 
 TEST_CASE("keys that are fixed restrict the search") {
   const SearchResult result =
-      search_layouts(small_gpt(), round_cluster(8), kTraining,
+      search_layouts(small_gpt(), round_cluster(8), kShortTraining,
                      parse_layout("tp=2,zero=1,schedule=interleaved,recompute=full"), {.keep = 100000});
   REQUIRE(!result.ranked.empty());
   for (const RankedLayout& ranked : result.ranked) {
@@ -81,7 +81,7 @@ TEST_CASE("keys that are fixed restrict the search") {
 
 TEST_CASE("a layout given in full is that layout") {
   const Layout layout{.data = 2, .tensor = 2, .pipeline = 2, .zero = 1, .microbatch = 2, .schedule = "gpipe"};
-  const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kTraining, request_of(layout), {});
+  const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kShortTraining, request_of(layout), {});
   REQUIRE(result.ranked.size() == 1);
   CHECK(result.ranked[0].layout == layout);
 }
@@ -90,7 +90,7 @@ TEST_CASE("a schedule with chunks of its own is planned with them, named or not"
   for (const std::string schedule : {"zb-v", "v-half", "dualpipev"}) {
     CAPTURE(schedule);
     const auto planned = [&](const std::string& chunks) {
-      return search_layouts(small_gpt(), round_cluster(8), kTraining,
+      return search_layouts(small_gpt(), round_cluster(8), kShortTraining,
                             parse_layout("pp=2,schedule=" + schedule + chunks), {.keep = 1});
     };
     REQUIRE(planned("").ranked.size() == 1);
@@ -103,10 +103,10 @@ TEST_CASE("layouts whose micro-batches enter at both ends are planned, and their
   for (const std::string schedule : {"dualpipe", "chimera"}) {
     CAPTURE(schedule);
     const LayoutRequest request = parse_layout("pp=4,schedule=" + schedule);
-    const SearchResult all = search_layouts(small_gpt(), round_cluster(8), kTraining, request, {.keep = 100000});
+    const SearchResult all = search_layouts(small_gpt(), round_cluster(8), kShortTraining, request, {.keep = 100000});
     REQUIRE(all.ranked.size() > 3);
     CHECK(all.counts.outrun == 0);
-    const SearchResult best = search_layouts(small_gpt(), round_cluster(8), kTraining, request, {.keep = 1});
+    const SearchResult best = search_layouts(small_gpt(), round_cluster(8), kShortTraining, request, {.keep = 1});
     REQUIRE(best.ranked.size() == 1);
     CHECK(best.ranked[0].layout == all.ranked[0].layout);
     CHECK(best.ranked[0].prediction.step_time == all.ranked[0].prediction.step_time);
@@ -116,7 +116,7 @@ TEST_CASE("layouts whose micro-batches enter at both ends are planned, and their
 TEST_CASE("what cannot exist is infeasible, with the reason") {
   const auto reason = [](const char* request, int devices) {
     const SearchResult result =
-        search_layouts(small_gpt(), round_cluster(devices), kTraining, parse_layout(request), {});
+        search_layouts(small_gpt(), round_cluster(devices), kShortTraining, parse_layout(request), {});
     CHECK(result.ranked.empty());
     CHECK(!result.rejections.empty());
     return result.infeasible;
@@ -164,7 +164,7 @@ TEST_CASE("the nearest change that fits really fits, and leaves fixed keys alone
 
 TEST_CASE("the same question has the same answer") {
   const auto text = [] {
-    const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kTraining, {}, {.explain = true});
+    const SearchResult result = search_layouts(small_gpt(), round_cluster(8), kShortTraining, {}, {.explain = true});
     std::string all;
     for (const RankedLayout& ranked : result.ranked) all += to_text(ranked.layout) + to_json(ranked.prediction).dump();
     for (const Rejection& rejection : result.rejections) all += to_text(rejection.layout) + rejection.reason;
@@ -174,7 +174,7 @@ TEST_CASE("the same question has the same answer") {
 }
 
 TEST_CASE("enumeration offers every key and no layout twice") {
-  const Enumeration found = enumerate_layouts(small_gpt(), kTraining, 8, {});
+  const Enumeration found = enumerate_layouts(small_gpt(), kShortTraining, 8, {});
   std::set<std::string> texts;
   std::set<std::string> schedules;
   for (const Layout& layout : found.layouts) {

@@ -29,7 +29,7 @@ struct Row {
 };
 
 /// Tensor groups of 4 inside nodes, stages on different nodes; a model that is windowless and rotary.
-json example() {
+json example_json() {
   const Plan plan{.model = preset_model("llama-3-8b"),
                   .cluster = preset_cluster("h100:16"),
                   .training = {.global_batch = 8, .sequence = 2048},
@@ -156,7 +156,7 @@ void collect_numbers(const json& value, const std::string& path, std::vector<std
   for (const auto& [key, inner] : value.items()) collect_numbers(inner, path + "." + key, found);
 }
 
-void set(json& document, const std::string& path, const json& value) {
+void set_number(json& document, const std::string& path, const json& value) {
   std::string pointer = "/" + path;
   for (char& c : pointer) {
     if (c == '.') c = '/';
@@ -164,7 +164,7 @@ void set(json& document, const std::string& path, const json& value) {
   document[json::json_pointer(pointer)] = value;
 }
 
-double measure(const json& plan_json, Watch watch) {
+double watched(const json& plan_json, Watch watch) {
   const Plan plan = plan_from_json(plan_json, "plan");
   const Evaluation evaluation = evaluate(plan, {.record_timeline = false});
   REQUIRE(evaluation.predicted);
@@ -181,13 +181,13 @@ double measure(const json& plan_json, Watch watch) {
 TEST_CASE("every number moves the answer the way physics says") {
   for (const auto& [path, row] : kRows) {
     CAPTURE(path);
-    json before = example();
+    json before = example_json();
     if (row.before) row.before(before);
     json after = before;
-    set(after, path, row.value);
+    set_number(after, path, row.value);
     if (row.beside) row.beside(after);
-    const double was = measure(before, row.watch);
-    const double is = measure(after, row.watch);
+    const double was = watched(before, row.watch);
+    const double is = watched(after, row.watch);
     switch (row.moves) {
       case Moves::kUp:
         CHECK(is > was);
@@ -204,7 +204,7 @@ TEST_CASE("every number moves the answer the way physics says") {
 
 TEST_CASE("every number of the JSON forms has a row in the table, and every row a number") {
   std::vector<std::string> numbers;
-  for (const char* part : {"cluster", "model", "training"}) collect_numbers(example()[part], part, numbers);
+  for (const char* part : {"cluster", "model", "training"}) collect_numbers(example_json()[part], part, numbers);
   for (const std::string& path : numbers) {
     CAPTURE(path);
     CHECK(kRows.contains(path));
@@ -270,13 +270,13 @@ TEST_CASE("every number of a stack moves the answer the way physics says") {
   };
   for (const auto& [key, row] : rows) {
     CAPTURE(key);
-    json before = example();
+    json before = example_json();
     before["training"]["stack"] = base;
     if (row.before) row.before(before);
     json after = before;
     after["training"]["stack"][key] = row.value;
-    const double was = measure(before, row.watch);
-    const double is = measure(after, row.watch);
+    const double was = watched(before, row.watch);
+    const double is = watched(after, row.watch);
     if (row.moves == Moves::kUp) CHECK(is > was);
     if (row.moves == Moves::kDown) CHECK(is < was);
     if (row.moves == Moves::kNot) CHECK(is == was);

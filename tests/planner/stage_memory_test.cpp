@@ -12,7 +12,7 @@ namespace {
 // mask 1). Plumb's layers have no dropout, and keep statistics: 32 s b h, 2 fp32 a row and norm, 1 fp32 a token and
 // head.
 constexpr std::int64_t kSequence = 512;
-constexpr std::int64_t kHidden = 1024;
+constexpr std::int64_t kSmallHidden = 1024;
 constexpr std::int64_t kHeads = 8;
 
 std::vector<Layer> transformers(int count) {
@@ -31,7 +31,7 @@ std::int64_t statistics(std::int64_t rows, std::int64_t heads) {
 }  // namespace
 
 TEST_CASE("activations of a layer are Korthikanti's without dropout") {
-  CHECK(memory(transformers(1), {}).forward_bytes == 32 * kSequence * kHidden + statistics(kSequence, kHeads));
+  CHECK(memory(transformers(1), {}).forward_bytes == 32 * kSequence * kSmallHidden + statistics(kSequence, kHeads));
   CHECK(memory(transformers(3), {}).forward_bytes == 3 * memory(transformers(1), {}).forward_bytes);
   CHECK(memory(transformers(1), {.microbatch = 2}).forward_bytes == 2 * memory(transformers(1), {}).forward_bytes);
 }
@@ -39,21 +39,21 @@ TEST_CASE("activations of a layer are Korthikanti's without dropout") {
 TEST_CASE("tensor parallelism divides all but 8 s b h, sequence parallelism all (Korthikanti equations 2 and 4)") {
   // s b h (10 + 24/t) less the masks' 2: the norms' inputs 4 and their outputs 4 stay whole.
   CHECK(memory(transformers(1), {.tensor = 4}).forward_bytes ==
-        kSequence * kHidden * (8 + 24 / 4) + statistics(kSequence, kHeads / 4));
+        kSequence * kSmallHidden * (8 + 24 / 4) + statistics(kSequence, kHeads / 4));
   CHECK(memory(transformers(1), {.tensor = 4, .sequence_parallel = true}).forward_bytes ==
-        kSequence * kHidden * 32 / 4 + statistics(kSequence / 4, kHeads / 4));
+        kSequence * kSmallHidden * 32 / 4 + statistics(kSequence / 4, kHeads / 4));
 }
 
 TEST_CASE("full recomputation keeps 2 s b h a layer and rebuilds one layer at a time") {
   const Layout full{.recompute = Recompute::kFull};
-  const std::int64_t input = 2 * kSequence * kHidden;
+  const std::int64_t input = 2 * kSequence * kSmallHidden;
   CHECK(memory(transformers(3), full).forward_bytes == 3 * input);
   CHECK(memory(transformers(3), full).recompute_bytes == memory(transformers(1), {}).forward_bytes - input);
 }
 
 TEST_CASE("selective recomputation drops the outputs of both norms and of the activation: 12 s b h") {
   const StageMemory selective = memory(transformers(2), {.recompute = Recompute::kSelective});
-  const std::int64_t dropped = (2 + 2 + 8) * kSequence * kHidden;
+  const std::int64_t dropped = (2 + 2 + 8) * kSequence * kSmallHidden;
   CHECK(selective.forward_bytes == memory(transformers(2), {}).forward_bytes - 2 * dropped);
   CHECK(selective.recompute_bytes == dropped);
 }
@@ -61,7 +61,7 @@ TEST_CASE("selective recomputation drops the outputs of both norms and of the ac
 TEST_CASE("what is rebuilt at I waits for W, and R holds all but the stage's input") {
   const Layout full{.recompute = Recompute::kFull};
   const std::int64_t layer = memory(transformers(1), {}).forward_bytes;
-  const std::int64_t input = 2 * kSequence * kHidden;
+  const std::int64_t input = 2 * kSequence * kSmallHidden;
   CHECK(memory(transformers(3), full, {.split = true}).recompute_bytes == 3 * (layer - input));
   const StageMemory with_actions = memory(transformers(3), full, {.recompute_actions = true});
   CHECK(with_actions.forward_bytes == input);
@@ -98,7 +98,7 @@ TEST_CASE("ZeRO 2 and 3 have one layer's gradient whole, ZeRO 3 two layers' weig
 TEST_CASE("the last stage keeps logits, and a stage without layers of a kind keeps nothing of it") {
   const std::vector<Layer> all = model_layers(small_gpt());
   const std::int64_t head = memory({all.back()}, {}).forward_bytes;
-  CHECK(head == 2 * kSequence * (2 * kHidden + 8192) + kSequence * 2 * 4);
+  CHECK(head == 2 * kSequence * (2 * kSmallHidden + 8192) + kSequence * 2 * 4);
   CHECK(memory({all.front()}, {}).forward_bytes == 4 * kSequence);  // the tokens
 }
 

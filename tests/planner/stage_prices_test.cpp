@@ -7,34 +7,28 @@
 #include "tests/planner/fixtures.h"
 
 namespace plumb::test {
-namespace {
-
-const TrainingSpec kTraining{.global_batch = 16, .sequence = 512};
-
-}  // namespace
-
 TEST_CASE("stages of the same layers are priced once, the first and the last by themselves") {
-  Pricing pricing(small_gpt(), round_cluster(8), kTraining);
+  Pricing pricing(small_gpt(), round_cluster(8), kSmallTraining);
   const Layout even{.pipeline = 8};
-  const Schedule order = order_of(kTraining, even);
+  const Schedule order = order_of(kSmallTraining, even);
   const StagePrices prices = price_stages(pricing, even, order, stage_order(order));
   CHECK(prices.kind_of_stage == std::vector<int>{0, 1, 1, 1, 1, 1, 1, 2});
   CHECK(prices.kinds.stages.size() == 3);
   CHECK(prices.links.size() == 14);
 
   const Layout uneven{.pipeline = 4, .split = {1, 3, 1, 3}};
-  const Schedule four = order_of(kTraining, uneven);
+  const Schedule four = order_of(kSmallTraining, uneven);
   CHECK(price_stages(pricing, uneven, four, stage_order(four)).kind_of_stage == std::vector<int>{0, 1, 2, 3});
 }
 
 TEST_CASE("what a simulation is given is the same, stage by stage") {
-  Pricing pricing(small_gpt(), round_cluster(8), kTraining);
+  Pricing pricing(small_gpt(), round_cluster(8), kSmallTraining);
   for (const Layout& layout :
        {Layout{.pipeline = 8}, Layout{.data = 2, .pipeline = 4, .zero = 1},
         Layout{.pipeline = 4, .chunks = 2, .recompute = Recompute::kFull, .schedule = "interleaved"},
         Layout{.tensor = 2, .pipeline = 4, .schedule = "zb-h1"}}) {
     CAPTURE(to_text(layout));
-    const Schedule order = order_of(kTraining, layout);
+    const Schedule order = order_of(kSmallTraining, layout);
     const StagePrices prices = price_stages(pricing, layout, order, stage_order(order));
     const PricedLayout priced = price_layout(pricing, layout, order);
     REQUIRE(priced.costs.stages.size() == prices.kind_of_stage.size());

@@ -8,6 +8,7 @@
 #include "simulator/network/fabric.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"
+#include "tests/planner/round_plan.h"
 
 namespace plumb::test {
 namespace {
@@ -25,13 +26,6 @@ Topology chain(double first_rate = 10e9) {
 
 constexpr ProcessGrid kGrid{.data = 2, .pipeline = 2};
 
-Plan plan_of(const Layout& layout) {
-  return {.model = small_gpt(),
-          .cluster = round_cluster(16),
-          .training = {.global_batch = 32, .sequence = 512},
-          .layout = layout};
-}
-
 /// The round cluster as a graph: nodes of four with a NIC a device on rails.
 Topology as_graph() {
   return fabric_topology({.nodes = 4,
@@ -42,8 +36,6 @@ Topology as_graph() {
                           .port_latency = Seconds{1e-6},
                           .nic_latency = Seconds{10e-6}});
 }
-
-const Layout kNodeWide{.data = 2, .tensor = 4, .pipeline = 2, .chunks = 2, .zero = 0, .schedule = "interleaved"};
 
 SimTime makespan(const Plan& plan, const NetworkOptions& network) {
   return evaluate(plan, {}, network).predicted->simulation.makespan;
@@ -73,13 +65,13 @@ TEST_CASE("a rank without a device, and two that nothing connects, are refused")
 
 TEST_CASE("a cluster's fabric given as a graph predicts what the cluster does, to the picosecond") {
   for (const Layout& layout : {kNodeWide, Layout{.data = 4, .tensor = 1, .pipeline = 4, .zero = 1}}) {
-    const Plan plan = plan_of(layout);
+    const Plan plan = round_plan(layout);
     CHECK(makespan(plan, {.topology = as_graph()}) == makespan(plan, {}));
   }
 }
 
 TEST_CASE("less bandwidth on one link of a topology makes the step longer") {
-  const Plan plan = plan_of(kNodeWide);
+  const Plan plan = round_plan(kNodeWide);
   Topology slow = as_graph();
   for (TopologyLink& link : slow.links) {
     if (link.name.starts_with("nic_up:node1")) link.bytes_per_second /= 4;
@@ -91,7 +83,7 @@ TEST_CASE("less bandwidth on one link of a topology makes the step longer") {
 }
 
 TEST_CASE("devices that share a NIC share its rate") {
-  Plan plan = plan_of(kNodeWide);
+  Plan plan = round_plan(kNodeWide);
   const SimTime one_each = makespan(plan, {});
   plan.cluster.wiring.nics_per_node = 4;
   CHECK(makespan(plan, {}) == one_each);

@@ -10,7 +10,7 @@
 namespace plumb::test {
 namespace {
 
-Plan example() {
+Plan plan_of_16() {
   return {.model = small_gpt(),
           .cluster = preset_cluster("h100:16"),
           .training = {.global_batch = 32, .sequence = 512},
@@ -30,8 +30,8 @@ TEST_CASE("a variation is a key and its values") {
 }
 
 TEST_CASE("each value gives a row, in order, and the table is the product of the keys") {
-  const auto rows = whatif(
-      example(), {parse_variation("network.bandwidth_gb_per_s=5,50"), parse_variation("device.memory_gib=40,80,0.2")});
+  const auto rows = whatif(plan_of_16(), {parse_variation("network.bandwidth_gb_per_s=5,50"),
+                                          parse_variation("device.memory_gib=40,80,0.2")});
   REQUIRE(rows.size() == 6);
   CHECK(rows[0].values[0].first == "cluster.network.bandwidth_gb_per_s");
   CHECK(rows[0].values[0].second == 5);
@@ -44,7 +44,7 @@ TEST_CASE("each value gives a row, in order, and the table is the product of the
 }
 
 TEST_CASE("a row is the plan with that value") {
-  Plan plan = example();
+  Plan plan = plan_of_16();
   const auto rows = whatif(plan, {parse_variation("training.global_batch=64")});
   plan.training.global_batch = 64;
   CHECK(rows[0].prediction == evaluate(plan).predicted->prediction);
@@ -55,24 +55,24 @@ TEST_CASE("any part of the plan can be varied by its dotted path") {
                           "dp=8", "layout.recompute=full", "layout.schedule=gpipe", "precision=fp16",
                           "device.peak_tflops.bf16=400", "cluster.node.latency_us=1", "layout.sp=false"}) {
     CAPTURE(key);
-    for (const WhatIfRow& row : whatif(example(), {parse_variation(key)})) CHECK(row.prediction);
+    for (const WhatIfRow& row : whatif(plan_of_16(), {parse_variation(key)})) CHECK(row.prediction);
   }
-  CHECK(whatif(example(), {parse_variation("layout.schedule=gpipe")})[0].layout.schedule == "gpipe");
+  CHECK(whatif(plan_of_16(), {parse_variation("layout.schedule=gpipe")})[0].layout.schedule == "gpipe");
 }
 
 TEST_CASE("a layout that no longer fits its cluster is a row that says so; replanned, it is another layout") {
-  const auto kept = whatif(example(), {parse_variation("devices=8,16")});
+  const auto kept = whatif(plan_of_16(), {parse_variation("devices=8,16")});
   CHECK(!kept[0].prediction);
   CHECK(kept[0].infeasible.find("product be 8") != std::string::npos);
   CHECK(kept[1].prediction);
-  const auto replanned = whatif(example(), {parse_variation("devices=8,16")}, {.replan = true});
+  const auto replanned = whatif(plan_of_16(), {parse_variation("devices=8,16")}, {.replan = true});
   CHECK(replanned[0].prediction);
   CHECK(replanned[1].prediction->step_time < replanned[0].prediction->step_time);
   CHECK(replanned[1].prediction->step_time <= kept[1].prediction->step_time);
 }
 
 TEST_CASE("replanning keeps the layout keys that vary") {
-  const auto rows = whatif(example(), {parse_variation("layout.pp=1,2,4")}, {.replan = true});
+  const auto rows = whatif(plan_of_16(), {parse_variation("layout.pp=1,2,4")}, {.replan = true});
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].layout.pipeline == 1);
   CHECK(rows[1].layout.pipeline == 2);
@@ -82,14 +82,14 @@ TEST_CASE("replanning keeps the layout keys that vary") {
 TEST_CASE("a key that is nowhere, or in several parts, or a value that is refused there is named") {
   const auto refused = [](const char* variation, const char* place, const char* part) {
     CAPTURE(variation);
-    check_refused<SpecError>([&] { whatif(example(), {parse_variation(variation)}); }, place, part);
+    check_refused<SpecError>([&] { whatif(plan_of_16(), {parse_variation(variation)}); }, place, part);
   };
   refused("network.bandwith_gb_per_s=1", "bandwith", "cluster.network.bandwidth_gb_per_s");
   refused("name=x", "name", "model.name");
   refused("device.memory_gib=0", "memory_gib", "above 0");
   refused("model.hidden=big", "hidden", "number");
   refused("layout.tp=0", "tp", "1 or more");
-  Plan own = example();
+  Plan own = plan_of_16();
   own.order = order_of(own.training, own.layout);
   check_refused<SpecError>([&] { whatif(own, {}, {.replan = true}); }, "schedule", "replan");
 }

@@ -7,8 +7,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// "0F0 -> 1F0" for each dependency of that reason.
@@ -100,3 +99,5 @@ TEST_CASE("a long cycle keeps its ends") {
   CHECK(text.starts_with("rank 0: 0F0 (position 0) waits for rank 0: 0F14 (position 14), which waits for"));
   CHECK(text.ends_with("waits for rank 0: 0F0 (position 0)"));
 }
+
+}  // namespace plumb::test

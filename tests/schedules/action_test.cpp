@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("every operation's token reads back as the same action") {
   for (int op = 0; op < kOpCount; ++op) {
@@ -37,3 +37,5 @@ TEST_CASE("operations fall into compute, messages and collectives without overla
   CHECK(is_compute(Op::kOptimizerStep));
   CHECK_FALSE(is_compute(Op::kReshard));
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("stages that lie on the same two ranks share a channel for each direction") {
   // Stages 0 and 2 on rank 0, 1 and 3 on rank 1: 0 -> 1 and 2 -> 3 leave rank 0, 1 -> 2 leaves rank 1.
@@ -18,3 +18,5 @@ TEST_CASE("stages that lie on the same two ranks share a channel for each direct
   CHECK(channels.of_gradients == std::vector<int>{-1, 3, 1, 3});
   CHECK(channel_of(channels, {.op = Op::kSendGradient, .stage = 2}) == 1);
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 Action action(Op op, int stage, int part = 0) {
   return {.op = op, .part = static_cast<std::int16_t>(part), .stage = stage, .microbatch = 0};
@@ -51,3 +50,5 @@ TEST_CASE("a link that is not named is the default one") {
   CHECK(link_between(costs, 0, 1).latency == Seconds{1});
   CHECK(link_between(costs, 1, 0).latency == Seconds{3});
 }
+
+}  // namespace plumb::test

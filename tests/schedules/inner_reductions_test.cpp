@@ -9,9 +9,9 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/only_violation.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 using Hosts = std::vector<std::int64_t>;
@@ -23,12 +23,6 @@ Hosts hosts_of(std::string_view row) {
 
 std::string lowered_text(std::string_view rows, const DataParallel& data) {
   return to_text(lower(parse_schedule(rows), {.data = data}));
-}
-
-std::string only_violation(std::string_view rows) {
-  const std::vector<Violation> found = validate(parse_schedule(rows));
-  REQUIRE(found.size() == 1);
-  return to_text(found.front());
 }
 
 }  // namespace
@@ -97,13 +91,13 @@ TEST_SUITE("inner_reductions") {
   }
 
   TEST_CASE("a bucket that is not reduced behind its last gradient breaks a rule, and so does a wrong order") {
-    CHECK(only_violation("0F0 0F1 0REDUCE_GRAD 0B0 0B1 0OPTIMIZER_STEP") ==
+    CHECK(to_text(only_violation("0F0 0F1 0REDUCE_GRAD 0B0 0B1 0OPTIMIZER_STEP")) ==
           "rank 0, position 5: 0OPTIMIZER_STEP takes 2 weight gradients that are not reduced; add 0REDUCE_GRAD ahead "
           "(sharding)");
-    CHECK(only_violation("0F0 0F1 0REDUCE_GRAD/1 0B0 0REDUCE_GRAD 0B1 0OPTIMIZER_STEP") ==
+    CHECK(to_text(only_violation("0F0 0F1 0REDUCE_GRAD/1 0B0 0REDUCE_GRAD 0B1 0OPTIMIZER_STEP")) ==
           "rank 0, position 6: 0OPTIMIZER_STEP takes 2 weight gradients that are not reduced; add 0REDUCE_GRAD/1 ahead "
           "(sharding)");
-    CHECK(only_violation("0F0 0REDUCE_GRAD/1 0REDUCE_GRAD 0B0 0OPTIMIZER_STEP") ==
+    CHECK(to_text(only_violation("0F0 0REDUCE_GRAD/1 0REDUCE_GRAD 0B0 0OPTIMIZER_STEP")) ==
           "rank 0, position 2: 0REDUCE_GRAD stands behind bucket 1, which is complete later; list the buckets inside "
           "0B0 in ascending order (sharding)");
   }
@@ -115,3 +109,5 @@ TEST_SUITE("inner_reductions") {
     CHECK_THROWS_AS(lower(order, {.data = {.enabled = true, .buckets = {0}}}), ScheduleError);
   }
 }
+
+}  // namespace plumb::test

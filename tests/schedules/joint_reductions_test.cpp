@@ -6,8 +6,7 @@
 #include "schedules/progress.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Two lanes over two ranks, each rank with a copy of each of two model parts.
@@ -98,3 +97,5 @@ TEST_CASE("copies that reduce unequally often are named") {
         "rank 1: 1REDUCE_GRAD is listed 1 times, but stage 3, a copy of stage 1, reduces 2 times with it; list them "
         "equally often (sharding)");
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("each stage knows where its pipeline begins") {
   const auto first_of = [](std::string_view name) {
@@ -13,3 +13,5 @@ TEST_CASE("each stage knows where its pipeline begins") {
   CHECK(first_of("zb-v") == std::vector<int>{0, 0, 0, 0});
   CHECK(first_of("chimera") == std::vector<int>{0, 0, 2, 2});
 }
+
+}  // namespace plumb::test

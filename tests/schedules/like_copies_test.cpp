@@ -8,7 +8,7 @@
 #include "schedules/lower.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("bidirectional schedules with an even number of micro-batches share state, and are valid in every lowering") {
   for (const char* name : {"dualpipe", "chimera"})
@@ -49,3 +49,5 @@ TEST_CASE("without copies any order will do, and recomputation matters where wei
   CHECK(why_copies_cannot_share(one_recomputes, false).empty());
   CHECK(!why_copies_cannot_share(one_recomputes, true).empty());
 }
+
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("unit") {
   TEST_CASE("a chunk is held from its forward to its weight gradient") {
@@ -38,3 +38,5 @@ TEST_SUITE("unit") {
     CHECK(ranks[1].peak == 2);
   }
 }
+
+}  // namespace plumb::test

@@ -6,15 +6,9 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
-namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
-}  // namespace
-
+namespace plumb::test {
 TEST_CASE("sends stand behind their producer, receives one compute action ahead of their consumer") {
   const Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1");
   CHECK(lower(schedule).ranks == rows("0F0 0RECV_B0 0SEND_F0 0F1 0RECV_B1 0SEND_F1 0B0 0B1 0OPTIMIZER_STEP\n"
@@ -124,3 +118,5 @@ TEST_CASE("a step that takes the gradients of one copy only is refused") {
 TEST_CASE("a lowered schedule is not lowered again") {
   CHECK_THROWS_AS(lower(lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}))), ScheduleError);
 }
+
+}  // namespace plumb::test

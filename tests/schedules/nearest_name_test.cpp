@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the nearest name is the one with the fewest edits, case aside, the first of equals") {
   CHECK(nearest_name("hiden", {"heads", "hidden", "layers"}) == "hidden");
@@ -10,3 +10,5 @@ TEST_CASE("the nearest name is the one with the fewest edits, case aside, the fi
   CHECK(nearest_name("zz", {"ab", "cd"}) == "ab");
   CHECK(nearest_name("x", {}).empty());
 }
+
+}  // namespace plumb::test

@@ -14,7 +14,7 @@
 #include "schedules/passes/torch_lowering.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -153,3 +153,5 @@ TEST_CASE("PyTorch's dumped 1F1B is refused on its last rank, where the fault is
 }
 
 TEST_SUITE_END();
+
+}  // namespace plumb::test

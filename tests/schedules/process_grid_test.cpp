@@ -7,8 +7,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 const ProcessGrid kGrid{.tensor = 2, .context = 3, .expert = 3, .data = 4, .pipeline = 2};
 }
@@ -43,3 +42,5 @@ TEST_CASE("a rank outside the grid is refused") {
   CHECK_THROWS_AS(group_ranks(kGrid, Group::kData, -1), SpecError);
   CHECK_THROWS_AS(world_rank_of(kGrid, {.tensor = 2}), SpecError);
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("letters and digits remain of a name, in lower case") {
   CHECK(letters_and_digits("Llama 3.1 8B") == "llama318b");
@@ -20,3 +20,5 @@ TEST_CASE("a spelling means what the first entry of its text does") {
   CHECK(meaning(kSpellings, "dappl").empty());
   CHECK(meaning({}, "afab").empty());
 }
+
+}  // namespace plumb::test

@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("seconds become the nearest picosecond") {
   CHECK(to_sim_time(Seconds{1}) == SimTime{1'000'000'000'000});
@@ -21,3 +21,5 @@ TEST_CASE("what no timeline can hold is refused") {
   CHECK_THROWS_AS(to_sim_time(Seconds{std::numeric_limits<double>::quiet_NaN()}), SpecError);
   CHECK_THROWS_AS(to_sim_time(Seconds{std::numeric_limits<double>::infinity()}), SpecError);
 }
+
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("unit") {
   TEST_CASE("without a burst a message leaves when those before it have, and its own time has passed") {
@@ -21,3 +21,5 @@ TEST_SUITE("unit") {
     CHECK(bucket.pass(SimTime{100}, SimTime{10}, burst) == SimTime{100});
   }
 }
+
+}  // namespace plumb::test

@@ -7,15 +7,9 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
-namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
-}  // namespace
-
+namespace plumb::test {
 TEST_CASE(
     "parameters are gathered ahead, messages stand where the ranks' turns meet them, gradients are reduced last") {
   CHECK(lower_as_torch(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1")).ranks ==
@@ -59,3 +53,5 @@ TEST_CASE("what is lowered already, or waits for ever, is refused") {
   CHECK_THROWS_AS(lower_as_torch(lower(parse_schedule("0F0 0B0"))), ScheduleError);
   CHECK_THROWS_AS(lower_as_torch(parse_schedule("0F0 0B0 0F1 0B1\n1F0 1F1 1B0 1B1")), ScheduleError);
 }
+
+}  // namespace plumb::test

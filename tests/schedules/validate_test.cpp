@@ -7,21 +7,13 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/generators/phases.h"
 #include "schedules/lower.h"
+#include "tests/schedules/only_violation.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<Violation> violations_of(std::string_view text) {
   return validate(parse_schedule(text));
-}
-
-/// The one violation of a schedule.
-Violation only_violation(std::string_view text) {
-  const std::vector<Violation> found = violations_of(text);
-  for (const Violation& violation : found) INFO(to_text(violation));
-  REQUIRE(found.size() == 1);
-  return found.front();
 }
 
 void check_place(const Violation& violation, int rank, int position, Rule rule) {
@@ -226,3 +218,5 @@ TEST_CASE("no more than a thousand violations of a kind are collected") {
   for (int i = 0; i < 5000; ++i) row += " 0F0";
   CHECK(violations_of(row).size() == 1000);
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const Schedule kBuckets = parse_schedule("0F0 0REDUCE_GRAD 0REDUCE_GRAD/1 0B0 0OPTIMIZER_STEP");
@@ -47,3 +46,5 @@ TEST_SUITE("action_costs") {
                          SpecError);
   }
 }
+
+}  // namespace plumb::test

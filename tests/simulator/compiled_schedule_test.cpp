@@ -9,7 +9,7 @@
 #include "simulator/engine.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a compute action and the message behind it are one step") {
   // 2 ranks, 3 micro-batches: 6 F, 6 B and the 2 OPTIMIZER_STEPs; the 6 messages take no step of their own.
@@ -85,3 +85,5 @@ TEST_CASE("an action on a rank that does not own its stage is refused") {
   std::swap(schedule.ranks[0], schedule.ranks[1]);
   CHECK_THROWS_AS(compile(schedule, Sends::kBuffered), ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -6,11 +6,10 @@
 #include "simulator/network/simulate_network.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
-void set(CostTable& costs, int stage, Op op, std::vector<Segment> segments) {
+void set_segments(CostTable& costs, int stage, Op op, std::vector<Segment> segments) {
   costs.stages[stage].segments[static_cast<std::size_t>(op)] = {std::move(segments)};
 }
 
@@ -18,7 +17,7 @@ Segment computing(double seconds) {
   return {.seconds = Seconds{seconds}};
 }
 
-Segment collective(Group group, double seconds, bool beside = false) {
+Segment timed_collective(Group group, double seconds, bool beside = false) {
   return {.kind = Segment::Kind::kCollective, .seconds = Seconds{seconds}, .beside = beside, .group = group};
 }
 
@@ -33,7 +32,7 @@ CostTable with_collectives(CostTable costs, std::uint64_t seed) {
     for (const Op op : {Op::kForward, Op::kBackward, Op::kInputGrad, Op::kWeightGrad, Op::kOptimizerStep}) {
       for (auto& segments : stage.segments[static_cast<std::size_t>(op)]) {
         for (const Group group : {Group::kTensor, Group::kContext, Group::kExpert})
-          segments.push_back(collective(group, static_cast<double>(random() % 500) * 1e-12, random() % 2 == 0));
+          segments.push_back(timed_collective(group, static_cast<double>(random() % 500) * 1e-12, random() % 2 == 0));
       }
     }
   }
@@ -46,8 +45,9 @@ TEST_SUITE("unit") {
   TEST_CASE("what blocks an action is exposed, what runs beside it only as far as it outlasts the rest") {
     const Schedule schedule = parse_schedule("0F0 0B0\n");
     CostTable costs = whole_costs(1, 0, 0);
-    set(costs, 0, Op::kForward, {computing(5), collective(Group::kTensor, 2), collective(Group::kExpert, 3, true)});
-    set(costs, 0, Op::kBackward, {computing(4), collective(Group::kContext, 6, true)});
+    set_segments(costs, 0, Op::kForward,
+                 {computing(5), timed_collective(Group::kTensor, 2), timed_collective(Group::kExpert, 3, true)});
+    set_segments(costs, 0, Op::kBackward, {computing(4), timed_collective(Group::kContext, 6, true)});
     const ExposedTime time = exposed_by_rank(costs, simulate(schedule, costs).timeline)[0];
     CHECK(time.computing == 9 * kSecond);
     CHECK(in_group(time, Group::kTensor) == 2 * kSecond);
@@ -58,8 +58,8 @@ TEST_SUITE("unit") {
 
   TEST_CASE("messages, gathers, reductions and moves are told apart, also behind the last compute action") {
     CostTable costs = whole_costs(1, 1, 2);
-    set(costs, 0, Op::kUnshard, {collective(Group::kData, 3)});
-    set(costs, 0, Op::kReduceGrad, {collective(Group::kData, 2)});
+    set_segments(costs, 0, Op::kUnshard, {timed_collective(Group::kData, 3)});
+    set_segments(costs, 0, Op::kReduceGrad, {timed_collective(Group::kData, 2)});
     // UNSHARD [0,3] F0 [3,4] B0 [4,6] REDUCE_GRAD [6,8] UNSHARD [6,9]: of the last two, the reduction is first
     const Schedule order = parse_schedule("0UNSHARD 0F0 0B0 0RESHARD 0REDUCE_GRAD 0UNSHARD\n");
     const Simulation result = simulate(order, costs, {.validate = false});
@@ -82,8 +82,8 @@ TEST_SUITE("unit") {
     CHECK(path[0].computing + path[1].computing == 6 * kSecond);
 
     CostTable moved = whole_costs(1, 1, 2);
-    set(moved, 0, Op::kOffload, {computing(1)});
-    set(moved, 0, Op::kReload, {computing(4)});
+    set_segments(moved, 0, Op::kOffload, {computing(1)});
+    set_segments(moved, 0, Op::kReload, {computing(4)});
     const Schedule away = parse_schedule("0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0B1\n");
     const ExposedTime reload = exposed_by_rank(moved, simulate(away, moved).timeline)[0];
     CHECK(reload.moves == 4 * kSecond);  // issued at the end of F1, B0 waits for it
@@ -133,3 +133,5 @@ TEST_SUITE("property") {
     for (const ExposedTime& time : exposed_by_rank(costs, result.timeline)) CHECK(total(time) == result.makespan);
   }
 }
+
+}  // namespace plumb::test

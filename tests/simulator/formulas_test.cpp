@@ -8,8 +8,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Costs of one chunk, in seconds.
@@ -22,22 +21,14 @@ struct Split {
 /// F, I >= W as the formulas demand; equal, and unequal on purpose.
 constexpr std::array kSplits{Split{1, 1, 1}, Split{3, 4, 2}, Split{5, 3, 3}};
 
-SimTime seconds(int n) {
+SimTime whole_seconds(int n) {
   return n * kSecond;
 }
 
-Simulation predict(const Schedule& schedule, const Split& cost) {
+Simulation predict_split(const Schedule& schedule, const Split& cost) {
   return simulate(schedule, chunk_cost_table(stage_count(schedule), {.forward = {Seconds(cost.forward)},
                                                                      .input_grad = {Seconds(cost.input_grad)},
                                                                      .weight_grad = {Seconds(cost.weight_grad)}}));
-}
-
-SimTime longest_span(const Simulation& result) {
-  SimTime longest{0};
-  for (std::size_t r = 0; r < result.busy.size(); ++r) {
-    longest = std::max(longest, result.last_end[r] - result.first_start[r]);
-  }
-  return longest;
 }
 
 }  // namespace
@@ -46,9 +37,9 @@ TEST_SUITE("property") {
   TEST_CASE("eager 1F1B takes as long as 1F1B where links are free, and holds min(2(p-r)-1, m) activations") {
     for (int p = 1; p <= 6; ++p) {
       for (int m = 1; m <= 3 * p; ++m) {
-        const Simulation result = predict(lowered("eager-1f1b", p, m), {3, 4, 2});
+        const Simulation result = predict_split(lowered("eager-1f1b", p, m), {3, 4, 2});
         INFO("p=", p, " m=", m);
-        CHECK(result.makespan == seconds((m + p - 1) * (3 + 4 + 2)));
+        CHECK(result.makespan == whole_seconds((m + p - 1) * (3 + 4 + 2)));
         for (int r = 0; r < p; ++r) CHECK(result.peak_activations[r] == std::min(2 * (p - r) - 1, m));
       }
     }
@@ -58,9 +49,10 @@ TEST_SUITE("property") {
     for (int p = 1; p <= 6; ++p) {
       for (int v = 1; v <= 4; ++v) {
         for (int m = p; m <= 2 * p + 1; ++m) {
-          const Simulation result = predict(lowered("bfs", p, m, v), {3, 4, 2});
+          const Simulation result = predict_split(lowered("bfs", p, m, v), {3, 4, 2});
           INFO("p=", p, " v=", v, " m=", m);
-          CHECK(result.makespan == seconds((m * v + p - 1) * (3 + 4 + 2)));  // F and B of a chunk, a v-th of the rank's
+          CHECK(result.makespan ==
+                whole_seconds((m * v + p - 1) * (3 + 4 + 2)));  // F and B of a chunk, a v-th of the rank's
           CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n == m * v; }));
         }
       }
@@ -72,9 +64,9 @@ TEST_SUITE("property") {
       for (int p = 1; p <= 6; ++p) {
         for (int m = 1; m <= 3 * p; ++m) {
           const auto [f, i, w] = cost;
-          const Simulation result = predict(lowered("zb-h1", p, m), cost);
+          const Simulation result = predict_split(lowered("zb-h1", p, m), cost);
           INFO("p=", p, " m=", m, " F=", f, " I=", i, " W=", w);
-          if (m >= p) CHECK(result.makespan == seconds(m * (f + i + w) + (p - 1) * (f + i - w)));
+          if (m >= p) CHECK(result.makespan == whole_seconds(m * (f + i + w) + (p - 1) * (f + i - w)));
           CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n == std::min(p, m); }));
         }
       }
@@ -86,12 +78,12 @@ TEST_SUITE("property") {
       for (int p = 1; p <= 6; ++p) {
         for (int m = 1; m <= 3 * p; ++m) {
           const auto [f, i, w] = cost;
-          const Simulation result = predict(lowered("zb-h2", p, m), cost);
+          const Simulation result = predict_split(lowered("zb-h2", p, m), cost);
           INFO("p=", p, " m=", m, " F=", f, " I=", i, " W=", w);
           if (m >= 2 * p - 1) {
-            CHECK(longest_span(result) == seconds(m * (f + i + w) + (p - 1) * (f + i - 2 * w)));
+            CHECK(longest_span(result) == whole_seconds(m * (f + i + w) + (p - 1) * (f + i - 2 * w)));
             // The last rank starts (p-1)F late and does not idle then, unless I's are what it waits for.
-            CHECK(result.makespan == seconds(m * (f + i + w) + (p - 1) * (f + std::max(0, i - 2 * w))));
+            CHECK(result.makespan == whole_seconds(m * (f + i + w) + (p - 1) * (f + std::max(0, i - 2 * w))));
           }
           CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n == std::min(2 * p - 1, m); }));
         }
@@ -104,9 +96,9 @@ TEST_SUITE("property") {
       for (int v = 1; v <= 4; ++v) {
         for (int groups = 1; groups <= 3; ++groups) {
           const int m = groups * p;
-          const Simulation result = predict(lowered("izb", p, m, v), {1, 1, 1});
+          const Simulation result = predict_split(lowered("izb", p, m, v), {1, 1, 1});
           INFO("p=", p, " v=", v, " m=", m);
-          CHECK(result.makespan == seconds(3 * m * v + p - 1));
+          CHECK(result.makespan == whole_seconds(3 * m * v + p - 1));
           CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n == std::min(m * v, v * p); }));
         }
       }
@@ -119,12 +111,12 @@ TEST_SUITE("property") {
       for (int m = 1; m <= 3 * p; ++m) {
         const auto time = [&](Checkpoint checkpoint) {
           const Schedule schedule = make_schedule("gpipe", {.ranks = p, .microbatches = m});
-          return predict(lower(schedule, {.checkpoint = checkpoint}), {3, 4, 2}).makespan;
+          return predict_split(lower(schedule, {.checkpoint = checkpoint}), {3, 4, 2}).makespan;
         };
         INFO("p=", p, " m=", m);
-        CHECK(time(Checkpoint::kNever) == seconds((m + p - 1) * (3 + 6)));
-        CHECK(time(Checkpoint::kAlways) == seconds((m + p - 1) * (3 + 6) + m * 3));
-        if (m > 1) CHECK(time(Checkpoint::kExceptLast) == seconds((m + p - 1) * (3 + 6) + (m - 1) * 3));
+        CHECK(time(Checkpoint::kNever) == whole_seconds((m + p - 1) * (3 + 6)));
+        CHECK(time(Checkpoint::kAlways) == whole_seconds((m + p - 1) * (3 + 6) + m * 3));
+        if (m > 1) CHECK(time(Checkpoint::kExceptLast) == whole_seconds((m + p - 1) * (3 + 6) + (m - 1) * 3));
       }
     }
   }
@@ -150,9 +142,9 @@ TEST_SUITE("property") {
       for (int k = 1; k <= 4; ++k) {
         for (int m = p; m <= 2 * p; ++m) {
           const Schedule schedule = make_schedule("seq1f1b", {.ranks = p, .microbatches = m, .slices = k});
-          const Simulation result = predict(lower(schedule), {3, 4, 2});  // F, I and W of a slice
+          const Simulation result = predict_split(lower(schedule), {3, 4, 2});  // F, I and W of a slice
           INFO("p=", p, " k=", k, " m=", m);
-          CHECK(result.makespan == seconds((m * k + p - 1) * (3 + 4 + 2)));
+          CHECK(result.makespan == whole_seconds((m * k + p - 1) * (3 + 4 + 2)));
           for (int r = 0; r < p; ++r) CHECK(result.peak_activations[r] == std::min(p - r - 1 + k, m * k));
         }
       }
@@ -164,9 +156,9 @@ TEST_SUITE("property") {
       for (int k = 1; k <= 4; ++k) {
         for (int m = 1; m <= p + 1; ++m) {
           const Schedule schedule = make_schedule("terapipe", {.ranks = p, .microbatches = m, .slices = k});
-          const Simulation result = predict(lower(schedule), {3, 4, 2});  // F, I and W of a slice
+          const Simulation result = predict_split(lower(schedule), {3, 4, 2});  // F, I and W of a slice
           INFO("p=", p, " k=", k, " m=", m);
-          CHECK(result.makespan == seconds((m * k + p - 1) * (3 + 4 + 2)));
+          CHECK(result.makespan == whole_seconds((m * k + p - 1) * (3 + 4 + 2)));
           CHECK(std::ranges::all_of(result.peak_activations, [=](int n) { return n == m * k; }));
         }
       }
@@ -176,22 +168,22 @@ TEST_SUITE("property") {
   TEST_CASE("GEMS takes p B a micro-batch and (m+p-1) F besides, and holds one micro-batch") {
     for (const int p : {2, 4, 6}) {
       for (int m = 2; m <= 7; ++m) {
-        const Simulation result = predict(lowered("gems", p, m), {3, 4, 2});
+        const Simulation result = predict_split(lowered("gems", p, m), {3, 4, 2});
         INFO("p=", p, " m=", m);
-        CHECK(result.makespan == seconds(m * p * (4 + 2) + (m + p - 1) * 3));
+        CHECK(result.makespan == whole_seconds(m * p * (4 + 2) + (m + p - 1) * 3));
         CHECK(std::ranges::all_of(result.peak_activations, [](int n) { return n == 1; }));
       }
     }
     // Li and Hoefler 2021, table 2: (p-1)/(p+1/2) of the time at B = 2F and many micro-batches.
-    const double bubble = predict(lowered("gems", 8, 1000), {1, 1, 1}).bubble_ratio;
+    const double bubble = predict_split(lowered("gems", 8, 1000), {1, 1, 1}).bubble_ratio;
     CHECK(bubble == doctest::Approx(7 / 8.5).epsilon(0.001));
   }
 
   TEST_CASE("forward-only takes (m+p-1)F and holds one micro-batch") {
     for (int p = 1; p <= 6; ++p) {
       for (int m = 1; m <= 2 * p; ++m) {
-        const Simulation result = predict(lowered("forward-only", p, m), {3, 4, 2});
-        CHECK(result.makespan == seconds((m + p - 1) * 3));
+        const Simulation result = predict_split(lowered("forward-only", p, m), {3, 4, 2});
+        CHECK(result.makespan == whole_seconds((m + p - 1) * 3));
         CHECK(std::ranges::all_of(result.peak_activations, [](int n) { return n == 1; }));
       }
     }
@@ -259,10 +251,12 @@ TEST_SUITE("property") {
       for (int m = 1; m <= 2 * p; ++m) {
         for (const double ratio : {1.0, 1.5, 2.0}) {
           const Schedule schedule = make_schedule("zb-auto", {.ranks = p, .microbatches = m, .memory_ratio = ratio});
-          const Simulation result = predict(lower(schedule), {1, 1, 1});
+          const Simulation result = predict_split(lower(schedule), {1, 1, 1});
           CHECK(std::ranges::all_of(result.peak_activations, [&](int n) { return n <= ratio * p; }));
         }
       }
     }
   }
 }
+
+}  // namespace plumb::test

@@ -11,8 +11,7 @@
 #include "tests/simulator/support.h"
 #include "traces/idle_causes.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const Span& span_of(const Simulation& simulation, std::string_view token) {
@@ -273,3 +272,5 @@ TEST_CASE("buckets are reduced inside the last backward, and what is left over m
   costs.stages[0].bucket_offsets = {};
   CHECK(simulate(inside, costs).makespan == 6 * kSecond);
 }
+
+}  // namespace plumb::test

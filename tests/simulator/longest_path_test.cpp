@@ -11,8 +11,7 @@
 #include "simulator/longest_path.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Actions whose start differs, for both send modes, by the recording pass and by the one that keeps starts only.
@@ -122,3 +121,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

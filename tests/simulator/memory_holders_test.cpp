@@ -9,8 +9,7 @@
 #include "simulator/memory.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Different bytes for everything, so that nothing can stand for anything else.
@@ -141,3 +140,5 @@ TEST_SUITE("property") {
     CHECK(kinds_seen > 1000);
   }
 }
+
+}  // namespace plumb::test

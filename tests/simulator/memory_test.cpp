@@ -6,8 +6,7 @@
 #include "simulator/memory.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<MemorySample> samples(std::initializer_list<std::pair<int, std::int64_t>> by_second) {
@@ -165,3 +164,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -9,8 +9,7 @@
 #include "tests/simulator/support.h"
 #include "traces/statistics.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 NoisySteps noisy_steps(const Schedule& schedule, const CostTable& costs, const NoiseSpec& noise) {
@@ -202,3 +201,5 @@ TEST_SUITE("property") {
     CHECK(std::abs(mean_step(noisy).count() - 2) < 5 * 0.3 * std::numbers::sqrt2 / std::sqrt(2000.0));
   }
 }
+
+}  // namespace plumb::test

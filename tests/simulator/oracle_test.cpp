@@ -4,8 +4,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 struct Hop {
@@ -47,3 +46,5 @@ TEST_SUITE("oracle") {
     }
   }
 }
+
+}  // namespace plumb::test

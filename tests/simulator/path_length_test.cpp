@@ -7,7 +7,7 @@
 #include "schedules/forms/text_form.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("unit") {
   TEST_CASE("a path is as long as its actions, messages to their delivery; none has no length") {
@@ -71,3 +71,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

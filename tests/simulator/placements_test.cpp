@@ -6,8 +6,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 struct Measured {
@@ -137,3 +136,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

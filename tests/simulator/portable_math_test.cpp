@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("unit") {
   TEST_CASE("the exponential is that of the library to 1e-15, and exact at 0") {
@@ -30,3 +30,5 @@ TEST_SUITE("unit") {
     CHECK(portable_log(10) == 0x1.26bb1bbb55515p+1);
   }
 }
+
+}  // namespace plumb::test

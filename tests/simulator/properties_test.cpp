@@ -5,8 +5,7 @@
 #include "tests/simulator/support.h"
 #include "traces/statistics.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<SimTime> starts(const Simulation& simulation) {
@@ -134,3 +133,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

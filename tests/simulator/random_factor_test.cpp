@@ -7,8 +7,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 struct Moments {
@@ -79,3 +78,5 @@ TEST_SUITE("property") {
     CHECK(std::abs(below - 50'000) < 5 * std::sqrt(25'000));
   }
 }
+
+}  // namespace plumb::test

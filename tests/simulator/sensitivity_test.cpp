@@ -8,14 +8,8 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
-
-double sum_of(const Sensitivity& s) {
-  const Seconds computing = std::accumulate(s.compute_by_stage.begin(), s.compute_by_stage.end(), Seconds{0});
-  return (computing + s.group_collectives + s.bandwidth + s.latency + s.unshard + s.reduction + s.moves).count();
-}
 
 /// Costs of about a second each, so different that no two paths tie.
 CostTable untied_costs(const Schedule& schedule, std::uint64_t seed) {
@@ -38,7 +32,7 @@ CostTable untied_costs(const Schedule& schedule, std::uint64_t seed) {
 }
 
 /// Every segment of one kind on one stage (-1: on all), a little longer.
-CostTable scaled(CostTable costs, Segment::Kind kind, int stage, double factor) {
+CostTable longer(CostTable costs, Segment::Kind kind, int stage, double factor) {
   for (int s = 0; s < static_cast<int>(costs.stages.size()); ++s) {
     if (stage >= 0 && s != stage) continue;
     for (const Op op :
@@ -127,8 +121,8 @@ TEST_SUITE("property") {
           ++compared;
         };
         for (int stage = 0; stage < stage_count(schedule); ++stage)
-          check(scaled(costs, Segment::Kind::kCompute, stage, 1 + kStep), s.compute_by_stage[stage]);
-        check(scaled(costs, Segment::Kind::kCollective, -1, 1 + kStep), s.group_collectives);
+          check(longer(costs, Segment::Kind::kCompute, stage, 1 + kStep), s.compute_by_stage[stage]);
+        check(longer(costs, Segment::Kind::kCollective, -1, 1 + kStep), s.group_collectives);
         CostTable later = costs;
         later.default_link.latency *= 1 + kStep;
         check(later, s.latency);
@@ -140,3 +134,5 @@ TEST_SUITE("property") {
     CHECK(compared > 300);
   }
 }
+
+}  // namespace plumb::test

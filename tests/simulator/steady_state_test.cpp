@@ -4,8 +4,7 @@
 
 #include "tests/simulator/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 RepeatingSchedule repeating(std::string_view name, const ScheduleParameters& parameters,
@@ -108,3 +107,5 @@ TEST_SUITE("property") {
     CHECK(2 * steady > all);
   }
 }
+
+}  // namespace plumb::test

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
+#include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
 
 namespace plumb::test {
@@ -69,6 +71,13 @@ inline CostTable random_costs(const Schedule& schedule, std::uint64_t seed, int 
     std::ranges::sort(stage.bucket_offsets);
   }
   return costs;
+}
+
+/// What all costs together make of the makespan, in seconds: all of it.
+inline double sum_of(const Sensitivity& s) {
+  const Seconds computing = std::accumulate(s.compute_by_stage.begin(), s.compute_by_stage.end(), Seconds{0});
+  return (computing + s.group_collectives + s.bandwidth + s.latency + s.unshard + s.reduction + s.moves + s.capacity)
+      .count();
 }
 
 /// Every schedule of the catalogue that accepts these numbers, lowered.

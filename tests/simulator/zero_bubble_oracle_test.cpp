@@ -13,74 +13,30 @@
 
 #include "schedules/forms/torch_csv.h"
 #include "schedules/validate.h"
+#include "tests/schedules/zero_bubble_rows.h"
 #include "tests/simulator/support.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
 
-fs::path oracle_folder() {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  return fs::path(shared != nullptr ? shared : "") / "oracles" / "zero_bubble";
-}
-
-std::string read_file(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-/// One row of zb_oracle.csv. Costs are of one chunk; as seconds here, since only ratios matter.
-struct OracleRow {
-  std::string scheduler;
-  int ranks = 0;
-  int microbatches = 0;
-  double f = 0, b = 0, w = 0, c = 0;
-  std::string memory_limit;
-  double span = 0;
-};
-
-std::vector<OracleRow> oracle_rows() {
-  std::vector<OracleRow> rows;
-  std::istringstream lines(read_file(oracle_folder() / "zb_oracle.csv"));
-  std::string line;
-  std::getline(lines, line);  // the header
-  while (std::getline(lines, line)) {
-    std::vector<std::string> cells;
-    std::istringstream row(line);
-    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
-    rows.push_back({cells.at(0), std::stoi(cells[1]), std::stoi(cells[2]), std::stod(cells[3]), std::stod(cells[4]),
-                    std::stod(cells[5]), std::stod(cells[6]), cells[7], std::stod(cells[8])});
-  }
-  if (rows.empty()) MESSAGE("skipped: no zb_oracle.csv (PLUMB_SHARED does not hold it)");
-  return rows;
-}
-
 /// "2p chunks(=1x)", "peak=6 chunks".
-int chunk_limit(const OracleRow& row) {
+int chunk_limit(const ZeroBubbleRow& row) {
   const std::size_t equals = row.memory_limit.find("peak=");
   return equals == 0 ? std::stoi(row.memory_limit.substr(5)) : 2 * row.ranks;
 }
 
-CostTable costs_of(const OracleRow& row, const Schedule& schedule) {
+CostTable costs_of(const ZeroBubbleRow& row, const Schedule& schedule) {
   return chunk_cost_table(stage_count(schedule), {.forward = {Seconds{row.f}},
                                                   .input_grad = {Seconds{row.b}},
                                                   .weight_grad = {Seconds{row.w}},
                                                   .hop_latency = Seconds{row.c}});
 }
 
-SimTime longest_span(const Simulation& result) {
-  SimTime span{0};
-  for (std::size_t r = 0; r < result.busy.size(); ++r) {
-    span = std::max(span, result.last_end[r] - result.first_start[r]);
-  }
-  return span;
-}
-
-void check_span(const std::string& file, const OracleRow& row) {
+void check_span(const std::string& file, const ZeroBubbleRow& row) {
   CAPTURE(file);
-  const Schedule schedule = read_torch_csv(read_file(oracle_folder() / file), file).schedule;
+  const Schedule schedule = read_torch_csv(zero_bubble_file(zero_bubble_folder() / file), file).schedule;
   CHECK(validate(schedule).empty());
   CHECK(longest_span(simulate(lower(schedule), costs_of(row, schedule))) == to_sim_time(Seconds{row.span}));
 }
@@ -95,16 +51,16 @@ TEST_SUITE("oracle") {
                                                                               {"ZBV", {"zbv", ""}},
                                                                               {"Vhalf", {"v-half", ""}},
                                                                               {"Vmin", {"v-min", ""}}};
-    const std::vector<OracleRow> rows = oracle_rows();
+    const std::vector<ZeroBubbleRow> rows = zero_bubble_rows();
     if (rows.empty()) return;
     const std::regex pattern("(\\w+)_p4_m8_f(\\d+)_b(\\d+)_w(\\d+)_c(\\d+)\\.compute_only\\.csv");
     int checked = 0;
-    for (const auto& entry : fs::directory_iterator(oracle_folder())) {
+    for (const auto& entry : fs::directory_iterator(zero_bubble_folder())) {
       const std::string file = entry.path().filename();
       std::smatch match;
       if (!std::regex_match(file, match, pattern)) continue;
       const auto& [scheduler, limit] = kinds.at(match[1]);
-      const auto row = std::ranges::find_if(rows, [&](const OracleRow& r) {
+      const auto row = std::ranges::find_if(rows, [&](const ZeroBubbleRow& r) {
         return r.scheduler == scheduler && r.ranks == 4 && r.f == std::stod(match[2]) && r.b == std::stod(match[3]) &&
                r.w == std::stod(match[4]) && r.c == std::stod(match[5]) && (limit.empty() || r.memory_limit == limit);
       });
@@ -117,7 +73,7 @@ TEST_SUITE("oracle") {
 
   TEST_CASE("V-Half and V-Min take the authors' span and memory at F = I = W with free links, ZB-V theirs") {
     const std::map<std::string, std::string> names = {{"v-half", "v-half"}, {"v-min", "v-min"}, {"zbv", "zb-v"}};
-    for (const OracleRow& row : oracle_rows()) {
+    for (const ZeroBubbleRow& row : zero_bubble_rows()) {
       if (!names.contains(row.scheduler) || row.f != row.b || row.b != row.w || row.c != 0) continue;
       CAPTURE(row.scheduler);
       CAPTURE(row.ranks);
@@ -131,8 +87,8 @@ TEST_SUITE("oracle") {
   TEST_CASE("ZB-V, V-Half and V-Min, made for a row's costs, reach the authors' span within its memory") {
     const std::map<std::string, std::string> names = {{"v-half", "v-half"}, {"v-min", "v-min"}, {"zbv", "zb-v"}};
     int checked = 0;
-    const std::vector<OracleRow> rows = oracle_rows();
-    for (const OracleRow& row : rows) {
+    const std::vector<ZeroBubbleRow> rows = zero_bubble_rows();
+    for (const ZeroBubbleRow& row : rows) {
       if (!names.contains(row.scheduler)) continue;
       CAPTURE(row.scheduler);
       CAPTURE(row.ranks);
@@ -157,10 +113,10 @@ TEST_SUITE("oracle") {
 
   TEST_CASE(
       "the authors' V-1F1B and interleaved schedules take 63 and 57 thousand at F = I = W = 1000, our V-1F1B too") {
-    if (oracle_rows().empty()) return;
-    const OracleRow unit{.f = 1000, .b = 1000, .w = 1000};
+    if (zero_bubble_rows().empty()) return;
+    const ZeroBubbleRow unit{.f = 1000, .b = 1000, .w = 1000};
     for (const auto& [file, span] : {std::pair{"V1F1B", 63000.0}, std::pair{"VPP2", 57000.0}}) {
-      OracleRow row = unit;
+      ZeroBubbleRow row = unit;
       row.span = span;
       check_span(std::string(file) + "_p4_m8.compute_only.csv", row);
     }
@@ -168,3 +124,5 @@ TEST_SUITE("oracle") {
     CHECK(longest_span(simulate(ours, costs_of(unit, ours))) == to_sim_time(Seconds{63000}));
   }
 }
+
+}  // namespace plumb::test

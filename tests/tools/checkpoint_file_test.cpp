@@ -9,24 +9,13 @@
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
+#include "tests/tools/test_folder.h"
 #include "tools/files.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
-
-struct TestFolder {
-  TestFolder() {
-    std::string name = (fs::temp_directory_path() / "plumb-checkpoint-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() { fs::remove_all(path); }
-
-  std::string path;
-};
 
 TrainingState state_after(std::int64_t steps) {
   return {.facts = {{"seed", "1"}},
@@ -97,3 +86,5 @@ TEST_CASE("a folder without a checkpoint, or that cannot be made, is refused") {
   CHECK_THROWS_WITH_AS(prepare_checkpoints(folder.path + "/file/inside"), doctest::Contains("cannot be made"),
                        InputError);
 }
+
+}  // namespace plumb::test

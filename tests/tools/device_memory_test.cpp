@@ -10,9 +10,7 @@
 #include "planner/cost/device_memory.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 struct Division {
@@ -49,12 +47,6 @@ StageMemory placed(const std::vector<Layer>& layers, const Division& division, s
                            .gradient_scales = std::vector<float>(4, 1.0F),
                            .rebuild = rebuild});
   return stage.memory();
-}
-
-std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
-  for (Layer& layer : model)
-    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->parallel_residual = true;
-  return model;
 }
 
 std::vector<std::vector<Layer>> models() {
@@ -137,3 +129,5 @@ TEST_CASE("a device takes as many bytes for a micro-batch as the planner counts,
             check({model.end() - 2, model.end()}, division, half, recompute, form);
           }
 }
+
+}  // namespace plumb::test

@@ -2,35 +2,14 @@
 
 #include <sys/stat.h>
 
-#include <filesystem>
 #include <string>
 
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
+#include "tests/tools/test_folder.h"
 
-using namespace plumb;
-namespace fs = std::filesystem;
-
-namespace {
-
-/// A folder that is gone with the test.
-struct TestFolder {
-  TestFolder() {
-    std::string name = (fs::temp_directory_path() / "plumb-files-XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  TestFolder(const TestFolder&) = delete;
-  TestFolder& operator=(const TestFolder&) = delete;
-  ~TestFolder() { fs::remove_all(path); }
-
-  std::string file(const std::string& name) const { return (path / name).string(); }
-  std::size_t entries() const { return static_cast<std::size_t>(std::distance(fs::directory_iterator(path), {})); }
-
-  fs::path path;
-};
-
-}  // namespace
+namespace plumb::test {
 
 TEST_CASE("what is written is read back, and nothing else stays in the folder") {
   const TestFolder folder;
@@ -50,15 +29,15 @@ TEST_CASE("a byte order mark is no part of a text") {
 TEST_CASE("a path that cannot be read says why") {
   const TestFolder folder;
   CHECK_THROWS_AS(read_file(folder.file("absent")), InputError);
-  CHECK_THROWS_AS(read_file(folder.path.string()), InputError);
+  CHECK_THROWS_AS(read_file(folder.path), InputError);
 }
 
 TEST_CASE("a path that cannot be written throws and leaves nothing behind") {
   const TestFolder folder;
   CHECK_THROWS_AS(write_file(folder.file("no/such/folder.json"), "x"), InputError);
   CHECK_THROWS_AS(require_writable(folder.file("no/such/folder.json")), InputError);
-  CHECK_THROWS_AS(write_file(folder.path.string(), "x"), InputError);
-  CHECK_THROWS_AS(require_writable(folder.path.string()), InputError);
+  CHECK_THROWS_AS(write_file(folder.path, "x"), InputError);
+  CHECK_THROWS_AS(require_writable(folder.path), InputError);
   CHECK(folder.entries() == 0);
 }
 
@@ -70,3 +49,5 @@ TEST_CASE("asking whether a file can be written does not touch it") {
   CHECK(read_file(folder.file("a")) == "kept");
   CHECK(folder.entries() == 1);
 }
+
+}  // namespace plumb::test

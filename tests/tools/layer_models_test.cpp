@@ -12,8 +12,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::int64_t parameters_of(const std::string& name, std::int64_t classes) {
@@ -53,3 +52,5 @@ TEST_CASE("AlexNet and VGG on 224 x 224 take a step through two stages") {
     CHECK(weight_bytes == 4 * parameters_of(network, 10));
   }
 }
+
+}  // namespace plumb::test

@@ -9,20 +9,19 @@
 #include "schedules/lower.h"
 #include "tools/lower_plan.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
-constexpr TransformerLayer kBlock{
+constexpr TransformerLayer kSplitBlock{
     .hidden = 16, .heads = 4, .kv_heads = 2, .head_size = 4, .ffn = 24, .norm = NormKind::kLayerNorm, .rotary_size = 4};
 
 std::vector<std::vector<Layer>> stages_of(int stages) {
   const Layer embedding = EmbeddingLayer{.vocab = 256, .hidden = 16}, head = HeadLayer{.vocab = 256, .hidden = 16};
-  if (stages == 1) return {{embedding, kBlock, kBlock, head}};
-  return {{embedding, kBlock}, {kBlock, head}};
+  if (stages == 1) return {{embedding, kSplitBlock, kSplitBlock, head}};
+  return {{embedding, kSplitBlock}, {kSplitBlock, head}};
 }
 
-RunSpec spec_of(const Layout& layout, const TrainingSpec& training) {
+RunSpec spec_of_training(const Layout& layout, const TrainingSpec& training) {
   const Schedule order = make_schedule("1f1b", {.ranks = layout.pipeline, .microbatches = 2});
   const std::string text = "a small text that is long enough for a few short sequences of bytes";
   RunSpec spec{.stage_layers = stages_of(layout.pipeline),
@@ -55,7 +54,7 @@ TEST_CASE("a rank holds the weights, gradients and optimizer state that the memo
                   .global_batch = 2 * data, .sequence = 8, .precision = precision, .optimizer = optimizer};
               CAPTURE(to_text(layout));
               CAPTURE(precision_name(precision));
-              const RunSpec spec = spec_of(layout, training);
+              const RunSpec spec = spec_of_training(layout, training);
               const std::vector<ParameterBytes> held = run(spec).parameter_bytes;
               for (int rank = 0; rank < pipeline; ++rank) {
                 const auto stage = static_cast<std::size_t>(rank);
@@ -69,7 +68,7 @@ TEST_CASE("a rank holds the weights, gradients and optimizer state that the memo
 }
 
 TEST_CASE("routed experts are a share of the expert group's, and their state of the replicas that have the same ones") {
-  TransformerLayer mixture = kBlock;
+  TransformerLayer mixture = kSplitBlock;
   mixture.experts = 4;
   mixture.experts_per_token = 2;
   mixture.expert_ffn = 24;
@@ -90,7 +89,7 @@ TEST_CASE("routed experts are a share of the expert group's, and their state of 
             CAPTURE(to_text(layout));
             const TrainingSpec training{
                 .global_batch = 2 * data, .sequence = 8, .precision = Precision::kBf16, .optimizer = Optimizer::kAdamW};
-            RunSpec spec = spec_of(layout, training);
+            RunSpec spec = spec_of_training(layout, training);
             spec.schedule = lower(make_schedule("1f1b", {.ranks = 1, .microbatches = 2}),
                                   {.data = {.enabled = data * context > 1, .zero = zero}});
             spec.stage_layers[0][1] = mixture;
@@ -103,7 +102,7 @@ TEST_CASE("routed experts are a share of the expert group's, and their state of 
 }
 
 TEST_CASE("copies of a stage in one pipeline share state as replicas do, with experts spread or not") {
-  TransformerLayer mixture = kBlock;
+  TransformerLayer mixture = kSplitBlock;
   mixture.experts = 4;
   mixture.experts_per_token = 2;
   mixture.expert_ffn = 24;
@@ -115,7 +114,7 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
           const Layout layout{.data = data, .pipeline = 2, .expert = expert, .zero = zero, .schedule = name};
           CAPTURE(to_text(layout));
           const TrainingSpec training{.global_batch = 2 * data, .sequence = 8, .precision = Precision::kBf16};
-          RunSpec spec = spec_of(layout, training);
+          RunSpec spec = spec_of_training(layout, training);
           spec.schedule = lower(make_schedule(name, {.ranks = 2, .microbatches = 2}),
                                 {.data = {.enabled = data > 1, .zero = zero}});
           spec.stage_layers[0][1] = mixture;
@@ -130,3 +129,5 @@ TEST_CASE("copies of a stage in one pipeline share state as replicas do, with ex
                                          .optimizer = first.optimizer_bytes + last.optimizer_bytes});
         }
 }
+
+}  // namespace plumb::test

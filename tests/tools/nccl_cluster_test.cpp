@@ -10,8 +10,7 @@
 #include "planner/cost/collective_price.h"
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr std::int64_t kSizes[] = {1 << 10, 1 << 14, 1 << 18, 1 << 22};
@@ -121,3 +120,5 @@ TEST_CASE("a node with fewer devices than a group is refused") {
   CHECK_THROWS_WITH_AS(with_nccl(node(2), {measured(4)}, "bf16", "2026-11-23"), doctest::Contains("4 ranks on a node"),
                        SpecError);
 }
+
+}  // namespace plumb::test

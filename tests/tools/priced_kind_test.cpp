@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("what the planner prices of an executor's collectives has the same name there") {
   CHECK(priced_kind(CollectiveOp::kAllReduce) == CollectiveKind::kAllReduce);
@@ -13,3 +13,5 @@ TEST_CASE("what the planner prices of an executor's collectives has the same nam
   CHECK_FALSE(priced_kind(CollectiveOp::kShift));
   CHECK_FALSE(priced_kind(CollectiveOp::kReduce));
 }
+
+}  // namespace plumb::test

@@ -9,18 +9,17 @@
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
-const Layer kBlock =
+const Layer kSmallBlock =
     TransformerLayer{.hidden = 8, .heads = 2, .kv_heads = 2, .head_size = 4, .ffn = 16, .rotary_size = 4};
 
 /// Embedding and a block on stage 0, a block and the head on stage 1.
-RunSpec spec_of(const Schedule& schedule) {
+RunSpec spec_of_two_stages(const Schedule& schedule) {
   const std::string text = "a small text that is long enough for a few short sequences of bytes";
-  return {.stage_layers = {{EmbeddingLayer{.vocab = 256, .hidden = 8}, kBlock},
-                           {kBlock, HeadLayer{.vocab = 256, .hidden = 8}}},
+  return {.stage_layers = {{EmbeddingLayer{.vocab = 256, .hidden = 8}, kSmallBlock},
+                           {kSmallBlock, HeadLayer{.vocab = 256, .hidden = 8}}},
           .grid = {.pipeline = 2},
           .schedule = schedule,
           .sequence = 8,
@@ -55,7 +54,7 @@ Outcome outcome_of(Work work) {
 void check_alike(const Schedule& schedule) {
   CAPTURE(to_text(schedule));
   const Outcome predicted = outcome_of([&] { return simulate(schedule, chunk_cost_table(2, {})).timeline; });
-  const Outcome measured = outcome_of([&] { return run(spec_of(schedule)).timelines.front(); });
+  const Outcome measured = outcome_of([&] { return run(spec_of_two_stages(schedule)).timelines.front(); });
   CHECK(predicted.refusal == measured.refusal);
   CHECK(predicted.order == measured.order);
   if (predicted.refusal.empty()) CHECK(predicted.order == schedule.ranks);
@@ -101,3 +100,5 @@ TEST_CASE("another placement is refused by both, or runs elsewhere in both") {
   std::swap(mirrored.stages[0].rank, mirrored.stages[1].rank);
   check_alike(mirrored);
 }
+
+}  // namespace plumb::test

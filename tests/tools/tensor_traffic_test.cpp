@@ -7,9 +7,7 @@
 #include "planner/cost/layer_price.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr int kMicrobatches = 2, kRanks = 2;
@@ -64,3 +62,5 @@ TEST_CASE("a tensor group exchanges the bytes that are priced, by kind of collec
                   priced_bytes(spec.stage_layers[stage], work));
       }
 }
+
+}  // namespace plumb::test

@@ -16,8 +16,7 @@
 #include "tests/executor/small_model.h"
 #include "tools/layer_models.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 using nlohmann::json;
 
 namespace {
@@ -146,3 +145,5 @@ TEST_CASE("losses, gradients and weights are those of the PyTorch of this machin
   REQUIRE(fresh.status == 0);
   check_document(json::parse(fresh.text));
 }
+
+}  // namespace plumb::test

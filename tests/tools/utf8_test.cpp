@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the first byte that is no UTF-8 is found") {
   CHECK(first_invalid_utf8("") == std::string_view::npos);
@@ -19,3 +19,5 @@ TEST_CASE("what a terminal should not get is replaced") {
   CHECK(printable("a\x1b[31mb\x7f") == "a?[31mb?");
   CHECK(printable("a\xff\xc3") == "a??");
 }
+
+}  // namespace plumb::test

@@ -11,7 +11,7 @@
 #include "tests/traces/support.h"
 #include "traces/chrome_trace.h"
 
-using namespace plumb;
+namespace plumb::test {
 using nlohmann::json;
 
 namespace {
@@ -185,3 +185,5 @@ TEST_SUITE("unit") {
     CHECK(!read.rows.empty());
   }
 }
+
+}  // namespace plumb::test

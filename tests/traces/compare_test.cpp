@@ -6,8 +6,7 @@
 #include "traces/chain.h"
 #include "traces/compare.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// 1F1B on two ranks, as if measured: stage 1's backward takes `backward_s`, a hop `hop_s`.
@@ -150,3 +149,5 @@ TEST_SUITE("unit") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -4,21 +4,15 @@
 
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
+#include "tests/traces/support.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Schedule faulty() {
   Schedule schedule = parse_schedule("0F0 0F1 0B0 0B1\n1B0 1F0 1F1 1B1");
   schedule.name = "a <test>";
   return schedule;
-}
-
-std::size_t count(const std::string& text, std::string_view part) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
 }
 
 }  // namespace
@@ -63,3 +57,5 @@ TEST_CASE("an empty schedule draws without cells") {
   CHECK(draw_grid({}, {}).ends_with(": 0 ranks, 0 stages, 0 micro-batches\n"));
   CHECK(draw_grid_svg({}, {}).ends_with("</svg>\n"));
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 #include "tests/traces/support.h"
 #include "traces/draw.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// The golden file of that name; with UPDATE_GOLDEN=1 it is written first.
@@ -28,7 +27,7 @@ Timeline timeline_of(std::vector<Span> spans) {
   return timeline;
 }
 
-Span span(int start, int end, Op op, int microbatch, bool overlaps_next = false) {
+Span drawn_span(int start, int end, Op op, int microbatch, bool overlaps_next = false) {
   return {.start = SimTime{start},
           .end = SimTime{end},
           .action = {.op = op, .overlaps_next = overlaps_next, .microbatch = microbatch}};
@@ -59,17 +58,17 @@ TEST_SUITE("golden") {
 
 TEST_SUITE("unit") {
   TEST_CASE("cells are as wide as their actions are long, and idle time is blank") {
-    CHECK(row(timeline_of({span(0, 1, Op::kForward, 0), span(2, 4, Op::kBackward, 0)})) == "0░░   0▓▓▓▓▓");
+    CHECK(row(timeline_of({drawn_span(0, 1, Op::kForward, 0), drawn_span(2, 4, Op::kBackward, 0)})) == "0░░   0▓▓▓▓▓");
   }
 
   TEST_CASE("the two actions of an overlapped pair share their time") {
-    CHECK(row(timeline_of({span(0, 2, Op::kForward, 1, true), span(0, 2, Op::kBackward, 0)})) == "1░░0▓▓");
+    CHECK(row(timeline_of({drawn_span(0, 2, Op::kForward, 1, true), drawn_span(0, 2, Op::kBackward, 0)})) == "1░░0▓▓");
   }
 
   TEST_CASE("each operation has a fill of its own") {
-    CHECK(row(timeline_of({span(0, 1, Op::kForward, 0), span(1, 2, Op::kRecompute, 0), span(2, 3, Op::kInputGrad, 0),
-                           span(3, 4, Op::kWeightGrad, 0), span(4, 5, Op::kOptimizerStep, kNoMicrobatch)})) ==
-          "0░░0~~0▒▒0==###");
+    CHECK(row(timeline_of({drawn_span(0, 1, Op::kForward, 0), drawn_span(1, 2, Op::kRecompute, 0),
+                           drawn_span(2, 3, Op::kInputGrad, 0), drawn_span(3, 4, Op::kWeightGrad, 0),
+                           drawn_span(4, 5, Op::kOptimizerStep, kNoMicrobatch)})) == "0░░0~~0▒▒0==###");
   }
 
   TEST_CASE("no row is wider than asked, however long the schedule") {
@@ -88,3 +87,5 @@ TEST_SUITE("unit") {
     CHECK(draw(timeline) == "nothing\nrank 0 │\nmakespan 0 s  bubble 0.0 %\n");
   }
 }
+
+}  // namespace plumb::test

@@ -9,8 +9,7 @@
 #include "tests/traces/support.h"
 #include "traces/statistics.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 SimTime of(const IdleByCause& idle, IdleCause cause) {
@@ -118,3 +117,5 @@ TEST_CASE("what a reduction that starts inside the last backward leaves over is 
 TEST_CASE("a timeline without spans has no idle time") {
   CHECK(idle_by_cause(Timeline{}).empty());
 }
+
+}  // namespace plumb::test

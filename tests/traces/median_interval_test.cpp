@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// 1, 2, ... n ps, the largest first.
@@ -36,3 +35,5 @@ TEST_SUITE("unit") {
     CHECK(median_interval(count_down(3000)).confidence_ratio >= 0.95);
   }
 }
+
+}  // namespace plumb::test

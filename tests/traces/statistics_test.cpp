@@ -5,8 +5,7 @@
 #include "traces/time_text.h"
 #include "traces/timeline_rows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Span span(int start, int end, Op op = Op::kForward) {
@@ -60,3 +59,5 @@ TEST_SUITE("unit") {
     CHECK(time_text(123'456 * kSecond) == "123456 s");
   }
 }
+
+}  // namespace plumb::test

@@ -20,4 +20,11 @@ inline Timeline predicted_timeline(std::string_view name, int ranks, int microba
       .timeline;
 }
 
+/// How often a part stands in a text.
+inline int count(std::string_view text, std::string_view part) {
+  int found = 0;
+  for (std::size_t at = text.find(part); at != std::string_view::npos; at = text.find(part, at + part.size())) ++found;
+  return found;
+}
+
 }  // namespace plumb::test

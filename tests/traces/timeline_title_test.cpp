@@ -4,7 +4,7 @@
 
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a title names ranks, chunks and micro-batches, and stages of one model part as copies, not as chunks") {
   const ScheduleParameters four{.ranks = 4, .microbatches = 8};
@@ -14,3 +14,5 @@ TEST_CASE("a title names ranks, chunks and micro-batches, and stages of one mode
   CHECK(timeline_title(make_schedule("dualpipe", four)) == "dualpipe p=4 m=8, 2 copies");
   CHECK(timeline_title({.name = "empty"}) == "empty p=0 m=0");
 }
+
+}  // namespace plumb::test

@@ -13,19 +13,17 @@
 #include "kernels/counter_random.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-using Numbers = std::vector<double>;
+using Doubles = std::vector<double>;
 
 /// A mixture's weights, by parameter.
-struct Weights {
-  Numbers router, up, down, shared_up, shared_down;
+struct MixtureWeights {
+  Doubles router, up, down, shared_up, shared_down;
 };
 
-double activated(const TransformerLayer& layer, const Numbers& up, std::int64_t channel, std::int64_t channels) {
+double activated(const TransformerLayer& layer, const Doubles& up, std::int64_t channel, std::int64_t channels) {
   const double gate = up[static_cast<std::size_t>(channel)];
   if (layer.mlp == MlpKind::kSwiglu)
     return gate / (1 + std::exp(-gate)) * up[static_cast<std::size_t>(channel + channels)];
@@ -33,10 +31,10 @@ double activated(const TransformerLayer& layer, const Numbers& up, std::int64_t 
 }
 
 /// y [h] += scale * W2 act(W1 x), from the matrices' first elements on.
-void add_mlp(const TransformerLayer& layer, Numbers& y, std::size_t at, const double* x, const double* w1,
+void add_mlp(const TransformerLayer& layer, Doubles& y, std::size_t at, const double* x, const double* w1,
              const double* w2, std::int64_t channels, double scale) {
   const std::int64_t h = layer.hidden, width = layer.mlp == MlpKind::kSwiglu ? 2 * channels : channels;
-  Numbers up(static_cast<std::size_t>(width));
+  Doubles up(static_cast<std::size_t>(width));
   for (std::int64_t i = 0; i < width; ++i)
     for (std::int64_t c = 0; c < h; ++c) up[static_cast<std::size_t>(i)] += w1[i * h + c] * x[c];
   for (std::int64_t i = 0; i < channels; ++i)
@@ -45,21 +43,21 @@ void add_mlp(const TransformerLayer& layer, Numbers& y, std::size_t at, const do
 }
 
 struct Result {
-  Numbers output;
+  Doubles output;
   double balance_loss = 0;
   int dropped = 0;
 };
 
-Result naive(const TransformerLayer& layer, const Weights& weights, const Numbers& x, std::int64_t sequences,
+Result naive(const TransformerLayer& layer, const MixtureWeights& weights, const Doubles& x, std::int64_t sequences,
              std::int64_t sequence) {
   const std::int64_t h = layer.hidden, experts = layer.experts, f = layer.expert_ffn;
   const std::int64_t width = layer.mlp == MlpKind::kSwiglu ? 2 * f : f;
-  Result result{.output = Numbers(x.size())};
+  Result result{.output = Doubles(x.size())};
   for (std::int64_t b = 0; b < sequences; ++b) {
-    Numbers taken(static_cast<std::size_t>(experts)), means(taken.size());
+    Doubles taken(static_cast<std::size_t>(experts)), means(taken.size());
     for (std::int64_t t = b * sequence; t < (b + 1) * sequence; ++t) {
       const double* token = x.data() + t * h;
-      Numbers p(taken.size());
+      Doubles p(taken.size());
       double sum = 0;
       for (std::int64_t e = 0; e < experts; ++e) {
         double score = 0;
@@ -93,19 +91,19 @@ Result naive(const TransformerLayer& layer, const Weights& weights, const Number
   return result;
 }
 
-Numbers numbers(std::int64_t count, std::uint64_t stream, double scale) {
-  Numbers values;
+Doubles numbers(std::int64_t count, std::uint64_t stream, double scale) {
+  Doubles values;
   for (std::int64_t i = 0; i < count; ++i)
     values.push_back(static_cast<float>(scale * double(standard_normal({77, stream, static_cast<std::uint64_t>(i)}))));
   return values;
 }
 
-void copy(const Numbers& from, std::span<float> to) {
+void copy(const Doubles& from, std::span<float> to) {
   for (std::size_t i = 0; i < from.size(); ++i) to[i] = static_cast<float>(from[i]);
 }
 
 /// Largest |a - b| over the largest |b|.
-double difference(std::span<const float> a, const Numbers& b) {
+double difference(std::span<const float> a, const Doubles& b) {
   double worst = 0, largest = 1e-30;
   for (std::size_t i = 0; i < b.size(); ++i) {
     worst = std::max(worst, std::abs(double(a[i]) - b[i]));
@@ -153,7 +151,7 @@ std::vector<std::int64_t> stashed(const TransformerLayer& block, int ranks, bool
   return bytes;
 }
 
-std::int64_t saved_bytes(const TransformerLayer& block, const LayerWork& work) {
+std::int64_t mixture_saved_bytes(const TransformerLayer& block, const LayerWork& work) {
   std::int64_t elements = 0;
   for (const SavedTensor& tensor : saved_tensors(block, work))
     if (!tensor.from_input_grad) elements += tensor.elements;
@@ -169,13 +167,13 @@ TEST_CASE("what ranks of an expert group keep adds up to what saved_tensors list
     const LayerWork work{.microbatch = 2, .sequence = 8, .experts = {.parallel = ranks}};
     const std::vector<std::int64_t> dropless = stashed(mixtral_block(), ranks, false);
     CHECK(std::accumulate(dropless.begin(), dropless.end(), std::int64_t{0}) ==
-          ranks * saved_bytes(mixtral_block(), work));
+          ranks * mixture_saved_bytes(mixtral_block(), work));
     // A capacity bounds every rank's rows before.
-    for (const std::int64_t bytes : stashed(bounded, ranks, false)) CHECK(bytes == saved_bytes(bounded, work));
+    for (const std::int64_t bytes : stashed(bounded, ranks, false)) CHECK(bytes == mixture_saved_bytes(bounded, work));
   }
   const LayerWork divided{.microbatch = 2, .sequence = 8, .tensor_parallel = 2, .experts = {.tensor = 2}};
   for (const TransformerLayer& block : {mixtral_block(), bounded})
-    for (const std::int64_t bytes : stashed(block, 2, true)) CHECK(bytes == saved_bytes(block, divided));
+    for (const std::int64_t bytes : stashed(block, 2, true)) CHECK(bytes == mixture_saved_bytes(block, divided));
 }
 
 TEST_CASE("a mixture and its gradients are those of one that is written down token by token") {
@@ -184,15 +182,15 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
   for (const TransformerLayer& layer : {mixtral_block(), dropping}) {
     constexpr std::int64_t kSequences = 2, kSequence = 9, kTokens = kSequences * kSequence;
     const std::int64_t h = layer.hidden;
-    Weights weights{.router = numbers(layer.experts * h, 1, 0.4)};
+    MixtureWeights weights{.router = numbers(layer.experts * h, 1, 0.4)};
     const std::int64_t width = (layer.mlp == MlpKind::kSwiglu ? 2 : 1) * layer.expert_ffn;
     const std::int64_t shared_width = layer.shared_ffn;  // of a GELU
     weights.up = numbers(layer.experts * width * h, 2, 0.3);
     weights.down = numbers(layer.experts * h * layer.expert_ffn, 3, 0.3);
     weights.shared_up = numbers(shared_width * h, 4, 0.3);
     weights.shared_down = numbers(h * layer.shared_ffn, 5, 0.3);
-    Numbers x = numbers(kTokens * h, 6, 1);
-    const Numbers dy = numbers(kTokens * h, 7, 1);
+    Doubles x = numbers(kTokens * h, 6, 1);
+    const Doubles dy = numbers(kTokens * h, 7, 1);
 
     TensorPool pool;
     const CpuContext context{
@@ -201,7 +199,7 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     std::vector<float> experts(static_cast<std::size_t>(expert_parameter_count(layer)));
     std::vector<float> dcommon(common.size()), dexperts(experts.size());
     const std::string up = layer.mlp == MlpKind::kSwiglu ? "gate_up" : "up";
-    const auto at = [&](std::vector<float>& block, const std::string& name, const Numbers& values) {
+    const auto at = [&](std::vector<float>& block, const std::string& name, const Doubles& values) {
       const std::int64_t offset = parameter_offset(layer, name);
       return offset < 0 ? std::span<float>{}
                         : std::span(block).subspan(static_cast<std::size_t>(offset), values.size());
@@ -247,8 +245,8 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
       value = kept;
       return (above - below) / (2 * step);
     };
-    const auto check = [&](std::span<const float> gradient, Numbers& values) {
-      Numbers slopes;
+    const auto check = [&](std::span<const float> gradient, Doubles& values) {
+      Doubles slopes;
       for (double& value : values) slopes.push_back(slope(value));
       CHECK(difference(gradient, slopes) < 1e-5);
     };
@@ -261,3 +259,5 @@ TEST_CASE("a mixture and its gradients are those of one that is written down tok
     check(at(dcommon, "shared.down.weight", weights.shared_down), weights.shared_down);
   }
 }
+
+}  // namespace plumb::test

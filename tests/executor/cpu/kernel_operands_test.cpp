@@ -9,7 +9,7 @@
 
 #include "executor/cpu/measure_kernels.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("operands: what calls have written is as new after a renewal") {
   OperandMemory memory(OperandMemory::Use::kCold, OperandMemory::Values::kBothSigns);
@@ -58,3 +58,5 @@ TEST_CASE("operands: no kernel leaves numbers on which the next call would take 
     CHECK(std::all_of(slice, slice + 2048, [](float value) { return std::abs(value) <= 1; }));
   }
 }
+
+}  // namespace plumb::test

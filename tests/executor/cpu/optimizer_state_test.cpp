@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-using namespace plumb;
+#include "tests/executor/small_model.h"
 
+namespace plumb::test {
 namespace {
-
-const std::vector<OptimizerSettings> kAll = {AdamW{}, AdamW8Bit{}, Sgd{}, Lion{}, Adafactor{}};
 
 std::int64_t bytes_of(const OptimizerSettings& optimizer, const ParameterTensor& tensor) {
   std::int64_t bytes = 0;
@@ -32,7 +31,7 @@ TEST_CASE("the state of each optimizer has the bytes of its paper") {
 
 TEST_CASE("every optimizer moves a bowl's point towards its middle, and zeroes the gradients") {
   const ParameterTensor tensor{"w", {3, 4}};
-  for (const OptimizerSettings& optimizer : kAll) {
+  for (const OptimizerSettings& optimizer : kAllOptimizers) {
     CAPTURE(optimizer.index());
     TensorPool pool;
     std::vector<Tensor> state = fresh_state(optimizer, tensor, 12, pool);
@@ -51,7 +50,7 @@ TEST_CASE("every optimizer moves a bowl's point towards its middle, and zeroes t
 
 TEST_CASE("an elementwise optimizer updates a tensor in two pieces as in one, bitwise") {
   const ParameterTensor tensor{"w", {4, 5}};
-  for (const OptimizerSettings& optimizer : kAll) {
+  for (const OptimizerSettings& optimizer : kAllOptimizers) {
     if (!is_elementwise(optimizer)) continue;
     TensorPool pool;
     std::vector<Tensor> whole = fresh_state(optimizer, tensor, 20, pool);
@@ -94,3 +93,5 @@ TEST_CASE("weight decay spares vectors") {
       CHECK((weights[0] == 1.0F) == is_vector);
     }
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("parameters lie one after the other, layer by layer, in the order of layer_parameters") {
   const std::vector<Layer> layers = gpt_model(2);
@@ -61,3 +60,5 @@ TEST_CASE("shares by layer are whole layers, as near to equal shares as these al
   CHECK(shares_by_layer(places, 3) == std::vector<std::int64_t>{0, 10, 18, 30});
   CHECK(shares_by_layer(places, 1) == std::vector<std::int64_t>{0, 30});
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 #include "kernels/cpu/half.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("a step is AdamW's, with decay for matrices only, and leaves zero gradients") {
   const TransformerLayer block = gpt_block();
@@ -145,3 +144,5 @@ TEST_CASE("members measure their own elements, which together are all, and fp16 
   }
   CHECK(square_sum == 4.0 * static_cast<double>(count - 5));
 }
+
+}  // namespace plumb::test

@@ -7,9 +7,7 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 TransformerLayer neox_block() {
@@ -45,7 +43,7 @@ std::vector<std::vector<Layer>> models() {
 }
 
 /// Of both blocks of parameters.
-std::vector<LayerValues> gradients_of(CpuStage& stage) {
+std::vector<LayerValues> stage_gradients(CpuStage& stage) {
   std::vector<LayerValues> values = {stage.parameters().gradient_values()};
   if (stage.experts() != nullptr) values.push_back(stage.experts()->gradient_values());
   return values;
@@ -197,7 +195,7 @@ TEST_CASE("activations that are handed out leave nothing behind, and put back gi
       moved.put_activations(0, std::move(activations));
       stayed.backward(0, {});
       moved.backward(0, {});
-      CHECK(gradients_of(moved) == gradients_of(stayed));
+      CHECK(stage_gradients(moved) == stage_gradients(stayed));
     }
 }
 
@@ -216,7 +214,7 @@ TEST_CASE("I then W give the gradients of B, bitwise, also when a W waits for th
     split.input_grad(1, {});
     split.weight_grad(0);
     split.weight_grad(1);
-    CHECK(gradients_of(split) == gradients_of(whole));
+    CHECK(stage_gradients(split) == stage_gradients(whole));
   }
 }
 
@@ -229,7 +227,7 @@ TEST_CASE("the gradient of a whole model agrees with finite differences of its l
     stage.begin(0);
     stage.forward(0, {});
     stage.backward(0, {});
-    const std::vector<LayerValues> gradients = gradients_of(stage);
+    const std::vector<LayerValues> gradients = stage_gradients(stage);
     double square = 0;
     for (const LayerValues& block : gradients)
       for (const auto& layer : block)
@@ -333,7 +331,7 @@ TEST_CASE("every kind of recomputation gives the gradients of none, bitwise, by 
             }
           }
         }
-        CHECK(gradients_of(again) == gradients_of(plain));
+        CHECK(stage_gradients(again) == stage_gradients(plain));
         CHECK(again.loss(0) == plain.loss(0));
       }
 }
@@ -370,3 +368,5 @@ TEST_CASE("a stage takes all its memory in the first step") {
   }
   CHECK(pool.allocations() == settled);
 }
+
+}  // namespace plumb::test

@@ -13,27 +13,22 @@
 #include "schedules/error.h"
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
+#include "tests/executor/has.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-RunSpec small_spec(const char* schedule = "1f1b", int ranks = 2) {
+RunSpec small_run(const char* schedule = "1f1b", int ranks = 2) {
   RunSpec spec = spec_of(untied_gpt_model(), make_schedule(schedule, {.ranks = ranks, .microbatches = 4}));
   spec.steps = 3;
   return spec;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
 
 TEST_CASE("a training on a GPU has the cpu backend's losses, whatever order its streams and events allow") {
   for (const char* name : {"1f1b", "zb-v", "gpipe", "pipedream"}) {
-    const RunSpec spec = small_spec(name);
+    const RunSpec spec = small_run(name);
     const RunResult cpu = run(spec);
     std::vector<double> first;
     for (unsigned seed = 1; seed <= 6; ++seed) {
@@ -49,7 +44,7 @@ TEST_CASE("a training on a GPU has the cpu backend's losses, whatever order its 
 }
 
 TEST_CASE("its ranks are green contexts with SMs of their own, or streams where the driver refuses") {
-  const RunSpec spec = small_spec();
+  const RunSpec spec = small_run();
   const std::vector<double> losses = play(spec, {.parts = false}).result.losses;
   const auto shared = [&](const CudaSharing& how, const played::Options& options) {
     const PlayedRun trained = play(spec, how, options);
@@ -67,7 +62,7 @@ TEST_CASE("its ranks are green contexts with SMs of their own, or streams where 
 
 TEST_CASE("from the third replay on a graph is launched: the same bits, and the times of each replay") {
   for (const char* name : {"1f1b", "zb-h1"}) {
-    RunSpec spec = small_spec(name);
+    RunSpec spec = small_run(name);
     spec.steps = 5;
     const PlayedRun calls = play(spec);
     for (unsigned seed = 1; seed <= 6; ++seed) {
@@ -144,7 +139,7 @@ TEST_CASE("copies of a stage in one schedule share layer by layer on a GPU") {
 }
 
 TEST_CASE("a step allocates nothing and makes nothing") {
-  RunSpec spec = small_spec();
+  RunSpec spec = small_run();
   spec.steps = 1;
   const played::Counts one = play(spec).counts;
   spec.steps = 4;
@@ -155,7 +150,7 @@ TEST_CASE("a step allocates nothing and makes nothing") {
 }
 
 TEST_CASE("memory that is not there is missed before the first step, cuBLASLt's workspaces too") {
-  const RunSpec spec = small_spec();
+  const RunSpec spec = small_run();
   const std::int64_t needed = play(spec).counts.most_bytes;
   CHECK(play(spec, {}, {.memory_bytes = needed + (1 << 16)}).error == "");
   const PlayedRun refused = play(spec, {}, {.memory_bytes = needed - (1 << 20)});
@@ -164,7 +159,7 @@ TEST_CASE("memory that is not there is missed before the first step, cuBLASLt's 
 }
 
 TEST_CASE("whatever cannot be had is said, and all that was had is given back") {
-  RunSpec spec = small_spec();
+  RunSpec spec = small_run();
   spec.steps = 2;
   const std::int64_t made = play(spec, {.graph = true}).counts.made;
   CHECK(made > 100);
@@ -177,7 +172,7 @@ TEST_CASE("whatever cannot be had is said, and all that was had is given back") 
 }
 
 TEST_CASE("a kernel that fails is reported once, with rank and action, and nothing hangs") {
-  const RunSpec spec = small_spec();
+  const RunSpec spec = small_run();
   const std::int64_t kernels = play(spec).counts.kernels;
   for (unsigned seed = 1; seed <= 3; ++seed)
     for (const std::int64_t kernel : {std::int64_t{0}, kernels / 5, kernels / 2, kernels - 1}) {
@@ -192,7 +187,7 @@ TEST_CASE("a kernel that fails is reported once, with rank and action, and nothi
 }
 
 TEST_CASE("profilers are shown each call by its action") {
-  RunSpec spec = small_spec();
+  RunSpec spec = small_run();
   spec.steps = 1;
   play(spec);
   const std::vector<std::string> ranges = played::ranges();
@@ -227,3 +222,5 @@ TEST_CASE("a GPU is measured by the kernels that it trains with") {
     CHECK(played_faults() == "");
   }
 }
+
+}  // namespace plumb::test

@@ -10,8 +10,7 @@
 #include "tests/executor/device/host_machine.h"
 #include "tests/executor/device/kernels/kernel_comparison.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("every kernel does on a GPU what it does on the host, in every format, and touches nothing else") {
   const unsigned first = std::random_device()();
@@ -33,3 +32,5 @@ TEST_CASE("every kernel does on a GPU what it does on the host, in every format,
     CHECK(faults == "");
   }
 }
+
+}  // namespace plumb::test

@@ -10,8 +10,7 @@
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 extern "C" const CudaLibrary* plumb_cuda_library();
 
@@ -51,3 +50,5 @@ TEST_CASE("a run across the border has the cpu backend's losses, and what goes w
   CHECK(library.run(spec, {}, {}, result, sharing) ==
         "the GPU: no CUDA-capable device is detected (cudaErrorNoDevice)");
 }
+
+}  // namespace plumb::test

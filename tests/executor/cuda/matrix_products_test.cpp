@@ -16,9 +16,7 @@
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Tensors of one format on the played GPU, which are no host memory to it.
@@ -202,3 +200,5 @@ TEST_CASE("a block's biases and GELU are launches of their own only where produc
   // optimizer treats them and matrices by turns.
   CHECK(fused - kernels_of(false, false, Rebuild::kNothing) == kBlocks * kBatches * 4 + kBlocks * 4);
 }
+
+}  // namespace plumb::test

@@ -16,9 +16,9 @@
 #include "executor/transport/transport.h"
 #include "tests/executor/cuda/played_run.h"
 #include "tests/executor/device/host_run.h"
+#include "tests/executor/has.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 extern "C" const NcclLibrary* plumb_nccl_library();
 
@@ -31,7 +31,7 @@ struct LinkedRun {
 };
 
 /// A thread a GPU.
-LinkedRun train(const RunSpec& spec, const played::Options& options) {
+LinkedRun train_on_devices(const RunSpec& spec, const played::Options& options) {
   played::restart(options);
   LinkedRun run{.result = {}, .errors = std::vector<std::string>(static_cast<std::size_t>(options.devices))};
   ThreadMeeting meeting(options.devices, Seconds{20});
@@ -53,24 +53,20 @@ LinkedRun train(const RunSpec& spec, const played::Options& options) {
   return run;
 }
 
-RunSpec pipeline(int ranks) {
+RunSpec linked_pipeline(int ranks) {
   RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = ranks, .microbatches = 4}));
   spec.steps = 3;
   return spec;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
 
 TEST_CASE("pipelines of 2 and 4 GPUs have the cpu backend's losses") {
   for (const int ranks : {2, 4}) {
-    const RunSpec spec = pipeline(ranks);
+    const RunSpec spec = linked_pipeline(ranks);
     const RunResult cpu = run(spec);
     for (unsigned seed = 1; seed <= 3; ++seed) {
-      const LinkedRun trained = train(spec, {.devices = ranks, .seed = seed});
+      const LinkedRun trained = train_on_devices(spec, {.devices = ranks, .seed = seed});
       for (const std::string& error : trained.errors) CHECK(error == "");
       REQUIRE(trained.result.has_value());
       check_losses(*trained.result, cpu, 1e-6);
@@ -85,7 +81,7 @@ TEST_CASE("messages that go both ways at once are one group of NCCL's, with the 
     spec.steps = 2;
     const TrainingPlan plan = plan_training(spec);
     CHECK(!message_pairs(plan.replay.schedule, plan.replay.grid).empty());
-    const LinkedRun trained = train(spec, {.devices = 4, .seed = 7});
+    const LinkedRun trained = train_on_devices(spec, {.devices = 4, .seed = 7});
     for (const std::string& error : trained.errors) CHECK(error == "");
     REQUIRE(trained.result.has_value());
     check_losses(*trained.result, run(spec), 1e-5);
@@ -100,7 +96,7 @@ TEST_CASE("replicas on GPUs of their own reduce by NCCL, with ZeRO too, in bf16 
     spec.zero = zero;
     spec.steps = 3;
     if (zero == 2) spec.half = HalfFormat::kBf16;
-    const LinkedRun trained = train(spec, {.devices = 4, .seed = 4});
+    const LinkedRun trained = train_on_devices(spec, {.devices = 4, .seed = 4});
     for (const std::string& error : trained.errors) CHECK(error == "");
     REQUIRE(trained.result.has_value());
     check_losses(*trained.result, on_host(spec), 1e-4);
@@ -117,7 +113,7 @@ TEST_CASE("experts spread over GPUs of their own, and over parts of one, have th
     spec.steps = 2;
     if (is_half) spec.half = HalfFormat::kBf16;
     const RunResult cpu = run(spec);
-    const LinkedRun trained = train(spec, {.devices = is_half ? 2 : 4, .seed = 5});
+    const LinkedRun trained = train_on_devices(spec, {.devices = is_half ? 2 : 4, .seed = 5});
     for (const std::string& error : trained.errors) CHECK(error == "");
     REQUIRE(trained.result.has_value());
     check_losses(*trained.result, cpu, is_half ? 2e-2 : 1e-5);
@@ -128,18 +124,18 @@ TEST_CASE("experts spread over GPUs of their own, and over parts of one, have th
 }
 
 TEST_CASE("an error of NCCL, a call that stalls and a kernel that fails end all ranks, and one says where") {
-  RunSpec spec = pipeline(2);
+  RunSpec spec = linked_pipeline(2);
   spec.watchdog = Seconds{0.7};
   const auto speaker = [](const LinkedRun& run) {
     CHECK(run.told == 1);
     return run.errors[0].find("rank") == 0 ? run.errors[0] : run.errors[1];
   };
-  const std::string failed = speaker(train(spec, {.devices = 2, .faulty_device = 1, .nccl_fails_at = 5}));
+  const std::string failed = speaker(train_on_devices(spec, {.devices = 2, .faulty_device = 1, .nccl_fails_at = 5}));
   CHECK(has(failed, "rank 1, "));
   CHECK(has(failed, "remote process exited or there was a network error"));
-  const std::string stalled = speaker(train(spec, {.devices = 2, .faulty_device = 0, .nccl_stalls_at = 3}));
+  const std::string stalled = speaker(train_on_devices(spec, {.devices = 2, .faulty_device = 0, .nccl_stalls_at = 3}));
   CHECK(has(stalled, "nothing has come of it"));
-  const std::string broken = speaker(train(spec, {.devices = 2, .faulty_kernel = 40}));
+  const std::string broken = speaker(train_on_devices(spec, {.devices = 2, .faulty_kernel = 40}));
   CHECK(has(broken, "an illegal memory access"));
 }
 
@@ -237,3 +233,5 @@ TEST_CASE("where matrices do not fit, or NCCL fails beside them, a sentence says
   }
   CHECK(played_faults() == "");
 }
+
+}  // namespace plumb::test

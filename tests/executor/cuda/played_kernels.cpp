@@ -13,7 +13,7 @@
 #include "tests/executor/device/lone_thread.h"
 #include "tests/kernels/simt/host_block.h"
 
-namespace plumb::test::cuda {
+namespace plumb { inline namespace executor { namespace cuda {
 namespace {
 
 constexpr int kBlocks = 3;  // fewer than rows, so that blocks take more than one
@@ -26,12 +26,13 @@ class PlayedLauncher : public ProductLauncher<S> {
   template <class Body>
   void launch(const Body& body, std::int64_t items, int lanes) {
     if (lanes < 1 || lanes > 1024) throw RunError("a block has 1 to 1024 threads");
-    check(played::launch(this->stream(), "a kernel",
-                         [=] {
-                           const int blocks = static_cast<int>(std::min<std::int64_t>(items, kBlocks));
-                           float shared = std::numeric_limits<float>::quiet_NaN();
-                           for (int block = 0; block < blocks; ++block) body(test::LoneThread(block, blocks, shared));
-                         }),
+    check(test::played::launch(this->stream(), "a kernel",
+                               [=] {
+                                 const int blocks = static_cast<int>(std::min<std::int64_t>(items, kBlocks));
+                                 float shared = std::numeric_limits<float>::quiet_NaN();
+                                 for (int block = 0; block < blocks; ++block)
+                                   body(test::LoneThread(block, blocks, shared));
+                               }),
           "a kernel's launch");
   }
   template <class Body>
@@ -40,7 +41,7 @@ class PlayedLauncher : public ProductLauncher<S> {
   }
   template <class Body>
   void launch_warps(const Body& body) {
-    check(played::launch(
+    check(test::played::launch(
               this->stream(), "a kernel for tensor cores",
               [=] { test::run_warps_on_host(body, static_cast<int>(std::min<std::int64_t>(body.items(), kBlocks))); }),
           "a kernel's launch");
@@ -48,7 +49,7 @@ class PlayedLauncher : public ProductLauncher<S> {
 };
 
 template <class S>
-std::unique_ptr<DeviceKernels> made_for(MatrixProducts& products, cudaStream_t stream) {
+std::unique_ptr<DeviceKernels> played_kernels_for(MatrixProducts& products, cudaStream_t stream) {
   return std::make_unique<SimtKernels<S, PlayedLauncher<S>>>(PlayedLauncher<S>(products, stream));
 }
 
@@ -56,10 +57,11 @@ std::unique_ptr<DeviceKernels> made_for(MatrixProducts& products, cudaStream_t s
 
 std::unique_ptr<DeviceKernels> make_cuda_kernels(std::optional<HalfFormat> half, MatrixProducts& products,
                                                  cudaStream_t stream, int multiprocessors) {
-  if (multiprocessors != played::multiprocessors_of(stream)) throw RunError("kernels for other SMs than the stream's");
-  if (!half) return made_for<float>(products, stream);
-  if (*half == HalfFormat::kBf16) return made_for<Bf16>(products, stream);
-  return made_for<Fp16>(products, stream);
+  if (multiprocessors != test::played::multiprocessors_of(stream))
+    throw RunError("kernels for other SMs than the stream's");
+  if (!half) return played_kernels_for<float>(products, stream);
+  if (*half == HalfFormat::kBf16) return played_kernels_for<Bf16>(products, stream);
+  return played_kernels_for<Fp16>(products, stream);
 }
 
-}  // namespace plumb::test::cuda
+}}}  // namespace plumb::executor::cuda

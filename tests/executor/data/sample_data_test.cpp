@@ -4,8 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<float> inputs_of(const SampleData& data, const BatchPlace& place) {
@@ -102,3 +101,5 @@ TEST_CASE("a file that is not CIFAR-10 is refused by its name") {
                        "images.bin: the label of record 0 is 12, and CIFAR-10 has 10 classes: give its binary form",
                        InputError);
 }
+
+}  // namespace plumb::test

@@ -4,35 +4,33 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-constexpr int kMicrobatches = 4;
+constexpr int kSampleMicrobatches = 4;
 
 /// Every schedule that trains synchronously and does not cut sequences, with two ranks.
-std::vector<Schedule> schedules() {
+std::vector<Schedule> two_rank_schedules() {
   std::vector<Schedule> all;
   for (const CatalogueEntry& entry : catalogue()) {
     if (entry.name == "forward-only" || entry.takes_slices) continue;
     const int chunks = entry.takes_chunks ? 2 : entry.chunks;
-    Schedule schedule = make_schedule(entry.name, {.ranks = 2, .microbatches = kMicrobatches, .chunks = chunks});
+    Schedule schedule = make_schedule(entry.name, {.ranks = 2, .microbatches = kSampleMicrobatches, .chunks = chunks});
     if (!is_asynchronous(schedule)) all.push_back(std::move(schedule));
   }
   return all;
 }
 
-Schedule schedule_of(const std::string& name, int ranks) {
-  return make_schedule(name, {.ranks = ranks, .microbatches = kMicrobatches});
+Schedule named_schedule(const std::string& name, int ranks) {
+  return make_schedule(name, {.ranks = ranks, .microbatches = kSampleMicrobatches});
 }
 
 }  // namespace
 
 TEST_CASE("every synchronous schedule gives images and vectors the gradients of one rank, dropout included") {
   for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
-    const ModelValues expected = gradients_of(one_rank(model, kMicrobatches));
-    for (const Schedule& schedule : schedules()) {
+    const ModelValues expected = gradients_of(one_rank(model, kSampleMicrobatches));
+    for (const Schedule& schedule : two_rank_schedules()) {
       CAPTURE(schedule.name);
       CHECK(worst_difference(gradients_of(spec_of(model, schedule)), expected) <= 1e-5);
     }
@@ -41,13 +39,13 @@ TEST_CASE("every synchronous schedule gives images and vectors the gradients of 
 
 TEST_CASE("replicas share the samples of a step and give the gradients of one rank") {
   for (const std::vector<Layer>& model : {cnn_model(), mlp_model()})
-    CHECK(worst_difference(gradients_of(spec_of(model, schedule_of("1f1b", 2), 2)),
-                           gradients_of(one_rank(model, 2 * kMicrobatches))) <= 1e-5);
+    CHECK(worst_difference(gradients_of(spec_of(model, named_schedule("1f1b", 2), 2)),
+                           gradients_of(one_rank(model, 2 * kSampleMicrobatches))) <= 1e-5);
 }
 
 TEST_CASE("twenty steps of a pipeline have the losses of one rank, and they fall") {
   for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
-    RunSpec alone = one_rank(model, kMicrobatches), piped = spec_of(model, schedule_of("zb-h1", 3));
+    RunSpec alone = one_rank(model, kSampleMicrobatches), piped = spec_of(model, named_schedule("zb-h1", 3));
     for (RunSpec* spec : {&alone, &piped}) {
       spec->steps = 20;
       spec->microbatch = 5;
@@ -67,9 +65,9 @@ TEST_CASE("twenty steps of a pipeline have the losses of one rank, and they fall
 
 TEST_CASE("a stage that is computed again draws the same dropout") {
   for (const std::vector<Layer>& model : {cnn_model(), mlp_model()}) {
-    RunSpec again = spec_of(model, schedule_of("1f1b", 3));
+    RunSpec again = spec_of(model, named_schedule("1f1b", 3));
     again.rebuild = Rebuild::kStage;
-    CHECK(gradients_of(again) == gradients_of(spec_of(model, schedule_of("1f1b", 3))));
+    CHECK(gradients_of(again) == gradients_of(spec_of(model, named_schedule("1f1b", 3))));
   }
 }
 
@@ -81,3 +79,5 @@ TEST_CASE("a stage of the loss alone is computed again from what it was given") 
     CHECK(run(again).losses == run(spec_of(model, order)).losses);
   }
 }
+
+}  // namespace plumb::test

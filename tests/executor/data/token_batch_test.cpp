@@ -4,8 +4,7 @@
 
 #include <set>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 std::vector<std::uint8_t> counting_text() {
   std::vector<std::uint8_t> text(200);
@@ -70,3 +69,5 @@ TEST_CASE("the slices of a batch, sequence by sequence, are the batch") {
     CHECK(next == 7);
   }
 }
+
+}  // namespace plumb::test

@@ -12,9 +12,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// AdamW whose epsilon is so large that a gradient next to 0 steps next to nowhere: runs that round otherwise stay
@@ -114,3 +112,5 @@ TEST_CASE("versions of the weights lie in a device's arena: nothing is allocated
     CHECK(versions == doctest::Approx(static_cast<double>(2 - rank)).epsilon(0.25));
   }
 }
+
+}  // namespace plumb::test

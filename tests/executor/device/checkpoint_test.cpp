@@ -13,29 +13,27 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-constexpr int kSteps = 5, kStop = 2;
+constexpr int kStoppedSteps = 5, kStopStep = 2;
 
 /// A spec whose runs stay together although they round otherwise.
 /// `zero`: of two replicas; negative: there is one.
-RunSpec smooth_spec(int zero = -1) {
+RunSpec smooth_dropout_spec(int zero = -1) {
   const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
   const int data = zero < 0 ? 1 : 2;
   RunSpec spec = spec_of_lowered(with_dropout(untied_gpt_model(), 0.1),
                                  lower(order, {.data = {.enabled = data > 1, .zero = std::max(0, zero)}}), data);
   spec.zero = std::max(0, zero);
-  spec.steps = kSteps;
+  spec.steps = kStoppedSteps;
   spec.optimizer = smooth_adamw();
   return spec;
 }
 
-/// The state behind kStop steps, as it is read from a file.
-std::shared_ptr<const TrainingState> stopped(RunSpec spec, bool on_device) {
-  spec.steps = kStop;
+/// The state behind kStopStep steps, as it is read from a file.
+std::shared_ptr<const TrainingState> state_at_stop(RunSpec spec, bool on_device) {
+  spec.steps = kStopStep;
   spec.resume = nullptr;
   std::string bytes;
   const auto keep = [&](const TrainingState& state) { bytes = to_bytes(state); };
@@ -51,7 +49,7 @@ std::shared_ptr<const TrainingState> stopped(RunSpec spec, bool on_device) {
 }  // namespace
 
 TEST_CASE("a device goes on from its own checkpoint with the bits of a run that never stopped") {
-  std::vector<RunSpec> specs(6, smooth_spec());
+  std::vector<RunSpec> specs(6, smooth_dropout_spec());
   specs[1].half = HalfFormat::kBf16;
   specs[2].half = HalfFormat::kFp16;
   specs[3].optimizer = Sgd{.learning_rate = 0.1F};
@@ -62,12 +60,12 @@ TEST_CASE("a device goes on from its own checkpoint with the bits of a run that 
   for (RunSpec& spec : specs) {
     INFO("optimizer " << spec.optimizer.index() << ", in half " << spec.half.has_value());
     const RunResult whole = on_host(spec);
-    spec.resume = stopped(spec, true);
+    spec.resume = state_at_stop(spec, true);
     const RunResult rest = on_host(spec);
     CHECK(rest.weights == whole.weights);
-    CHECK(rest.first_step == kStop);
-    REQUIRE(rest.losses.size() == kSteps - kStop);
-    for (std::size_t i = 0; i < rest.losses.size(); ++i) CHECK(rest.losses[i] == whole.losses[i + kStop]);
+    CHECK(rest.first_step == kStopStep);
+    REQUIRE(rest.losses.size() == kStoppedSteps - kStopStep);
+    for (std::size_t i = 0; i < rest.losses.size(); ++i) CHECK(rest.losses[i] == whole.losses[i + kStopStep]);
     CHECK(rest.loss_scales.back() == whole.loss_scales.back());
   }
 }
@@ -75,10 +73,10 @@ TEST_CASE("a device goes on from its own checkpoint with the bits of a run that 
 TEST_CASE("replicas that drop, and that shard their state, go on from a checkpoint, on a device as on the CPU") {
   for (const int zero : {0, 1, 2, 3}) {
     INFO("ZeRO " << zero);
-    RunSpec spec = smooth_spec(zero);
+    RunSpec spec = smooth_dropout_spec(zero);
     const RunResult cpu = run(spec, {.capture_weights = true}), whole = on_host(spec);
     CHECK(worst_difference(whole.weights, cpu.weights) < 1e-4);
-    spec.resume = stopped(spec, true);
+    spec.resume = state_at_stop(spec, true);
     CHECK(on_host(spec).weights == whole.weights);
     CHECK(worst_difference(run(spec, {.capture_weights = true}).weights, cpu.weights) < 1e-4);
   }
@@ -88,10 +86,10 @@ TEST_CASE("in 16 bits, too, where vectors come from shares as they are stored") 
   for (const int zero : {1, 2, 3})
     for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
       INFO("ZeRO " << zero);
-      RunSpec spec = smooth_spec(zero);
+      RunSpec spec = smooth_dropout_spec(zero);
       spec.half = half;
       const RunResult whole = on_host(spec);
-      spec.resume = stopped(spec, true);
+      spec.resume = state_at_stop(spec, true);
       CHECK(on_host(spec).weights == whole.weights);
     }
 }
@@ -100,19 +98,19 @@ TEST_CASE("a training goes from the CPU to a device, and back") {
   const std::vector<OptimizerSettings> optimizers = {smooth_adamw(), AdamW8Bit{.adamw = smooth_adamw()}, Adafactor{}};
   for (const OptimizerSettings& optimizer : optimizers) {
     INFO("optimizer " << optimizer.index());
-    RunSpec spec = smooth_spec();
+    RunSpec spec = smooth_dropout_spec();
     spec.optimizer = optimizer;
     const RunResult whole = run(spec, {.capture_weights = true});
     const auto check = [&](const RunResult& rest) {
       for (std::size_t i = 0; i < rest.losses.size(); ++i)
-        CHECK(rest.losses[i] == doctest::Approx(whole.losses[kStop + i]).epsilon(1e-4));
+        CHECK(rest.losses[i] == doctest::Approx(whole.losses[kStopStep + i]).epsilon(1e-4));
       // Codes may round otherwise. Adafactor divides the bias of keys, whose gradient is rounding alone, by its size.
       const double worst = optimizer.index() == 0 ? 1e-4 : 1e-2;
       if (!std::holds_alternative<Adafactor>(optimizer)) CHECK(worst_difference(rest.weights, whole.weights) < worst);
     };
-    spec.resume = stopped(spec, false);
+    spec.resume = state_at_stop(spec, false);
     check(on_host(spec));
-    spec.resume = stopped(spec, true);
+    spec.resume = state_at_stop(spec, true);
     check(run(spec, {.capture_weights = true}));
   }
 }
@@ -120,7 +118,9 @@ TEST_CASE("a training goes from the CPU to a device, and back") {
 TEST_CASE("checkpoints come as often as they are asked for, the last behind the last step") {
   std::vector<std::int64_t> steps;
   HostMachine machine;
-  run_device(smooth_spec(), machine,
+  run_device(smooth_dropout_spec(), machine,
              {.checkpoint_every = 2, .checkpoint = [&](const TrainingState& state) { steps.push_back(state.steps); }});
   CHECK(steps == std::vector<std::int64_t>{2, 4, 5});
 }
+
+}  // namespace plumb::test

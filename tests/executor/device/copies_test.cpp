@@ -9,9 +9,7 @@
 #include "executor/run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec bidirectional(const std::vector<Layer>& model, const std::string& name, int replicas, int zero) {
@@ -69,3 +67,5 @@ TEST_CASE("with tied tables at both ends, in tensor groups and in 16 bits too") 
   spec.half = HalfFormat::kBf16;
   check_losses(on_host(spec), run(spec), 5e-3);
 }
+
+}  // namespace plumb::test

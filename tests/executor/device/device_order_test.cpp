@@ -12,12 +12,10 @@
 #include "tests/executor/device/noting_machine.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-std::vector<Layer> model_of(bool is_tied, bool is_half) {
+std::vector<Layer> ordered_model(bool is_tied, bool is_half) {
   if (is_half) return is_tied ? tied_llama_model() : llama_model();
   return is_tied ? gpt_model() : untied_gpt_model();
 }
@@ -56,7 +54,7 @@ TEST_CASE("what a rank on a device of its own exchanges is NCCL's planned list, 
       for (const bool is_half : {false, true}) {
         CAPTURE(name);
         CAPTURE(zero);
-        RunSpec spec = laid_out(model_of(is_tied, is_half), name, replicas, tensor, zero);
+        RunSpec spec = laid_out(ordered_model(is_tied, is_half), name, replicas, tensor, zero);
         if (is_half) spec.half = is_tied ? HalfFormat::kFp16 : HalfFormat::kBf16;
         if (is_tied && replicas > 1) spec.clip_norm = 1;
         calls += check_lists(spec);
@@ -142,7 +140,7 @@ TEST_CASE("between meshes of different shape too: pieces of messages, what compl
     for (const bool is_tied : {false, true}) {
       CAPTURE(static_cast<int>(kind));
       CAPTURE(is_tied);
-      RunSpec spec = laid_out(model_of(is_tied, false), is_tied ? "1f1b" : "zb-h1", 1, 1, 1);
+      RunSpec spec = laid_out(ordered_model(is_tied, false), is_tied ? "1f1b" : "zb-h1", 1, 1, 1);
       spec.schedule =
           lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = 1}});
       spec.meshes = is_tied ? std::vector<StageMesh>{{.data = 1, .tensor = 2}, {.data = 2, .tensor = 1}}
@@ -159,7 +157,7 @@ TEST_CASE("copies of a stage in one schedule too, of which several ranks of a pi
       for (const bool is_tied : {false, true}) {
         CAPTURE(name);
         CAPTURE(zero);
-        RunSpec spec = laid_out(model_of(is_tied, false), name, 1, 1, zero);
+        RunSpec spec = laid_out(ordered_model(is_tied, false), name, 1, 1, zero);
         spec.schedule =
             lower(make_schedule(name, {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = zero}});
         if (is_tied) spec.clip_norm = 1;
@@ -177,7 +175,7 @@ TEST_CASE("layer by layer too: weights of the next layer ahead, gradients behind
       for (const bool is_half : {false, true}) {
         CAPTURE(name);
         CAPTURE(zero);
-        RunSpec spec = laid_out(model_of(is_half, is_half), name, 2, name == "gpipe" ? 2 : 1, zero);
+        RunSpec spec = laid_out(ordered_model(is_half, is_half), name, 2, name == "gpipe" ? 2 : 1, zero);
         spec.layerwise = true;
         spec.rebuild = rebuild;
         spec.rebuild_which = RebuildWhich::kAll;
@@ -209,7 +207,7 @@ TEST_CASE("the all-to-alls and the rings of context groups too") {
              {"1f1b", 1, 1, 2, 0}, {"zb-h1", 2, 1, 2, 3}, {"interleaved", 1, 2, 2, 1}, {"gpipe", 1, 1, 4, 2}}) {
       CAPTURE(name);
       CAPTURE(static_cast<int>(attention));
-      std::vector<Layer> model = model_of(true, false);
+      std::vector<Layer> model = ordered_model(true, false);
       for (Layer& layer : model)
         if (auto* block = std::get_if<TransformerLayer>(&layer)) *block = four_heads(*block);
       RunSpec spec = laid_out(model, name, replicas * context, tensor, zero);
@@ -268,3 +266,5 @@ TEST_CASE("the all-to-alls of expert groups too, in blocks whose size no pick de
         CHECK(check_lists(spec) > 100);
       }
 }
+
+}  // namespace plumb::test

@@ -25,38 +25,27 @@
 #include "schedules/error.h"
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/device/noting_machine.h"
+#include "tests/executor/product_forms.h"
 #include "tests/executor/product_pairs.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-constexpr int kMicrobatches = 4, kSteps = 3, kStop = 1;
+constexpr int kDeviceMicrobatches = 4, kDeviceSteps = 3, kDeviceStop = 1;
 constexpr std::size_t kProductsInPassing = 20;
 
-struct Sharding {
-  const char* name = "";
-  int zero = 0;
-  bool layerwise = false;
-  ShardBy by = ShardBy::kElement;
-};
-constexpr std::array kShardings = {Sharding{},
-                                   Sharding{"zero 1", 1},
-                                   Sharding{"zero 2", 2},
-                                   Sharding{"zero 3", 3},
-                                   Sharding{"zero 2 layer by layer", 2, true},
-                                   Sharding{"zero 3 layer by layer", 3, true},
-                                   Sharding{"zero 3 layer by layer, owned by layers", 3, true, ShardBy::kLayer},
-                                   Sharding{"zero 2 owned by layers", 2, false, ShardBy::kLayer}};
+constexpr std::array kDeviceShardings = {
+    StateSharding{},
+    StateSharding{"zero 1", 1},
+    StateSharding{"zero 2", 2},
+    StateSharding{"zero 3", 3},
+    StateSharding{"zero 2 layer by layer", 2, true},
+    StateSharding{"zero 3 layer by layer", 3, true},
+    StateSharding{"zero 3 layer by layer, owned by layers", 3, true, ShardBy::kLayer},
+    StateSharding{"zero 2 owned by layers", 2, false, ShardBy::kLayer}};
 
-struct Recomputation {
-  const char* name = "";
-  Rebuild rebuild = Rebuild::kNothing;
-  Checkpoint checkpoint = Checkpoint::kNever;
-};
-constexpr std::array kRecomputations = {
+constexpr std::array kDeviceRecomputations = {
     Recomputation{},
     Recomputation{"recomputed", Rebuild::kStage},
     Recomputation{"selectively", Rebuild::kSelective},
@@ -81,29 +70,31 @@ constexpr std::array kModels = {"tied gpt with dropout", "llama", "mixtures of e
 constexpr std::array kOptimizers = {"adamw", "8-bit adamw", "sgd", "lion", "adafactor"};
 
 // A product is a value of each of these.
-enum Factor : std::size_t {
-  kSchedule,
-  kRanks,
-  kData,
-  kTensor,
-  kContext,
-  kMesh,
-  kZero,
-  kRebuild,
-  kOffload,
-  kOptimizer,
-  kStored,
-  kClip,
-  kModel,
-  kBuckets,
-  kSlices,
-  kExpert,
-  kFactors
+struct DeviceProductFactors {
+  enum Number : std::size_t {
+    kSchedule,
+    kRanks,
+    kData,
+    kTensor,
+    kContext,
+    kMesh,
+    kZero,
+    kRebuild,
+    kOffload,
+    kOptimizer,
+    kStored,
+    kClip,
+    kModel,
+    kBuckets,
+    kSlices,
+    kExpert,
+    kFactors
+  };
 };
-using Product = std::array<int, kFactors>;
+using DeviceProduct = std::array<int, DeviceProductFactors::kFactors>;
 
 /// Every schedule of the catalogue that trains, asynchronous ones, too.
-const std::vector<CatalogueEntry>& schedules() {
+const std::vector<CatalogueEntry>& trained_entries() {
   static const std::vector<CatalogueEntry> kSchedules = [] {
     std::vector<CatalogueEntry> all;
     for (const CatalogueEntry& entry : catalogue())
@@ -113,15 +104,15 @@ const std::vector<CatalogueEntry>& schedules() {
   return kSchedules;
 }
 
-Product counts() {
-  return {static_cast<int>(schedules().size()),
+DeviceProduct device_counts() {
+  return {static_cast<int>(trained_entries().size()),
           4,
           2,
           3,
           3,
           static_cast<int>(kMeshes.size()),
-          static_cast<int>(kShardings.size()),
-          static_cast<int>(kRecomputations.size()),
+          static_cast<int>(kDeviceShardings.size()),
+          static_cast<int>(kDeviceRecomputations.size()),
           3,
           static_cast<int>(kOptimizers.size()),
           3,
@@ -133,25 +124,28 @@ Product counts() {
 }
 
 template <class Of>
-const typename Of::value_type& value(const Of& all, const Product& product, Factor factor) {
+const typename Of::value_type& value_of_factor(const Of& all, const DeviceProduct& product,
+                                               DeviceProductFactors::Number factor) {
   return all[static_cast<std::size_t>(product[factor])];
 }
 
-std::string to_text(const Product& product) {
-  return std::string(value(schedules(), product, kSchedule).name) + ", pp " + std::to_string(product[kRanks] + 1) +
-         ", dp " + std::to_string(product[kData] + 1) + std::array{"", ", tp 2", ", tp 2 sp"}[product[kTensor]] +
+std::string device_text(const DeviceProduct& product) {
+  using enum DeviceProductFactors::Number;
+  return std::string(value_of_factor(trained_entries(), product, kSchedule).name) + ", pp " +
+         std::to_string(product[kRanks] + 1) + ", dp " + std::to_string(product[kData] + 1) +
+         std::array{"", ", tp 2", ", tp 2 sp"}[product[kTensor]] +
          std::array{"", ", cp 2 ring", ", cp 2 ulysses"}[product[kContext]] + ", " +
-         value(kMeshes, product, kMesh).name + ", " + value(kShardings, product, kZero).name + ", " +
-         value(kRecomputations, product, kRebuild).name +
+         value_of_factor(kMeshes, product, kMesh).name + ", " + value_of_factor(kDeviceShardings, product, kZero).name +
+         ", " + value_of_factor(kDeviceRecomputations, product, kRebuild).name +
          std::array{"", ", optimizer offloaded", ", activations offloaded"}[product[kOffload]] + ", " +
-         value(kOptimizers, product, kOptimizer) + std::array{", fp32", ", bf16", ", fp16"}[product[kStored]] +
-         (product[kClip] != 0 ? ", clipped, " : ", ") + value(kModels, product, kModel) +
-         (product[kBuckets] != 0 ? ", 2 buckets" : "") + (product[kSlices] != 0 ? ", 2 slices" : "") +
-         (product[kExpert] != 0 ? ", ep 2" : "");
+         value_of_factor(kOptimizers, product, kOptimizer) +
+         std::array{", fp32", ", bf16", ", fp16"}[product[kStored]] + (product[kClip] != 0 ? ", clipped, " : ", ") +
+         value_of_factor(kModels, product, kModel) + (product[kBuckets] != 0 ? ", 2 buckets" : "") +
+         (product[kSlices] != 0 ? ", 2 slices" : "") + (product[kExpert] != 0 ? ", ep 2" : "");
 }
 
 /// Eight layers, for two chunks on each of four ranks; heads that two tensor and two context ranks can share.
-std::vector<Layer> model_of(int number) {
+std::vector<Layer> device_model(int number) {
   if (number == 3) return cnn_model();
   if (number == 4) return mlp_model();
   std::vector<Layer> layers = number == 0 ? with_dropout(gpt_model(6), 0.1) : llama_model(6);
@@ -164,7 +158,7 @@ std::vector<Layer> model_of(int number) {
   return layers;
 }
 
-OptimizerSettings optimizer_of(int number) {
+OptimizerSettings device_optimizer(int number) {
   switch (number) {
     case 0:
       return smooth_adamw();
@@ -180,29 +174,25 @@ OptimizerSettings optimizer_of(int number) {
 }
 
 /// Throws SpecError or ScheduleError where one of the planes refuses.
-RunSpec spec_of(const Product& product) {
-  const CatalogueEntry& schedule = value(schedules(), product, kSchedule);
-  const Sharding& sharding = value(kShardings, product, kZero);
-  const Recomputation& recomputation = value(kRecomputations, product, kRebuild);
-  const Meshes& meshes = value(kMeshes, product, kMesh);
+RunSpec spec_of_device(const DeviceProduct& product) {
+  using enum DeviceProductFactors::Number;
+  const CatalogueEntry& schedule = value_of_factor(trained_entries(), product, kSchedule);
+  const StateSharding& sharding = value_of_factor(kDeviceShardings, product, kZero);
+  const Recomputation& recomputation = value_of_factor(kDeviceRecomputations, product, kRebuild);
+  const Meshes& meshes = value_of_factor(kMeshes, product, kMesh);
   const int ranks = product[kRanks] + 1, data = product[kData] + 1, context = product[kContext] > 0 ? 2 : 1;
   const int chunks = schedule.takes_chunks && schedule.chunks == 1 ? 2 : schedule.chunks;
   const Schedule order = make_schedule(
-      schedule.name, {.ranks = ranks, .microbatches = kMicrobatches, .chunks = chunks, .slices = product[kSlices] + 1});
+      schedule.name,
+      {.ranks = ranks, .microbatches = kDeviceMicrobatches, .chunks = chunks, .slices = product[kSlices] + 1});
   const bool has_copies = data * context > 1 || meshes.even.data > 0;
   LoweringOptions options{.checkpoint = recomputation.checkpoint,
                           .data = {.enabled = has_copies, .zero = sharding.zero}};
   if (product[kBuckets] != 0) options.data.buckets.assign(order.stages.size(), 2);
   if (product[kOffload] == 2) options.offload = 1;
-  RunSpec spec = spec_of_lowered(model_of(product[kModel]), lower(order, options), data);
-  spec.zero = sharding.zero;
-  spec.layerwise = sharding.layerwise;
-  spec.shard_by = sharding.by;
-  spec.grid.tensor = product[kTensor] > 0 ? 2 : 1;
-  spec.sequence_parallel = product[kTensor] == 2;
-  spec.grid.context = context;
-  spec.grid.expert = product[kExpert] + 1;
-  spec.context_attention = product[kContext] == 2 ? ContextAttention::kUlysses : ContextAttention::kRing;
+  RunSpec spec =
+      with_forms(spec_of_lowered(device_model(product[kModel]), lower(order, options), data), sharding, recomputation);
+  spec = with_groups(std::move(spec), product[kTensor], product[kContext], product[kExpert]);
   if (meshes.even.data > 0)
     for (int rank = 0; rank < ranks; ++rank) {
       StageMesh mesh = rank % 2 == 0 ? meshes.even : meshes.odd;
@@ -210,25 +200,23 @@ RunSpec spec_of(const Product& product) {
       spec.meshes.push_back(mesh);
     }
   spec.resharding = meshes.resharding;
-  spec.rebuild = recomputation.rebuild;
-  spec.rebuild_layers = recomputation.rebuild == Rebuild::kLayers ? 2 : 1;
-  if (recomputation.checkpoint == Checkpoint::kExceptLast) spec.rebuild_which = RebuildWhich::kListed;
   spec.offload_optimizer = product[kOffload] == 1;
-  spec.optimizer = optimizer_of(product[kOptimizer]);
+  spec.optimizer = device_optimizer(product[kOptimizer]);
   if (product[kStored] > 0) spec.half = product[kStored] == 1 ? HalfFormat::kBf16 : HalfFormat::kFp16;
   spec.clip_norm = product[kClip] != 0 ? 0.5 : 0;
-  spec.sequence = reads_samples(model_of(product[kModel])) ? 1 : 8;
-  spec.steps = kSteps;
+  spec.sequence = reads_samples(device_model(product[kModel])) ? 1 : 8;
+  spec.steps = kDeviceSteps;
   return spec;
 }
 
 /// Whether the device takes it; values that would say nothing do not make another product.
-bool exists(const Product& product) {
+bool device_takes(const DeviceProduct& product) {
+  using enum DeviceProductFactors::Number;
   const bool has_meshes = product[kMesh] > 0;
   if (has_meshes && (product[kTensor] == 1 || product[kRanks] == 0)) return false;  // 2: rows are divided
   if (product[kExpert] != 0 && product[kModel] != 2) return false;
   try {
-    const RunSpec spec = spec_of(product);
+    const RunSpec spec = spec_of_device(product);
     require_device_runnable(spec);
     plan_training(spec);
   } catch (const std::exception&) {
@@ -237,19 +225,19 @@ bool exists(const Product& product) {
   return true;
 }
 
-Product random_product(std::mt19937_64& random) {
-  Product product{};
-  const Product most = counts();
-  for (std::size_t factor = 0; factor < kFactors; ++factor)
+DeviceProduct random_device_product(std::mt19937_64& random) {
+  DeviceProduct product{};
+  const DeviceProduct most = device_counts();
+  for (std::size_t factor = 0; factor < DeviceProductFactors::kFactors; ++factor)
     product[factor] = static_cast<int>(random() % static_cast<std::uint64_t>(most[factor]));
   return product;
 }
 
 std::vector<FactorPair> all_pairs() {
-  const Product most = counts();
+  const DeviceProduct most = device_counts();
   std::vector<FactorPair> pairs;
-  for (std::size_t a = 0; a < kFactors; ++a)
-    for (std::size_t b = a + 1; b < kFactors; ++b)
+  for (std::size_t a = 0; a < DeviceProductFactors::kFactors; ++a)
+    for (std::size_t b = a + 1; b < DeviceProductFactors::kFactors; ++b)
       for (int x = 0; x < most[a]; ++x)
         for (int y = 0; y < most[b]; ++y) pairs.push_back({static_cast<int>(a), static_cast<int>(b), x, y});
   return pairs;
@@ -257,22 +245,22 @@ std::vector<FactorPair> all_pairs() {
 
 /// FactorPair by pair, in a random order: of random products that have it and that the device takes, the one with most
 /// pairs that are missing; at most so many.
-std::vector<Product> pairwise_cover(std::size_t most_products) {
+std::vector<DeviceProduct> sampled_cover(std::size_t most_products) {
   constexpr int kTrials = 400, kCandidates = 8;
   std::mt19937_64 random(1);
   std::vector<FactorPair> pairs = all_pairs();
   std::ranges::shuffle(pairs, random);
   std::set<FactorPair> missing(pairs.begin(), pairs.end());
-  std::vector<Product> cover;
+  std::vector<DeviceProduct> cover;
   for (const FactorPair& pair : pairs) {
     if (!missing.contains(pair)) continue;
-    std::optional<Product> best;
+    std::optional<DeviceProduct> best;
     std::ptrdiff_t best_gain = 0;
     for (int trial = 0, found = 0; trial < kTrials && found < kCandidates; ++trial) {
-      Product product = random_product(random);
+      DeviceProduct product = random_device_product(random);
       product[static_cast<std::size_t>(pair[0])] = pair[2];
       product[static_cast<std::size_t>(pair[1])] = pair[3];
-      if (!exists(product)) continue;
+      if (!device_takes(product)) continue;
       ++found;
       const std::vector<FactorPair> own = pairs_of(product);
       const std::ptrdiff_t gain =
@@ -287,22 +275,22 @@ std::vector<Product> pairwise_cover(std::size_t most_products) {
   return cover;
 }
 
-std::vector<Product> random_products(std::size_t count, std::uint64_t seed) {
+std::vector<DeviceProduct> random_device_products(std::size_t count, std::uint64_t seed) {
   std::mt19937_64 random(seed);
-  std::vector<Product> products;
+  std::vector<DeviceProduct> products;
   while (products.size() < count)
-    if (const Product product = random_product(random); exists(product)) products.push_back(product);
+    if (const DeviceProduct product = random_device_product(random); device_takes(product)) products.push_back(product);
   return products;
 }
 
-/// The device's result behind kStop steps and a checkpoint.
+/// The device's result behind kDeviceStop steps and a checkpoint.
 RunResult stopped_and_resumed(RunSpec spec) {
   std::string bytes;
-  spec.steps = kStop;
+  spec.steps = kDeviceStop;
   HostMachine machine(spec.half);
   run_device(spec, machine,
              {.checkpoint_every = 5, .checkpoint = [&](const TrainingState& state) { bytes = to_bytes(state); }});
-  spec.steps = kSteps;
+  spec.steps = kDeviceSteps;
   spec.resume = std::make_shared<const TrainingState>(training_state_from_bytes(bytes, "the checkpoint"));
   return on_host(spec);
 }
@@ -324,8 +312,8 @@ void check_bytes(const std::vector<ParameterBytes>& device, const std::vector<Pa
   }
 }
 
-void check(const Product& product) {
-  const RunSpec spec = spec_of(product);
+void check_device(const DeviceProduct& product) {
+  const RunSpec spec = spec_of_device(product);
   const RunResult cpu = run(spec, {.capture_gradients = true}), device = on_host(spec);
   const bool is_exact = !spec.half;
   REQUIRE(device.losses.size() == cpu.losses.size());
@@ -349,21 +337,23 @@ void check(const Product& product) {
 TEST_CASE("products of all that a device takes train as the CPU's, in every order, and exchange NCCL's planned list") {
   const char* const wanted = std::getenv("PLUMB_DEVICE_PRODUCTS");
   const char* const seed = std::getenv("PLUMB_LAYOUTS_SEED");
-  std::vector<Product> products;
+  std::vector<DeviceProduct> products;
   if (wanted == nullptr)
-    products = pairwise_cover(kProductsInPassing);
+    products = sampled_cover(kProductsInPassing);
   else if (std::string_view(wanted) == "pairs")
-    products = pairwise_cover(SIZE_MAX);
+    products = sampled_cover(SIZE_MAX);
   else
-    products =
-        random_products(std::strtoull(wanted, nullptr, 10), seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10));
-  for (const Product& product : products) {
-    CAPTURE(to_text(product));
+    products = random_device_products(std::strtoull(wanted, nullptr, 10),
+                                      seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10));
+  for (const DeviceProduct& product : products) {
+    CAPTURE(device_text(product));
     try {
-      check(product);
+      check_device(product);
     } catch (const std::exception& error) {
       FAIL_CHECK(std::string(error.what()));
     }
   }
   MESSAGE(products.size(), " products");
 }
+
+}  // namespace plumb::test

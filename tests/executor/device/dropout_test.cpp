@@ -9,12 +9,10 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-RunSpec dropping(const std::vector<Layer>& model, const char* name) {
+RunSpec dropout_spec(const std::vector<Layer>& model, const char* name) {
   RunSpec spec = spec_of(with_dropout(model), make_schedule(name, {.ranks = 3, .microbatches = 5}));
   spec.steps = 3;
   spec.optimizer = smooth_adamw();  // a gradient next to 0 steps next to nowhere
@@ -27,7 +25,7 @@ TEST_CASE("a device drops what the CPU drops: the same losses, gradients and wei
   for (const char* name : {"1f1b", "zb-h1", "pipedream"})
     for (const std::vector<Layer>& model : {llama_model(), untied_gpt_model()}) {
       INFO(name);
-      const RunSpec spec = dropping(model, name);
+      const RunSpec spec = dropout_spec(model, name);
       const RunResult cpu = run(spec, {.capture_gradients = true, .capture_weights = true}), device = on_host(spec);
       check_losses(device, cpu, 1e-5);
       CHECK(worst_difference(device.gradients.front(), cpu.gradients.front()) < 1e-5);
@@ -37,7 +35,7 @@ TEST_CASE("a device drops what the CPU drops: the same losses, gradients and wei
 }
 
 TEST_CASE("a device recomputes with the masks of the forward, and a kept replay draws new ones each time") {
-  RunSpec spec = dropping(untied_gpt_model(), "1f1b");
+  RunSpec spec = dropout_spec(untied_gpt_model(), "1f1b");
   const RunResult kept = on_host(spec);
   HostMachine keeping;
   keeping.keep_replay();
@@ -49,9 +47,11 @@ TEST_CASE("a device recomputes with the masks of the forward, and a kept replay 
 }
 
 TEST_CASE("in bf16 a device with dropout follows the CPU") {
-  RunSpec spec = dropping(untied_gpt_model(), "1f1b");
+  RunSpec spec = dropout_spec(untied_gpt_model(), "1f1b");
   spec.half = HalfFormat::kBf16;
   const std::vector<double> expected = run(spec).losses, losses = on_host(spec).losses;
   REQUIRE(losses.size() == expected.size());
   for (std::size_t i = 0; i < losses.size(); ++i) CHECK(losses[i] == doctest::Approx(expected[i]).epsilon(2e-2));
 }
+
+}  // namespace plumb::test

@@ -86,16 +86,16 @@ class HostLauncher {
 };
 
 template <class S>
-std::unique_ptr<DeviceKernels> made_for(HostEnqueue enqueue) {
+std::unique_ptr<DeviceKernels> host_kernels_for(HostEnqueue enqueue) {
   return std::make_unique<SimtKernels<S, HostLauncher<S>>>(HostLauncher<S>(std::move(enqueue)));
 }
 
 }  // namespace
 
 std::unique_ptr<DeviceKernels> make_host_kernels(std::optional<HalfFormat> half, HostEnqueue enqueue) {
-  if (!half) return made_for<float>(std::move(enqueue));
-  if (*half == HalfFormat::kBf16) return made_for<Bf16>(std::move(enqueue));
-  return made_for<Fp16>(std::move(enqueue));
+  if (!half) return host_kernels_for<float>(std::move(enqueue));
+  if (*half == HalfFormat::kBf16) return host_kernels_for<Bf16>(std::move(enqueue));
+  return host_kernels_for<Fp16>(std::move(enqueue));
 }
 
 }  // namespace plumb::test

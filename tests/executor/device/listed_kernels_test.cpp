@@ -16,12 +16,10 @@
 #include "tests/executor/device/noted_kernels.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-constexpr int kMicrobatches = 3;
+constexpr int kListedMicrobatches = 3;
 
 using CallsByName = std::map<std::string, std::vector<NotedKernel>>;
 
@@ -128,7 +126,7 @@ class StageLists {
   std::vector<NotedKernel> calls_;
 };
 
-std::vector<NotedKernel> listed(const RunSpec& spec, const Action& action) {
+std::vector<NotedKernel> listed_kernels(const RunSpec& spec, const Action& action) {
   const auto stage = static_cast<std::size_t>(action.stage);
   const LayerWork work{.microbatch = spec.microbatch, .sequence = spec.sequence};
   StageLists lists(spec.stage_layers[stage], work, spec.rebuild, stage == 0, stage + 1 == spec.stage_layers.size());
@@ -155,7 +153,7 @@ int check_passes(RunSpec spec) {
       CAPTURE(pass);
       std::vector<NotedKernel> own = enqueued[pass];
       leave_out_unlisted(own, spec, action);
-      const std::vector<NotedKernel> expected = listed(spec, action);
+      const std::vector<NotedKernel> expected = listed_kernels(spec, action);
       CHECK(own.size() == expected.size());
       for (std::size_t i = 0; i < std::min(own.size(), expected.size()); ++i) {
         CAPTURE(i);
@@ -169,11 +167,11 @@ int check_passes(RunSpec spec) {
   return passes;
 }
 
-struct Case {
+struct NamedModel {
   const char* name;
   std::vector<Layer> model;
 };
-std::vector<Case> cases() {
+std::vector<NamedModel> cases() {
   return {{"gpt", gpt_model(3)},         {"gpt with dropout", with_dropout(gpt_model(2))}, {"llama", llama_model(3)},
           {"mixtral", mixtral_model(3)}, {"a shared expert", shared_expert_model(2)},      {"mlp", mlp_model()}};
 }
@@ -181,7 +179,7 @@ std::vector<Case> cases() {
 }  // namespace
 
 TEST_CASE("a device enqueues the kernels that are priced, in their order, with their shapes and elements") {
-  for (const Case& of : cases())
+  for (const NamedModel& of : cases())
     for (const std::optional<HalfFormat> half : {std::optional<HalfFormat>(), std::optional(HalfFormat::kBf16)})
       for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kSelective, Rebuild::kStage})
         for (const char* schedule : {"1f1b", "zb-h1"}) {
@@ -189,10 +187,10 @@ TEST_CASE("a device enqueues the kernels that are priced, in their order, with t
           CAPTURE(half.has_value());
           CAPTURE(static_cast<int>(rebuild));
           CAPTURE(schedule);
-          RunSpec spec = spec_of(of.model, make_schedule(schedule, {.ranks = 2, .microbatches = kMicrobatches}));
+          RunSpec spec = spec_of(of.model, make_schedule(schedule, {.ranks = 2, .microbatches = kListedMicrobatches}));
           spec.half = half;
           spec.rebuild = rebuild;
-          CHECK(check_passes(spec) == 2 * kMicrobatches * (std::string(schedule) == "1f1b" ? 2 : 3));
+          CHECK(check_passes(spec) == 2 * kListedMicrobatches * (std::string(schedule) == "1f1b" ? 2 : 3));
         }
 }
 
@@ -205,8 +203,10 @@ TEST_CASE("an exact GELU, parallel branches and a window are listed as they run"
       block->window = 3;
     }
   for (const Rebuild rebuild : {Rebuild::kNothing, Rebuild::kSelective}) {
-    RunSpec spec = spec_of(model, make_schedule("1f1b", {.ranks = 2, .microbatches = kMicrobatches}));
+    RunSpec spec = spec_of(model, make_schedule("1f1b", {.ranks = 2, .microbatches = kListedMicrobatches}));
     spec.rebuild = rebuild;
     check_passes(spec);
   }
 }
+
+}  // namespace plumb::test

@@ -11,9 +11,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec two_steps(RunSpec spec) {
@@ -149,3 +147,5 @@ TEST_CASE("ranks on devices of their own offload, and evict nothing") {
   CHECK_THROWS_WITH_AS(run_device_rank(spec, 0, machine, {}), doctest::Contains("activations that are evicted"),
                        SpecError);
 }
+
+}  // namespace plumb::test

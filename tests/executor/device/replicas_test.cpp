@@ -12,9 +12,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec replicated(const std::vector<Layer>& model, const std::string& name, int ranks, int replicas, int zero = 0) {
@@ -94,3 +92,5 @@ TEST_CASE("a tensor group on a device trains as the CPU's: heads, channels and v
   spec.grid.tensor = 2;
   check_shares_beside_cpu(spec);
 }
+
+}  // namespace plumb::test

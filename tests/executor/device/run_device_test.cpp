@@ -10,8 +10,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("a device computes the CPU's losses, gradients and weights") {
   for (const std::vector<Layer>& model : {llama_model(), untied_gpt_model()}) {
@@ -274,3 +273,5 @@ TEST_CASE("what a device does not run is refused by name") {
   std::get<TransformerLayer>(bad.stage_layers.front().back()).head_size = 264;
   refused(bad, "heads of more than 256 channels");
 }
+
+}  // namespace plumb::test

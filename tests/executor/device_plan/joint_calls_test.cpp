@@ -12,8 +12,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const Action& action_of(const Schedule& schedule, std::int32_t id) {
@@ -107,3 +106,5 @@ TEST_CASE("passes of copies that are listed in another order do not meet") {
   CHECK_THROWS_WITH_AS(joint_leaders(lowered, JointPasses::kWeightGrads), doctest::Contains("list their passes alike"),
                        ScheduleError);
 }
+
+}  // namespace plumb::test

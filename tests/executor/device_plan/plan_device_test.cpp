@@ -22,7 +22,7 @@ namespace plumb::test { namespace {
 constexpr std::int64_t kUnit = 1 << 20;
 
 /// Every kind of bytes, none a multiple of another, and sends that take time.
-CostTable costs_for(const Schedule& schedule) {
+CostTable uneven_costs(const Schedule& schedule) {
   CostTable costs = chunk_cost_table(static_cast<int>(schedule.stages.size()), {.forward = {Seconds{1.0}},
                                                                                 .input_grad = {Seconds{1.1}},
                                                                                 .weight_grad = {Seconds{0.7}},
@@ -95,7 +95,7 @@ TEST_CASE("device plan: every schedule is planned without a race, on 1 to 8 rank
     for (const Sample& sample : samples(ranks, 2 * ranks)) {
       CAPTURE(sample.name);
       CAPTURE(ranks);
-      const DeviceProgram program = plan_device(sample.lowered, costs_for(sample.lowered));
+      const DeviceProgram program = plan_device(sample.lowered, uneven_costs(sample.lowered));
       const std::vector<std::string> wrong = check_device_program(program, sample.lowered);
       CHECK(wrong.size() == 0);
       if (!wrong.empty()) CHECK(wrong.front() == "");
@@ -122,7 +122,7 @@ MicrobatchMemory by_listed(const Schedule& lowered) {
                                                        .forward_workspace_bytes = 2 * kUnit,
                                                        .backward_workspace_bytes = 3 * kUnit}));
   MicrobatchMemory memory = kept;
-  const CostTable costs = costs_for(lowered);
+  const CostTable costs = uneven_costs(lowered);
   for (const std::vector<Action>& actions : lowered.ranks)
     for (const Action& action : actions)
       if (action.op == Op::kRecompute)
@@ -137,7 +137,7 @@ TEST_CASE("device plan: some micro-batches are computed again and others kept, w
     for (const Sample& sample : samples(ranks, 2 * ranks, Checkpoint::kExceptLast)) {
       CAPTURE(sample.name);
       CAPTURE(ranks);
-      const CostTable costs = costs_for(sample.lowered);
+      const CostTable costs = uneven_costs(sample.lowered);
       const DeviceProgram program =
           plan_device(sample.lowered, costs, false, DeviceWaits::kNeeded, {}, by_listed(sample.lowered));
       CHECK(check_device_program(program, sample.lowered) == std::vector<std::string>{});
@@ -169,7 +169,7 @@ TEST_CASE("device plan: what is moved away leaves the arena until it comes back"
     CAPTURE(ranks);
     const Schedule order = make_schedule("gpipe", {.ranks = ranks, .microbatches = 2 * ranks + 4});
     const Schedule stays = lower(order), moves = lower(order, {.offload = 2});
-    const DeviceProgram all = plan_device(stays, costs_for(stays)), few = plan_device(moves, costs_for(moves));
+    const DeviceProgram all = plan_device(stays, uneven_costs(stays)), few = plan_device(moves, uneven_costs(moves));
     CHECK(check_device_program(few, moves) == std::vector<std::string>{});
     for (std::size_t rank = 0; rank < few.arena_bytes.size(); ++rank) {
       CHECK(all.host_bytes[rank] == 0);
@@ -184,7 +184,7 @@ TEST_CASE("device plan: BPipe's guests lie in their partner's arena") {
   for (const int ranks : {4, 6, 8}) {
     CAPTURE(ranks);
     const Schedule lowered = lower(make_schedule("bpipe", {.ranks = ranks, .microbatches = 2 * ranks}));
-    const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+    const DeviceProgram program = plan_device(lowered, uneven_costs(lowered));
     CHECK(check_device_program(program, lowered) == std::vector<std::string>{});
     std::size_t guests = 0;
     for (const DeviceBuffer& buffer : program.buffers) {
@@ -201,7 +201,7 @@ TEST_CASE("device plan: without any one of its waits a program has a race") {
   std::mt19937 random(3);  // NOLINT(cert-msc51-cpp): the same choice every time
   for (const int ranks : {2, 4}) {
     for (const Sample& sample : samples(ranks, 2 * ranks)) {
-      const DeviceProgram program = plan_device(sample.lowered, costs_for(sample.lowered));
+      const DeviceProgram program = plan_device(sample.lowered, uneven_costs(sample.lowered));
       std::vector<std::size_t> waiting;
       for (std::size_t call = 0; call < program.calls.size(); ++call) {
         if (!program.calls[call].waits.empty()) waiting.push_back(call);
@@ -225,7 +225,7 @@ TEST_CASE("device plan: whoever works with replaced weights finds them in a buff
   for (const bool vertical_sync : {false, true}) {
     const Schedule lowered =
         lower(make_schedule("pipedream", {.ranks = 4, .microbatches = 7, .vertical_sync = vertical_sync}));
-    const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+    const DeviceProgram program = plan_device(lowered, uneven_costs(lowered));
     REQUIRE(check_device_program(program, lowered).empty());
     std::size_t versions = 0;
     for (std::size_t i = 0; i < program.buffers.size(); ++i) {
@@ -255,7 +255,7 @@ TEST_CASE(
           lower(make_schedule(name, {.ranks = ranks, .microbatches = microbatches, .slices = slices}));
       const std::vector<DeviceStageBytes> bytes(lowered.stages.size(),
                                                 {.sequences = 6 * kUnit, .sequence_gradients = 12 * kUnit});
-      const DeviceProgram program = plan_device(lowered, costs_for(lowered), false, DeviceWaits::kNeeded, bytes);
+      const DeviceProgram program = plan_device(lowered, uneven_costs(lowered), false, DeviceWaits::kNeeded, bytes);
       CHECK(check_device_program(program, lowered) == std::vector<std::string>{});
       const ActionIds ids = action_ids(lowered);
       const auto action_of = [&](std::int32_t call) {
@@ -283,7 +283,7 @@ TEST_CASE(
 
 TEST_CASE("device plan: the streams of two stages under 1F1B") {
   const Schedule lowered = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}));
-  CostTable costs = costs_for(lowered);
+  CostTable costs = uneven_costs(lowered);
   const DeviceProgram program = plan_device(lowered, costs);
   // F0 and F1 and two backwards a stage, two steps; two messages each way.
   CHECK(program.calls.size() == 2 * (2 + 2 + 1) + 4);
@@ -298,7 +298,7 @@ TEST_CASE("device plan: the streams of two stages under 1F1B") {
 TEST_CASE("device plan: the arena holds what 1F1B keeps, and no more micro-batches for a longer step") {
   const auto arena_of = [](int microbatches) {
     const Schedule lowered = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = microbatches}));
-    return plan_device(lowered, costs_for(lowered)).arena_bytes;
+    return plan_device(lowered, uneven_costs(lowered)).arena_bytes;
   };
   const std::vector<std::int64_t> arena = arena_of(8);
   CHECK(arena[0] >= 4 * 17 * kUnit);
@@ -310,7 +310,7 @@ TEST_CASE("device plan: the arena holds what 1F1B keeps, and no more micro-batch
 
 TEST_CASE("check device program: names what is wrong") {
   const Schedule lowered = lower(make_schedule("gpipe", {.ranks = 2, .microbatches = 2}));
-  const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+  const DeviceProgram program = plan_device(lowered, uneven_costs(lowered));
   const auto first_wrong = [&](auto&& change) {
     DeviceProgram changed = program;
     change(changed);
@@ -338,7 +338,7 @@ TEST_CASE("device plan: messages of a group are neighbours, behind the same call
       CAPTURE(ranks);
       const std::vector<MessagePair> pairs = message_pairs(sample.lowered, ProcessGrid{.pipeline = ranks});
       if (pairs.empty()) continue;
-      const CostTable costs = costs_for(sample.lowered);
+      const CostTable costs = uneven_costs(sample.lowered);
       const DeviceProgram program = plan_device(sample.lowered, costs, false, DeviceWaits::kAll, {}, {}, {}, pairs);
       for (const std::string& wrong : check_device_program(program, sample.lowered)) FAIL_CHECK(wrong);
       CHECK(static_cast<std::size_t>(std::ranges::count(program.calls, true, &DeviceCall::with_next)) == pairs.size());
@@ -381,7 +381,7 @@ TEST_CASE("check device program: activations that are away have a place, and nob
     const bool evicts = std::string_view(name) == "bpipe";
     const Schedule order = make_schedule(name, {.ranks = 4, .microbatches = 8});
     const Schedule lowered = evicts ? lower(order) : lower(order, {.offload = 2});
-    const DeviceProgram program = plan_device(lowered, costs_for(lowered));
+    const DeviceProgram program = plan_device(lowered, uneven_costs(lowered));
     REQUIRE(check_device_program(program, lowered).empty());
     const auto found = [&](auto&& change, const char* text) {
       DeviceProgram changed = program;

@@ -8,8 +8,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// "B3@2": what stands behind the optimizer step with that number.
@@ -47,3 +46,5 @@ TEST_CASE("in synchronous schedules nobody works with replaced weights") {
   const Schedule schedule = lower(make_schedule("zb-h1", {.ranks = 3, .microbatches = 6}));
   CHECK(std::ranges::all_of(weight_replacers(schedule), [](std::int32_t replacer) { return replacer == -1; }));
 }
+
+}  // namespace plumb::test

@@ -6,7 +6,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("SMs are shared out in whole groups, evenly or by shares") {
   using Groups = std::vector<int>;
@@ -40,3 +40,5 @@ TEST_CASE("more ranks than groups have no split, and shares are one a rank") {
   CHECK_THROWS_AS(split_multiprocessors(2, {1}, 16), SpecError);
   CHECK_THROWS_AS(split_multiprocessors(2, {1, 0}, 16), SpecError);
 }
+
+}  // namespace plumb::test

@@ -10,8 +10,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Two replicas, or a tensor group of two: F and B exchange in the middle, REDUCE_GRAD is an exchange alone.
@@ -32,7 +31,7 @@ std::vector<std::vector<CallTrack>> tracks_of(const DeviceProgram& program, cons
   return tracks;
 }
 
-CostTable costs_for(const Schedule& lowered) {
+CostTable even_costs(const Schedule& lowered) {
   CostTable costs = chunk_cost_table(static_cast<int>(lowered.stages.size()), {});
   for (StageCosts& stage : costs.stages) {
     stage.memory = {.forward_bytes = 1000, .forward_workspace_bytes = 300, .backward_workspace_bytes = 400};
@@ -49,7 +48,7 @@ TEST_CASE("ranks that share a device stand behind each other's calls, and no wai
     CAPTURE(name);
     const Schedule lowered =
         lower(make_schedule(name, {.ranks = 2, .microbatches = 4}), {.data = {.enabled = true, .zero = 0}});
-    const DeviceProgram program = plan_device(lowered, costs_for(lowered), false, DeviceWaits::kAll);
+    const DeviceProgram program = plan_device(lowered, even_costs(lowered), false, DeviceWaits::kAll);
     WorldProgram world = world_calls(program, tracks_of(program, lowered, 2), 4);
     for (const std::string& finding : check_world_calls(world, program)) FAIL_CHECK(finding);
     for (WorldCall& call : world.calls)
@@ -74,7 +73,7 @@ TEST_CASE("pieces on another stream run beside their call's, but for those that 
                                           {.communicator = 7, .stream = aside, .behind = {3}}};
   const Schedule lowered =
       lower(make_schedule("1f1b", {.ranks = 1, .microbatches = 3}), {.data = {.enabled = true, .zero = 0}});
-  const DeviceProgram program = plan_device(lowered, costs_for(lowered), false, DeviceWaits::kAll);
+  const DeviceProgram program = plan_device(lowered, even_costs(lowered), false, DeviceWaits::kAll);
   std::vector<std::vector<CallTrack>> tracks = tracks_of(program, lowered, 2);
   for (std::vector<CallTrack>& of_call : tracks)
     for (CallTrack& track : of_call)
@@ -109,7 +108,7 @@ TEST_CASE("pieces on another stream run beside their call's, but for those that 
 
 TEST_CASE("a rank on a device of its own has its own calls alone, and waits for no other") {
   const Schedule lowered = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {});
-  const DeviceProgram program = plan_device(lowered, costs_for(lowered), false, DeviceWaits::kAll);
+  const DeviceProgram program = plan_device(lowered, even_costs(lowered), false, DeviceWaits::kAll);
   std::vector<std::vector<CallTrack>> tracks = tracks_of(program, lowered, 1);
   for (std::vector<CallTrack>& of_call : tracks) std::erase_if(of_call, [](const CallTrack& t) { return t.rank != 1; });
   const WorldProgram world = world_calls(program, tracks, 2);
@@ -118,3 +117,5 @@ TEST_CASE("a rank on a device of its own has its own calls alone, and waits for 
   for (const WorldCall& call : world.calls)
     CHECK(world.tracks[static_cast<std::size_t>(call.call)][static_cast<std::size_t>(call.track)].rank == 1);
 }
+
+}  // namespace plumb::test

@@ -4,12 +4,11 @@
 
 #include <set>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Pairs of query and key that a causal mask leaves to the queries at these positions.
-std::int64_t pairs(const ContextTokens& tokens) {
+std::int64_t query_key_pairs(const ContextTokens& tokens) {
   std::int64_t sum = 0;
   for (const TokenRange& run : {tokens.first, tokens.second})
     for (std::int64_t t = run.first; t < run.first + run.count; ++t) sum += t + 1;
@@ -36,7 +35,7 @@ TEST_CASE("in a ring every rank has as much to attend to") {
   // Runs of c tokens: rank r has runs r and 2n-1-r, whose pairs add up to c * (2n c + 1) whatever r is.
   const std::int64_t c = 48 / 8;
   for (int rank = 0; rank < 4; ++rank)
-    CHECK(pairs(context_tokens({0, 48}, {4, rank, ContextAttention::kRing})) == c * (8 * c + 1));
+    CHECK(query_key_pairs(context_tokens({0, 48}, {4, rank, ContextAttention::kRing})) == c * (8 * c + 1));
 }
 
 TEST_CASE("what cannot be shared is said with its numbers") {
@@ -62,3 +61,5 @@ TEST_CASE("context ranks share the tokens of a slice") {
   CHECK(all_to_all.first.first == 36);
   CHECK(all_to_all.count() == 12);
 }
+
+}  // namespace plumb::test

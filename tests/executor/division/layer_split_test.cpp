@@ -5,9 +5,7 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 std::vector<std::size_t> sizes(const std::vector<std::vector<Layer>>& parts) {
@@ -67,3 +65,5 @@ TEST_CASE("a split that leaves a stage empty, or places too much, is refused wit
           "split type:transformer: the model has no layer of such a kind; its first is of kind convolution");
   refuses("type:(", "split type:(: this is no regular expression; name kinds, as in type:linear|mlp");
 }
+
+}  // namespace plumb::test

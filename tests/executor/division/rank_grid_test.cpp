@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("ranks of meshes that are all alike are numbered as the process grid's") {
   const ProcessGrid grid{.tensor = 2, .context = 2, .data = 3, .pipeline = 2};
@@ -38,3 +38,5 @@ TEST_CASE("ranks and coordinates outside a mesh are refused") {
   CHECK_THROWS_AS(world_rank_of(ranks, {.data = 1, .pipeline = 0}), SpecError);
   CHECK_THROWS_AS(world_rank_of(ranks, {.pipeline = 2}), SpecError);
 }
+
+}  // namespace plumb::test

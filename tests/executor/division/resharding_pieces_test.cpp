@@ -6,7 +6,7 @@
 #include <set>
 #include <vector>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("two tensor ranks that hold all rows send each replica its half, in shares") {
   // 8 elements; replica 0 holds the first four. There is one receiver a replica, for which both senders share the work.
@@ -47,3 +47,5 @@ TEST_CASE("every element reaches a destination once, from a rank that holds it, 
 TEST_CASE("shares of what tensor ranks gather cover it") {
   CHECK(gathered_bounds({.tensor = 3}, 8) == std::vector<std::int64_t>{0, 2, 5, 8});
 }
+
+}  // namespace plumb::test

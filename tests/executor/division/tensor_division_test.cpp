@@ -4,10 +4,9 @@
 
 #include <set>
 
-#include "small_model.h"
+#include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("the ranks' shares are disjoint, cover the whole parameter and have the share's size") {
   std::vector<Layer> layers = {EmbeddingLayer{.vocab = 33, .hidden = 16, .positions = 8}, llama_block(), gpt_block(),
@@ -136,3 +135,5 @@ TEST_CASE("what cannot be divided is said with its numbers") {
   CHECK(why_not_divisible(HeadLayer{.vocab = 3, .hidden = 4}, 4) ==
         "a vocabulary of 3 tokens is less than 4 tensor ranks");
 }
+
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("every collective is timed by every algorithm that it has, at every size") {
   const auto samples = measure_collectives({.members = 3, .sizes_bytes = {4, 4096}, .budget = Seconds{0.05}});
@@ -37,3 +37,5 @@ TEST_CASE("a group of one, and no bytes, are refused") {
   CHECK_THROWS_AS(measure_collectives({.members = 1}), SpecError);
   CHECK_THROWS_AS(measure_collectives({.members = 2, .sizes_bytes = {0}}), SpecError);
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("messages of each size are timed as often as was asked, larger ones longer") {
   const std::vector<KernelSample> samples =
@@ -24,3 +24,5 @@ TEST_CASE("messages of nothing, or none, are refused") {
   CHECK_THROWS_AS(measure_messages_of_threads({.sizes_bytes = {0}}), SpecError);
   CHECK_THROWS_AS(measure_messages_of_threads({.repeats = 0}), SpecError);
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the slowdown beside an all-reduce is measured on this machine") {
   const SlowdownSample sample = measure_collective_slowdown({.members = 2, .bytes = 1 << 16, .budget = Seconds{0.05}});
@@ -16,3 +16,5 @@ TEST_CASE("the slowdown beside an all-reduce is measured on this machine") {
   CHECK_THROWS_AS(measure_collective_slowdown({.members = 1}), SpecError);
   CHECK_THROWS_AS(measure_collective_slowdown({.bytes = 0}), SpecError);
 }
+
+}  // namespace plumb::test

@@ -11,8 +11,7 @@
 #include "executor/measure/measure_transport.h"
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 void check_order(const KernelSample& sample) {
@@ -94,3 +93,5 @@ TEST_CASE("no ranks and no time are refused") {
   CHECK_THROWS_AS(measure_cpu({.busy_ranks = 0}), SpecError);
   CHECK_THROWS_AS(measure_cpu({.budget = Seconds{0}}), SpecError);
 }
+
+}  // namespace plumb::test

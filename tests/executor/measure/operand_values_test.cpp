@@ -7,7 +7,7 @@
 
 #include "kernels/cpu/half.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("operands are numbers between -1 and 1 on both sides of 0, in 16 bits those of fp32, rounded") {
   constexpr std::size_t kValues = 1000;
@@ -32,3 +32,5 @@ TEST_CASE("operands are numbers between -1 and 1 on both sides of 0, in 16 bits 
     CHECK(bits == expected);
   }
 }
+
+}  // namespace plumb::test

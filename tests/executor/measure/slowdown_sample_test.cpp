@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("what is lost of the time in which both run says how much slower compute is then") {
   // Of 2 s beside a collective compute did 1.5 s of work: it ran at 1 / (1 + 1/3). The other 3 s were as alone.
@@ -16,3 +16,5 @@ TEST_CASE("a collective that outlasts the products is beside them for as long as
   const SlowdownSample sample{.alone = Seconds{3}, .beside = Seconds{4}, .collective = Seconds{9}};
   CHECK(*slowdown_of(sample) == doctest::Approx(1.0 / 3));
 }
+
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("what is left of a time shrinks from its making on, below zero too") {
   const TimeLeft hour(Seconds{3600}), none(Seconds{0});
@@ -12,3 +12,5 @@ TEST_CASE("what is left of a time shrinks from its making on, below zero too") {
   CHECK(hour(0.5) <= Seconds{1800});
   CHECK(none() <= Seconds{0});
 }
+
+}  // namespace plumb::test

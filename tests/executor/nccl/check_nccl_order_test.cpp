@@ -15,9 +15,7 @@
 #include "tests/executor/nccl/group_kernels.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec pipeline(const char* schedule, int ranks, int microbatches, int data = 1, int chunks = 1) {
@@ -308,3 +306,5 @@ TEST_CASE("what the checker decides is what a search through all orders of progr
   CHECK(deadlocks > 100);
   CHECK(ends > 100);
 }
+
+}  // namespace plumb::test

@@ -22,6 +22,9 @@
 
 namespace plumb::test {
 
+/// How long ranks on threads wait for each other.
+inline constexpr Seconds kPatience{20};
+
 /// Runs what is put on it, in order, on a thread of its own.
 class HostStream {
  public:

@@ -15,13 +15,11 @@
 #include "tests/executor/nccl/group_kernels.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Transformer blocks of one shape that every division here fits.
-std::vector<Layer> wide_model(int blocks, bool experts) {
+std::vector<Layer> wide_blocks(int blocks, bool experts) {
   TransformerLayer block{.hidden = 64, .heads = 64, .kv_heads = 64, .head_size = 2, .ffn = 64};
   if (experts) {
     block.experts = 64;
@@ -34,19 +32,19 @@ std::vector<Layer> wide_model(int blocks, bool experts) {
   return model;
 }
 
-struct Layout {
+struct LaunchLayout {
   const CatalogueEntry* schedule = nullptr;
   int pipeline = 1, tensor = 1, context = 1, data = 1, expert = 1, zero = 0;
   bool layerwise = false, sequence_parallel = false, ulysses = false;
 };
 
-std::string to_text(const Layout& layout) {
+std::string launch_text(const LaunchLayout& layout) {
   return std::string(layout.schedule->name) + " pp " + std::to_string(layout.pipeline) + " tp " +
          std::to_string(layout.tensor) + " cp " + std::to_string(layout.context) + " dp " +
          std::to_string(layout.data) + " ep " + std::to_string(layout.expert) + " zero " + std::to_string(layout.zero);
 }
 
-RunSpec spec_of(const Layout& layout) {
+RunSpec spec_of_launch(const LaunchLayout& layout) {
   const CatalogueEntry& entry = *layout.schedule;
   const int chunks = entry.takes_chunks ? 2 : entry.chunks;
   const int microbatches = std::max(4, layout.pipeline);
@@ -56,7 +54,7 @@ RunSpec spec_of(const Layout& layout) {
   LoweringOptions options{.data = {.enabled = layout.data * layout.context > 1, .zero = layout.zero}};
   int parts = 0;
   for (const StagePlace& place : order.stages) parts = std::max(parts, place.model_part + 1);
-  RunSpec spec = spec_of_lowered(wide_model(std::max(1, parts - 2), layout.expert > 1), lower(order, options), 1);
+  RunSpec spec = spec_of_lowered(wide_blocks(std::max(1, parts - 2), layout.expert > 1), lower(order, options), 1);
   spec.grid = {.tensor = layout.tensor,
                .context = layout.context,
                .expert = layout.expert,
@@ -72,8 +70,8 @@ RunSpec spec_of(const Layout& layout) {
 }
 
 /// Those of 2 to 64 ranks that exist, in one order.
-std::vector<Layout> all_layouts() {
-  std::vector<Layout> layouts;
+std::vector<LaunchLayout> all_layouts() {
+  std::vector<LaunchLayout> layouts;
   for (const CatalogueEntry& entry : catalogue())
     for (int pipeline = 1; pipeline <= 64; pipeline *= 2)
       for (int tensor = 1; pipeline * tensor <= 64; tensor *= 2)
@@ -103,7 +101,7 @@ std::vector<Layout> all_layouts() {
 }  // namespace
 
 TEST_CASE("every schedule and layout up to 64 ranks agrees and cannot deadlock") {
-  std::vector<Layout> layouts = all_layouts();
+  std::vector<LaunchLayout> layouts = all_layouts();
   const std::size_t all = layouts.size();
   const char* wanted = std::getenv("PLUMB_ALL_ORDERS");
   if (const std::size_t count = wanted == nullptr ? 32 : std::strtoull(wanted, nullptr, 10); count > 1) {
@@ -114,12 +112,12 @@ TEST_CASE("every schedule and layout up to 64 ranks agrees and cannot deadlock")
   std::int64_t calls = 0;
   std::size_t checked = 0;
   int most_channels = 0;
-  for (const Layout& layout : layouts) {
-    CAPTURE(to_text(layout));
+  for (const LaunchLayout& layout : layouts) {
+    CAPTURE(launch_text(layout));
     TrainingPlan plan;
     RunSpec spec;
     try {
-      spec = spec_of(layout);
+      spec = spec_of_launch(layout);
       plan = plan_training(spec);
     } catch (const InputError&) {
       continue;  // what a schedule or the cpu backend refuses: an odd number of ranks, ZeRO 2 in asynchronous schedules
@@ -138,3 +136,5 @@ TEST_CASE("every schedule and layout up to 64 ranks agrees and cannot deadlock")
   CHECK(most_channels <= 2);
   CHECK(calls > 100000);
 }
+
+}  // namespace plumb::test

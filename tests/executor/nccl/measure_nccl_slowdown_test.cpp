@@ -5,14 +5,13 @@
 #include <algorithm>
 #include <vector>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Devices that compute at a rate, exchange at another, and do both slower where both go on.
-class FakeDevices : public NcclDevices {
+class OverlappingDevices : public NcclDevices {
  public:
-  explicit FakeDevices(int ranks) : ranks_(ranks) {}
+  explicit OverlappingDevices(int ranks) : ranks_(ranks) {}
 
   int ranks() const override { return ranks_; }
   Seconds run(const NcclRound&, int) override { return Seconds{0}; }
@@ -50,7 +49,7 @@ class FakeDevices : public NcclDevices {
 }  // namespace
 
 TEST_CASE("what devices lose beside each collective comes out as it is") {
-  FakeDevices devices(4);
+  OverlappingDevices devices(4);
   const std::vector<SlowdownSample> samples =
       measure_nccl_slowdown(devices, {.half = HalfFormat::kBf16, .budget = Seconds{1000}});
   REQUIRE(samples.size() == 3);
@@ -74,14 +73,14 @@ TEST_CASE("what devices lose beside each collective comes out as it is") {
 }
 
 TEST_CASE("one slow sample of four devices changes nothing") {
-  FakeDevices devices(4);
+  OverlappingDevices devices(4);
   devices.has_straggler = true;
   for (const SlowdownSample& sample : measure_nccl_slowdown(devices, {.budget = Seconds{1000}}))
     CHECK(*slowdown_of(sample) == doctest::Approx(sample.op == CollectiveOp::kAllGather ? 0.125 : 0.25).epsilon(1e-9));
 }
 
 TEST_CASE("slow devices have smaller products and buffers within the budget, which the sample says") {
-  FakeDevices devices(2);
+  OverlappingDevices devices(2);
   devices.flops_per_second = 1e9;
   devices.bytes_per_second = 1e9;
   const std::vector<SlowdownSample> samples = measure_nccl_slowdown(devices, {.budget = Seconds{4}});
@@ -92,7 +91,9 @@ TEST_CASE("slow devices have smaller products and buffers within the budget, whi
 }
 
 TEST_CASE("one device has nobody to exchange with: nothing is measured") {
-  FakeDevices devices(1);
+  OverlappingDevices devices(1);
   CHECK(measure_nccl_slowdown(devices, {}).empty());
   CHECK(devices.works.empty());
 }
+
+}  // namespace plumb::test

@@ -9,12 +9,11 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Devices whose collectives take 10 us and a nanosecond a byte, and are wrong in place.
-class FakeDevices : public NcclDevices {
+class RoundDevices : public NcclDevices {
  public:
   int ranks() const override { return 4; }
   Seconds run(const NcclRound& round, int times) override {
@@ -32,7 +31,7 @@ class FakeDevices : public NcclDevices {
 }  // namespace
 
 TEST_CASE("every collective is timed by size, out of place and in place, behind a warm-up") {
-  FakeDevices devices;
+  RoundDevices devices;
   const std::vector<NcclSample> samples =
       measure_nccl(devices, {.sizes_bytes = {1000, 1 << 20}, .warm_up = 5, .repeats = 20, .budget = Seconds{1000}});
   CHECK(samples.size() == 2 * (2 * 5 + 2));  // all-to-all and shift have no in-place form
@@ -49,7 +48,7 @@ TEST_CASE("every collective is timed by size, out of place and in place, behind 
 }
 
 TEST_CASE("bus bandwidth is that of nccl-tests") {
-  FakeDevices devices;
+  RoundDevices devices;
   for (const NcclSample& sample : measure_nccl(devices, {.sizes_bytes = {1 << 20}, .budget = Seconds{1000}})) {
     const double algorithm = algorithm_bytes_per_second(sample.sample);
     double factor = 1;
@@ -62,14 +61,14 @@ TEST_CASE("bus bandwidth is that of nccl-tests") {
 }
 
 TEST_CASE("a small budget leaves fewer rounds, at least one") {
-  FakeDevices devices;
+  RoundDevices devices;
   for (const NcclSample& sample : measure_nccl(devices, {.sizes_bytes = {1 << 30}, .budget = Seconds{0.001}}))
     CHECK(sample.sample.repeats == 1);
   CHECK_THROWS_AS(measure_nccl(devices, {.sizes_bytes = {0}}), SpecError);
 }
 
 TEST_CASE("without time there are still messages from which a link can be told") {
-  FakeDevices devices;
+  RoundDevices devices;
   std::set<std::int64_t> shifts, sums;
   for (const NcclSample& sample :
        measure_nccl(devices, {.sizes_bytes = {64, 1 << 20, 1 << 24, 1 << 26}, .budget = Seconds{-1}})) {
@@ -83,3 +82,5 @@ TEST_CASE("without time there are still messages from which a link can be told")
 TEST_CASE("without the library beside the tool NCCL is missing in a sentence") {
   CHECK_THROWS_AS(open_nccl_library("/nowhere", "0"), RunError);
 }
+
+}  // namespace plumb::test

@@ -16,8 +16,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 using Ticks = std::int64_t;
@@ -80,7 +79,7 @@ Ticks end_of(const Schedule& schedule, Ticks message, const Together& together) 
   return end;
 }
 
-Schedule lowered(std::string_view name, int ranks, Receives receives) {
+Schedule lowered_for(std::string_view name, int ranks, Receives receives) {
   const CatalogueEntry& entry = catalogue_entry(name);
   return lower(make_schedule(name, {.ranks = ranks,
                                     .microbatches = 2 * ranks,
@@ -101,7 +100,7 @@ void for_each_schedule(Visit visit) {
       for (const Receives receives : {Receives::kEarly, Receives::kLate}) {
         Schedule schedule;
         try {
-          schedule = lowered(entry.name, ranks, receives);
+          schedule = lowered_for(entry.name, ranks, receives);
         } catch (const InputError&) {
           continue;
         }
@@ -155,7 +154,7 @@ TEST_CASE("a group costs nothing while a message takes no longer than an action"
 
 TEST_CASE("a group of messages that are taken at once would cost: 1F1B's exchanges, with late receives, are none") {
   constexpr int kRanks = 4, kMicrobatches = 2 * kRanks;
-  const Schedule schedule = lowered("1f1b", kRanks, Receives::kLate);
+  const Schedule schedule = lowered_for("1f1b", kRanks, Receives::kLate);
   CHECK(message_pairs(schedule, grid_of(kRanks)).empty());
   const ActionTable table(schedule);
   Together exchanges;  // each RECV of a gradient right before the SEND of an activation
@@ -175,7 +174,7 @@ TEST_CASE("a group of messages that are taken at once would cost: 1F1B's exchang
 }
 
 TEST_CASE("between meshes of different shape there are no groups of two messages") {
-  const Schedule schedule = lowered("v-1f1b", 4, Receives::kEarly);
+  const Schedule schedule = lowered_for("v-1f1b", 4, Receives::kEarly);
   RankGrid grid = grid_of(4);
   const std::vector<MessagePair> alike = message_pairs(schedule, grid);
   REQUIRE(!alike.empty());
@@ -184,3 +183,5 @@ TEST_CASE("between meshes of different shape there are no groups of two messages
   for (std::size_t rank = 0; rank < 4; rank += 2) grid.meshes[rank] = {.data = 2, .tensor = 1};
   CHECK(message_pairs(schedule, grid).empty());  // neighbours differ
 }
+
+}  // namespace plumb::test

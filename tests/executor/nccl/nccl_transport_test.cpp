@@ -20,20 +20,17 @@
 #include "executor/nccl/thread_board.h"
 #include "executor/training/fingerprint.h"
 #include "executor/transport/transport.h"
+#include "tests/executor/has.h"
 #include "tests/executor/nccl/host_nccl.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-constexpr Seconds kPatience{20};
-
 /// The rank's memory for every call, and what has come: each call's buffer says who has filled it, and how often.
-class Buffers {
+class CallBuffers {
  public:
-  Buffers(const NcclOrder& order, int rank) : order_(order), rank_(rank) {
+  CallBuffers(const NcclOrder& order, int rank) : order_(order), rank_(rank) {
     for (const NcclCall& call : order.ranks[static_cast<std::size_t>(rank)].calls)
       buffers_[&call].assign(static_cast<std::size_t>(call.bytes / 4), 0.0F);
     std::map<std::pair<std::int32_t, std::int32_t>, int> numbers;  // by communicator and peer
@@ -110,13 +107,13 @@ class Buffers {
   std::map<const NcclCall*, int> number_;
 };
 
-struct Outcome {
+struct TransportOutcome {
   std::string fault;
   bool was_told = false;
   int wrong = 0, left_open = 0;
 };
 
-struct Case {
+struct TransportCase {
   int replays = 1;
   Seconds timeout = kPatience;
   std::map<int, HostNcclFault> faults;  ///< [rank]
@@ -124,8 +121,8 @@ struct Case {
 };
 
 /// What one rank does, as a thread or a process.
-Outcome train_rank_of(const NcclOrder& order, int rank, RankBoard& board, const Case& what) {
-  Outcome outcome;
+TransportOutcome train_rank_of(const NcclOrder& order, int rank, RankBoard& board, const TransportCase& what) {
+  TransportOutcome outcome;
   HostNcclFault fault;
   if (const auto found = what.faults.find(rank); found != what.faults.end()) fault = found->second;
   std::atomic<bool> ends{false};
@@ -137,7 +134,7 @@ Outcome train_rank_of(const NcclOrder& order, int rank, RankBoard& board, const 
                             {.timeout = what.timeout, .stop_if_told = [&] { stop_if_told(board); }});
     if (what.gone == rank) return outcome;
     for (int replay = 0; replay < what.replays; ++replay) {
-      Buffers buffers(order, rank);
+      CallBuffers buffers(order, rank);
       try {
         transport.run(
             [&](const NcclCall&, NcclPort::Stream stream) {
@@ -165,10 +162,10 @@ Outcome train_rank_of(const NcclOrder& order, int rank, RankBoard& board, const 
   return outcome;
 }
 
-std::vector<Outcome> on_threads(const NcclOrder& order, const Case& what = {}) {
+std::vector<TransportOutcome> transport_on_threads(const NcclOrder& order, const TransportCase& what = {}) {
   const auto ranks = static_cast<int>(order.ranks.size());
   ThreadMeeting meeting(ranks, kPatience);
-  std::vector<Outcome> outcomes(order.ranks.size());
+  std::vector<TransportOutcome> outcomes(order.ranks.size());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
@@ -176,7 +173,7 @@ std::vector<Outcome> on_threads(const NcclOrder& order, const Case& what = {}) {
       outcomes[static_cast<std::size_t>(rank)] = train_rank_of(order, rank, *board, what);
     });
   for (std::thread& thread : threads) thread.join();
-  for (const Outcome& outcome : outcomes) CHECK(outcome.left_open == 0);
+  for (const TransportOutcome& outcome : outcomes) CHECK(outcome.left_open == 0);
   return outcomes;
 }
 
@@ -192,8 +189,8 @@ NcclOrder order_of_run(const char* schedule, const ProcessGrid& grid, int zero =
   return plan_nccl_order(spec, plan_training(spec));
 }
 
-void check_clean(const std::vector<Outcome>& outcomes) {
-  for (const Outcome& outcome : outcomes) {
+void check_clean(const std::vector<TransportOutcome>& outcomes) {
+  for (const TransportOutcome& outcome : outcomes) {
     CHECK(outcome.fault.empty());
     CHECK(outcome.wrong == 0);
     CHECK_FALSE(outcome.was_told);
@@ -206,7 +203,7 @@ struct Fault {
 };
 
 /// The one rank that says something, and what.
-Fault only_fault(const std::vector<Outcome>& outcomes) {
+Fault only_fault(const std::vector<TransportOutcome>& outcomes) {
   Fault found;
   for (std::size_t rank = 0; rank < outcomes.size(); ++rank) {
     if (outcomes[rank].fault.empty()) continue;
@@ -216,20 +213,17 @@ Fault only_fault(const std::vector<Outcome>& outcomes) {
   return found;
 }
 
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("lists of pipelines, replicas, tensor and context groups move what they say, replay after replay") {
   for (const char* schedule : {"1f1b", "interleaved", "zb-h1", "zb-v", "gpipe"}) {
     INFO(schedule);
-    check_clean(on_threads(order_of_run(schedule, {.pipeline = 3}), {.replays = 2}));
+    check_clean(transport_on_threads(order_of_run(schedule, {.pipeline = 3}), {.replays = 2}));
   }
-  check_clean(on_threads(order_of_run("1f1b", {.tensor = 2, .data = 2, .pipeline = 2}), {.replays = 2}));
-  check_clean(on_threads(order_of_run("1f1b", {.context = 2, .pipeline = 2})));
-  for (const int zero : {1, 2, 3}) check_clean(on_threads(order_of_run("1f1b", {.data = 3, .pipeline = 1}, zero)));
+  check_clean(transport_on_threads(order_of_run("1f1b", {.tensor = 2, .data = 2, .pipeline = 2}), {.replays = 2}));
+  check_clean(transport_on_threads(order_of_run("1f1b", {.context = 2, .pipeline = 2})));
+  for (const int zero : {1, 2, 3})
+    check_clean(transport_on_threads(order_of_run("1f1b", {.data = 3, .pipeline = 1}, zero)));
 }
 
 TEST_CASE("another plan on one rank is told before a communicator is made") {
@@ -253,7 +247,7 @@ TEST_CASE("another plan on one rank is told before a communicator is made") {
 
 TEST_CASE("a rank whose kernels never end is named by those who wait for it, with call, peer and communicator") {
   const NcclOrder order = order_of_run("1f1b", {.pipeline = 2});
-  const Fault fault = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .hangs = 0}));
+  const Fault fault = only_fault(transport_on_threads(order, {.timeout = Seconds{0.4}, .hangs = 0}));
   INFO(fault.text);
   CHECK((fault.rank == 0 || fault.rank == 1));
   if (fault.rank == 1) CHECK(has(fault.text, "rank 1, action 0: receive of"));
@@ -264,7 +258,8 @@ TEST_CASE("a rank whose kernels never end is named by those who wait for it, wit
 
 TEST_CASE("a call that stalls is named on the rank where it stalls or by its peer, and all are aborted") {
   const NcclOrder order = order_of_run("1f1b", {.pipeline = 2});
-  const Fault fault = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .faults = {{0, {.stalls_at = 3}}}}));
+  const Fault fault =
+      only_fault(transport_on_threads(order, {.timeout = Seconds{0.4}, .faults = {{0, {.stalls_at = 3}}}}));
   INFO(fault.text);
   CHECK(fault.rank >= 0);
   CHECK(has(fault.text, "for 0.4 s nothing has come of it; the last that it has completed is action"));
@@ -273,7 +268,7 @@ TEST_CASE("a call that stalls is named on the rank where it stalls or by its pee
 
 TEST_CASE("an error of NCCL ends all ranks, and the rank that sees it says what was under way") {
   const NcclOrder order = order_of_run("gpipe", {.pipeline = 3});
-  const std::vector<Outcome> outcomes = on_threads(order, {.faults = {{1, {.fails_at = 5}}}});
+  const std::vector<TransportOutcome> outcomes = transport_on_threads(order, {.faults = {{1, {.fails_at = 5}}}});
   const Fault fault = only_fault(outcomes);
   INFO(fault.text);
   CHECK(fault.rank == 1);
@@ -285,7 +280,7 @@ TEST_CASE("an error of NCCL ends all ranks, and the rank that sees it says what 
 
 TEST_CASE("a rank that leaves before its first call is missed by its peers") {
   const NcclOrder order = order_of_run("1f1b", {.pipeline = 3});
-  const Fault fault = only_fault(on_threads(order, {.timeout = Seconds{0.4}, .gone = 1}));
+  const Fault fault = only_fault(transport_on_threads(order, {.timeout = Seconds{0.4}, .gone = 1}));
   INFO(fault.text);
   CHECK((fault.rank == 0 || fault.rank == 2));
   CHECK(has(fault.text, " rank 1 ("));
@@ -309,7 +304,7 @@ TEST_CASE("processes meet in a folder, where an earlier run has left its files, 
         try {
           FolderBoard board(folder, rank, 3, killed ? Seconds{2} : kPatience);
           if (killed && rank == 1) std::_Exit(7);
-          const Outcome outcome = train_rank_of(order, rank, board, {.replays = 2, .timeout = Seconds{0.5}});
+          const TransportOutcome outcome = train_rank_of(order, rank, board, {.replays = 2, .timeout = Seconds{0.5}});
           std::ofstream(folder / ("said." + std::to_string(rank))) << outcome.fault;
           status =
               outcome.wrong == 0 && outcome.left_open == 0 ? (outcome.fault.empty() && !outcome.was_told ? 0 : 1) : 8;
@@ -329,3 +324,5 @@ TEST_CASE("processes meet in a folder, where an earlier run has left its files, 
   }
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace plumb::test

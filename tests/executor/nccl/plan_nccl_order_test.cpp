@@ -11,15 +11,14 @@
 #include "tests/executor/nccl/recorded_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-using Call = std::tuple<NcclKind, std::int32_t, std::int64_t>;  // kind, peer, bytes; -1: the router's picks decide
+using ListedCall =
+    std::tuple<NcclKind, std::int32_t, std::int64_t>;  // kind, peer, bytes; -1: the router's picks decide
 
 /// [communicator's name and ranks][member] the calls on it.
-using Lists = std::map<std::pair<std::string, std::vector<int>>, std::vector<std::vector<Call>>>;
+using Lists = std::map<std::pair<std::string, std::vector<int>>, std::vector<std::vector<ListedCall>>>;
 
 Lists planned_lists(const NcclOrder& order) {
   Lists lists;
@@ -36,7 +35,7 @@ Lists planned_lists(const NcclOrder& order) {
   return lists;
 }
 
-void add_calls(std::vector<Call>& calls, const MoveTag& tag, int member, int members) {
+void add_calls(std::vector<ListedCall>& calls, const MoveTag& tag, int member, int members) {
   const std::int64_t bytes = 4 * tag.elements;
   const auto pair = [&](int distance, std::int64_t each) {
     calls.emplace_back(NcclKind::kSend, (member + distance) % members, each);
@@ -79,7 +78,7 @@ Lists recorded_lists(const Recorded& recorded) {
   for (const auto& [key, collectives] : recorded.collectives) {
     const auto& [group, member] = key;
     if (group.ranks.size() == 1) continue;
-    std::vector<Call> calls;
+    std::vector<ListedCall> calls;
     for (const auto& [number, tag] : collectives) {
       // How all ranks meet between steps is none of the schedule's.
       if (group.name == "all ranks" && (tag.op != CollectiveOp::kAllReduce || tag.elements == 0)) continue;
@@ -94,8 +93,8 @@ Lists recorded_lists(const Recorded& recorded) {
 }
 
 /// Sizes that the router's picks decide are not compared.
-bool same(const std::vector<Call>& planned, const std::vector<Call>& recorded) {
-  return std::ranges::equal(planned, recorded, [](const Call& a, const Call& b) {
+bool same(const std::vector<ListedCall>& planned, const std::vector<ListedCall>& recorded) {
+  return std::ranges::equal(planned, recorded, [](const ListedCall& a, const ListedCall& b) {
     const bool sizes_fit = std::get<2>(a) == -1 || std::get<2>(a) == std::get<2>(b);
     return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b) && sizes_fit;
   });
@@ -128,19 +127,6 @@ std::int64_t check_against_cpu(const RunSpec& spec) {
   return nccl_call_count(order);
 }
 
-RunSpec over(const std::vector<Layer>& model, const std::string& schedule, const ScheduleParameters& shape,
-             const ProcessGrid& grid, int zero = 0) {
-  const bool has_copies = grid.data * grid.context > 1;
-  LoweringOptions options{.data = {.enabled = has_copies, .zero = zero}};
-  RunSpec spec = spec_of_lowered(model, lower(make_schedule(schedule, shape), options), grid.data);
-  const int pipeline = spec.grid.pipeline;
-  spec.grid = grid;
-  spec.grid.pipeline = pipeline;
-  spec.zero = zero;
-  spec.sequence = 8;
-  return spec;
-}
-
 /// Four heads, so that tensor and context ranks can share them; every other block has experts.
 std::vector<Layer> mixed_model(int blocks) {
   std::vector<Layer> layers = gpt_model(blocks);
@@ -162,7 +148,7 @@ TEST_CASE("the planned NCCL calls of every schedule are the messages of the cpu 
     // An asynchronous schedule cannot share a table between its ends.
     const bool is_asynchronous = entry.name.starts_with("pipedream");
     const std::vector<Layer> model = is_asynchronous ? llama_model(6) : mixed_model(6);
-    CHECK(check_against_cpu(over(model, std::string(entry.name), shape, {})) >= 4);
+    CHECK(check_against_cpu(spec_over(model, std::string(entry.name), shape, {})) >= 4);
   }
 }
 
@@ -173,18 +159,18 @@ TEST_CASE("tensor, sequence, context and expert groups exchange what the cpu bac
                                       ProcessGrid{.tensor = 2, .context = 2}, ProcessGrid{.expert = 2, .data = 2}}) {
         CAPTURE(grid.tensor);
         CAPTURE(grid.context);
-        RunSpec spec = over(mixed_model(4), "zb-h1", {.ranks = 2, .microbatches = 2}, grid);
+        RunSpec spec = spec_over(mixed_model(4), "zb-h1", {.ranks = 2, .microbatches = 2}, grid);
         spec.sequence_parallel = sequence_parallel;
         spec.context_attention = attention;
         check_against_cpu(spec);
       }
   for (const char* schedule : {"seq1f1b", "gpipe"}) {
-    RunSpec spec = over(llama_model(), schedule, {.ranks = 2, .microbatches = 2}, {.tensor = 2, .context = 2});
+    RunSpec spec = spec_over(llama_model(), schedule, {.ranks = 2, .microbatches = 2}, {.tensor = 2, .context = 2});
     if (std::string(schedule) == "seq1f1b")
-      spec = over(llama_model(), schedule, {.ranks = 2, .microbatches = 2, .slices = 2}, {.context = 2});
+      spec = spec_over(llama_model(), schedule, {.ranks = 2, .microbatches = 2, .slices = 2}, {.context = 2});
     check_against_cpu(spec);
   }
-  RunSpec three = over(mixtral_model(), "1f1b", {.ranks = 1, .microbatches = 1}, {.context = 4, .expert = 4});
+  RunSpec three = spec_over(mixtral_model(), "1f1b", {.ranks = 1, .microbatches = 1}, {.context = 4, .expert = 4});
   check_against_cpu(three);
 }
 
@@ -194,14 +180,15 @@ TEST_CASE("replicas reduce and gather what the cpu backend's do, for every ZeRO 
       for (const bool layerwise : {false, true}) {
         CAPTURE(zero);
         CAPTURE(layerwise);
-        RunSpec spec = over(mixed_model(4), "1f1b", {.ranks = 2, .microbatches = 3}, {.expert = 2, .data = 2}, zero);
+        RunSpec spec =
+            spec_over(mixed_model(4), "1f1b", {.ranks = 2, .microbatches = 3}, {.expert = 2, .data = 2}, zero);
         spec.shard_by = by;
         spec.layerwise = layerwise;
         if (zero > 0) spec.clip_norm = 1;
         if (layerwise) spec.rebuild = zero == 3 ? Rebuild::kLayers : Rebuild::kSelective;
         check_against_cpu(spec);
       }
-  RunSpec half = over(llama_model(), "interleaved", {.ranks = 2, .microbatches = 4, .chunks = 2}, {.data = 2}, 3);
+  RunSpec half = spec_over(llama_model(), "interleaved", {.ranks = 2, .microbatches = 4, .chunks = 2}, {.data = 2}, 3);
   half.half = HalfFormat::kFp16;
   half.layerwise = true;
   half.rebuild = Rebuild::kStage;
@@ -210,7 +197,7 @@ TEST_CASE("replicas reduce and gather what the cpu backend's do, for every ZeRO 
   RunSpec bucketed =
       spec_of_lowered(gpt_model(), lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 3}), buckets), 2);
   CHECK(check_against_cpu(bucketed) > 0);
-  check_against_cpu(over(gpt_model(), "chimera", {.ranks = 2, .microbatches = 4}, {.data = 2}));
+  check_against_cpu(spec_over(gpt_model(), "chimera", {.ranks = 2, .microbatches = 4}, {.data = 2}));
 }
 
 TEST_CASE("meshes of different shape hand over the pieces of the cpu backend") {
@@ -227,3 +214,5 @@ TEST_CASE("meshes of different shape hand over the pieces of the cpu backend") {
       check_against_cpu(spec);
     }
 }
+
+}  // namespace plumb::test

@@ -20,17 +20,14 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tests/executor/device/host_run.h"
+#include "tests/executor/has.h"
 #include "tests/executor/nccl/linked_host_machine.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-constexpr Seconds kPatience{20};
-
-struct Trained {
+struct LinkedTraining {
   std::optional<RunResult> result;
   std::string fault;
   bool was_told = false;
@@ -58,8 +55,9 @@ class HeardBoard : public RankBoard {
   int& open_;
 };
 
-Trained train(const RunSpec& spec, RankBoard& board, HostNcclFault fault = {}, const std::string& device = "") {
-  Trained trained;
+LinkedTraining train_linked(const RunSpec& spec, RankBoard& board, HostNcclFault fault = {},
+                            const std::string& device = "") {
+  LinkedTraining trained;
   HostNccl port(fault);
   HeardBoard heard(board, port, trained.open_when_told);
   LinkedRank rank{.board = &heard, .port = &port, .device = device.empty() ? std::to_string(board.rank()) : device};
@@ -77,32 +75,29 @@ Trained train(const RunSpec& spec, RankBoard& board, HostNcclFault fault = {}, c
   return trained;
 }
 
-std::vector<Trained> on_threads(const RunSpec& spec, int ranks, int faulty = -1, HostNcclFault fault = {},
-                                const std::string& device = "") {
+std::vector<LinkedTraining> linked_on_threads(const RunSpec& spec, int ranks, int faulty = -1, HostNcclFault fault = {},
+                                              const std::string& device = "") {
   ThreadMeeting meeting(ranks, kPatience);
-  std::vector<Trained> all(static_cast<std::size_t>(ranks));
+  std::vector<LinkedTraining> all(static_cast<std::size_t>(ranks));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const auto board = meeting.board(rank);
-      all[static_cast<std::size_t>(rank)] = train(spec, *board, rank == faulty ? fault : HostNcclFault{}, device);
+      all[static_cast<std::size_t>(rank)] =
+          train_linked(spec, *board, rank == faulty ? fault : HostNcclFault{}, device);
     });
   for (std::thread& thread : threads) thread.join();
-  for (const Trained& one : all) CHECK(one.left_open == 0);
+  for (const LinkedTraining& one : all) CHECK(one.left_open == 0);
   return all;
 }
 
-RunResult of_all(const std::vector<Trained>& ranks) {
-  for (const Trained& one : ranks) {
+RunResult of_all(const std::vector<LinkedTraining>& ranks) {
+  for (const LinkedTraining& one : ranks) {
     CHECK(one.fault.empty());
     CHECK(one.exchanges > 0);
   }
   REQUIRE(ranks.front().result.has_value());
   return *ranks.front().result;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -116,7 +111,7 @@ TEST_CASE("pipelines whose ranks have a machine each train bitwise as on one mac
     spec.steps = 2;
     HostMachine alone;
     const RunResult expected = run_device(spec, alone);
-    CHECK(of_all(on_threads(spec, 3)).losses == expected.losses);
+    CHECK(of_all(linked_on_threads(spec, 3)).losses == expected.losses);
   }
 }
 
@@ -128,11 +123,11 @@ TEST_CASE("messages that go both ways at once are launched as one group, and tra
     const TrainingPlan plan = plan_training(spec);
     const std::size_t pairs = message_pairs(plan.replay.schedule, plan.replay.grid).size();
     REQUIRE(pairs > 0);
-    const std::vector<Trained> ranks = on_threads(spec, 4);
+    const std::vector<LinkedTraining> ranks = linked_on_threads(spec, 4);
     HostMachine alone;
     CHECK(of_all(ranks).losses == run_device(spec, alone).losses);
     std::size_t groups = 0;
-    for (const Trained& one : ranks) groups += static_cast<std::size_t>(one.groups);
+    for (const LinkedTraining& one : ranks) groups += static_cast<std::size_t>(one.groups);
     CHECK(groups == 2 * 2 * pairs);  // steps, ends
   }
 }
@@ -142,7 +137,7 @@ TEST_CASE("in bf16 too") {
   spec.steps = 3;
   spec.half = HalfFormat::kBf16;
   HostMachine alone(spec.half);
-  const RunResult expected = run_device(spec, alone), ours = of_all(on_threads(spec, 2));
+  const RunResult expected = run_device(spec, alone), ours = of_all(linked_on_threads(spec, 2));
   CHECK(ours.losses == expected.losses);
   CHECK(ours.timelines.size() == 3);
 }
@@ -157,7 +152,7 @@ TEST_CASE("ranks with a machine each clip, scale losses and sum tied tables as t
     if (what != 1) spec.clip_norm = 0.05;
     if (what == 1) spec.half = HalfFormat::kFp16;
     HostMachine alone(spec.half);
-    const RunResult expected = run_device(spec, alone), ours = of_all(on_threads(spec, 4));
+    const RunResult expected = run_device(spec, alone), ours = of_all(linked_on_threads(spec, 4));
     REQUIRE(ours.losses.size() == expected.losses.size());
     for (std::size_t i = 0; i < expected.losses.size(); ++i)
       CHECK(ours.losses[i] == doctest::Approx(expected.losses[i]).epsilon(what == 1 ? 2e-3 : 1e-5));
@@ -180,7 +175,7 @@ TEST_CASE("replicas with a machine each follow the CPU's losses") {
     } catch (const SpecError&) {
       continue;
     }
-    const RunResult expected = run(spec), ours = of_all(on_threads(spec, 4));
+    const RunResult expected = run(spec), ours = of_all(linked_on_threads(spec, 4));
     REQUIRE(ours.losses.size() == expected.losses.size());
     for (std::size_t i = 0; i < expected.losses.size(); ++i)
       CHECK(ours.losses[i] == doctest::Approx(expected.losses[i]).epsilon(1e-5));
@@ -196,7 +191,7 @@ TEST_CASE("layer by layer too, bitwise as on one machine where two members add")
   spec.layerwise = true;
   spec.steps = 2;
   HostMachine alone;
-  CHECK(of_all(on_threads(spec, 4)).losses == run_device(spec, alone).losses);
+  CHECK(of_all(linked_on_threads(spec, 4)).losses == run_device(spec, alone).losses);
 }
 
 TEST_CASE("stages on meshes of different shape train with a machine for each rank as on one machine") {
@@ -209,7 +204,7 @@ TEST_CASE("stages on meshes of different shape train with a machine for each ran
     spec.microbatch = 4;
     spec.steps = 2;
     HostMachine alone;
-    CHECK(of_all(on_threads(spec, 4)).losses == run_device(spec, alone).losses);
+    CHECK(of_all(linked_on_threads(spec, 4)).losses == run_device(spec, alone).losses);
   }
 }
 
@@ -224,7 +219,7 @@ TEST_CASE("context ranks with a machine each train bitwise as on one machine") {
     spec.steps = 2;
     HostMachine alone;
     const RunResult expected = run_device(spec, alone);
-    CHECK(of_all(on_threads(spec, 4)).losses == expected.losses);
+    CHECK(of_all(linked_on_threads(spec, 4)).losses == expected.losses);
   }
 }
 
@@ -241,7 +236,7 @@ TEST_CASE("experts that ranks with a machine each have between them train bitwis
     spec.sequence = 8;
     spec.steps = 2;
     HostMachine alone;
-    const RunResult expected = run_device(spec, alone), ours = of_all(on_threads(spec, 4));
+    const RunResult expected = run_device(spec, alone), ours = of_all(linked_on_threads(spec, 4));
     if (is_sharded)
       check_losses(ours, expected, 1e-5);  // four add common gradients
     else
@@ -252,9 +247,9 @@ TEST_CASE("experts that ranks with a machine each have between them train bitwis
 TEST_CASE("an error of NCCL in training is said by one rank, with action, call, peer and communicator") {
   RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 3, .microbatches = 4}));
   spec.steps = 2;
-  const std::vector<Trained> ranks = on_threads(spec, 3, 1, {.fails_at = 5});
+  const std::vector<LinkedTraining> ranks = linked_on_threads(spec, 3, 1, {.fails_at = 5});
   int said = 0;
-  for (const Trained& one : ranks) {
+  for (const LinkedTraining& one : ranks) {
     if (one.fault.empty()) {
       CHECK(one.was_told);
       continue;
@@ -275,7 +270,7 @@ TEST_CASE("a call that never begins ends the training of all ranks") {
   spec.steps = 2;
   spec.watchdog = Seconds{0.5};
   int said = 0;
-  for (const Trained& one : on_threads(spec, 2, 0, {.stalls_at = 6})) {
+  for (const LinkedTraining& one : linked_on_threads(spec, 2, 0, {.stalls_at = 6})) {
     said += one.fault.empty() ? 0 : 1;
     INFO(one.fault);
     if (!one.fault.empty()) CHECK(has(one.fault, "for 0.5 s nothing has come of it"));
@@ -285,7 +280,7 @@ TEST_CASE("a call that never begins ends the training of all ranks") {
 
 TEST_CASE("two ranks on one GPU are told so before NCCL is") {
   const RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
-  for (const Trained& one : on_threads(spec, 2, -1, {}, "0000:01:00.0")) {
+  for (const LinkedTraining& one : linked_on_threads(spec, 2, -1, {}, "0000:01:00.0")) {
     CHECK(has(one.fault, "ranks 0 and 1 are on one GPU, 0000:01:00.0"));
     CHECK(one.exchanges == 0);
   }
@@ -302,12 +297,12 @@ TEST_CASE("ranks that are processes and meet in a folder train as on one machine
     INFO(differs);
     const pid_t child = fork();
     const int own = child == 0 ? 1 : 0;
-    Trained trained;
+    LinkedTraining trained;
     try {
       RunSpec given = spec;
       if (differs && own == 1) given.seed = 99;
       FolderBoard board(folder, own, 2, kPatience);
-      trained = train(given, board);
+      trained = train_linked(given, board);
     } catch (const std::exception& error) {
       trained.fault = error.what();
     }
@@ -322,3 +317,5 @@ TEST_CASE("ranks that are processes and meet in a folder train as on one machine
   }
   std::filesystem::remove_all(folder);
 }
+
+}  // namespace plumb::test

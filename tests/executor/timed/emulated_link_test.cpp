@@ -3,16 +3,9 @@
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
+#include "tests/executor/timed/milliseconds.h"
 
 namespace plumb::test {
-namespace {
-
-SimTime ms(double count) {
-  return to_sim_time(Seconds{count * 1e-3});
-}
-
-}  // namespace
-
 TEST_CASE("without a burst a message takes bytes by bandwidth, and its latency delays nobody else") {
   const EmulatedLink link({.latency = Seconds{1e-3}, .bytes_per_second = 1e8});
   TokenBucket card;

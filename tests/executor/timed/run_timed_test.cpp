@@ -8,16 +8,13 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
+#include "tests/executor/timed/milliseconds.h"
 
 namespace plumb::test {
 namespace {
 
-SimTime ms(double count) {
-  return to_sim_time(Seconds{count * 1e-3});
-}
-
 /// 1F1B on 2 ranks with operations of 2 ms and hops of 1 ms, and `bytes` a message.
-TimedSpec small_spec(std::int64_t bytes = 1) {
+TimedSpec small_timed_spec(std::int64_t bytes = 1) {
   TimedSpec spec{.schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 3})),
                  .costs = chunk_cost_table(2, {.forward = {Seconds{2e-3}},
                                                .input_grad = {Seconds{1e-3}},
@@ -38,7 +35,7 @@ const Span& span_of(const Timeline& timeline, std::size_t rank, Op op, int micro
 }  // namespace
 
 TEST_CASE("a timed replay never ends before its prediction, and runs every action") {
-  const TimedSpec spec = small_spec();
+  const TimedSpec spec = small_timed_spec();
   const Simulation predicted = simulate(spec.schedule, spec.costs);
   const TimedResult result = run_timed(spec);
   REQUIRE(result.timelines.size() == 2);
@@ -48,7 +45,7 @@ TEST_CASE("a timed replay never ends before its prediction, and runs every actio
 }
 
 TEST_CASE("operations last at least what the table says, longer on a slow rank") {
-  TimedSpec spec = small_spec();
+  TimedSpec spec = small_timed_spec();
   spec.speeds = {1, 0.5};
   const TimedResult result = run_timed(spec);
   const auto lasts = [&](std::size_t rank, Op op) {
@@ -61,7 +58,7 @@ TEST_CASE("operations last at least what the table says, longer on a slow rank")
 }
 
 TEST_CASE("a message is delivered when its link has let it through") {
-  TimedSpec spec = small_spec(40'000);
+  TimedSpec spec = small_timed_spec(40'000);
   spec.costs.default_link.bytes_per_second = 1e7;  // 4 ms a message, and 1 ms of latency
   const TimedResult result = run_timed(spec);
   const Timeline& timeline = result.timelines[0];
@@ -76,7 +73,7 @@ TEST_CASE("a message is delivered when its link has let it through") {
 }
 
 TEST_CASE("a burst passes at once") {
-  TimedSpec spec = small_spec(40'000);
+  TimedSpec spec = small_timed_spec(40'000);
   spec.costs.default_link.bytes_per_second = 1e7;
   spec.burst_bytes = 40'000;
   const Span sent = span_of(run_timed(spec).timelines[0], 0, Op::kSendActivation, 0);
@@ -84,7 +81,7 @@ TEST_CASE("a burst passes at once") {
 }
 
 TEST_CASE("replicas sum real gradients in the time that the table gives") {
-  TimedSpec spec = small_spec();
+  TimedSpec spec = small_timed_spec();
   spec.schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 2}), {.data = {.enabled = true}});
   spec.grid.data = 2;
   for (StageCosts& stage : spec.costs.stages)
@@ -99,7 +96,7 @@ TEST_CASE("replicas sum real gradients in the time that the table gives") {
 }
 
 TEST_CASE("shrunk bytes over shrunk links take the same time") {
-  TimedSpec spec = small_spec(40'000);
+  TimedSpec spec = small_timed_spec(40'000);
   spec.costs.default_link.bytes_per_second = 1e7;
   const CostTable shrunk = shrink_bytes(spec.costs, 100);
   CHECK(shrunk.stages[0].activation_message_bytes == 400);
@@ -109,18 +106,18 @@ TEST_CASE("shrunk bytes over shrunk links take the same time") {
 }
 
 TEST_CASE("bytes that the machine cannot hold are refused before anything runs") {
-  TimedSpec spec = small_spec(std::int64_t{1} << 50);
+  TimedSpec spec = small_timed_spec(std::int64_t{1} << 50);
   CHECK_THROWS_WITH_AS(run_timed(spec), doctest::Contains("this machine's"), SpecError);
 }
 
 TEST_CASE("what cannot be replayed by the clock is refused") {
-  TimedSpec spec = small_spec();
+  TimedSpec spec = small_timed_spec();
   spec.speeds = {1};
   CHECK_THROWS_WITH_AS(run_timed(spec), "speeds are given for some of the ranks only: give one for each, or none",
                        SpecError);
   spec.speeds = {1, 0};
   CHECK_THROWS_AS(run_timed(spec), InputError);
-  spec = small_spec();
+  spec = small_timed_spec();
   spec.costs.stages.pop_back();
   CHECK_THROWS_AS(run_timed(spec), SpecError);
 }

@@ -8,9 +8,7 @@
 #include "executor/training/training_rank.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// The checkpoint after one step by ranks that share a state.
@@ -67,3 +65,5 @@ TEST_CASE("ranks that share no memory make the checkpoint of ranks that do, bitw
     }
   }
 }
+
+}  // namespace plumb::test

@@ -11,8 +11,7 @@
 #include "tests/executor/sharded_spec.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("16-bit weights train under every sharding like those of one rank, and take half the bytes") {
   for (const HalfFormat format : {HalfFormat::kBf16, HalfFormat::kFp16}) {
@@ -80,3 +79,5 @@ TEST_CASE("weights that have left fp16's range end the run at the first loss tha
   spec.steps = 40;
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("the run has diverged"), RunError);
 }
+
+}  // namespace plumb::test

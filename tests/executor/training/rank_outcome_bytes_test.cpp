@@ -7,7 +7,7 @@
 namespace plumb::test {
 namespace {
 
-RankOutcome sample() {
+RankOutcome sample_outcome() {
   RankOutcome outcome{.timelines = {{}, {}},
                       .ends = {SimTime{7}, SimTime{9}},
                       .losses = {{{2, 0.5}, {3, 0.25}}, {}},
@@ -25,7 +25,7 @@ RankOutcome sample() {
 }  // namespace
 
 TEST_CASE("a rank's outcome comes back from its bytes") {
-  const RankOutcome outcome = sample();
+  const RankOutcome outcome = sample_outcome();
   const RankOutcome back = rank_outcome_from_bytes(to_bytes(outcome));
   CHECK(back.timelines == outcome.timelines);
   CHECK(back.ends == outcome.ends);
@@ -43,7 +43,7 @@ TEST_CASE("a rank's outcome comes back from its bytes") {
 }
 
 TEST_CASE("an outcome's bytes that were cut short or run on are refused, wherever") {
-  const std::string bytes = to_bytes(sample());
+  const std::string bytes = to_bytes(sample_outcome());
   for (std::size_t size = 0; size < bytes.size(); ++size)
     CHECK_THROWS_AS(rank_outcome_from_bytes(std::string_view(bytes).substr(0, size)), RunError);
   CHECK_THROWS_AS(rank_outcome_from_bytes(bytes + "x"), RunError);

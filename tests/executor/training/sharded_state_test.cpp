@@ -11,9 +11,7 @@
 #include "tests/executor/sharded_spec.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// The spans of an operation on one rank.
@@ -357,3 +355,5 @@ TEST_CASE("what cannot be sharded or agreed on is refused in a sentence") {
   spec = spec_of_lowered(llama_model(2), lower(order, {.data = {.enabled = true, .buckets = {9}}}), 2);
   CHECK_THROWS_WITH_AS(run(spec), doctest::Contains("give each bucket a layer"), SpecError);
 }
+
+}  // namespace plumb::test

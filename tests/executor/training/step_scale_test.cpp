@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("gradients lose the loss scale, and are clipped where their norm is too large") {
   CHECK(step_scale({.square_sum = 100}, {}, 0).factor == 1.0F);
@@ -31,3 +31,5 @@ TEST_CASE("an overflow that no loss scale ends is an error") {
   CHECK_THROWS_WITH_AS(next_loss_scale({.scale = 1}, {.overflows = true}),
                        doctest::Contains("the gradients overflow fp16"), InputError);
 }
+
+}  // namespace plumb::test

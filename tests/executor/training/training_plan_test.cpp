@@ -6,8 +6,7 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("each thing that changes what ranks compute or send changes the fingerprint") {
   const RunSpec spec = spec_of(llama_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 4}));
@@ -49,3 +48,5 @@ TEST_CASE("micro-batches belong to the optimizer step behind them") {
   CHECK(plan.batches.sizes == std::vector<std::int64_t>{1, 1, 1, 1});
   CHECK(batch_tokens(spec, plan, 0) == spec.microbatch * spec.sequence);
 }
+
+}  // namespace plumb::test

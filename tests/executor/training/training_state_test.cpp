@@ -7,21 +7,19 @@
 #include "schedules/error.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using State = std::shared_ptr<const TrainingState>;
 
-struct Trained {
+struct CheckpointedTraining {
   std::vector<double> losses;
   ModelValues weights;
   std::vector<State> states;  // one a checkpoint, as read from its bytes
 };
 
-Trained train(RunSpec spec, int steps, State from = nullptr, int every = 0) {
-  Trained trained;
+CheckpointedTraining train_with_checkpoints(RunSpec spec, int steps, State from = nullptr, int every = 0) {
+  CheckpointedTraining trained;
   spec.steps = steps;
   spec.resume = std::move(from);
   RunOptions options{.capture_weights = true, .checkpoint_every = every};
@@ -45,8 +43,6 @@ RunSpec pipeline_spec(const OptimizerSettings& optimizer, int data = 1, int zero
   return spec;
 }
 
-const std::vector<OptimizerSettings> kAll = {AdamW{}, AdamW8Bit{}, Sgd{}, Lion{}, Adafactor{}};
-
 void check_tail(const std::vector<double>& tail, const std::vector<double>& all, double epsilon) {
   for (std::size_t i = 0; i < tail.size(); ++i)
     CHECK(tail[i] == doctest::Approx(all[all.size() - tail.size() + i]).epsilon(epsilon));
@@ -55,14 +51,14 @@ void check_tail(const std::vector<double>& tail, const std::vector<double>& all,
 }  // namespace
 
 TEST_CASE("training goes on from a checkpoint to bitwise the same losses and weights, with every optimizer") {
-  for (const OptimizerSettings& optimizer : kAll)
+  for (const OptimizerSettings& optimizer : kAllOptimizers)
     for (const bool offloaded : {false, true}) {
       CAPTURE(optimizer.index());
       RunSpec spec = pipeline_spec(optimizer);
       spec.offload_optimizer = offloaded;
-      const Trained whole = train(spec, 6, nullptr, 2);
+      const CheckpointedTraining whole = train_with_checkpoints(spec, 6, nullptr, 2);
       REQUIRE(whole.states.size() == 3);
-      const Trained rest = train(spec, 6, whole.states[0]);
+      const CheckpointedTraining rest = train_with_checkpoints(spec, 6, whole.states[0]);
       CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 2, whole.losses.end()));
       CHECK(rest.weights == whole.weights);
     }
@@ -76,16 +72,16 @@ TEST_CASE("sharded state, 16-bit weights and the loss scale go on bitwise too") 
       RunSpec spec = pipeline_spec(AdamW{}, 2, zero);
       spec.half = half;
       spec.clip_norm = 1;
-      const Trained whole = train(spec, 5, nullptr, 3);
+      const CheckpointedTraining whole = train_with_checkpoints(spec, 5, nullptr, 3);
       REQUIRE(whole.states.size() == 2);
-      const Trained rest = train(spec, 5, whole.states[0]);
+      const CheckpointedTraining rest = train_with_checkpoints(spec, 5, whole.states[0]);
       CHECK(rest.losses == std::vector<double>(whole.losses.begin() + 3, whole.losses.end()));
       CHECK(rest.weights == whole.weights);
     }
 }
 
 TEST_CASE("training goes on with other pipeline, data and tensor degrees, shardings and schedules") {
-  const Trained whole = train(pipeline_spec(AdamW{}), 8, nullptr, 4);
+  const CheckpointedTraining whole = train_with_checkpoints(pipeline_spec(AdamW{}), 8, nullptr, 4);
   std::vector<RunSpec> others = {pipeline_spec(AdamW{}, 1, 0, 1), pipeline_spec(AdamW{}, 1, 0, 4),
                                  pipeline_spec(AdamW{}, 2),       pipeline_spec(AdamW{}, 2, 1),
                                  pipeline_spec(AdamW{}, 2, 3),    pipeline_spec(AdamW{}, 4, 2, 1)};
@@ -95,18 +91,18 @@ TEST_CASE("training goes on with other pipeline, data and tensor degrees, shardi
   others.back().grid.tensor = 2;
   others.back().sequence_parallel = true;
   for (const RunSpec& other : others) {
-    const Trained rest = train(other, 8, whole.states[0], 4);
+    const CheckpointedTraining rest = train_with_checkpoints(other, 8, whole.states[0], 4);
     REQUIRE(rest.losses.size() == 4);
     check_tail(rest.losses, whole.losses, 1e-5);
-    check_tail(train(pipeline_spec(AdamW{}), 10, rest.states.back()).losses,
-               train(pipeline_spec(AdamW{}), 10, whole.states.back()).losses, 1e-5);  // and back
+    check_tail(train_with_checkpoints(pipeline_spec(AdamW{}), 10, rest.states.back()).losses,
+               train_with_checkpoints(pipeline_spec(AdamW{}), 10, whole.states.back()).losses, 1e-5);  // and back
   }
 }
 
 TEST_CASE("an asynchronous run goes on from a flush") {
   RunSpec spec = spec_of(llama_model(2), make_schedule("pipedream", {.ranks = 2, .microbatches = 4}));
-  const Trained whole = train(spec, 4, nullptr, 2);
-  const Trained rest = train(spec, 4, whole.states[0]);
+  const CheckpointedTraining whole = train_with_checkpoints(spec, 4, nullptr, 2);
+  const CheckpointedTraining rest = train_with_checkpoints(spec, 4, whole.states[0]);
   CHECK(rest.losses ==
         std::vector<double>(whole.losses.end() - static_cast<std::ptrdiff_t>(rest.losses.size()), whole.losses.end()));
 }
@@ -135,7 +131,7 @@ TEST_CASE("bytes that are cut anywhere, damaged, or no checkpoint are refused") 
 
 TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refused with what differs") {
   const RunSpec spec = one_rank(llama_model(1), 2);
-  const State saved = train(spec, 1, nullptr, 1).states.back();
+  const State saved = train_with_checkpoints(spec, 1, nullptr, 1).states.back();
   const auto refused = [&](RunSpec other, const char* says) {
     other.steps = 2;
     other.resume = saved;
@@ -163,3 +159,5 @@ TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refu
   CHECK_THROWS_WITH_AS(run(other), "the checkpoint has 1 steps behind it, and 1 are asked for: ask for more",
                        InputError);
 }
+
+}  // namespace plumb::test

@@ -10,14 +10,14 @@
 #include <thread>
 
 #include "executor/transport/in_process_transport.h"
+#include "tests/executor/has.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr CollectiveAlgorithm kAlgorithms[] = {CollectiveAlgorithm::kRing, CollectiveAlgorithm::kTree};
 
-using Buffers = std::vector<std::vector<float>>;  // [member]
+using MemberBuffers = std::vector<std::vector<float>>;  // [member]
 
 /// Runs `work` as every member of a group of `members` and returns the errors of those that failed by themselves. The
 /// group's ranks are 10, 11, ... of a larger world.
@@ -50,14 +50,14 @@ float value_of(int member, std::size_t element) {
   return static_cast<float>(100 * (member + 1)) + static_cast<float>(element % 83);
 }
 
-Buffers filled(int members, std::size_t elements) {
-  Buffers buffers(static_cast<std::size_t>(members), std::vector<float>(elements));
+MemberBuffers filled_buffers(int members, std::size_t elements) {
+  MemberBuffers buffers(static_cast<std::size_t>(members), std::vector<float>(elements));
   for (int member = 0; member < members; ++member)
     for (std::size_t i = 0; i < elements; ++i) buffers[static_cast<std::size_t>(member)][i] = value_of(member, i);
   return buffers;
 }
 
-std::vector<float> summed(const Buffers& buffers) {
+std::vector<float> summed(const MemberBuffers& buffers) {
   std::vector<float> sum(buffers[0].size(), 0);
   for (const auto& buffer : buffers)
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += buffer[i];
@@ -65,7 +65,7 @@ std::vector<float> summed(const Buffers& buffers) {
 }
 
 /// Each member's block of its own buffer, one after the other.
-std::vector<float> gathered(const Buffers& buffers) {
+std::vector<float> gathered(const MemberBuffers& buffers) {
   std::vector<float> all;
   const int n = static_cast<int>(buffers.size());
   const auto elements = static_cast<std::int64_t>(buffers[0].size());
@@ -76,18 +76,14 @@ std::vector<float> gathered(const Buffers& buffers) {
 }
 
 /// A collective over buffers as value_of gives them; what is in them afterwards.
-Buffers after(int members, std::size_t elements, CollectiveAlgorithm algorithm,
-              const std::function<Collective(std::span<float>)>& collective) {
-  Buffers buffers = filled(members, elements);
+MemberBuffers after(int members, std::size_t elements, CollectiveAlgorithm algorithm,
+                    const std::function<Collective(std::span<float>)>& collective) {
+  MemberBuffers buffers = filled_buffers(members, elements);
   const std::vector<std::string> errors = as_members(members, algorithm, [&](Communicator& communicator) {
     communicator.run(collective(buffers[static_cast<std::size_t>(communicator.member())]));
   });
   CHECK(errors.empty());
   return buffers;
-}
-
-bool has(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -99,18 +95,18 @@ TEST_CASE("every collective does what its name says, by ring and by tree, in gro
         CAPTURE(n);
         CAPTURE(elements);
         CAPTURE(algorithm_name(algorithm));
-        const Buffers before = filled(n, elements);
+        const MemberBuffers before = filled_buffers(n, elements);
         const auto run = [&](auto collective) { return after(n, elements, algorithm, collective); };
-        const Buffers everyone_sum(static_cast<std::size_t>(n), summed(before));
+        const MemberBuffers everyone_sum(static_cast<std::size_t>(n), summed(before));
         CHECK(run([](auto values) { return all_reduce(values); }) == everyone_sum);
-        const Buffers everyone_all(static_cast<std::size_t>(n), gathered(before));
+        const MemberBuffers everyone_all(static_cast<std::size_t>(n), gathered(before));
         CHECK(run([](auto values) { return all_gather(values); }) == everyone_all);
         CHECK(gathered(run([](auto values) { return reduce_scatter(values); })) == summed(before));
         for (const int root : std::set<int>{0, n / 2, n - 1}) {
           const auto at_root = static_cast<std::size_t>(root);
           CAPTURE(root);
           CHECK(run([&](auto values) { return broadcast(values, root); }) ==
-                Buffers(static_cast<std::size_t>(n), before[at_root]));
+                MemberBuffers(static_cast<std::size_t>(n), before[at_root]));
           CHECK(gathered(run([&](auto values) { return scatter(values, root); })) == before[at_root]);
           CHECK(run([&](auto values) { return gather(values, root); })[at_root] == gathered(before));
           CHECK(run([&](auto values) { return reduce(values, root); })[at_root] == summed(before));
@@ -121,9 +117,9 @@ TEST_CASE("every collective does what its name says, by ring and by tree, in gro
 TEST_CASE("blocks may have any sizes, some of them none") {
   const std::vector<std::int64_t> bounds = {0, 3, 3, 8};
   for (const CollectiveAlgorithm algorithm : kAlgorithms) {
-    const Buffers all = after(3, 8, algorithm, [&](auto values) { return all_gather(values, bounds); });
-    CHECK(all == Buffers(3, {100, 101, 102, 303, 304, 305, 306, 307}));
-    const Buffers sums = after(3, 8, algorithm, [&](auto values) { return reduce_scatter(values, bounds); });
+    const MemberBuffers all = after(3, 8, algorithm, [&](auto values) { return all_gather(values, bounds); });
+    CHECK(all == MemberBuffers(3, {100, 101, 102, 303, 304, 305, 306, 307}));
+    const MemberBuffers sums = after(3, 8, algorithm, [&](auto values) { return reduce_scatter(values, bounds); });
     CHECK(std::vector<float>(sums[0].begin(), sums[0].begin() + 3) == std::vector<float>{600, 603, 606});
     CHECK(std::vector<float>(sums[2].begin() + 3, sums[2].end()) == std::vector<float>{609, 612, 615, 618, 621});
   }
@@ -168,7 +164,7 @@ TEST_CASE("sums have the same bits every time and on every member, whoever comes
   for (const CollectiveAlgorithm algorithm : kAlgorithms) {
     std::vector<float> first;
     for (int repeat = 0; repeat < 20; ++repeat) {
-      Buffers buffers(5, std::vector<float>(1001));
+      MemberBuffers buffers(5, std::vector<float>(1001));
       for (std::size_t member = 0; member < 5; ++member)
         for (std::size_t i = 0; i < 1001; ++i) buffers[member][i] = 1.0F / float(1 + i * (member + 1));
       as_members(5, algorithm, [&](Communicator& communicator) {
@@ -188,7 +184,7 @@ TEST_CASE("what is started goes on beside its rank, in the order in which it was
     const auto errors = as_members(3, algorithm, [&](Communicator& communicator) {
       for (int round = 0; round < 3; ++round) {
         constexpr int kOpen = 21;
-        Buffers buffers(kOpen);
+        MemberBuffers buffers(kOpen);
         std::vector<CollectiveTicket> tickets;
         for (int i = 0; i < kOpen; ++i) {
           buffers[static_cast<std::size_t>(i)].assign(7, float(i));
@@ -295,3 +291,5 @@ TEST_CASE("an abort ends collectives under way, and those that are left alone") 
   CHECK(left_alone.is_open());
   CHECK_THROWS_AS(communicator.run(all_reduce(values)), RunAborted);
 }
+
+}  // namespace plumb::test

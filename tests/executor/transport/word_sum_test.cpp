@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("one value that changes, or two that are exchanged, change the sum") {
   for (const std::size_t size : {1, 2, 3, 7, 8, 9, 16, 17, 31, 33, 64, 100}) {
@@ -24,3 +24,5 @@ TEST_CASE("one value that changes, or two that are exchanged, change the sum") {
   }
   CHECK(word_sum({}) == 0);
 }
+
+}  // namespace plumb::test

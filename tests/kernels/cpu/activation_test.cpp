@@ -4,12 +4,10 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
-constexpr ActivationSize kSize{.rows = 3, .columns = 19};
-constexpr std::int64_t kElements = kSize.rows * kSize.columns;
+constexpr ActivationSize kActivationSize{.rows = 3, .columns = 19};
+constexpr std::int64_t kActivationElements = kActivationSize.rows * kActivationSize.columns;
 }  // namespace
 
 TEST_CASE("GELU has its known values at 0, 1 and -1") {
@@ -26,12 +24,12 @@ TEST_CASE("GELU has its known values at 0, 1 and -1") {
 
 TEST_CASE("the gradients of both GELUs agree with finite differences") {
   for (const bool exact : {false, true}) {
-    Values x = random_values(kElements, 1, 3.0F), dx = x;
-    const Values dy = random_values(kElements, 2);
-    gelu_backward(dx.data(), dy.data(), kSize, exact);
+    Values x = random_values(kActivationElements, 1, 3.0F), dx = x;
+    const Values dy = random_values(kActivationElements, 2);
+    gelu_backward(dx.data(), dy.data(), kActivationSize, exact);
     const auto objective = [&] {
-      Values y(kElements);
-      gelu_forward(y.data(), x.data(), kSize, exact);
+      Values y(kActivationElements);
+      gelu_forward(y.data(), x.data(), kActivationSize, exact);
       return weighted_sum(dy, y);
     };
     CHECK(gradient_error(x, dx, objective) < kGradientTolerance);
@@ -39,12 +37,12 @@ TEST_CASE("the gradients of both GELUs agree with finite differences") {
 }
 
 TEST_CASE("the gradient of SwiGLU agrees with finite differences") {
-  Values gate_up = random_values(2 * kElements, 1, 3.0F), gradient = gate_up;
-  const Values dy = random_values(kElements, 2);
-  swiglu_backward(gradient.data(), dy.data(), kSize);
+  Values gate_up = random_values(2 * kActivationElements, 1, 3.0F), gradient = gate_up;
+  const Values dy = random_values(kActivationElements, 2);
+  swiglu_backward(gradient.data(), dy.data(), kActivationSize);
   const auto objective = [&] {
-    Values y(kElements);
-    swiglu_forward(y.data(), gate_up.data(), kSize);
+    Values y(kActivationElements);
+    swiglu_forward(y.data(), gate_up.data(), kActivationSize);
     return weighted_sum(dy, y);
   };
   CHECK(gradient_error(gate_up, gradient, objective) < kGradientTolerance);
@@ -62,3 +60,5 @@ TEST_CASE("activations and their gradients are finite for inputs of any size") {
   swiglu_backward(gate_up.data(), dy.data(), {1, 2});
   for (const float value : gate_up) CHECK(std::isfinite(value));
 }
+
+}  // namespace plumb::test

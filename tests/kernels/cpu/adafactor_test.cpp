@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 double rms(const std::vector<double>& values) {
@@ -15,7 +13,7 @@ double rms(const std::vector<double>& values) {
   return std::sqrt(sum / static_cast<double>(values.size()));
 }
 
-constexpr Adafactor kOptimizer{.learning_rate = 0.05F, .clipping_threshold = 1.0F, .weight_decay = 0.1F};
+constexpr Adafactor kClippedAdafactor{.learning_rate = 0.05F, .clipping_threshold = 1.0F, .weight_decay = 0.1F};
 
 /// w - lr max(e2, rms(w)) u / max(1, rms(u)) - lr decay w
 void expect_update(std::vector<double>& w, const std::vector<double>& u) {
@@ -47,7 +45,7 @@ TEST_CASE("Adafactor on a matrix agrees with the paper's recurrence in double, a
       for (std::size_t c = 0; c < kColumns; ++c)
         u.push_back(double(g[r * kColumns + c]) / std::sqrt(drows[r] * dcolumns[c] / total));
     expect_update(expected, u);
-    adafactor_update_matrix(w.data(), g.data(), rows.data(), columns.data(), kRows, kColumns, kOptimizer, step);
+    adafactor_update_matrix(w.data(), g.data(), rows.data(), columns.data(), kRows, kColumns, kClippedAdafactor, step);
     CHECK(g == Values(kRows * kColumns, 0.0F));
   }
   for (std::size_t i = 0; i < w.size(); ++i) CHECK(w[i] == doctest::Approx(expected[i]).epsilon(1e-5));
@@ -65,7 +63,7 @@ TEST_CASE("Adafactor on a vector keeps every element's second moment") {
       u.push_back(double(g[i]) / std::sqrt(dv[i]));
     }
     expect_update(expected, u);
-    adafactor_update_vector(w.data(), g.data(), v.data(), 9, kOptimizer, step);
+    adafactor_update_vector(w.data(), g.data(), v.data(), 9, kClippedAdafactor, step);
     CHECK(g == Values(9, 0.0F));
   }
   for (std::size_t i = 0; i < 9; ++i) CHECK(w[i] == doctest::Approx(expected[i]).epsilon(1e-5));
@@ -76,3 +74,5 @@ TEST_CASE("Adafactor without any gradient stays finite") {
   adafactor_update_matrix(w.data(), g.data(), rows.data(), columns.data(), 2, 3, {}, 1);
   for (const float value : w) CHECK(std::isfinite(value));
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "kernels/cpu/adamw.h"
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("the dynamic maps have 256 different values with 0 and 1 among them, finer near 0") {
   for (const auto* map : {&signed_dynamic_map(), &unsigned_dynamic_map()}) {
@@ -86,3 +85,5 @@ TEST_CASE("8-bit AdamW stays near AdamW") {
   }
   CHECK(error < 0.05 * moved);  // codes are a few per cent apart at most
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("two AdamW updates agree with the paper's recurrence in double, and zero the gradients") {
   const AdamW optimizer{.learning_rate = 0.01F, .beta1 = 0.9F, .beta2 = 0.95F, .epsilon = 1e-8F, .weight_decay = 0.1F};
@@ -35,3 +34,5 @@ TEST_CASE("the first AdamW update moves every parameter by the learning rate aga
   CHECK(w[1] == doctest::Approx(0.5F).epsilon(1e-4));
   CHECK(w[2] == doctest::Approx(-0.5F).epsilon(1e-4));
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 #include <limits>
 #include <vector>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<float> waves(std::size_t count, float step) {
@@ -89,3 +88,5 @@ TEST_CASE("rows of a buffer that are no tokens of the piece are left alone") {
   }
   for (const std::size_t row : {2UL, 3UL, 6UL, 7UL}) CHECK(std::isfinite(log_sum_exp[row]));
 }
+
+}  // namespace plumb::test

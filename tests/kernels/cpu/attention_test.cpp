@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 std::int64_t qkv_elements(const AttentionSize& size) {
@@ -176,3 +174,5 @@ TEST_CASE("attention does not overflow where scores are large") {
   const AttentionSize size{.batch = 1, .sequence = 8, .heads = 1, .kv_heads = 1, .head_size = 2};
   for (const float value : forward(random_values(qkv_elements(size), 5, 100.0F), size)) CHECK(std::isfinite(value));
 }
+
+}  // namespace plumb::test

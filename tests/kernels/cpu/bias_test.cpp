@@ -4,7 +4,7 @@
 
 #include <vector>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a bias is added to every row, and its gradient is the column sums added to what is there") {
   std::vector<float> y = {1, 2, 3, 4, 5, 6};
@@ -16,3 +16,5 @@ TEST_CASE("a bias is added to every row, and its gradient is the column sums add
   bias_backward(dbias.data(), y.data(), 2, 3);
   CHECK(dbias == std::vector<float>{125, 247, 369});
 }
+
+}  // namespace plumb::test

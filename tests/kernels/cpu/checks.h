@@ -11,6 +11,7 @@
 namespace plumb::test {
 
 using Values = std::vector<float>;
+using Integers = std::vector<std::int32_t>;
 
 inline Values random_values(std::int64_t count, unsigned seed, float scale = 1.0F) {
   std::mt19937 generator(seed);

@@ -4,13 +4,11 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Odd on every side: overlapping, padded, strided past the edge, in groups.
-const ConvolutionSize kSizes[] = {
+const ConvolutionSize kConvolutions[] = {
     {.images = 2, .height = 5, .width = 7, .channels = 3, .filters = 4, .kernel = 3, .stride = 1, .padding = 1},
     {.images = 1, .height = 9, .width = 6, .channels = 4, .filters = 6, .kernel = 3, .stride = 2, .groups = 2},
     {.images = 3, .height = 4, .width = 4, .channels = 1, .filters = 1, .kernel = 4, .stride = 3, .padding = 2},
@@ -60,7 +58,7 @@ Values plain_convolution(const Values& x, const Values& filters, const Convoluti
 }  // namespace
 
 TEST_CASE("convolution is its definition, padded, strided and in groups") {
-  for (const ConvolutionSize& size : kSizes) {
+  for (const ConvolutionSize& size : kConvolutions) {
     const Values x = random_values(input_count(size), 1), filters = random_values(filter_count(size), 2);
     Values y(output_count(size)), scratch(convolution_scratch_elements(size));
     convolution_forward(y.data(), x.data(), filters.data(), size, scratch.data());
@@ -69,7 +67,7 @@ TEST_CASE("convolution is its definition, padded, strided and in groups") {
 }
 
 TEST_CASE("the gradients of a convolution agree with finite differences") {
-  for (const ConvolutionSize& size : kSizes) {
+  for (const ConvolutionSize& size : kConvolutions) {
     Values x = random_values(input_count(size), 1), filters = random_values(filter_count(size), 2);
     const Values dy = random_values(output_count(size), 3);
     Values dx(x.size(), 7.0F), dfilters(filters.size()), scratch(convolution_scratch_elements(size));
@@ -82,7 +80,7 @@ TEST_CASE("the gradients of a convolution agree with finite differences") {
 }
 
 TEST_CASE("the filters' gradient is added to what is there") {
-  const ConvolutionSize& size = kSizes[0];
+  const ConvolutionSize& size = kConvolutions[0];
   const Values x = random_values(input_count(size), 1), dy = random_values(output_count(size), 3);
   Values once(filter_count(size)), twice(filter_count(size)), scratch(convolution_scratch_elements(size));
   convolution_weight_grad(once.data(), dy.data(), x.data(), size, scratch.data());
@@ -90,3 +88,5 @@ TEST_CASE("the filters' gradient is added to what is there") {
   for (float& value : once) value *= 2;
   CHECK(relative_difference(twice, once) < 1e-6);
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("rows go to their picks' places and come back weighted, dropped picks left out") {
   const CopyRowsSize size{.tokens = 3, .picks = 2, .columns = 2};
@@ -21,3 +20,5 @@ TEST_CASE("rows go to their picks' places and come back weighted, dropped picks 
   sum_placed_rows(back.data(), placed.data(), places.data(), nullptr, size);
   CHECK(back == Values{2, 4, 3, 4, 0, 0});
 }
+
+}  // namespace plumb::test

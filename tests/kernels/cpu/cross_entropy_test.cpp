@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("equal logits cost the logarithm of the vocabulary") {
   Values logits(2 * 50, 3.0F);
@@ -32,3 +31,5 @@ TEST_CASE("large logits do not overflow") {
         doctest::Approx(2000.0 + std::log1p(std::exp(-1.0))));
   CHECK(logits[1] == doctest::Approx(-1.0F));
 }
+
+}  // namespace plumb::test

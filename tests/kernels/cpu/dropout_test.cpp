@@ -4,9 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 Values dropped(const DropoutKey& key, const DropoutRows& rows, double probability) {
@@ -68,3 +66,5 @@ TEST_CASE("a probability's mask depends on its sample, head, query and key, not 
   CHECK(row(all, 1, 2, 39, 0, 41) != whole);
   for (const float value : whole) CHECK((value == 0.0F || value == 2.0F));
 }
+
+}  // namespace plumb::test

@@ -4,22 +4,20 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
-constexpr EmbeddingSize kSize{.tokens = 6, .sequence = 3, .columns = 5};
-const std::vector<std::int32_t> kTokens = {2, 0, 2, 3, 2, 0};  // a token repeats within and across sequences
+constexpr EmbeddingSize kEmbeddingSize{.tokens = 6, .sequence = 3, .columns = 5};
+const std::vector<std::int32_t> kTokenIds = {2, 0, 2, 3, 2, 0};  // a token repeats within and across sequences
 }  // namespace
 
 TEST_CASE("the gradients of both tables agree with finite differences, also for tokens that repeat") {
   Values table = random_values(4 * 5, 1), positions = random_values(3 * 5, 2);
   const Values dy = random_values(6 * 5, 3);
   Values dtable(table.size(), 0.0F), dpositions(positions.size(), 0.0F);
-  embedding_backward(dtable.data(), dpositions.data(), dy.data(), kTokens.data(), kSize);
+  embedding_backward(dtable.data(), dpositions.data(), dy.data(), kTokenIds.data(), kEmbeddingSize);
   const auto objective = [&] {
     Values y(6 * 5);
-    embedding_forward(y.data(), kTokens.data(), table.data(), positions.data(), kSize);
+    embedding_forward(y.data(), kTokenIds.data(), table.data(), positions.data(), kEmbeddingSize);
     return weighted_sum(dy, y);
   };
   CHECK(gradient_error(table, dtable, objective) < kGradientTolerance);
@@ -29,9 +27,9 @@ TEST_CASE("the gradients of both tables agree with finite differences, also for 
 TEST_CASE("without positions a row is the token's") {
   const Values table = random_values(4 * 5, 1);
   Values y(6 * 5);
-  embedding_forward(y.data(), kTokens.data(), table.data(), nullptr, kSize);
+  embedding_forward(y.data(), kTokenIds.data(), table.data(), nullptr, kEmbeddingSize);
   for (int t = 0; t < 6; ++t)
-    for (int c = 0; c < 5; ++c) CHECK(y[t * 5 + c] == table[kTokens[t] * 5 + c]);
+    for (int c = 0; c < 5; ++c) CHECK(y[t * 5 + c] == table[kTokenIds[t] * 5 + c]);
 }
 
 TEST_CASE("the rows of negative tokens are zeros, and take no gradient") {
@@ -46,3 +44,5 @@ TEST_CASE("the rows of negative tokens are zeros, and take no gradient") {
   CHECK(dtable == std::vector<float>{0, 0, 13, 24});
   CHECK(dpositions == std::vector<float>{23, 44});
 }
+
+}  // namespace plumb::test

@@ -8,9 +8,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 using Narrow = std::uint16_t (*)(float);
@@ -70,3 +68,5 @@ TEST_CASE("arrays are narrowed and widened element by element") {
   widen(back.data(), bits.data(), 17, HalfFormat::kFp16);
   for (std::size_t i = 0; i < 17; ++i) CHECK(back[i] == widen_fp16(narrow_to_fp16(values[i])));
 }
+
+}  // namespace plumb::test

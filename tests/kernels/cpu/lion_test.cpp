@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("three Lion updates agree with a plain loop in double, and zero the gradients") {
   const Lion optimizer{.learning_rate = 0.1F, .beta1 = 0.9F, .beta2 = 0.99F, .weight_decay = 0.1F};
@@ -29,3 +28,5 @@ TEST_CASE("Lion leaves a parameter without gradient and momentum where it is") {
   lion_update(w.data(), g.data(), m.data(), 1, {.weight_decay = 0.0F});
   CHECK(w[0] == 2.0F);
 }
+
+}  // namespace plumb::test

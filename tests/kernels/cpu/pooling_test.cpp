@@ -4,17 +4,15 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Overlapping, with a rest at the edges; side by side; of one pixel.
-const PoolingSize kSizes[] = {{.images = 2, .height = 7, .width = 8, .channels = 3, .kernel = 3, .stride = 2},
-                              {.images = 1, .height = 4, .width = 6, .channels = 2, .kernel = 2, .stride = 2},
-                              {.images = 1, .height = 3, .width = 5, .channels = 1, .kernel = 1, .stride = 1}};
+const PoolingSize kPoolings[] = {{.images = 2, .height = 7, .width = 8, .channels = 3, .kernel = 3, .stride = 2},
+                                 {.images = 1, .height = 4, .width = 6, .channels = 2, .kernel = 2, .stride = 2},
+                                 {.images = 1, .height = 3, .width = 5, .channels = 1, .kernel = 1, .stride = 1}};
 
-std::int64_t input_count(const PoolingSize& size) {
+std::int64_t pooling_input_count(const PoolingSize& size) {
   return size.images * size.height * size.width * size.channels;
 }
 
@@ -59,8 +57,8 @@ Values spread_values(std::int64_t count) {
 }  // namespace
 
 TEST_CASE("pooling gives the largest and the mean of each window") {
-  for (const PoolingSize& size : kSizes) {
-    const Values x = random_values(input_count(size), 1);
+  for (const PoolingSize& size : kPoolings) {
+    const Values x = random_values(pooling_input_count(size), 1);
     Values y(plain_max(x, size).size());
     std::vector<std::int32_t> places(y.size());
     max_pooling_forward(y.data(), places.data(), x.data(), size);
@@ -71,8 +69,8 @@ TEST_CASE("pooling gives the largest and the mean of each window") {
 }
 
 TEST_CASE("the gradients of both poolings agree with finite differences") {
-  for (const PoolingSize& size : kSizes) {
-    Values x = spread_values(input_count(size)), y(plain_max(x, size).size()), dx(x.size(), 7.0F);
+  for (const PoolingSize& size : kPoolings) {
+    Values x = spread_values(pooling_input_count(size)), y(plain_max(x, size).size()), dx(x.size(), 7.0F);
     std::vector<std::int32_t> places(y.size());
     const Values dy = random_values(static_cast<std::int64_t>(y.size()), 3);
     max_pooling_forward(y.data(), places.data(), x.data(), size);
@@ -91,3 +89,5 @@ TEST_CASE("of equal values the first of a window is the largest") {
   max_pooling_forward(&y, &place, x.data(), size);
   CHECK(place == 0);
 }
+
+}  // namespace plumb::test

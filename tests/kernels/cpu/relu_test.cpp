@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("a ReLU and its gradient pass what is above 0, for counts that fill no word") {
   for (const std::int64_t count : {1, 31, 32, 33, 77}) {
@@ -20,3 +19,5 @@ TEST_CASE("a ReLU and its gradient pass what is above 0, for counts that fill no
     }
   }
 }
+
+}  // namespace plumb::test

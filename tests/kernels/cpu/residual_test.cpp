@@ -4,7 +4,7 @@
 
 #include <vector>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a residual is the sum of both, also in place") {
   const std::vector<float> x = {1, 2, 3, 4};
@@ -12,3 +12,5 @@ TEST_CASE("a residual is the sum of both, also in place") {
   residual_add(y.data(), x.data(), y.data(), 2, 2);
   CHECK(y == std::vector<float>{11, 22, 33, 44});
 }
+
+}  // namespace plumb::test

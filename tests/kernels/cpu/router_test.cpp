@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("scores become probabilities, and a token picks the largest, of equal ones the first") {
   Values scores = {0.0F, std::log(2.0F), 0.0F, std::log(4.0F), 1.0F, 1.0F, 1.0F, 1.0F};
@@ -43,3 +42,5 @@ TEST_CASE("the router's gradient agrees with finite differences, of what the pic
     CHECK(gradient_error(scores, gradient, objective, 2e-3F) < kGradientTolerance);
   }
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("three momentum updates agree with a plain loop in double, and zero the gradients") {
   const Sgd optimizer{.learning_rate = 0.1F, .momentum = 0.9F, .weight_decay = 0.01F};
@@ -22,3 +21,5 @@ TEST_CASE("three momentum updates agree with a plain loop in double, and zero th
   }
   for (std::size_t i = 0; i < 33; ++i) CHECK(w[i] == doctest::Approx(expected[i]).epsilon(1e-5));
 }
+
+}  // namespace plumb::test

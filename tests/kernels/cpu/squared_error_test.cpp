@@ -4,8 +4,7 @@
 
 #include "tests/kernels/cpu/checks.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("the squared error is the mean over a row, summed over rows, and its gradient stands in its place") {
   Values y = {1, 2, 3, -1, 0, 4};
@@ -15,3 +14,5 @@ TEST_CASE("the squared error is the mean over a row, summed over rows, and its g
   const Values expected = {1.0F / 3, 0, -2.0F / 3, 0, -1, 0};
   CHECK(relative_difference(y, expected) < 1e-6);
 }
+
+}  // namespace plumb::test

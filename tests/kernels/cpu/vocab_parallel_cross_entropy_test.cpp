@@ -8,7 +8,7 @@
 
 #include "kernels/cpu/cross_entropy.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the parts of the vocabulary give the loss and the gradients of the whole") {
   // 5 rows over 10 tokens, on 1 to 4 ranks: at 3 the last has 2 tokens and 2 columns of padding, at 4 one and 2.
@@ -49,3 +49,5 @@ TEST_CASE("the parts of the vocabulary give the loss and the gradients of the wh
     }
   }
 }
+
+}  // namespace plumb::test

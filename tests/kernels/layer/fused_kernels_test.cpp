@@ -5,8 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 TransformerLayer gpt_block() {
@@ -21,7 +20,7 @@ TransformerLayer gpt_block() {
           .linear_bias = true};
 }
 
-constexpr LayerWork kWork{.microbatch = 2, .sequence = 32};
+constexpr LayerWork kFusedWork{.microbatch = 2, .sequence = 32};
 
 bool is_product(const KernelCall& call) {
   return call.kind == KernelKind::kGemm || call.kind == KernelKind::kExpertProducts ||
@@ -53,7 +52,7 @@ TEST_CASE("products that take in what follows them do the same products, and mov
   mixture.shared_ffn = 64;
   for (const TransformerLayer& block : {gpt_block(), mixture})
     for (const int ranks : {1, 2}) {
-      LayerWork work = kWork;
+      LayerWork work = kFusedWork;
       work.tensor_parallel = ranks;
       work.sequence_parallel = ranks > 1;
       const LayerKernels plain = plain_kernels(block, work), fused = fused_kernels(block, work, false);
@@ -67,13 +66,14 @@ TEST_CASE("products that take in what follows them do the same products, and mov
 }
 
 TEST_CASE("what is rebuilt from GELU's input has GELU's own kernel, and a bias that ranks share one of its own") {
-  const LayerKernels none = fused_kernels(gpt_block(), kWork, false), cheap = fused_kernels(gpt_block(), kWork, true);
+  const LayerKernels none = fused_kernels(gpt_block(), kFusedWork, false),
+                     cheap = fused_kernels(gpt_block(), kFusedWork, true);
   CHECK(count_of(none.forward, KernelKind::kActivationForward) == 0);
   CHECK(count_of(none.forward, KernelKind::kBiasForward) == 0);
   CHECK(count_of(cheap.forward, KernelKind::kActivationForward) == 1);
   CHECK(count_of(cheap.rebuild_selective, KernelKind::kActivationForward) == 1);
   CHECK(count_of(cheap.rebuild_selective, KernelKind::kNormForward) == 2);
-  LayerWork divided = kWork;
+  LayerWork divided = kFusedWork;
   divided.tensor_parallel = 2;
   CHECK(count_of(fused_kernels(gpt_block(), divided, false).forward, KernelKind::kBiasForward) == 1);
   CHECK(count_of(fused_kernels(gpt_block(), divided, false).weight_grad, KernelKind::kBiasBackward) == 0);
@@ -82,9 +82,11 @@ TEST_CASE("what is rebuilt from GELU's input has GELU's own kernel, and a bias t
 }
 
 TEST_CASE("the plain lists are layer_kernels(), and what selective recomputation repeats of them") {
-  const LayerKernels plain = plain_kernels(gpt_block(), kWork);
-  CHECK(plain.forward == layer_kernels(gpt_block(), kWork, Pass::kForward));
-  CHECK(plain.input_grad == layer_kernels(gpt_block(), kWork, Pass::kInputGrad));
-  CHECK(plain.weight_grad == layer_kernels(gpt_block(), kWork, Pass::kWeightGrad));
+  const LayerKernels plain = plain_kernels(gpt_block(), kFusedWork);
+  CHECK(plain.forward == layer_kernels(gpt_block(), kFusedWork, Pass::kForward));
+  CHECK(plain.input_grad == layer_kernels(gpt_block(), kFusedWork, Pass::kInputGrad));
+  CHECK(plain.weight_grad == layer_kernels(gpt_block(), kFusedWork, Pass::kWeightGrad));
   CHECK(plain.rebuild_selective.size() == 3);
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "kernels/layer.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// The five convolutions and three linear layers of Krizhevsky et al. 2012, on images of 227 x 227.
@@ -70,3 +69,5 @@ TEST_CASE("a ReLU costs a bit an element, and without an input gradient the conv
   layer.relu = false;
   CHECK(layer_kernels(layer, {}, Pass::kInputGrad).empty());
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -43,3 +41,5 @@ TEST_CASE("GPU activations agree with the CPU's") {
     check_activations<Fp16>(exact);
   }
 }
+
+}  // namespace plumb::test

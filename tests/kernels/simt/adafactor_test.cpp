@@ -7,17 +7,15 @@
 #include "kernels/cpu/adafactor.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr std::int64_t kPieces = 5;
-constexpr Adafactor kOptimizer{.learning_rate = 0.05F, .weight_decay = 0.1F};
+constexpr Adafactor kAdafactor{.learning_rate = 0.05F, .weight_decay = 0.1F};
 
 StepNumbers numbers_of(int step, float factor) {
   return {.gradient_factor = factor,
-          .fresh_share = static_cast<float>(std::pow(step, -double(kOptimizer.decay_exponent)))};
+          .fresh_share = static_cast<float>(std::pow(step, -double(kAdafactor.decay_exponent)))};
 }
 
 /// Matrices, or without rows a vector of `columns` elements, as they are updated on a GPU.
@@ -29,7 +27,7 @@ struct OnGpu {
       std::vector<simt::AdafactorSquares>(static_cast<std::size_t>(size.matrices * kPieces));
 
   void update(Values& gradients, const StepNumbers& numbers, int lanes = kLanes) {
-    const float epsilon = kOptimizer.gradient_epsilon;
+    const float epsilon = kAdafactor.gradient_epsilon;
     const bool is_vector = size.rows == 0;
     if (is_vector) {
       run_on_host(simt::AdafactorVectorDirection{gradients.data(), squares.data(), master.data(), row_sums.data(),
@@ -45,7 +43,7 @@ struct OnGpu {
     }
     run_on_host(
         simt::AdafactorStep<Bf16>{narrow.data(), master.data(), gradients.data(), squares.data(), size.matrices,
-                                  std::max<std::int64_t>(1, size.rows) * size.columns, kPieces, kOptimizer, &numbers},
+                                  std::max<std::int64_t>(1, size.rows) * size.columns, kPieces, kAdafactor, &numbers},
         kBlocks, lanes);
   }
 };
@@ -66,7 +64,7 @@ TEST_CASE("GPU Adafactor of stacks of matrices keeps the CPU's weights and sums 
       Values own = gradients;
       for (std::int64_t m = 0; m < size.matrices; ++m)
         adafactor_update_matrix(weights.data() + m * each, gradients.data() + m * each, rows.data() + m * size.rows,
-                                columns.data() + m * size.columns, size.rows, size.columns, kOptimizer, step);
+                                columns.data() + m * size.columns, size.rows, size.columns, kAdafactor, step);
       for (float& gradient : own) gradient *= 8;
       gpu.update(own, numbers_of(step, 0.125F));
       CHECK(relative_difference(gpu.master, weights) < 1e-5);
@@ -84,7 +82,7 @@ TEST_CASE("GPU Adafactor of a vector keeps the CPU's weights and second moment")
   OnGpu gpu{.size = {1, 0, kElements}, .master = weights, .row_sums = moment, .column_sums = {}};
   for (int step = 1; step <= 3; ++step) {
     Values gradients = random_values(kElements, 20U + static_cast<unsigned>(step)), own = gradients;
-    adafactor_update_vector(weights.data(), gradients.data(), moment.data(), kElements, kOptimizer, step);
+    adafactor_update_vector(weights.data(), gradients.data(), moment.data(), kElements, kAdafactor, step);
     gpu.update(own, numbers_of(step, 1));
     CHECK(relative_difference(gpu.master, weights) < 1e-5);
     CHECK(relative_difference(gpu.row_sums, moment) < 1e-5);
@@ -118,3 +116,5 @@ TEST_CASE("GPU Adafactor: rows and columns of no gradient at all give no directi
   gpu.update(gradients, numbers_of(1, 1), 1);
   for (const float weight : gpu.master) CHECK(std::isfinite(weight));
 }
+
+}  // namespace plumb::test

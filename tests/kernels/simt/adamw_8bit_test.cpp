@@ -6,8 +6,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("GPU 8-bit AdamW keeps the CPU's weights, codes and scales over several steps") {
   constexpr std::int64_t kElements = 2 * kQuantisationBlock + 77;
@@ -68,3 +67,5 @@ TEST_CASE("GPU codes are the CPU's for every value of the maps and between them"
     }
   }
 }
+
+}  // namespace plumb::test

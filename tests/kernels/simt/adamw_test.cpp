@@ -8,8 +8,7 @@
 #include "kernels/cpu/adamw.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("GPU AdamW with a gradient scale agrees with the CPU's on scaled gradients") {
   constexpr std::int64_t kElements = 1003;
@@ -97,3 +96,5 @@ TEST_CASE("a GPU's skipped step zeroes the gradients and nothing else") {
   CHECK(first == Values(5, 2.0F));
   CHECK(second == Values(5, 3.0F));
 }
+
+}  // namespace plumb::test

@@ -5,9 +5,7 @@
 #include "kernels/cpu/attention_piece.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// The ranks of a ring have runs of `run` tokens: r, and 2n-1-r.
@@ -172,3 +170,5 @@ TEST_CASE_TEMPLATE("slices of sequences on a GPU attend to what came before as t
                    .dropout = {.probability = 0.3, .key = {.seed = 5, .step = 2, .layer = 3}, .first_sample = 7}},
                   {0, 4, 9}, 4);
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -56,3 +54,5 @@ TEST_CASE_TEMPLATE("GPU attention drops the probabilities that the CPU's drops, 
        .window = 30,
        .dropout = {.probability = 0.3, .key = {.seed = 5, .step = 2, .layer = 3}, .first_sample = 7, .first_head = 1}});
 }
+
+}  // namespace plumb::test

@@ -5,9 +5,7 @@
 #include "kernels/cpu/bias.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -32,3 +30,5 @@ TEST_CASE("GPU biases agree with the CPU's") {
   check_bias<Bf16>();
   check_bias<Fp16>();
 }
+
+}  // namespace plumb::test

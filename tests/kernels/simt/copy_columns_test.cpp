@@ -4,8 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("GPU copies columns between rows of two widths, and touches no others") {
   constexpr std::int64_t kRows = 19, kColumns = 7, kTo = 11, kFrom = 9;
@@ -34,3 +33,5 @@ TEST_CASE_TEMPLATE("GPU stores fp32 columns in wider rows", S, float, Bf16) {
       CHECK(widened(to[at]) == widened(expected));
     }
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE_TEMPLATE("GPU rows go to their picks' places and come back as the CPU's", S, float, Bf16, Fp16) {
   const CopyRowsSize size{.tokens = 11, .picks = 3, .columns = 19};
@@ -32,3 +31,5 @@ TEST_CASE_TEMPLATE("GPU rows go to their picks' places and come back as the CPU'
     CHECK(relative_difference(widened_all(own_back), back) < tolerance<S>());
   }
 }
+
+}  // namespace plumb::test

@@ -5,9 +5,7 @@
 #include "kernels/cpu/cross_entropy.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -34,3 +32,5 @@ TEST_CASE("GPU cross-entropy agrees with the CPU's") {
   check_cross_entropy<Bf16>();
   check_cross_entropy<Fp16>();
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -32,3 +30,5 @@ TEST_CASE("GPU dropout draws the CPU's mask") {
   check_dropout<Bf16>();
   check_dropout<Fp16>();
 }
+
+}  // namespace plumb::test

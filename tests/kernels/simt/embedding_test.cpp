@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -42,3 +40,5 @@ TEST_CASE("GPU embeddings agree with the CPU's, their gradients bit for bit") {
   check_embedding<Bf16>();
   check_embedding<Fp16>();
 }
+
+}  // namespace plumb::test

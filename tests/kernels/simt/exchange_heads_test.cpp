@@ -4,8 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE_TEMPLATE("heads of rows become blocks of members, column by column, and rows again", S, float, Bf16) {
   const HeadShares size{.rows = 7, .parts = {12, 6, 6}, .members = 3};
@@ -39,3 +38,5 @@ TEST_CASE("blocks of tokens change places, and back") {
   run_on_host(simt::TransposeBlocks<float>{back.data(), to.data(), {5, 3, 7}}, kBlocks, kLanes);
   CHECK(back == from);
 }
+
+}  // namespace plumb::test

@@ -8,22 +8,18 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-using Integers = std::vector<std::int32_t>;
-
 constexpr std::int64_t kRanks = 3, kExperts = 4, kPicks = 37, kRoom = 40;
-constexpr ExpertBlocks kSize{.ranks = kRanks, .experts = kExperts, .rows = kRoom};
+constexpr ExpertBlocks kBlockSize{.ranks = kRanks, .experts = kExperts, .rows = kRoom};
 
 /// What one rank has picked: rows in the order of all experts, some dropped.
 struct Picked {
   Integers chosen, places, bounds;
 };
 
-Picked random_picks(std::mt19937& random) {
+Picked picks_of_one_rank(std::mt19937& random) {
   Picked picked{.chosen = Integers(kPicks), .places = Integers(kPicks, -1), .bounds = {0}};
   for (std::int32_t& expert : picked.chosen) expert = static_cast<std::int32_t>(random() % (kRanks * kExperts - 1));
   std::int32_t row = 0;
@@ -44,11 +40,11 @@ TEST_CASE("GPU rows go to blocks of their experts' ranks, and find the rows of o
   std::vector<Picked> ranks;
   std::vector<Integers> counts;
   for (std::int64_t rank = 0; rank < kRanks; ++rank) {
-    Picked picked = random_picks(random);
+    Picked picked = picks_of_one_rank(random);
     const Integers dense = picked.places;
     Integers own(kRanks * kExperts, -7);
     run_on_host(simt::PlaceInBlocks{picked.places.data(), own.data(), picked.chosen.data(), picked.bounds.data(),
-                                    kPicks, kSize},
+                                    kPicks, kBlockSize},
                 kBlocks, kLanes);
     for (std::size_t e = 0; e < own.size(); ++e) CHECK(own[e] == picked.bounds[e + 1] - picked.bounds[e]);
     for (std::size_t i = 0; i < kPicks; ++i) {
@@ -64,7 +60,7 @@ TEST_CASE("GPU rows go to blocks of their experts' ranks, and find the rows of o
     Integers received, places(kRanks * kRoom, -7), bounds(kExperts + 1, -7);
     for (const Integers& of_rank : counts)
       received.insert(received.end(), of_rank.begin() + self * kExperts, of_rank.begin() + (self + 1) * kExperts);
-    run_on_host(simt::PlaceReceived{places.data(), bounds.data(), received.data(), kSize}, kBlocks, kLanes);
+    run_on_host(simt::PlaceReceived{places.data(), bounds.data(), received.data(), kBlockSize}, kBlocks, kLanes);
     Integers expected(kRanks * kRoom, -1), expected_bounds{0};
     std::int32_t row = 0;
     for (std::int64_t expert = 0; expert < kExperts; ++expert) {  // each row one after the other
@@ -83,7 +79,7 @@ TEST_CASE("GPU rows go to blocks of their experts' ranks, and find the rows of o
 
 TEST_CASE("GPU numbers of picks go to their places and come back, 0 for those that have none") {
   std::mt19937 random(std::random_device{}());
-  const Picked picked = random_picks(random);
+  const Picked picked = picks_of_one_rank(random);
   std::vector<float> values(kPicks), placed(kPicks, -1), back(kPicks, -1);
   for (std::size_t i = 0; i < kPicks; ++i) values[i] = static_cast<float>(1 + random() % 100);
   run_on_host(simt::PlaceSingles{placed.data(), values.data(), picked.places.data(), kPicks}, kBlocks, kLanes);
@@ -94,3 +90,5 @@ TEST_CASE("GPU numbers of picks go to their places and come back, 0 for those th
   }
   CHECK(std::ranges::count(placed, -1.0F) == std::ranges::count(picked.places, -1));
 }
+
+}  // namespace plumb::test

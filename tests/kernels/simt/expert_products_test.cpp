@@ -11,9 +11,7 @@
 #include "tests/kernels/simt/host_block.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Results of the three products, as they are stored.
@@ -95,7 +93,7 @@ struct Problem {
 };
 
 template <class S>
-bool same_bits(const Products<S>& a, const Products<S>& b) {
+bool same_products(const Products<S>& a, const Products<S>& b) {
   return std::memcmp(a.y.data(), b.y.data(), a.y.size() * sizeof(S)) == 0 &&
          std::memcmp(a.dx.data(), b.dx.data(), a.dx.size() * sizeof(S)) == 0 && a.dweights == b.dweights;
 }
@@ -106,8 +104,8 @@ TEST_CASE_TEMPLATE("GPU products of experts equal the CPU's, in any number of bl
   const Problem<S> problem({0, 5, 5, 22, 31}, 37, 13, 19);
   const Products<S> own = problem.on_lanes(2, 64);
   problem.check(own);
-  CHECK(same_bits(problem.on_lanes(5, 8), own));
-  CHECK(same_bits(problem.on_lanes(1, 1), own));
+  CHECK(same_products(problem.on_lanes(5, 8), own));
+  CHECK(same_products(problem.on_lanes(1, 1), own));
 }
 
 TEST_CASE("a GPU's product of one expert needs no bounds, and may give fp32 of 16 bits") {
@@ -127,6 +125,8 @@ TEST_CASE_TEMPLATE("products of experts on tensor cores equal the CPU's, in any 
     const Problem<S> problem({0, 130, 130, 137, 260}, 300, out, in);
     const Products<S> own = problem.on_warps(3, WarpOrder::kAscending);
     problem.check(own);
-    CHECK(same_bits(problem.on_warps(7, WarpOrder::kDescending), own));
+    CHECK(same_products(problem.on_warps(7, WarpOrder::kDescending), own));
   }
 }
+
+}  // namespace plumb::test

@@ -8,12 +8,8 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
-
-using Integers = std::vector<std::int32_t>;
 
 /// Picks of each token, no expert twice; half of the tokens pick expert 0 first.
 Integers random_picks(const PickRouting& size, unsigned seed) {
@@ -159,3 +155,5 @@ TEST_CASE_TEMPLATE("GPU picks' gradients are weighed, and what they weigh has on
   CHECK(relative_difference(widened_all(own_gradient), expected_gradient) < tolerance<S>());
   CHECK(relative_difference(widened_all(own_output), expected_output) < tolerance<S>());
 }
+
+}  // namespace plumb::test

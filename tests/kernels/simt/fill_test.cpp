@@ -6,8 +6,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("GPU fills zeros and widens 16-bit numbers") {
   constexpr std::int64_t kElements = 517;
@@ -21,3 +20,5 @@ TEST_CASE("GPU fills zeros and widens 16-bit numbers") {
   run_on_host(simt::Widen<Bf16>{wide.data(), narrow.data(), kElements}, kBlocks, kLanes);
   CHECK(wide == widened_all(narrow));
 }
+
+}  // namespace plumb::test

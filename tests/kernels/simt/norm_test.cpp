@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -116,3 +114,5 @@ TEST_CASE("GPU kernels compute the same bits with any number of blocks") {
   CHECK(gradients(2) == one);
   CHECK(gradients(20) == one);
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// The group's columns of y = its patches * its filters^T.
@@ -62,3 +60,5 @@ TEST_CASE("GPU patches make the CPU's convolution, and go back as the transpose"
     }
   }
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -46,3 +44,5 @@ TEST_CASE("GPU pooling agrees with the CPU's, with windows that overlap, touch, 
     }
   }
 }
+
+}  // namespace plumb::test

@@ -6,9 +6,7 @@
 #include "kernels/cpu/relu.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -40,3 +38,5 @@ TEST_CASE("GPU ReLU behind a bias agrees with the CPU's, and its mask with which
     check_relu<Fp16>(has_bias, 1, 3);
   }
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE_TEMPLATE("GPU residual addition with and without a bias, in place of either", S, float, Bf16, Fp16) {
   constexpr std::int64_t kRows = 5, kColumns = 37;
@@ -27,3 +26,5 @@ TEST_CASE_TEMPLATE("GPU residual addition with and without a bias, in place of e
     CHECK(widened_all(over_y) == widened_all(over_x));
   }
 }
+
+}  // namespace plumb::test

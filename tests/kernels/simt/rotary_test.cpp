@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -31,3 +29,5 @@ TEST_CASE("GPU rotary embedding agrees with the CPU's, and turns back") {
   check_rotary<Bf16>();
   check_rotary<Fp16>();
 }
+
+}  // namespace plumb::test

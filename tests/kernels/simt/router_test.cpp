@@ -4,8 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("GPU routers pick and weigh as the CPU's, forward and backward") {
   const RouterSize size{.tokens = 14, .experts = 37, .picks = 5};
@@ -29,3 +28,5 @@ TEST_CASE("GPU routers pick and weigh as the CPU's, forward and backward") {
       CHECK(relative_difference(own, expected) < 10 * kFloatTolerance);
     }
 }
+
+}  // namespace plumb::test

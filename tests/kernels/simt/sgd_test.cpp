@@ -5,10 +5,11 @@
 #include "kernels/cpu/sgd.h"
 #include "tests/kernels/simt/momentum_update.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("GPU Sgd agrees with the CPU's on scaled gradients, and leaves a skipped step's weights") {
   check_momentum_update<simt::SgdUpdate<Bf16, float>>(Sgd{.learning_rate = 0.01F, .weight_decay = 0.2F},
                                                       [](auto... arguments) { sgd_update(arguments...); });
 }
+
+}  // namespace plumb::test

@@ -8,8 +8,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("picks of all members stand in whole sequences, and own ones are kept where their experts take them") {
   const unsigned seed = std::random_device()();
@@ -54,3 +53,5 @@ TEST_CASE("picks of all members stand in whole sequences, and own ones are kept 
     }
   }
 }
+
+}  // namespace plumb::test

@@ -7,9 +7,7 @@
 #include "kernels/cpu/squared_error.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -38,3 +36,5 @@ TEST_CASE("GPU squared errors and their gradients agree with the CPU's, with a l
     check_squared_error<Fp16>(loss_scale);
   }
 }
+
+}  // namespace plumb::test

@@ -4,9 +4,7 @@
 
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Two ranks, the second with padding.
@@ -55,3 +53,5 @@ TEST_CASE("GPU cross-entropy of a divided vocabulary agrees with the CPU's") {
   check_parts<Bf16>();
   check_parts<Fp16>();
 }
+
+}  // namespace plumb::test

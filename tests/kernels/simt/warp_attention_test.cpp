@@ -10,9 +10,7 @@
 #include "tests/kernels/simt/host_block.h"
 #include "tests/kernels/simt/stored.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 template <class S>
@@ -157,3 +155,5 @@ TEST_CASE_TEMPLATE("slices of sequences on tensor cores attend to what came befo
   check_warp_slice<S, 64>({windowed, 111, 39});
   check_warp_slice<S, 128>({{.batch = 1, .sequence = 97, .heads = 2, .kv_heads = 2, .head_size = 72}, 33, 64});
 }
+
+}  // namespace plumb::test

@@ -7,17 +7,17 @@
 namespace plumb::test {
 namespace {
 
-const MessageLink kLink{.latency = Seconds{50e-6},
-                        .rendezvous = Seconds{200e-6},
-                        .eager_bytes = 60 << 10,
-                        .bytes_per_second = 1.2e8,
-                        .burst_bytes = 124 << 10};
+const MessageLink kMessageLink{.latency = Seconds{50e-6},
+                               .rendezvous = Seconds{200e-6},
+                               .eager_bytes = 60 << 10,
+                               .bytes_per_second = 1.2e8,
+                               .burst_bytes = 124 << 10};
 
-std::vector<KernelSample> samples_of(int sizes) {
+std::vector<KernelSample> first_samples(int sizes) {
   std::vector<KernelSample> samples;
   for (const std::int64_t kib : {1, 16, 32, 60, 72, 96, 128, 256, 512, 1024}) {
     if (static_cast<int>(samples.size()) == sizes) break;
-    const Seconds time = message_time(kLink, kib << 10);
+    const Seconds time = message_time(kMessageLink, kib << 10);
     samples.push_back({.kernel = "message",
                        .shape = {kib << 10},
                        .median = time,
@@ -29,7 +29,7 @@ std::vector<KernelSample> samples_of(int sizes) {
   return samples;
 }
 
-ClusterSpec machine() {
+ClusterSpec two_cpus() {
   ClusterSpec cluster{.name = "two cpus", .devices = 2, .devices_per_node = 2};
   cluster.device = {.name = "cpu",
                     .peak_flops_per_second = {{Precision::kFp32, 1e11}},
@@ -49,8 +49,8 @@ ClusterSpec machine() {
 }  // namespace
 
 TEST_CASE("messages that were measured become the node's link and stay in the cluster's file") {
-  const std::vector<KernelSample> samples = samples_of(10);
-  const ClusterSpec cluster = with_messages(machine(), samples, fit_messages(samples), "measured today");
+  const std::vector<KernelSample> samples = first_samples(10);
+  const ClusterSpec cluster = with_messages(two_cpus(), samples, fit_messages(samples), "measured today");
   REQUIRE(cluster.node_link);
   CHECK(cluster.node_link->bytes_per_second == doctest::Approx(1.2e8));
   CHECK(cluster.node_link->efficiency == 1);
@@ -67,10 +67,10 @@ TEST_CASE("messages that were measured become the node's link and stay in the cl
 }
 
 TEST_CASE("between nodes they are the network's, and hops of two kinds are not all taken for one") {
-  ClusterSpec cluster = machine();
+  ClusterSpec cluster = two_cpus();
   cluster.devices = 4;
   cluster.network = LinkSpec{.bytes_per_second = 1e9};
-  const std::vector<KernelSample> samples = samples_of(10);
+  const std::vector<KernelSample> samples = first_samples(10);
   cluster = with_messages(cluster, samples, fit_messages(samples), "measured today");
   CHECK(cluster.network->bytes_per_second == doctest::Approx(1.2e8));
   CHECK(cluster.node_link->bytes_per_second == 1e9);
@@ -78,10 +78,10 @@ TEST_CASE("between nodes they are the network's, and hops of two kinds are not a
 }
 
 TEST_CASE("a few sizes, as a whole calibration measures, do not say what five constants are") {
-  ClusterSpec cluster = machine();
-  cluster.samples = samples_of(7);
+  ClusterSpec cluster = two_cpus();
+  cluster.samples = first_samples(7);
   CHECK_FALSE(messages_of(cluster));
-  cluster.samples = samples_of(8);
+  cluster.samples = first_samples(8);
   CHECK(messages_of(cluster));
 }
 

@@ -8,8 +8,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 // Written by hand in the form that `nvidia-smi topo -m` documents.
@@ -51,7 +50,7 @@ ClusterSpec base(NodeHub hub = NodeHub::kNvSwitch) {
   return cluster;
 }
 
-std::string refused(const std::string& text) {
+std::string refused_matrix(const std::string& text) {
   try {
     parse_topology_matrix(text, "topo.txt");
   } catch (const SpecError& error) {
@@ -113,12 +112,15 @@ TEST_CASE("links of each pair that a GPU has enough of are a mesh, none at all i
 }
 
 TEST_CASE("what is no topology is refused in a sentence with its line") {
-  CHECK(refused("No devices were found\n") ==
+  CHECK(refused_matrix("No devices were found\n") ==
         "topo.txt:1: there is no table with a column GPU0: give what `nvidia-smi topo -m` prints");
-  CHECK(refused(pair_of("NV0")) == "topo.txt:2: NV0 is none of X, NV#, PIX, PXB, PHB, NODE and SYS");
-  CHECK(refused("     GPU0 GPU1\nGPU0 X\n") ==
+  CHECK(refused_matrix(pair_of("NV0")) == "topo.txt:2: NV0 is none of X, NV#, PIX, PXB, PHB, NODE and SYS");
+  CHECK(refused_matrix("     GPU0 GPU1\nGPU0 X\n") ==
         "topo.txt:2: GPU0 has 1 cells and the head 2 columns: give the whole table that `nvidia-smi topo -m` prints");
-  CHECK(refused("     GPU0 GPU1\nGPU0 X NV4\n").find("the head names 2 GPUs and 1 have a row") != std::string::npos);
-  CHECK(refused("     GPU0 GPU1\nGPU0 X NV4\nGPU1 SYS X\n").find("GPU0 and GPU1 see different things") !=
+  CHECK(refused_matrix("     GPU0 GPU1\nGPU0 X NV4\n").find("the head names 2 GPUs and 1 have a row") !=
+        std::string::npos);
+  CHECK(refused_matrix("     GPU0 GPU1\nGPU0 X NV4\nGPU1 SYS X\n").find("GPU0 and GPU1 see different things") !=
         std::string::npos);
 }
+
+}  // namespace plumb::test

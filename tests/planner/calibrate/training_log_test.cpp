@@ -32,6 +32,14 @@ const char* const kTorchtitan =
     "[titan] 2026-02-24 19:46:19,145 - root - INFO - step:  3  loss:  7.1  memory: 66.50GiB(37.5%)  tps: 12,500  mfu: "
     "14%\n";
 
+/// Seconds of the last step of a log, of 32 samples with 1000 tokens each on 8 devices.
+double last_step(const std::string& text, const char* framework) {
+  TrainingLog log = parse_training_log(text, "x.log");
+  CHECK(log.framework == framework);
+  log.values = {log.values.back()};
+  return step_seconds(log, {.samples = 32, .tokens = 32000, .devices = 8}).value;
+}
+
 }  // namespace
 
 TEST_CASE("Megatron's steps are milliseconds, its memory the largest of all ranks, and the first step warms up") {
@@ -74,14 +82,6 @@ TEST_CASE("a training log is known by its lines, and refused with line and remed
   check_refused<SpecError>([&] { parse_training_log(zero, "t.log"); }, "t.log:3", "drop the step");
   check_refused<SpecError>([] { parse_training_log("elapsed time per iteration (ms):", "m.log"); }, "m.log:1",
                            "no step");
-}
-
-/// Seconds of the last step of a log, of 32 samples with 1000 tokens each on 8 devices.
-double last_step(const std::string& text, const char* framework) {
-  TrainingLog log = parse_training_log(text, "x.log");
-  CHECK(log.framework == framework);
-  log.values = {log.values.back()};
-  return step_seconds(log, {.samples = 32, .tokens = 32000, .devices = 8}).value;
 }
 
 TEST_CASE("steps as other frameworks print them") {

@@ -9,12 +9,12 @@ namespace {
 
 constexpr double kS = 2048, kB = 4, kH = 1024, kA = 16;
 
-const TrainingSpec kTraining{.global_batch = 4, .sequence = 2048};
+const TrainingSpec kLongTraining{.global_batch = 4, .sequence = 2048};
 
 StageMemory memory_of(Layout layout, const StackSpec& stack, int layers = 1) {
   layout.microbatch = 4;
-  return framework_memory(std::vector<Layer>(static_cast<std::size_t>(layers), Layer(kGpt)), kTraining, stack, layout,
-                          {});
+  return framework_memory(std::vector<Layer>(static_cast<std::size_t>(layers), Layer(kGpt)), kLongTraining, stack,
+                          layout, {});
 }
 
 }  // namespace
@@ -37,15 +37,16 @@ TEST_CASE("what is recomputed stands once, or for all layers where the backward 
   const StackSpec stack = unfused();
   const std::vector<Layer> layers(3, Layer(kGpt));
   const Layout layout{.microbatch = 4, .recompute = Recompute::kFull};
-  const StageMemory whole = framework_memory(layers, kTraining, stack, layout, {});
-  const StageMemory split = framework_memory(layers, kTraining, stack, layout, {.split = true});
+  const StageMemory whole = framework_memory(layers, kLongTraining, stack, layout, {});
+  const StageMemory split = framework_memory(layers, kLongTraining, stack, layout, {.split = true});
   CHECK(split.recompute_bytes == 3 * whole.recompute_bytes);
 }
 
 TEST_CASE("of an unfused layer's activations I frees all but the 32 s b h that W needs") {
   const std::vector<Layer> layers(3, Layer(kGpt));
   const auto memory = [&](Recompute recompute, bool split) {
-    return framework_memory(layers, kTraining, unfused(), {.microbatch = 4, .recompute = recompute}, {.split = split});
+    return framework_memory(layers, kLongTraining, unfused(), {.microbatch = 4, .recompute = recompute},
+                            {.split = split});
   };
   const double sbh = kS * kB * kH;
   CHECK(static_cast<double>(memory(Recompute::kNone, true).released_at_input_grad_bytes) ==
@@ -91,7 +92,7 @@ TEST_CASE("routed experts are divided by expert parallelism and sharded over the
   layer.expert_ffn = 1024;
   const std::vector<Layer> layers{Layer(layer)};
   const StackSpec stack{.name = "fused"};
-  const auto memory = [&](const Layout& layout) { return framework_memory(layers, kTraining, stack, layout, {}); };
+  const auto memory = [&](const Layout& layout) { return framework_memory(layers, kLongTraining, stack, layout, {}); };
   const std::int64_t experts = expert_parameter_count(layer);
   const std::int64_t rest = parameter_count(layer) - experts;
   CHECK(memory({.data = 4, .expert = 4}).parameter_bytes == 2 * (rest + experts / 4));
@@ -104,7 +105,7 @@ TEST_CASE("per-operation checkpoints keep a layer's input, every second product 
   const StackSpec stack{.name = "titan", .selective = SelectiveKind::kAlternateProducts};
   const Layout layout{.microbatch = 4, .recompute = Recompute::kSelective};
   const auto kept = [&](const Layout& by) {
-    return framework_memory({Layer(layer)}, kTraining, stack, by, {}).forward_bytes;
+    return framework_memory({Layer(layer)}, kLongTraining, stack, by, {}).forward_bytes;
   };
   // By hand, elements a token: input 1024, queries 1024, values 256, attention 1024, gate 3072, down 1024; 4 bytes of
   // log-sum-exp a head.
@@ -116,7 +117,7 @@ TEST_CASE("per-operation checkpoints keep a layer's input, every second product 
   CHECK(kept(halves) == 4 * 2048 * (2 * (512 + 2 * 512 + 512 + 128 + 512 + 1536 + 1024) + 8 * 4));
   const auto everything = [&](Recompute recompute) {
     const StageMemory memory =
-        framework_memory({Layer(layer)}, kTraining, stack, {.microbatch = 4, .recompute = recompute}, {});
+        framework_memory({Layer(layer)}, kLongTraining, stack, {.microbatch = 4, .recompute = recompute}, {});
     return memory.forward_bytes + memory.recompute_bytes;
   };
   CHECK(everything(Recompute::kSelective) == everything(Recompute::kNone));
@@ -130,7 +131,7 @@ TEST_CASE("a weighted activation that is not fused is kept beside its product wi
   layer.expert_ffn = 512;
   StackSpec stack{.name = "core", .weighted_activations = true};
   const auto kept = [&] {
-    return framework_memory({Layer(layer)}, kTraining, stack, {.microbatch = 4}, {}).forward_bytes;
+    return framework_memory({Layer(layer)}, kLongTraining, stack, {.microbatch = 4}, {}).forward_bytes;
   };
   const std::int64_t copies = 2 * 4 * 2048;
   const std::int64_t fused = kept();
@@ -146,7 +147,7 @@ TEST_CASE("a weighted activation that is not fused is kept beside its product wi
 
 TEST_CASE("under fp8 products keep one byte of each element of their inputs") {
   // NVIDIA/TransformerEngine pytorch/module/linear.py, layernorm_linear.py: the quantized input is saved.
-  TrainingSpec training = kTraining;
+  TrainingSpec training = kLongTraining;
   training.precision = Precision::kFp8;
   StackSpec stack{.name = "narrow"};
   const auto kept = [&] {
@@ -167,7 +168,7 @@ TEST_CASE("norms and experts' activations are rebuilt, a copied context and what
   layer.expert_ffn = 512;
   StackSpec stack{.name = "core", .selective = SelectiveKind::kNormsAndActivations};
   const auto memory = [&](Recompute recompute) {
-    return framework_memory(std::vector<Layer>(2, Layer(layer)), kTraining, stack,
+    return framework_memory(std::vector<Layer>(2, Layer(layer)), kLongTraining, stack,
                             {.microbatch = 4, .recompute = recompute}, {});
   };
   const std::int64_t all = memory(Recompute::kNone).forward_bytes;
@@ -187,7 +188,7 @@ TEST_CASE("sharded masters are the only weights between gathers, and tables stay
                                   HeadLayer{.vocab = 1000, .hidden = 1024}};
   StackSpec stack{.name = "titan"};
   const Layout layout{.data = 4, .zero = 3, .microbatch = 4};
-  const auto memory = [&] { return framework_memory(layers, kTraining, stack, layout, {}); };
+  const auto memory = [&] { return framework_memory(layers, kLongTraining, stack, layout, {}); };
   CHECK(memory().parameter_bytes > 0);
   stack.sharded_masters = true;
   CHECK(memory().parameter_bytes == 0);
@@ -238,7 +239,7 @@ TEST_CASE("gradients as computed stay beside those that add up, and masters of a
 
 TEST_CASE("FSDP adds micro-batches to whole gradients where it reduces behind the last of a step only") {
   // torch/distributed/fsdp/_fully_shard/_fsdp_param.py: unsharded_accumulated_grad, in the precision of the reduction.
-  TrainingSpec training = kTraining;
+  TrainingSpec training = kLongTraining;
   training.gradient_precision = Precision::kBf16;
   StackSpec stack{.name = "fused", .gradient_bytes = 4};
   const auto gradients = [&](std::int64_t batch, Layout layout) {
@@ -259,7 +260,9 @@ TEST_CASE("FSDP adds micro-batches to whole gradients where it reduces behind th
 TEST_CASE("an optimizer's state may be smaller than the training's, and the loss may see all logits") {
   const std::vector<Layer> layers{Layer(kGpt), HeadLayer{.vocab = 1024, .hidden = 1024}};
   StackSpec stack{.name = "fused", .logit_bytes = 8};
-  const auto memory = [&] { return framework_memory(layers, kTraining, stack, {.tensor = 4, .microbatch = 4}, {}); };
+  const auto memory = [&] {
+    return framework_memory(layers, kLongTraining, stack, {.tensor = 4, .microbatch = 4}, {});
+  };
   const StageMemory divided = memory();
   stack.gathered_logits = true;
   stack.state_bytes = 4;
@@ -272,7 +275,7 @@ TEST_CASE("an embedding keeps what follows it, and a pipeline that sends shares 
   StackSpec stack{.name = "fused", .kept_outputs = true};
   const auto kept = [&](int tensor) {
     const Layout layout{.tensor = tensor, .pipeline = 2, .microbatch = 4};
-    return framework_memory({table, Layer(kGpt)}, kTraining, stack, layout, {}).forward_bytes;
+    return framework_memory({table, Layer(kGpt)}, kLongTraining, stack, layout, {}).forward_bytes;
   };
   const std::int64_t stream = 2 * 4 * 2048 * 1024, whole = kept(1), divided = kept(4);
   stack.embedding_outputs = 2;
@@ -288,7 +291,7 @@ TEST_CASE("a backward holds the loss, or a layer and its gradient on its way, wh
   StackSpec stack{.name = "fused", .kept_weight_gradients = true};
   const Layout layout{.data = 4, .zero = 2, .microbatch = 4};
   const auto workspace = [&] {
-    return framework_memory(layers, kTraining, stack, layout, {}).backward_workspace_bytes;
+    return framework_memory(layers, kLongTraining, stack, layout, {}).backward_workspace_bytes;
   };
   const std::int64_t gradient = 4 * parameter_count(layers.front());
   const std::int64_t tokens = 4 * 2048;
@@ -307,7 +310,7 @@ TEST_CASE("the table's gradient stands when its micro-batch's other tensors are 
   const EmbeddingLayer table{.vocab = 1 << 20, .hidden = 1024};
   StackSpec stack{.name = "fused"};
   const Layout layout{.pipeline = 2, .microbatch = 4};
-  const auto memory = [&] { return framework_memory({table, Layer(kLlama)}, kTraining, stack, layout, {}); };
+  const auto memory = [&] { return framework_memory({table, Layer(kLlama)}, kLongTraining, stack, layout, {}); };
   const std::int64_t layer_alone = memory().backward_workspace_bytes;
   stack.embedding_gradient_bytes = 2;
   CHECK(memory().backward_workspace_bytes == (std::int64_t{2048} << 20) - memory().forward_bytes);
@@ -318,7 +321,7 @@ TEST_CASE(
     "tensors of weight gradients are kept for each shape, and outputs for each micro-batch, where the stack does") {
   StackSpec stack{.name = "fused"};
   const std::vector<Layer> layers(3, Layer(kLlama));
-  const auto memory = [&] { return framework_memory(layers, kTraining, stack, {.microbatch = 4}, {}); };
+  const auto memory = [&] { return framework_memory(layers, kLongTraining, stack, {.microbatch = 4}, {}); };
   const StageMemory without = memory();
   stack.kept_weight_gradients = true;
   stack.kept_outputs = true;
@@ -330,7 +333,7 @@ TEST_CASE(
 TEST_CASE("a pipeline's last stage keeps the logits of all micro-batches where the stack does") {
   // torch/distributed/pipelining/stage.py: output_chunks holds every micro-batch's output until the step ends.
   const std::vector<Layer> layers{Layer(kLlama), HeadLayer{.vocab = 1000, .hidden = 1024}};
-  TrainingSpec training = kTraining;
+  TrainingSpec training = kLongTraining;
   training.global_batch = 12;
   StackSpec stack{.name = "fused"};
   const auto memory = [&](int pipeline) {
@@ -350,7 +353,7 @@ TEST_CASE("the head holds what the stack says for each logit") {
   StackSpec stack{.name = "fused", .vocab_multiple = 128};
   const Layout layout{.tensor = 2, .microbatch = 4};
   const auto workspace = [&] {
-    return framework_memory(layers, kTraining, stack, layout, {}).backward_workspace_bytes;
+    return framework_memory(layers, kLongTraining, stack, layout, {}).backward_workspace_bytes;
   };
   // Gradients of the logits, of the table, of its input, and the last norm's: 1000 rows are padded to 1024.
   const std::int64_t logits = 2048 * 4 * 1024 / 2, stream = 2048 * 4 * 1024;

@@ -2,6 +2,7 @@
 // The layer and the stack that the tests of frameworks start from.
 
 #include "kernels/layer.h"
+#include "planner/cost/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 
 namespace plumb::test {
@@ -27,6 +28,9 @@ inline const TransformerLayer kLlama{.hidden = 1024,
                                      .norm = NormKind::kRmsNorm,
                                      .mlp = MlpKind::kSwiglu,
                                      .rotary_size = 64};
+
+/// Activations of 16 bits, gradients of 32.
+inline constexpr ElementBytes kElementBytes{.activation = 2, .gradient = 4};
 
 /// Attention in batched products, the whole square of scores.
 inline StackSpec unfused() {

@@ -7,11 +7,11 @@
 namespace plumb::test {
 namespace {
 
-const TrainingSpec kTraining{.global_batch = 1, .sequence = 1};
+const TrainingSpec kOneToken{.global_batch = 1, .sequence = 1};
 
 double time_of(const ClusterSpec& cluster, const DeviceKernel& kernel, const StackSpec& stack = {.name = "any"},
                Precision precision = Precision::kBf16) {
-  TrainingSpec training = kTraining;
+  TrainingSpec training = kOneToken;
   training.precision = precision;
   return device_kernel_time(kernel_prices(cluster, training, 1), stack, kernel).count();
 }

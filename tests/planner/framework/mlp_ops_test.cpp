@@ -12,11 +12,10 @@
 namespace plumb::test {
 namespace {
 
-constexpr double kTokens = 1024;
-constexpr double kHidden = 1024;
+constexpr double kMlpTokens = 1024;
+constexpr double kGptHidden = 1024;
 constexpr double kFfn = 2048;
 constexpr double kPicks = 2;
-const ElementBytes kBytes{.activation = 2, .gradient = 4};
 
 /// Two of eight experts a token, four on a rank, gates and biases as asked.
 TransformerLayer mixture(bool gated, bool biased) {
@@ -29,13 +28,13 @@ TransformerLayer mixture(bool gated, bool biased) {
   return layer;
 }
 
-LayerOps ops_of(const TransformerLayer& layer, const StackSpec& stack, ElementBytes bytes = kBytes) {
+LayerOps ops_of(const TransformerLayer& layer, const StackSpec& stack, ElementBytes bytes = kElementBytes) {
   LayerWork work{.microbatch = 2, .sequence = 512};
   work.experts.parallel = 2;
   return transformer_ops(layer, work, stack, bytes);
 }
 
-double traffic(const PassOps& pass, std::string_view name) {
+double named_traffic(const PassOps& pass, std::string_view name) {
   double sum = 0;
   for (const DeviceKernel& kernel : pass.kernels) {
     if (kernel.kind == DeviceKernel::Kind::kTraffic && kernel.name == name) sum += kernel.bytes;
@@ -57,7 +56,7 @@ double routed_flops(const PassOps& pass) {
 
 TEST_CASE("routed kernels are the experts' products and what moves their tokens, not the router") {
   const LayerOps ops = ops_of(mixture(false, false), unfused());
-  const double product = 2 * kTokens * kPicks * kHidden * kFfn;
+  const double product = 2 * kMlpTokens * kPicks * kGptHidden * kFfn;
   CHECK(routed_flops(ops.forward) == 2 * product);
   CHECK(routed_flops(ops.input_grad) == 2 * product);
   CHECK(routed_flops(ops.weight_grad) == 2 * product);
@@ -70,15 +69,15 @@ TEST_CASE("routed kernels are the experts' products and what moves their tokens,
 TEST_CASE("biases of experts outside the products are passes in fp32, and clamped gates passes of their own") {
   StackSpec stack = unfused();
   stack.fused_expert_bias = false;
-  const double results = kTokens * kPicks * kHidden;
+  const double results = kMlpTokens * kPicks * kGptHidden;
   const LayerOps ops = ops_of(mixture(true, true), stack);
-  CHECK(traffic(ops.forward, "expert bias") == 28 * results);
-  CHECK(traffic(ops.input_grad, "expert bias") == 40 * results);
-  CHECK(traffic(ops.forward, "clamp") == 8 * kTokens * kPicks * 2 * kFfn);
-  CHECK(traffic(ops.input_grad, "clamp") == 10 * kTokens * kPicks * 2 * kFfn);
-  CHECK(traffic(ops_of(mixture(true, false), stack).forward, "expert bias") == 0);
-  CHECK(traffic(ops_of(mixture(false, true), stack).forward, "clamp") == 0);
-  CHECK(traffic(ops_of(mixture(true, true), unfused()).forward, "expert bias") == 0);
+  CHECK(named_traffic(ops.forward, "expert bias") == 28 * results);
+  CHECK(named_traffic(ops.input_grad, "expert bias") == 40 * results);
+  CHECK(named_traffic(ops.forward, "clamp") == 8 * kMlpTokens * kPicks * 2 * kFfn);
+  CHECK(named_traffic(ops.input_grad, "clamp") == 10 * kMlpTokens * kPicks * 2 * kFfn);
+  CHECK(named_traffic(ops_of(mixture(true, false), stack).forward, "expert bias") == 0);
+  CHECK(named_traffic(ops_of(mixture(false, true), stack).forward, "clamp") == 0);
+  CHECK(named_traffic(ops_of(mixture(true, true), unfused()).forward, "expert bias") == 0);
   for (const DeviceKernel& kernel : ops.forward.kernels) CHECK(kernel.biased == kernel.routed);
   for (const DeviceKernel& kernel : ops_of(mixture(true, false), stack).forward.kernels) CHECK_FALSE(kernel.biased);
 }
@@ -86,17 +85,17 @@ TEST_CASE("biases of experts outside the products are passes in fp32, and clampe
 TEST_CASE("under fp8 what no norm quantizes is quantized by kernels of its own, an expert at a time") {
   StackSpec stack = unfused();
   stack.expert_kernels = true;
-  ElementBytes bytes = kBytes;
+  ElementBytes bytes = kElementBytes;
   bytes.cast = 4;
   const LayerOps ops = ops_of(mixture(false, false), stack, bytes);
-  const double rows = kTokens * kPicks;
-  CHECK(traffic(ops.forward, "cast") == 4 * (kTokens * kHidden + rows * kHidden + rows * kFfn));
+  const double rows = kMlpTokens * kPicks;
+  CHECK(named_traffic(ops.forward, "cast") == 4 * (kMlpTokens * kGptHidden + rows * kGptHidden + rows * kFfn));
   // Of attention the gradients of the projection's result and of queries, keys and values.
-  CHECK(traffic(ops.input_grad, "cast") == 4 * (kTokens * 4 * kHidden + rows * kHidden + rows * kFfn));
+  CHECK(named_traffic(ops.input_grad, "cast") == 4 * (kMlpTokens * 4 * kGptHidden + rows * kGptHidden + rows * kFfn));
   int launches = 0;
   for (const DeviceKernel& kernel : ops.forward.kernels) launches += kernel.name == "cast" ? kernel.launches : 0;
   CHECK(launches == 1 + 2 * 4);
-  CHECK(traffic(ops_of(mixture(false, false), stack).forward, "cast") == 0);
+  CHECK(named_traffic(ops_of(mixture(false, false), stack).forward, "cast") == 0);
 }
 
 TEST_CASE("the fullest rank computes and keeps more than the mean, as far as a capacity allows") {

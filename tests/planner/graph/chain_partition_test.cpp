@@ -5,16 +5,12 @@
 
 #include <doctest/doctest.h>
 
+#include "tests/planner/graph/chains.h"
+
 namespace plumb::test {
 namespace {
 
-Chain chain_of_times(const std::vector<double>& seconds) {
-  Chain chain;
-  for (const double time : seconds) chain.seconds.emplace_back(time);
-  return chain;
-}
-
-double slowest(const Chain& chain, const std::vector<int>& split) {
+double slowest_part(const Chain& chain, const std::vector<int>& split) {
   double worst = 0;
   std::size_t node = 0;
   for (const int count : split) {
@@ -31,7 +27,7 @@ double by_enumeration(const Chain& chain) {
   double best = 1e300;
   for (int first = 1; first + 1 < nodes; ++first)
     for (int second = 1; first + second < nodes; ++second)
-      best = std::min(best, slowest(chain, {first, second, nodes - first - second}));
+      best = std::min(best, slowest_part(chain, {first, second, nodes - first - second}));
   return best;
 }
 
@@ -47,7 +43,7 @@ TEST_CASE("the slowest stage is as fast as any cut makes it, to the 1 % that few
     for (int i = 0; i < 12; ++i) chain.seconds.emplace_back(1 + static_cast<double>(random() % 1000));
     const auto split = chain_partition(chain, {.parts = 3});
     REQUIRE(split);
-    CHECK(slowest(chain, *split) <= 1.01 * by_enumeration(chain));
+    CHECK(slowest_part(chain, *split) <= 1.01 * by_enumeration(chain));
   }
 }
 

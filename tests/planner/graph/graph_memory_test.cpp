@@ -12,7 +12,7 @@
 namespace plumb::test {
 namespace {
 
-std::vector<GraphNode> nodes_of(const std::string& nodes) {
+std::vector<GraphNode> nodes_of_text(const std::string& nodes) {
   const nlohmann::json graph = {{"name", "one"}, {"nodes", nlohmann::json::parse(nodes)}};
   return graph_nodes(layer_graph_from_json(graph, "one.json"));
 }
@@ -33,7 +33,7 @@ std::int64_t kept_bytes(const std::vector<LayerFootprint>& footprints) {
 }  // namespace
 
 TEST_CASE("all tensors that a later node reads cross a cut, a skip through every cut on its way") {
-  const std::vector<GraphCut> cuts = graph_cuts(nodes_of(kSkip));
+  const std::vector<GraphCut> cuts = graph_cuts(nodes_of_text(kSkip));
   const std::int64_t full = 4 * 4 * 8, narrow = 4 * 4 * 2;
   CHECK(cuts[0].elements == 0);
   CHECK(cuts[1] == GraphCut{.elements = full, .gradient_elements = 0, .tensors = 1});  // nobody learns from the image
@@ -48,7 +48,7 @@ TEST_CASE("all tensors that a later node reads cross a cut, a skip through every
 
 TEST_CASE("a tensor that two nodes of a stage read is kept once, and on each of two stages") {
   // b and the shortcut both read a.
-  const std::vector<GraphNode> nodes = nodes_of(R"([{"name": "x", "op": "input", "shape": [4, 4, 8]},
+  const std::vector<GraphNode> nodes = nodes_of_text(R"([{"name": "x", "op": "input", "shape": [4, 4, 8]},
     {"name": "a", "op": "convolution", "filters": 8, "kernel": 1, "bias": false},
     {"name": "b", "op": "convolution", "filters": 8, "kernel": 1, "bias": false},
     {"name": "shortcut", "op": "convolution", "filters": 8, "kernel": 1, "bias": false, "inputs": ["a"]},

@@ -16,14 +16,14 @@ namespace {
 
 using nlohmann::json;
 
-struct Published {
+struct PublishedGraph {
   const char* preset;
   std::int64_t parameters;  ///< 0: not published
   double giga_macs;         ///< of one forward; 0: not published
   const char* source;
 };
 
-constexpr Published kPublished[] = {
+constexpr PublishedGraph kPublishedGraphs[] = {
     {"alexnet", 60'965'224, 0, "Krizhevsky et al. 2012: 60 million; exact count of its two-group layers"},
     {"alexnet-one-tower", 61'100'840, 0.714, "torchvision.models.alexnet, AlexNet_Weights"},
     {"vgg-11", 132'863'336, 7.609, "torchvision.models.vgg11"},
@@ -66,7 +66,7 @@ std::vector<GraphNode> nodes_of(const json& graph) {
 }  // namespace
 
 TEST_CASE("the parameters and multiply-adds of every network preset are the published ones") {
-  for (const Published& published : kPublished) {
+  for (const PublishedGraph& published : kPublishedGraphs) {
     CAPTURE(published.preset);
     CAPTURE(published.source);
     const ModelSpec model = preset_model(published.preset);

@@ -11,6 +11,7 @@
 #include "planner/graph/layer_graph.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
+#include "tests/planner/graph/chains.h"
 #include "tests/planner/refusal.h"
 
 namespace plumb::test {
@@ -24,13 +25,6 @@ const std::string kProfile =
     "parameter_size=16.0\n"
     "\tnode1 -- node2\n"
     "\tnode2 -- node3\n";
-
-std::string shared_text(const std::string& path) {
-  std::ifstream file(std::string(std::getenv("PLUMB_SHARED")) + "/oracles/" + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 }  // namespace
 

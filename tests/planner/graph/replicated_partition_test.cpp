@@ -8,25 +8,9 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/graph/profiled_graph.h"
+#include "tests/planner/graph/chains.h"
 
 namespace plumb::test {
-namespace {
-
-std::string shared_text(const std::string& path) {
-  std::ifstream file(std::string(std::getenv("PLUMB_SHARED")) + "/oracles/" + path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-Chain chain_of_times(const std::vector<double>& seconds) {
-  Chain chain;
-  for (const double time : seconds) chain.seconds.emplace_back(time);
-  return chain;
-}
-
-}  // namespace
-
 TEST_CASE("alike nodes and free links: as many devices, as many times as fast") {
   const auto partition = replicated_partition(chain_of_times({1, 1, 1, 1, 1, 1}), {}, {.devices = 3});
   CHECK(partition->slowest.count() == doctest::Approx(2));

@@ -4,24 +4,24 @@
 
 #include <string>
 
+#include "tests/planner/nccl/one_node.h"
+
 namespace plumb::test {
 namespace {
 
-NcclMachine a100_node() {
+NcclMachine amd_a100_node() {
   return {.spec = {.generation = NcclGeneration::kAmpere, .host_cpu = HostCpu::kAmd},
           .devices_per_node = 8,
           .link_bytes_per_second = 300e9,
           .nic_bytes_per_second = 8 * 25e9};
 }
 
-NcclMachine h100_node() {
+NcclMachine intel_h100_node() {
   return {.spec = {.generation = NcclGeneration::kHopper, .host_cpu = HostCpu::kIntel, .nvlink_sharp = true},
           .devices_per_node = 8,
           .link_bytes_per_second = 450e9,
           .nic_bytes_per_second = 8 * 50e9};
 }
-
-constexpr GroupPlacement kOneNode{.ranks = 8, .nodes = 1, .ranks_per_node = 8};
 
 double microseconds(const NcclEstimate& estimate) {
   return (estimate.latency + estimate.transfer).count() * 1e6;
@@ -40,7 +40,7 @@ double bus_bandwidth(const NcclEstimate& estimate, std::int64_t bytes, int ranks
 
 TEST_CASE("the estimates that NCCL logged on 3 nodes of 8 H100 come out to 1e-7") {
   // NVIDIA/nccl#1453, "Bytes -> Algo 0 proto ... time"; the log's graphs: 8 channels of 24 GB/s, the plain tree.
-  NcclMachine machine = h100_node();
+  NcclMachine machine = intel_h100_node();
   machine.spec.nvlink_sharp = false;
   machine.spec.balanced_tree = false;
   machine.spec.ring = machine.spec.tree =
@@ -56,7 +56,7 @@ TEST_CASE("the estimates that NCCL logged on 3 nodes of 8 H100 come out to 1e-7"
 }
 
 TEST_CASE("a ring of 8 A100 takes its hops and 7/4 of its bytes at 240 GB/s") {
-  const NcclTuning tuning = nccl_tuning(a100_node(), kOneNode, CollectiveKind::kAllReduce);
+  const NcclTuning tuning = nccl_tuning(amd_a100_node(), kOneNode, CollectiveKind::kAllReduce);
   const NcclEstimate large = nccl_choice(tuning, std::int64_t{1} << 30);
   CHECK(name(large) == "Ring Simple");
   CHECK(large.latency.count() == doctest::Approx((8.4 + 14 * 3.4) * 1e-6));
@@ -70,13 +70,14 @@ TEST_CASE("a ring of 8 A100 takes its hops and 7/4 of its bytes at 240 GB/s") {
 
 TEST_CASE("switches that reduce win all-reduces on one node, and rings win gathers") {
   const std::int64_t bytes = std::int64_t{8} << 30;
-  const NcclEstimate reduced = nccl_choice(nccl_tuning(h100_node(), kOneNode, CollectiveKind::kAllReduce), bytes);
+  const NcclEstimate reduced = nccl_choice(nccl_tuning(intel_h100_node(), kOneNode, CollectiveKind::kAllReduce), bytes);
   CHECK(name(reduced) == "NVLS Simple");
   CHECK(bus_bandwidth(reduced, bytes, 8) == doctest::Approx(476).epsilon(0.001));
-  CHECK(name(nccl_choice(nccl_tuning(h100_node(), kOneNode, CollectiveKind::kAllGather), bytes)) == "Ring Simple");
+  CHECK(name(nccl_choice(nccl_tuning(intel_h100_node(), kOneNode, CollectiveKind::kAllGather), bytes)) ==
+        "Ring Simple");
   // On 4 of them rings carry 360 GB/s and NVLS 306: NCCL goes back to rings, as published runs on 4 H200 show.
   const GroupPlacement four{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
-  const NcclEstimate fewer = nccl_choice(nccl_tuning(h100_node(), four, CollectiveKind::kAllReduce), bytes);
+  const NcclEstimate fewer = nccl_choice(nccl_tuning(intel_h100_node(), four, CollectiveKind::kAllReduce), bytes);
   CHECK(name(fewer) == "Ring Simple");
   CHECK(bus_bandwidth(fewer, bytes, 4) == doctest::Approx(360).epsilon(0.001));
 }
@@ -85,7 +86,7 @@ TEST_CASE("across nodes NVLSTree carries 461 GB/s on two and 364 on more") {
   const std::int64_t bytes = std::int64_t{16} << 30;
   const auto bus = [&](int nodes) {
     const GroupPlacement group{.ranks = 8 * nodes, .nodes = nodes, .ranks_per_node = 8};
-    const NcclEstimate chosen = nccl_choice(nccl_tuning(h100_node(), group, CollectiveKind::kAllReduce), bytes);
+    const NcclEstimate chosen = nccl_choice(nccl_tuning(intel_h100_node(), group, CollectiveKind::kAllReduce), bytes);
     CHECK(name(chosen) == "NVLSTree Simple");
     return bus_bandwidth(chosen, bytes, 8 * nodes);
   };
@@ -95,7 +96,7 @@ TEST_CASE("across nodes NVLSTree carries 461 GB/s on two and 364 on more") {
 
 TEST_CASE("a group with one rank a node gathers by PAT, and waits for the network as a tree does") {
   const GroupPlacement apart{.ranks = 4, .nodes = 4, .ranks_per_node = 1};
-  const NcclTuning gather = nccl_tuning(a100_node(), apart, CollectiveKind::kAllGather);
+  const NcclTuning gather = nccl_tuning(amd_a100_node(), apart, CollectiveKind::kAllGather);
   const NcclEstimate pat = nccl_choice(gather, 1 << 20, NcclAlgorithm::kPat);
   CHECK(pat.latency.count() == doctest::Approx((8 + 2 * 14 / 3.5 + 2.8 * 4) * 1e-6));
   CHECK(pat.transfer.count() == doctest::Approx((1 << 20) / (0.75 * 24e9)));
@@ -104,7 +105,7 @@ TEST_CASE("a group with one rank a node gathers by PAT, and waits for the networ
 }
 
 TEST_CASE("SHARP in the network enables CollNet and NVLS across nodes") {
-  NcclMachine machine = h100_node();
+  NcclMachine machine = intel_h100_node();
   const GroupPlacement group{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
   const auto enabled = [&](NcclAlgorithm algorithm, CollectiveKind kind) {
     const NcclTuning tuning = nccl_tuning(machine, group, kind);
@@ -141,7 +142,7 @@ TEST_CASE("without NVLink there is no LL128, and hops take PCIe's time") {
 }
 
 TEST_CASE("the NIC's own latency counts once, and twice where Simple flushes") {
-  NcclMachine machine = a100_node();
+  NcclMachine machine = amd_a100_node();
   const GroupPlacement group{.ranks = 16, .nodes = 2, .ranks_per_node = 8};
   const auto tree = [&](std::size_t protocol) {
     return nccl_tuning(machine, group, CollectiveKind::kAllReduce).paths[0][protocol].latency.count();
@@ -153,7 +154,7 @@ TEST_CASE("the NIC's own latency counts once, and twice where Simple flushes") {
 }
 
 TEST_CASE("constants of the cluster change the time and not the choice") {
-  const NcclTuning tuning = nccl_tuning(a100_node(), kOneNode, CollectiveKind::kAllReduce);
+  const NcclTuning tuning = nccl_tuning(amd_a100_node(), kOneNode, CollectiveKind::kAllReduce);
   const NcclEstimate chosen = nccl_choice(tuning, 1 << 30);
   const NcclCalibration calibration{
       .low_latency_launch = Seconds{1}, .simple_launch = Seconds{50e-6}, .bandwidth_scale = 0.5};
@@ -163,7 +164,7 @@ TEST_CASE("constants of the cluster change the time and not the choice") {
 }
 
 TEST_CASE("small messages take fewer channels, then fewer threads") {
-  const NcclTuning tuning = nccl_tuning(a100_node(), kOneNode, CollectiveKind::kAllReduce);
+  const NcclTuning tuning = nccl_tuning(amd_a100_node(), kOneNode, CollectiveKind::kAllReduce);
   const NcclEstimate simple{.algorithm = NcclAlgorithm::kRing, .protocol = NcclProtocol::kSimple};
   CHECK(nccl_launch(tuning, simple, 1 << 30).channels == 12);
   CHECK(nccl_launch(tuning, simple, 1 << 30).threads == 512);

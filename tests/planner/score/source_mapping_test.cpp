@@ -20,7 +20,7 @@ constexpr const char* kMapping = R"({
                         "model.head_size": [[1, "arguments.plain"], [1, "arguments.turned"]]}},
             {"where": {"kind": "analytic"}, "skip": "computed, not measured"}]})";
 
-json row(const char* text) {
+json parsed_row(const char* text) {
   return json::parse(text);
 }
 
@@ -28,42 +28,44 @@ json row(const char* text) {
 
 TEST_CASE("fill sets what is not printed and leaves what is") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  CHECK(value_at(read_by(mapping, row(R"({"model": {"vocab": null}})")).row, "model.vocab") == 100);
-  CHECK(value_at(read_by(mapping, row(R"({"model": {"vocab": 7}})")).row, "model.vocab") == 7);
+  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"vocab": null}})")).row, "model.vocab") == 100);
+  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"vocab": 7}})")).row, "model.vocab") == 7);
 }
 
 TEST_CASE("a correction replaces what is printed, tells its evidence, and can be left out") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  const json full = row(R"({"recompute": "full", "gpus": 8})");
+  const json full = parsed_row(R"({"recompute": "full", "gpus": 8})");
   const ReadRow corrected = read_by(mapping, full);
   CHECK(value_at(corrected.row, "recompute") == "selective");
   CHECK(corrected.corrections == std::vector<std::string>{"seen"});
   CHECK(value_at(read_by(mapping, full, false).row, "recompute") == "full");
-  CHECK(read_by(mapping, row(R"({"recompute": "full", "gpus": 16})")).corrections.empty());
-  CHECK(read_by(mapping, row(R"({"gpus": 8})")).corrections.empty());
+  CHECK(read_by(mapping, parsed_row(R"({"recompute": "full", "gpus": 16})")).corrections.empty());
+  CHECK(read_by(mapping, parsed_row(R"({"gpus": 8})")).corrections.empty());
 }
 
 TEST_CASE("copy takes another field of the row") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  CHECK(value_at(read_by(mapping, row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);
-  CHECK(value_at(read_by(mapping, row(R"({"model": {"ffn": 32}, "arguments": {"ffn": 64}})")).row, "model.ffn") == 32);
-  CHECK(value_at(read_by(mapping, row("{}")).row, "model.ffn").is_null());
+  CHECK(value_at(read_by(mapping, parsed_row(R"({"arguments": {"ffn": 64}})")).row, "model.ffn") == 64);
+  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"ffn": 32}, "arguments": {"ffn": 64}})")).row,
+                 "model.ffn") == 32);
+  CHECK(value_at(read_by(mapping, parsed_row("{}")).row, "model.ffn").is_null());
 }
 
 TEST_CASE("derive is the sum of other fields if all are printed") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  const json sizes = read_by(mapping, row(R"({"model": {"hidden": 512}, "arguments": {"plain": 128}})")).row;
+  const json sizes = read_by(mapping, parsed_row(R"({"model": {"hidden": 512}, "arguments": {"plain": 128}})")).row;
   CHECK(value_at(sizes, "model.expert_ffn") == 2048);
   CHECK(value_at(sizes, "model.head_size").is_null());
-  CHECK(value_at(read_by(mapping, row(R"({"arguments": {"plain": 128, "turned": 64}})")).row, "model.head_size") ==
-        192);
-  CHECK(value_at(read_by(mapping, row(R"({"model": {"hidden": 512, "expert_ffn": 7}})")).row, "model.expert_ffn") == 7);
+  CHECK(value_at(read_by(mapping, parsed_row(R"({"arguments": {"plain": 128, "turned": 64}})")).row,
+                 "model.head_size") == 192);
+  CHECK(value_at(read_by(mapping, parsed_row(R"({"model": {"hidden": 512, "expert_ffn": 7}})")).row,
+                 "model.expert_ffn") == 7);
 }
 
 TEST_CASE("a rule can say why rows are left out") {
   const SourceMapping mapping = parse_source_mapping(kMapping, "one.json");
-  CHECK(read_by(mapping, row(R"({"kind": "ANALYTIC, not measured"})")).skip == "computed, not measured");
-  CHECK(read_by(mapping, row(R"({"kind": null})")).skip.empty());
+  CHECK(read_by(mapping, parsed_row(R"({"kind": "ANALYTIC, not measured"})")).skip == "computed, not measured");
+  CHECK(read_by(mapping, parsed_row(R"({"kind": null})")).skip.empty());
 }
 
 TEST_CASE("a mapping says what its rows leave unknown") {
@@ -81,10 +83,10 @@ TEST_CASE("a row finds its mapping by what it cites, the longest beginning first
   const std::vector<SourceMapping> mappings = {
       parse_source_mapping(R"({"name": "a", "cites": ["owner/"], "clusters": []})", "a"),
       parse_source_mapping(R"({"name": "b", "cites": ["owner/one"], "clusters": []})", "b")};
-  CHECK(mapping_for(mappings, row(R"({"source": {"repo": "owner/one"}})"))->name == "b");
-  CHECK(mapping_for(mappings, row(R"({"source": {"repo": "owner/two"}})"))->name == "a");
-  CHECK(mapping_for(mappings, row(R"({"source": {"paper": "A paper"}})")) == nullptr);
-  CHECK(mapping_for(mappings, row(R"({"id": "no source"})")) == nullptr);
+  CHECK(mapping_for(mappings, parsed_row(R"({"source": {"repo": "owner/one"}})"))->name == "b");
+  CHECK(mapping_for(mappings, parsed_row(R"({"source": {"repo": "owner/two"}})"))->name == "a");
+  CHECK(mapping_for(mappings, parsed_row(R"({"source": {"paper": "A paper"}})")) == nullptr);
+  CHECK(mapping_for(mappings, parsed_row(R"({"id": "no source"})")) == nullptr);
 }
 
 TEST_CASE("the mapping that cites nothing reads what no other names") {
@@ -92,9 +94,9 @@ TEST_CASE("the mapping that cites nothing reads what no other names") {
       parse_source_mapping(R"({"name": "general", "cites": [], "clusters": []})", "general"),
       parse_source_mapping(R"({"name": "a", "cites": ["owner/"], "clusters": []})", "a"),
       parse_source_mapping(R"({"name": "other", "cites": [], "clusters": []})", "other")};
-  CHECK(mapping_for(mappings, row(R"({"source": {"repo": "owner/one"}})"))->name == "a");
-  CHECK(mapping_for(mappings, row(R"({"source": {"paper": "A paper"}})"))->name == "general");
-  CHECK(mapping_for(mappings, row("{}"))->name == "general");
+  CHECK(mapping_for(mappings, parsed_row(R"({"source": {"repo": "owner/one"}})"))->name == "a");
+  CHECK(mapping_for(mappings, parsed_row(R"({"source": {"paper": "A paper"}})"))->name == "general");
+  CHECK(mapping_for(mappings, parsed_row("{}"))->name == "general");
 }
 
 TEST_CASE("the first cluster whose expression is found in the hardware counts, whatever the case") {
@@ -121,10 +123,10 @@ TEST_CASE("a mapping's faults are named with their place") {
 
 TEST_CASE("rows are chosen by a field and an expression") {
   const RowConditions only = {parse_row_condition("precision=^BF16"), parse_row_condition("model.name=70B")};
-  CHECK(row_meets(only, row(R"({"precision": "bf16", "model": {"name": "LLAMA3_70B"}})")));
-  CHECK(!row_meets(only, row(R"({"precision": "bf16", "model": {"name": "LLAMA3_8B"}})")));
-  CHECK(!row_meets(only, row(R"({"model": {"name": "LLAMA3_70B"}})")));
-  CHECK(row_meets({}, row("{}")));
+  CHECK(row_meets(only, parsed_row(R"({"precision": "bf16", "model": {"name": "LLAMA3_70B"}})")));
+  CHECK(!row_meets(only, parsed_row(R"({"precision": "bf16", "model": {"name": "LLAMA3_8B"}})")));
+  CHECK(!row_meets(only, parsed_row(R"({"model": {"name": "LLAMA3_70B"}})")));
+  CHECK(row_meets({}, parsed_row("{}")));
   CHECK_THROWS_WITH_AS(parse_row_condition("precision"), doctest::Contains("FIELD=EXPRESSION"), SpecError);
   CHECK_THROWS_WITH_AS(parse_row_condition("precision=("), doctest::Contains("no regular expression"), SpecError);
 }

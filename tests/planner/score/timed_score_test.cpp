@@ -11,7 +11,7 @@ namespace {
 using nlohmann::json;
 
 /// 1F1B on two ranks lasts (m + 1) (F + I + W); `slower` is what was measured over that.
-json row(int microbatches, double slower) {
+json timed_row(int microbatches, double slower) {
   return {{"id", std::to_string(microbatches)},
           {"source", {{"repo", "who/ever"}}},
           {"pp", 2},
@@ -25,7 +25,7 @@ json row(int microbatches, double slower) {
 
 TEST_CASE("one overhead of an action is fitted on a half and judged on the other") {
   const std::vector<TimedScore> scores =
-      timed_scores({}, {{"rows.json", {row(2, 1.1), row(4, 1.2), row(8, 1.1), row(16, 1.2)}}});
+      timed_scores({}, {{"rows.json", {timed_row(2, 1.1), timed_row(4, 1.2), timed_row(8, 1.1), timed_row(16, 1.2)}}});
   REQUIRE(scores.size() == 1);
   CHECK(scores[0].unfitted.count == 4);
   CHECK(scores[0].unfitted.worst_pct == doctest::Approx(100 * (1 - 1 / 1.2)));
@@ -38,9 +38,11 @@ TEST_CASE("one overhead of an action is fitted on a half and judged on the other
 }
 
 TEST_CASE("files with fewer than four timed runs are left out, and faulty rows do not count") {
-  json broken = row(4, 1);
+  json broken = timed_row(4, 1);
   broken["profiled_ms"]["TF"] = "fast";
-  CHECK(timed_scores({}, {{"few.json", {row(2, 1), row(4, 1), row(8, 1), broken, {{"id", "no times"}}}}}).empty());
+  CHECK(timed_scores({},
+                     {{"few.json", {timed_row(2, 1), timed_row(4, 1), timed_row(8, 1), broken, {{"id", "no times"}}}}})
+            .empty());
 }
 
 TEST_CASE("a source's mapping says how many chunks its interleaved runs have") {
@@ -50,7 +52,7 @@ TEST_CASE("a source's mapping says how many chunks its interleaved runs have") {
       "m.json");
   std::vector<json> rows;
   for (const int microbatches : {2, 4, 6, 8}) {
-    rows.push_back(row(microbatches, 1));
+    rows.push_back(timed_row(microbatches, 1));
     rows.back()["schedule"] = "1F1B-I";
     rows.back()["measured"]["step_time_ms"] = 30 * microbatches + 30 / 2;  // m (F + B) + (p - 1) (F + B) / v
   }

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("words that are nearly actions are said with what to write") {
   const auto says = [](std::string_view word, std::string_view part) {
@@ -21,3 +21,5 @@ TEST_CASE("words that are nearly actions are said with what to write") {
   says("rank", "one row a rank");
   for (const char* word : {"", "koala", "0Q0", "F", "Fx", "BW", "99999999999999999999BW1"}) says(word, "usual");
 }
+
+}  // namespace plumb::test

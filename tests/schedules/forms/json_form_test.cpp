@@ -8,7 +8,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("every schedule, lowered or not, reads back as it was written") {
   for (const CatalogueEntry& entry : catalogue()) {
@@ -41,3 +41,5 @@ TEST_CASE("a list of rows is a schedule too, each a string or a list of actions"
                        "a.json: row 0 holds something that is no string: write actions, as in \"0F0\"", ScheduleError);
   CHECK_THROWS_AS(parse_schedule_json("[3]", "a.json"), ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 using nlohmann::json;
 
 TEST_CASE("values are read by name and type") {
@@ -66,3 +66,5 @@ TEST_CASE("text that is no JSON is refused with line and column") {
   CHECK_THROWS_AS(parse_json("{} trailing", "m.json"), SpecError);
   CHECK_THROWS_AS(parse_json("", "m.json"), SpecError);
 }
+
+}  // namespace plumb::test

@@ -6,7 +6,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("rows imply the stages' ranks and the number of micro-batches") {
   const Schedule schedule = parse_schedule("0F0 0F1 2F0 2F1\n1F0 1F1 3F0 3F1\n");
@@ -65,3 +65,5 @@ TEST_CASE("a fault names file, line and column") {
   CHECK_THROWS_AS(parse_schedule("microbatches: 0\n0F0"), ScheduleError);
   CHECK_THROWS_AS(parse_schedule("2000000000F0"), ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("cells are actions, empty cells are idle slots and only order is kept") {
   const TorchCsv csv = read_torch_csv("0F0,0F1,,0B0,0B1\r\n,1F0,1B0,1F1,1B1\r\n", "a.csv");
@@ -126,3 +126,5 @@ TEST_CASE("a file with a fault in one row is refused at that place") {
   CHECK(found[0].rank == 1);
   CHECK(to_text(found[0]) == "rank 1, position 2: 1F2 names micro-batch 2, but there are 0 to 1 only (foreign)");
 }
+
+}  // namespace plumb::test

@@ -7,13 +7,10 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
 
 /// Valid before and after lowering, or refused with the constraint that the catalogue states.
 void check_valid(const CatalogueEntry& entry, const ScheduleParameters& parameters) {
@@ -220,3 +217,5 @@ TEST_CASE("the period of a schedule is its ranks or its group; what does not rep
   CHECK(period_of("zb-v", {.ranks = 4, .costs = {.weight_grad = {Seconds{2}}}}) == 0);
   CHECK_THROWS_AS(period_of("1f2b", {}), ScheduleError);
 }
+
+}  // namespace plumb::test

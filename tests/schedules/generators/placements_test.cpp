@@ -7,17 +7,9 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
-namespace {
-
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
-
-}  // namespace
-
+namespace plumb::test {
 TEST_CASE("ZB-V goes down and up the V and fills the drain with weight gradients put off") {
   CHECK(make_schedule("zb-v", {.ranks = 2, .microbatches = 4}).ranks ==
         rows("0F0 0F1 0F2 3F0 3I0 3W0 3F1 3I1 3W1 0F3 0I0 0W0 3F2 3I2 3W2 0I1 0W1 3F3 3I3 3W3 0I2 0W2 0I3 0W3\n"
@@ -107,3 +99,5 @@ TEST_CASE("a schedule on a V takes its two chunks as given, and no others") {
   CHECK_THROWS_WITH(make_schedule("zb-v", {.ranks = 2, .microbatches = 3, .chunks = 3}),
                     "zb-v runs two chunks a rank, not 3: leave the chunks out, or use interleaved");
 }
+
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a schedule's own name is found in any case and with any separators") {
   for (const CatalogueEntry& entry : catalogue()) CHECK(schedule_spelled(entry.name) == entry.name);
@@ -40,3 +40,5 @@ TEST_CASE("what the catalogue does not have is refused with what is known of it"
   CHECK(schedule_not_held("W-Pipe").find("pipedream-2bw") != std::string_view::npos);
   CHECK(schedule_not_held("1f1b").empty());
 }
+
+}  // namespace plumb::test

@@ -10,16 +10,13 @@
 #include "schedules/liveness.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::string offloaded(std::string_view rows, int kept) {
   return to_text(add_offload(parse_schedule(rows), kept));
-}
-std::string text(std::string_view rows) {
-  return to_text(parse_schedule(rows));
 }
 
 std::vector<Action> compute_only(std::vector<Action> actions) {
@@ -93,3 +90,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 #include "schedules/passes/passes.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("R stands right before the backward it serves, so that it may start before the gradient arrives") {
   const Schedule schedule = make_schedule("gpipe", {.ranks = 2, .microbatches = 2});
@@ -55,3 +55,5 @@ TEST_CASE("every schedule with recomputation is valid, and forward-only has none
   const Schedule inference = make_schedule("forward-only", {.ranks = 2, .microbatches = 2});
   CHECK(add_recompute(inference, Checkpoint::kAlways) == inference);
 }
+
+}  // namespace plumb::test

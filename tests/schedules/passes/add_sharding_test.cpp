@@ -10,16 +10,13 @@
 #include "schedules/like_copies.h"
 #include "schedules/lower.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::string sharded(std::string_view rows, const Sharding& sharding) {
   return to_text(add_sharding(parse_schedule(rows), sharding));
-}
-std::string text(std::string_view rows) {
-  return to_text(parse_schedule(rows));
 }
 
 int count(const Schedule& schedule, Op op, int stage) {
@@ -115,3 +112,5 @@ TEST_SUITE("property") {
     }
   }
 }
+
+}  // namespace plumb::test

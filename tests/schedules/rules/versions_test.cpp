@@ -5,7 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("two_buffered: a forward two batches ahead needs a version that is not made yet") {
   CHECK(validate(parse_schedule("weights: two_buffered\n0F0 0F1 0B0 0OPTIMIZER_STEP 0F2 0B1 0OPTIMIZER_STEP 0B2 "
@@ -28,3 +28,5 @@ TEST_CASE("vertical_sync: a stage behind the first runs a micro-batch with the v
   CHECK(to_text(found.front()).starts_with("rank 1, position 2: 1F1 needs version 1 of its weights, but only 0 are"));
   CHECK(found.back().position == 3);
 }
+
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 #include "schedules/synthesis/local_search.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the best candidate is made no longer, and no order is shorter than the busiest rank's work") {
   const Schedule zb_v = make_schedule("zb-v", {.ranks = 3, .microbatches = 4});
@@ -29,3 +29,5 @@ TEST_CASE("candidates over the limit are left out, and at least one must be with
   CHECK(validate(fit_to_costs({gpipe, one_f_one_b}, costs, 2), {.max_activations = {2}}).empty());
   CHECK_THROWS_AS(fit_to_costs({gpipe}, costs, 2), ScheduleError);
 }
+
+}  // namespace plumb::test

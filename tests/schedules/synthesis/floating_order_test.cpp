@@ -8,7 +8,7 @@
 #include "schedules/synthesis/timed_order.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a weight gradient runs in a gap that is long enough, and otherwise at the end") {
   const Schedule schedule = parse_schedule("0F0 0F1 0I0 0I1 0W0 0W1\n1F0 1I0 1F1 1I1 1W0 1W1");
@@ -53,3 +53,5 @@ TEST_CASE("the completed order is valid, keeps to the limit and takes the time t
     CHECK(validate(completed, {.max_activations = {8}}).empty());
   }
 }
+
+}  // namespace plumb::test

@@ -6,14 +6,10 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "tests/schedules/text_rows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
-
-std::vector<std::vector<Action>> rows(std::string_view text) {
-  return parse_schedule(text).ranks;
-}
 
 /// Backwards first, then the later stage; so many forwards ahead of backwards on each stage.
 ListRules backwards_first(const std::vector<int>& max_in_flight) {
@@ -91,3 +87,5 @@ TEST_CASE("limits that cannot work are refused") {
   CHECK_THROWS_WITH_AS(list_schedule(frame, 2, equal_costs({.weight_grad = 1}, 4), rules),
                        "the rules of stuck deadlock at stage 0: raise its limits", ScheduleError);
 }
+
+}  // namespace plumb::test

@@ -7,7 +7,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("the span of 1F1B runs from a rank's first forward to its last backward") {
   const Schedule schedule = make_schedule("1f1b", {.ranks = 3, .microbatches = 4});
@@ -52,3 +52,5 @@ TEST_CASE("what cannot be searched is refused") {
                   ScheduleError);
   CHECK_THROWS_AS(longest_span(parse_schedule("0F0 0B1 0F1 0B0\n1F1 1F0 1B0 1B1"), equal_costs({}, 2)), ScheduleError);
 }
+
+}  // namespace plumb::test

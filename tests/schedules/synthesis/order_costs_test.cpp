@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("equal costs are those of every stage") {
   const OrderCosts costs = equal_costs({.forward = 2, .input_grad = 3, .weight_grad = 5, .hop = 7}, 2);
@@ -21,3 +21,5 @@ TEST_CASE("a cost table's whole backwards count as input gradients alone") {
   CHECK(whole.weight_grad == std::vector<std::int64_t>{0, 0});
   CHECK(order_costs(table).weight_grad == std::vector<std::int64_t>{kSecond, kSecond});
 }
+
+}  // namespace plumb::test

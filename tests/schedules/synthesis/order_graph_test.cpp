@@ -5,7 +5,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("each action knows what it needs, how long it takes and who waits for it") {
   const Schedule schedule = parse_schedule("0F0 0I0 0W0\n1F0 1B0");
@@ -25,3 +25,5 @@ TEST_CASE("slices, pairs and other operations cannot be searched") {
     CHECK_THROWS_AS(OrderGraph(parse_schedule(text), equal_costs({}, 1)), ScheduleError);
   }
 }
+
+}  // namespace plumb::test

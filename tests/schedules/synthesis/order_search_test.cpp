@@ -6,7 +6,7 @@
 #include "schedules/synthesis/local_search.h"
 #include "schedules/validate.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a search is valid, within its limit, no longer than it began, and the same for the same seed") {
   const Schedule start = make_schedule("zb-v", {.ranks = 4, .microbatches = 8});
@@ -26,3 +26,5 @@ TEST_CASE("a limit that the first order breaks is told, and a goal ends the sear
   // GPipe takes (m + p - 1)(F + B) = 10 with F = B = 1, which is good enough here.
   CHECK(search_order(gpipe, costs, {.goal = 10}).schedule == gpipe);
 }
+
+}  // namespace plumb::test

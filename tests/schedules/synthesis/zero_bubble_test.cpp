@@ -11,9 +11,9 @@
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "tests/schedules/zero_bubble_rows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 struct EqualStages {
@@ -25,7 +25,7 @@ struct EqualStages {
   std::int64_t hop = 0;
 };
 
-ChainCosts chain(const EqualStages& stages, std::int64_t activations) {
+ChainCosts chain_costs(const EqualStages& stages, std::int64_t activations) {
   const auto p = static_cast<std::size_t>(stages.ranks);
   return {.microbatches = stages.microbatches,
           .forward = std::vector<SimTime>(p, SimTime{stages.forward}),
@@ -56,39 +56,27 @@ void check_within_memory(const ChainCosts& costs, const Synthesis& made) {
   }
 }
 
-/// What the zero-bubble authors' scheduler answered; the memory limit is a multiple of p activations.
-struct OracleRow {
-  EqualStages stages;
-  double memory_ratio = 1;
-  SimTime span{0};
-};
+/// Stages of the costs that the zero-bubble authors gave their scheduler.
+EqualStages stages_of(const ZeroBubbleRow& row) {
+  return {.ranks = row.ranks,
+          .microbatches = row.microbatches,
+          .forward = static_cast<std::int64_t>(row.f),
+          .input_grad = static_cast<std::int64_t>(row.b),
+          .weight_grad = static_cast<std::int64_t>(row.w),
+          .hop = static_cast<std::int64_t>(row.c)};
+}
 
-std::vector<OracleRow> oracle_rows() {
-  const char* shared = std::getenv("PLUMB_SHARED");
-  std::ifstream file(std::filesystem::path(shared != nullptr ? shared : "") / "oracles/zero_bubble/zb_oracle.csv");
-  std::vector<OracleRow> rows;
-  for (std::string line; std::getline(file, line);) {
-    std::replace(line.begin(), line.end(), ',', ' ');
-    std::istringstream cells(line);
-    std::string scheduler, limit;
-    OracleRow row;
-    double span = 0;
-    cells >> scheduler;
-    if (scheduler != "zb_auto") continue;
-    EqualStages& s = row.stages;
-    cells >> s.ranks >> s.microbatches >> s.forward >> s.input_grad >> s.weight_grad >> s.hop >> limit >> span;
-    row.memory_ratio = std::stod(limit);  // "1.5p"
-    row.span = SimTime{static_cast<std::int64_t>(span)};
-    rows.push_back(row);
-  }
-  if (rows.empty()) MESSAGE("skipped: no zb_oracle.csv (PLUMB_SHARED does not hold it)");
+/// Rows of the authors' automatic scheduler.
+std::vector<ZeroBubbleRow> zb_auto_rows() {
+  std::vector<ZeroBubbleRow> rows = zero_bubble_rows();
+  std::erase_if(rows, [](const ZeroBubbleRow& row) { return row.scheduler != "zb_auto"; });
   return rows;
 }
 
 }  // namespace
 
 TEST_CASE("with F = I = W and twice 1F1B's memory nothing is lost, and that is proved") {
-  const Synthesis made = synthesize_zero_bubble(chain({.ranks = 4, .microbatches = 8}, 8));
+  const Synthesis made = synthesize_zero_bubble(chain_costs({.ranks = 4, .microbatches = 8}, 8));
   CHECK(made.span == SimTime{24});  // m(F+I+W)
   CHECK(made.bound == SimTime{24});
 }
@@ -96,7 +84,7 @@ TEST_CASE("with F = I = W and twice 1F1B's memory nothing is lost, and that is p
 TEST_CASE("the shortest span with F = I = W takes ZB-H2's memory, however much there may be") {
   // Qi et al. 2024, section 2.3: 2p - 1 activations on the first rank, and no bubble.
   for (const int p : {2, 4, 8}) {
-    const ChainCosts costs = chain({.ranks = p, .microbatches = 4 * p}, 100);
+    const ChainCosts costs = chain_costs({.ranks = p, .microbatches = 4 * p}, 100);
     const Synthesis made = synthesize_zero_bubble(costs);
     CHECK(made.span == made.bound);
     for (const std::vector<Action>& actions : made.schedule.ranks) CHECK(peak_bytes(costs, actions) <= 2 * p - 1);
@@ -105,14 +93,14 @@ TEST_CASE("the shortest span with F = I = W takes ZB-H2's memory, however much t
 
 TEST_CASE("rules sought with fewer micro-batches hold for all, and the effort ends") {
   // 64 ranks of 1024 micro-batches: a thousand candidates would take minutes.
-  const ChainCosts costs = chain({.ranks = 64, .microbatches = 1024, .forward = 10, .input_grad = 11}, 128);
+  const ChainCosts costs = chain_costs({.ranks = 64, .microbatches = 1024, .forward = 10, .input_grad = 11}, 128);
   const Synthesis made = synthesize_zero_bubble(costs);
   check_within_memory(costs, made);
   CHECK(made.span.count() <= 1.005 * static_cast<double>(made.bound.count()));
 }
 
 TEST_CASE("one rank just works") {
-  const Synthesis made = synthesize_zero_bubble(chain({.ranks = 1, .microbatches = 3}, 1));
+  const Synthesis made = synthesize_zero_bubble(chain_costs({.ranks = 1, .microbatches = 3}, 1));
   CHECK(made.span == SimTime{9});
   CHECK(made.span == made.bound);
 }
@@ -130,9 +118,9 @@ TEST_CASE("unequal stages and memory: valid, within each rank's memory, no longe
 }
 
 TEST_CASE("memory for less than one activation, and lists of unequal length, are refused") {
-  CHECK_THROWS_WITH(synthesize_zero_bubble(chain({.ranks = 2, .microbatches = 2}, 0)),
+  CHECK_THROWS_WITH(synthesize_zero_bubble(chain_costs({.ranks = 2, .microbatches = 2}, 0)),
                     "rank 0 may hold 0 bytes, less than one activation of 1: give it more");
-  ChainCosts uneven = chain({.ranks = 2, .microbatches = 2}, 2);
+  ChainCosts uneven = chain_costs({.ranks = 2, .microbatches = 2}, 2);
   uneven.forward.pop_back();
   CHECK_THROWS_AS(synthesize_zero_bubble(uneven), ScheduleError);
   CHECK_THROWS_AS(make_schedule("zb-auto", {.ranks = 2, .microbatches = 2, .memory_ratio = 0.5}), ScheduleError);
@@ -142,33 +130,39 @@ TEST_SUITE_BEGIN("oracle");
 
 TEST_CASE("with half of an activation released at I, every span is that of the zero-bubble authors or shorter") {
   // Their limits at 1.5p and 2p can only be met so: see the next case.
-  for (const OracleRow& row : oracle_rows()) {
-    ChainCosts costs = chain(row.stages, static_cast<std::int64_t>(2 * row.memory_ratio * row.stages.ranks));
+  for (const ZeroBubbleRow& row : zb_auto_rows()) {
+    const EqualStages stages = stages_of(row);
+    const double memory_ratio = std::stod(row.memory_limit);  // "1.5p"
+    ChainCosts costs = chain_costs(stages, static_cast<std::int64_t>(2 * memory_ratio * stages.ranks));
     costs.activation_bytes = 2;
     costs.released_at_input_grad_bytes = 1;
     const Synthesis made = synthesize_zero_bubble(costs);
-    CAPTURE(row.stages.ranks);
-    CAPTURE(row.stages.input_grad);
-    CAPTURE(row.stages.weight_grad);
-    CAPTURE(row.stages.hop);
-    CAPTURE(row.memory_ratio);
-    CHECK(made.span <= row.span);
+    CAPTURE(stages.ranks);
+    CAPTURE(stages.input_grad);
+    CAPTURE(stages.weight_grad);
+    CAPTURE(stages.hop);
+    CAPTURE(memory_ratio);
+    CHECK(made.span <= SimTime{static_cast<std::int64_t>(row.span)});
     check_within_memory(costs, made);
   }
 }
 
 TEST_CASE("with all of an activation released at W, every span is the authors', shorter, or proved the shortest") {
-  for (const OracleRow& row : oracle_rows()) {
-    const ChainCosts costs = chain(row.stages, static_cast<std::int64_t>(row.memory_ratio * row.stages.ranks));
+  for (const ZeroBubbleRow& row : zb_auto_rows()) {
+    const EqualStages stages = stages_of(row);
+    const double memory_ratio = std::stod(row.memory_limit);  // "1.5p"
+    const ChainCosts costs = chain_costs(stages, static_cast<std::int64_t>(memory_ratio * stages.ranks));
     const Synthesis made = synthesize_zero_bubble(costs);
-    CAPTURE(row.stages.ranks);
-    CAPTURE(row.stages.input_grad);
-    CAPTURE(row.stages.weight_grad);
-    CAPTURE(row.stages.hop);
-    CAPTURE(row.memory_ratio);
-    CHECK(made.span <= std::max(row.span, made.bound));
+    CAPTURE(stages.ranks);
+    CAPTURE(stages.input_grad);
+    CAPTURE(stages.weight_grad);
+    CAPTURE(stages.hop);
+    CAPTURE(memory_ratio);
+    CHECK(made.span <= std::max(SimTime{static_cast<std::int64_t>(row.span)}, made.bound));
     check_within_memory(costs, made);
   }
 }
 
 TEST_SUITE_END();
+
+}  // namespace plumb::test

@@ -5,7 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("collective_meetings") {
   TEST_CASE("a collective begins with the last of its group, and one without a group has none to wait for") {
@@ -36,3 +36,5 @@ TEST_SUITE("collective_meetings") {
     }
   }
 }
+
+}  // namespace plumb::test

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using plumb::DerivativeTape;
+namespace plumb::test {
 
 TEST_CASE("a moment's derivative adds up over all ways that lead to it") {
   DerivativeTape tape;
@@ -16,3 +16,5 @@ TEST_CASE("a moment's derivative adds up over all ways that lead to it") {
   const auto same = tape.add({DerivativeTape::of(DerivativeTape::kConstant, 5), DerivativeTape::by(1, 2)});
   CHECK(tape.gradient(same, 2) == std::vector<double>{0, 2});
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 #include "simulator/engine.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Of both engines, every start and end must agree to the picosecond.
@@ -310,3 +309,5 @@ TEST_SUITE("event_engine") {
     CHECK(first.end == second.end);
   }
 }
+
+}  // namespace plumb::test

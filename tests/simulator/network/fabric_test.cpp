@@ -7,8 +7,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<std::string> names(const Topology& topology, const std::vector<int>& path) {
@@ -135,3 +134,5 @@ TEST_SUITE("fabric") {
     CHECK_THROWS_WITH_AS(fabric_path(two_nodes(), 0, 8), "rank 8 is not in the network: give 0 to 7", SpecError);
   }
 }
+
+}  // namespace plumb::test

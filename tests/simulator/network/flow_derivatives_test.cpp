@@ -4,8 +4,7 @@
 
 #include "simulator/network/flows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 constexpr SimTime kMicrosecond{1'000'000};
@@ -44,3 +43,5 @@ TEST_CASE("two flows on one link: what the second end owes to each work, to the 
   CHECK(of_a[2] == doctest::Approx(1));
   CHECK(of_a[5] * 10e9 == doctest::Approx(-20e6 - 20e6));
 }
+
+}  // namespace plumb::test

@@ -8,18 +8,13 @@
 
 #include "tests/simulator/network/reference_flows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
-
-struct Scenario {
-  std::vector<double> capacities;
-  std::vector<ReferenceFlow> flows;  ///< by start
-};
 
 constexpr double kPicosecond = 1e-12;
 
-Scenario random_scenario(std::uint64_t seed, int flows, int links, double span_s) {
+/// Flows stand in the order of their starts, which lie within `span_s`.
+Scenario random_arrivals(std::uint64_t seed, int flows, int links, double span_s) {
   std::mt19937_64 random(seed);
   const auto number = [&random](std::int64_t below) {
     return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(below));
@@ -127,7 +122,7 @@ TEST_SUITE("flows") {
     // Spans that keep few and many in flight at once.
     for (const Size& size : {Size{50, 20, 0.001}, Size{50, 20, 0.2}, Size{200, 40, 0.05}, Size{400, 200, 0.01}}) {
       for (std::uint64_t seed = 0; seed < 5; ++seed) {
-        const Scenario scenario = random_scenario(seed, size.flows, size.links, size.span_s);
+        const Scenario scenario = random_arrivals(seed, size.flows, size.links, size.span_s);
         const std::vector<SimTime> ends = ends_of(scenario);
         const std::vector<double> reference = reference_ends(scenario.capacities, scenario.flows);
         for (std::size_t f = 0; f < ends.size(); ++f) {
@@ -140,7 +135,7 @@ TEST_SUITE("flows") {
   }
 
   TEST_CASE("2000 flows over 100 links end when the full recomputation says") {
-    const Scenario scenario = random_scenario(7, 2000, 100, 2.0);
+    const Scenario scenario = random_arrivals(7, 2000, 100, 2.0);
     const std::vector<SimTime> ends = ends_of(scenario);
     const std::vector<double> reference = reference_ends(scenario.capacities, scenario.flows);
     for (std::size_t f = 0; f < ends.size(); ++f) {
@@ -149,7 +144,7 @@ TEST_SUITE("flows") {
   }
 
   TEST_CASE("what crosses a link over time is what its flows have to carry") {
-    const Scenario scenario = random_scenario(11, 200, 20, 0.05);
+    const Scenario scenario = random_arrivals(11, 200, 20, 0.05);
     std::vector<Route> routes;
     for (const ReferenceFlow& flow : scenario.flows) routes.push_back({.uses = flow.uses, .weight = flow.weight});
     Flows flows(scenario.capacities, routes);
@@ -178,7 +173,9 @@ TEST_SUITE("flows") {
   }
 
   TEST_CASE("the same scenario gives the same ends") {
-    const Scenario scenario = random_scenario(5, 300, 30, 0.05);
+    const Scenario scenario = random_arrivals(5, 300, 30, 0.05);
     CHECK(ends_of(scenario) == ends_of(scenario));
   }
 }
+
+}  // namespace plumb::test

@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Two replicas of two stages; each sends over a link of its own and over one that both share.
@@ -91,3 +90,5 @@ TEST_SUITE("fold") {
     CHECK(fold.network.collectives == std::vector<CollectiveFlow>{{.stage = 0, .replicas = {0, 1}}});
   }
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 CostTable byte_costs(const Schedule& schedule) {
@@ -79,3 +78,5 @@ TEST_SUITE("limiting_links") {
     CHECK(!has_routes(with_limiting_links(network, schedule, costs)));
   }
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 
 #include "tests/simulator/network/reference_flows.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 std::vector<double> rates_of(const std::vector<double>& capacities, const std::vector<ReferenceFlow>& flows) {
@@ -15,11 +14,6 @@ std::vector<double> rates_of(const std::vector<double>& capacities, const std::v
   for (const ReferenceFlow& flow : flows) add_flow(problem, flow.cap, flow.weight, flow.uses);
   return MaxMinSolver().solve(problem);
 }
-
-struct Scenario {
-  std::vector<double> capacities;
-  std::vector<ReferenceFlow> flows;
-};
 
 Scenario random_scenario(std::uint64_t seed, int flows, int links) {
   std::mt19937_64 random(seed);
@@ -98,3 +92,5 @@ TEST_SUITE("max_min") {
     CHECK(solve(1) == first);
   }
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "simulator/network/place_inner.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// The event engine has to answer, although nothing is shared: a slowdown that no double can tell.
@@ -86,3 +85,5 @@ TEST_CASE("ranks of a tensor group draw as one, and fold") {
   CHECK(noisy.quiet_idle.size() == 2);
   CHECK_THROWS_AS(simulate_noise(schedule, costs, network, {.cv = 0.1, .replicas = 3}), SpecError);
 }
+
+}  // namespace plumb::test

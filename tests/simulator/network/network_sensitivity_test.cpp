@@ -8,18 +8,11 @@
 #include "simulator/network/place_inner.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
-double sum_of(const Sensitivity& s) {
-  const Seconds computing = std::accumulate(s.compute_by_stage.begin(), s.compute_by_stage.end(), Seconds{0});
-  return (computing + s.group_collectives + s.bandwidth + s.latency + s.unshard + s.reduction + s.moves + s.capacity)
-      .count();
-}
-
 /// Costs of about a second each, so different that nothing ties; messages of about a second at 1 kB/s.
-CostTable untied_costs(const Schedule& schedule, std::uint64_t seed) {
+CostTable untied_flow_costs(const Schedule& schedule, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   const auto seconds = [&random](double scale) {
     return Seconds{scale * (0.5 + static_cast<double>(random() % 1'000'000'007) / 1e9)};
@@ -138,7 +131,7 @@ TEST_CASE("where nothing shares the sensitivities are those of the critical path
   for (const Schedule& schedule : all_lowered(4, 6, 1)) {
     for (std::uint64_t seed = 1; seed <= 2; ++seed) {
       CAPTURE(schedule.name);
-      const CostTable costs = untied_costs(schedule, seed);
+      const CostTable costs = untied_flow_costs(schedule, seed);
       const Sensitivity path = sensitivity_of(schedule, costs, simulate(schedule, costs).critical_path);
       const Sensitivity events = sensitivity_of(
           schedule, costs,
@@ -166,7 +159,7 @@ TEST_SUITE("property") {
         CAPTURE(seed);
         NetworkSpec network = one_trunk(schedule, 1600);
         for (auto& routes : network.move_routes) routes.assign(schedule.stages.size(), 0);
-        compared += compare(schedule, untied_costs(schedule, seed), network);
+        compared += compare(schedule, untied_flow_costs(schedule, seed), network);
       }
     }
     CHECK(compared > 300);
@@ -182,7 +175,7 @@ TEST_SUITE("property") {
           CAPTURE(seed);
           const Schedule schedule =
               lower(make_schedule("1f1b", {.ranks = 3, .microbatches = 5}), {.data = {.enabled = true, .zero = zero}});
-          CostTable costs = untied_costs(schedule, seed);
+          CostTable costs = untied_flow_costs(schedule, seed);
           for (StageCosts& stage : costs.stages) {
             for (const Op op : {Op::kUnshard, Op::kReduceGrad}) {
               auto& segments = stage.segments[static_cast<std::size_t>(op)].front();
@@ -214,7 +207,7 @@ TEST_SUITE("property") {
 
   TEST_CASE("growth is what a simulation of the other figures tells, to first order") {
     const Schedule schedule = lowered("1f1b", 4, 8);
-    const CostTable costs = untied_costs(schedule, 7);
+    const CostTable costs = untied_flow_costs(schedule, 7);
     const NetworkSpec network = one_trunk(schedule, 1600);
     const NetworkGradient gradient = *network_gradient(schedule, costs, network);
     const Scaling all{
@@ -229,3 +222,5 @@ TEST_SUITE("property") {
     CHECK(told->count() == doctest::Approx(to_seconds(after - gradient.makespan).count()).epsilon(1e-3));
   }
 }
+
+}  // namespace plumb::test

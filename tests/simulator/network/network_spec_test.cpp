@@ -4,7 +4,7 @@
 
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("network_spec") {
   TEST_CASE("a collective's rate alone is its volume over its price") {
@@ -44,3 +44,5 @@ TEST_SUITE("network_spec") {
     refused([](NetworkSpec& n) { n.collective_slowdown = -0.1; });
   }
 }
+
+}  // namespace plumb::test

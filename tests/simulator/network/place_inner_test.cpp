@@ -7,8 +7,7 @@
 
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Fabric two_nodes_of_four() {
@@ -19,7 +18,7 @@ Fabric two_nodes_of_four() {
                               .nic_bytes_per_second = 50e9});
 }
 
-Segment collective(Group group, CollectiveKind kind) {
+Segment inner_collective(Group group, CollectiveKind kind) {
   return {.kind = Segment::Kind::kCollective, .seconds = Seconds{1}, .group = group, .collective = kind, .bytes = 1};
 }
 
@@ -44,9 +43,9 @@ TEST_SUITE("place_inner") {
     const Schedule schedule = lowered("1f1b", 2, 2);
     CostTable costs = whole_costs(2, 1, 2);
     auto& forward = costs.stages[1].segments[static_cast<std::size_t>(Op::kForward)].front();
-    forward.push_back(collective(Group::kTensor, CollectiveKind::kAllReduce));
-    forward.push_back(collective(Group::kExpert, CollectiveKind::kAllToAll));
-    forward.push_back(collective(Group::kPipeline, CollectiveKind::kAllReduce));
+    forward.push_back(inner_collective(Group::kTensor, CollectiveKind::kAllReduce));
+    forward.push_back(inner_collective(Group::kExpert, CollectiveKind::kAllToAll));
+    forward.push_back(inner_collective(Group::kPipeline, CollectiveKind::kAllReduce));
     const ProcessGrid grid{.tensor = 2, .data = 2, .pipeline = 2};
     const NetworkSpec network =
         with_inner_collectives(place(fabric, 4, grid, schedule, costs), fabric, 4,
@@ -76,3 +75,5 @@ TEST_SUITE("place_inner") {
                          "no data group works inside an action: name tensor, context or expert", SpecError);
   }
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 #include "simulator/network/place.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 /// Every move takes that long alone; what it moves are bytes / 1e9 of it.
@@ -22,7 +21,7 @@ CostTable move_costs(const Schedule& schedule, double forward, double backward, 
   return costs;
 }
 
-Fabric nodes_of(int nodes, int devices_per_node, NodeHub hub = NodeHub::kNvSwitch, double attachment = 1e18) {
+Fabric nodes_with_hub(int nodes, int devices_per_node, NodeHub hub = NodeHub::kNvSwitch, double attachment = 1e18) {
   return fabric_of(FabricSpec{.nodes = nodes,
                               .devices_per_node = devices_per_node,
                               .hub = hub,
@@ -40,7 +39,7 @@ std::map<std::string, double> shares_of(const NetworkSpec& network, Op op, std::
   return shares;
 }
 
-double end_of(const Simulation& simulation, Op op, int rank, int microbatch) {
+double end_s(const Simulation& simulation, Op op, int rank, int microbatch) {
   for (const Span& span : simulation.timeline.ranks[rank].spans) {
     if (span.action.op == op && span.action.microbatch == microbatch) return to_seconds(span.end).count();
   }
@@ -53,7 +52,7 @@ TEST_SUITE("place_moves") {
   TEST_CASE("what is offloaded crosses its device's link, its switch's and its node's memory") {
     const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}), {.offload = 1});
     const CostTable costs = move_costs(schedule, 1, 2, 1, 1'000'000'000);
-    const Fabric fabric = nodes_of(2, 2);
+    const Fabric fabric = nodes_with_hub(2, 2);
     const HostLinks host{.devices_per_node = 2,
                          .device_bytes_per_second = 1e9,
                          .memory_bytes_per_second = 1.5e9,
@@ -71,12 +70,12 @@ TEST_SUITE("place_moves") {
     const CostTable costs = move_costs(schedule, 1, 2, 1, 1'000'000'000);
     HostLinks host{.devices_per_node = 2, .device_bytes_per_second = 4e9, .memory_bytes_per_second = 100e9};
     host.link = DeviceLink::kPort;
-    const Fabric pcie = nodes_of(2, 2, NodeHub::kPcie);
+    const Fabric pcie = nodes_with_hub(2, 2, NodeHub::kPcie);
     // At its own rate of 4 GB/s a move takes all of what others reach 2 GB/s on.
     CHECK(shares_of(with_moves(place(pcie, 2, {.pipeline = 4}, schedule, costs), pcie, host, schedule), Op::kOffload,
                     1) == std::map<std::string, double>{{"port_up:rank1", 0.5}, {"host_memory:node0", 1}});
     host.link = DeviceLink::kAttachment;
-    const Fabric behind = nodes_of(2, 2, NodeHub::kNvSwitch, 4e9);
+    const Fabric behind = nodes_with_hub(2, 2, NodeHub::kNvSwitch, 4e9);
     CHECK(shares_of(with_moves(place(behind, 2, {.pipeline = 4}, schedule, costs), behind, host, schedule), Op::kReload,
                     1) == std::map<std::string, double>{{"attachment_down:rank1", 1}, {"host_memory:node0", 1}});
   }
@@ -84,7 +83,7 @@ TEST_SUITE("place_moves") {
   TEST_CASE("what is evicted goes the way of a message to the partner rank and back") {
     const Schedule schedule = lowered("bpipe", 4, 8);
     const CostTable costs = move_costs(schedule, 1, 2, 1, 1'000'000'000);
-    const Fabric fabric = nodes_of(1, 4);
+    const Fabric fabric = nodes_with_hub(1, 4);
     const NetworkSpec network = with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule);
     CHECK(shares_of(network, Op::kEvict, 0) ==
           std::map<std::string, double>{{"port_up:rank0", 1}, {"port_down:rank3", 1}});
@@ -98,25 +97,25 @@ TEST_SUITE("place_moves") {
     const Schedule schedule = parse_schedule(
         "0F0 0SEND_F0 0OFFLOAD0 0RELOAD0 0RECV_B0 0B0\n1RECV_F0 1F0 1OFFLOAD0 1RELOAD0 1B0 1SEND_B0\n", "");
     const CostTable costs = move_costs(schedule, 1, 1, 2, 2'000'000'000);
-    const Fabric fabric = nodes_of(1, 2);
+    const Fabric fabric = nodes_with_hub(1, 2);
     const HostLinks host{.devices_per_node = 2, .device_bytes_per_second = 1e9, .memory_bytes_per_second = 1e9};
     const NetworkSpec network = with_moves(place(fabric, 2, {.pipeline = 2}, schedule, costs), fabric, host, schedule);
     const Simulation shared = simulate(schedule, costs, network);
     CHECK(shared.engine == "events");
     // RELOAD0 of rank 0 follows at 4 s and shares with the OFFLOAD of rank 1, which has 1 s left: until 6 s; then the
     // RELOAD of rank 1 beside that of rank 0, which has 1 s left: until 8 s; the last 1 s alone.
-    CHECK(end_of(shared, Op::kOffload, 0, 0) == 4);
-    CHECK(end_of(shared, Op::kOffload, 1, 0) == 6);
-    CHECK(end_of(shared, Op::kReload, 0, 0) == 8);
-    CHECK(end_of(shared, Op::kReload, 1, 0) == 9);
+    CHECK(end_s(shared, Op::kOffload, 0, 0) == 4);
+    CHECK(end_s(shared, Op::kOffload, 1, 0) == 6);
+    CHECK(end_s(shared, Op::kReload, 0, 0) == 8);
+    CHECK(end_s(shared, Op::kReload, 1, 0) == 9);
     // With room for both nothing is shared, and the compiled engine answers.
     HostLinks wide = host;
     wide.memory_bytes_per_second = 4e9;
     const Simulation alone = simulate(
         schedule, costs, with_moves(place(fabric, 2, {.pipeline = 2}, schedule, costs), fabric, wide, schedule));
     CHECK(alone.engine == "compiled");
-    CHECK(end_of(alone, Op::kOffload, 0, 0) == 3);
-    CHECK(end_of(alone, Op::kReload, 1, 0) == 6);
+    CHECK(end_s(alone, Op::kOffload, 0, 0) == 3);
+    CHECK(end_s(alone, Op::kReload, 1, 0) == 6);
   }
 
   TEST_CASE("an evicted activation shares its port with a message") {
@@ -129,12 +128,12 @@ TEST_SUITE("place_moves") {
     CostTable costs = move_costs(schedule, 1, 1, 2, 4'000'000'000);
     costs.default_link.bytes_per_second = 2e9;
     costs.stages[0].activation_message_bytes = 2'000'000'000;
-    const Fabric fabric = nodes_of(1, 4);
+    const Fabric fabric = nodes_with_hub(1, 4);
     const NetworkSpec network = with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule);
     const Simulation shared = simulate(schedule, costs, network);
     CHECK(shared.engine == "events");
-    CHECK(end_of(shared, Op::kSendActivation, 0, 0) == 3);
-    CHECK(end_of(shared, Op::kEvict, 0, 0) == 4);
+    CHECK(end_s(shared, Op::kSendActivation, 0, 0) == 3);
+    CHECK(end_s(shared, Op::kEvict, 0, 0) == 4);
     CHECK(shared.added == kSecond);
   }
 
@@ -147,7 +146,7 @@ TEST_SUITE("place_moves") {
         costs.default_link = {.latency = Seconds{1e-6}, .bytes_per_second = 1e9};
         for (StageCosts& stage : costs.stages) stage.activation_message_bytes = stage.gradient_message_bytes = 400'000;
         price_collectives(costs, 10'000'000, Seconds{0.01});
-        const Fabric fabric = nodes_of(2 * data, 4, NodeHub::kNvSwitch, 10e9);
+        const Fabric fabric = nodes_with_hub(2 * data, 4, NodeHub::kNvSwitch, 10e9);
         const HostLinks host{.devices_per_node = 4,
                              .device_bytes_per_second = 10e9,
                              .memory_bytes_per_second = 25e9,
@@ -173,7 +172,9 @@ TEST_SUITE("place_moves") {
   TEST_CASE("a host that moves nothing is refused") {
     const Schedule schedule = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}), {.offload = 1});
     const CostTable costs = move_costs(schedule, 1, 2, 1, 1);
-    const Fabric fabric = nodes_of(1, 4);
+    const Fabric fabric = nodes_with_hub(1, 4);
     CHECK_THROWS_AS(with_moves(place(fabric, 4, {.pipeline = 4}, schedule, costs), fabric, {}, schedule), SpecError);
   }
 }
+
+}  // namespace plumb::test

@@ -7,8 +7,7 @@
 
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Fabric nodes_of(int nodes, int devices) {
@@ -94,3 +93,5 @@ TEST_SUITE("place") {
     }
   }
 }
+
+}  // namespace plumb::test

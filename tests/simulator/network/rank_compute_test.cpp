@@ -5,8 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 EventProgram one_backward(const NetworkSpec& network) {
@@ -46,3 +45,5 @@ TEST_SUITE("rank_compute") {
     CHECK(compute.is_outdated(last));
   }
 }
+
+}  // namespace plumb::test

@@ -18,6 +18,12 @@ struct ReferenceFlow {
   double bytes = 0;
 };
 
+/// Flows and the links that they share.
+struct Scenario {
+  std::vector<double> capacities;  ///< [link]
+  std::vector<ReferenceFlow> flows;
+};
+
 /// All rates rise in step with their weights; in each round the first limit that any of them meets is found by trying
 /// all links and all caps.
 inline std::vector<double> reference_rates(const std::vector<double>& capacities,

@@ -8,11 +8,10 @@
 #include "simulator/network/place_inner.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
-double seconds(const Simulation& simulation) {
+double makespan_s(const Simulation& simulation) {
   return to_seconds(simulation.makespan).count();
 }
 
@@ -252,7 +251,7 @@ TEST_SUITE("oracle") {
     const Simulation simulation =
         simulate(schedule, costs, one_trunk(schedule, 1e9), {.validate = false, .record_timeline = false});
     CHECK(simulation.engine == "events");
-    CHECK(seconds(simulation) == doctest::Approx(1730.04).epsilon(0.002));
+    CHECK(makespan_s(simulation) == doctest::Approx(1730.04).epsilon(0.002));
   }
 
   TEST_CASE("the event engine takes what SimGrid computes point to point") {
@@ -277,7 +276,9 @@ TEST_SUITE("oracle") {
       const Fabric ring = fabric_of(ring_of(row.ranks, rate * (1 - 1e-6)));
       const Simulation simulation = simulate(schedule, costs, place(ring, 1, {.pipeline = row.ranks}, schedule, costs));
       CHECK(simulation.engine == "events");
-      CHECK(seconds(simulation) == doctest::Approx(row.answer_s).epsilon(0.001));
+      CHECK(makespan_s(simulation) == doctest::Approx(row.answer_s).epsilon(0.001));
     }
   }
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,7 @@
 #include "schedules/forms/text_form.h"
 #include "tests/simulator/network/networks.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Segment exchange(double seconds, bool beside = false) {
@@ -69,3 +68,5 @@ TEST_SUITE("stretches") {
     CHECK(stretches_of(schedule, costs, network, inner_classes(network), {}).plan_of.size() == 2);
   }
 }
+
+}  // namespace plumb::test

@@ -4,8 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 Topology two_devices_on_a_switch() {
@@ -67,3 +66,5 @@ TEST_SUITE("topology") {
     CHECK_THROWS_AS(check_topology(topology), SpecError);
   }
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 SimTime cost(const CostTable& costs, Op op, int stage) {
   return duration_of(costs, {.op = op, .stage = stage, .microbatch = 0});
@@ -70,3 +69,5 @@ TEST_CASE("a fault in the option is named") {
   }
   CHECK_THROWS_AS(costs_for(parse_costs("f=1:2:3"), make_schedule("1f1b", {.ranks = 2, .microbatches = 1})), SpecError);
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_SUITE("unit") {
   TEST_CASE("noise is read key by key, and what is not given has its default") {
@@ -37,3 +37,5 @@ TEST_SUITE("unit") {
     refused("cv=0.1,seed=-1", "a whole number of 0 or more");
   }
 }
+
+}  // namespace plumb::test

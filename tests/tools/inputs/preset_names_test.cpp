@@ -2,8 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 const std::vector<std::string> kClusterNames{"a100", "a100-40gb", "h100", "h100-500w", "p3", "v100"};
@@ -41,3 +40,5 @@ TEST_CASE("devices without a preset are said to be like one that has") {
   CHECK(cluster_not_held("h100-PCIe")->difference.find("756") != std::string_view::npos);
   CHECK(cluster_not_held("h100") == nullptr);
 }
+
+}  // namespace plumb::test

@@ -13,7 +13,7 @@
 
 #include "schedules/error.h"
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -141,3 +141,5 @@ TEST_CASE("where nobody knows a GPU it is said what each of them answered, and t
   CHECK(text.find("does not start: no driver, or no GPU") != std::string::npos);
   CHECK(text.find("nvidia-smi topo -m:1: there is no table with a column GPU0") != std::string::npos);
 }
+
+}  // namespace plumb::test

@@ -9,7 +9,7 @@
 
 #include "executor/cpu/measure_kernels.h"
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a machine that was twice as fast when it was calibrated runs at half its speed") {
   ClusterSpec cluster{.name = "this"};
@@ -53,3 +53,5 @@ TEST_CASE("what this process does is not another program's") {
   CHECK(sum > 1);
   if (const std::optional<OtherPrograms> others = clock.read()) CHECK(others->cores >= 0);
 }
+
+}  // namespace plumb::test

@@ -6,8 +6,7 @@
 
 #include <string>
 
-using namespace plumb;
-
+namespace plumb::test {
 namespace {
 
 NvmlTopology read_fake(const char* gpus) {
@@ -76,3 +75,5 @@ TEST_CASE("GPUs of /sys get names, memory and links; one that NVML does not have
   CHECK(five.gpus[2].name == "");
   CHECK(add_nvml(five, "libno-such-nvml.so").starts_with("there is no libno-such-nvml.so here"));
 }
+
+}  // namespace plumb::test

@@ -11,7 +11,7 @@
 #include <fstream>
 #include <string>
 
-using namespace plumb;
+namespace plumb::test {
 namespace fs = std::filesystem;
 
 namespace {
@@ -88,3 +88,5 @@ TEST_CASE("a machine without GPUs and cards has none") {
   CHECK(read_sys_topology(sys.path()).gpus.empty());
   CHECK(read_sys_topology(sys.path() + "/nowhere").gpus.empty());
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include <string>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a program's answer is all that it writes, and there is none where it fails, is missing or hangs") {
   CHECK(run_program({"sh", "-c", "echo one; echo lost >&2; echo two"}, Seconds{60}).text == "one\ntwo\n");
@@ -17,3 +17,5 @@ TEST_CASE("a program's answer is all that it writes, and there is none where it 
   CHECK(run_program({"sleep", "600"}, Seconds{0.05}).why == "sleep did not answer within 0.05 s");
   CHECK(run_program({"sh", "-c", "exec >&-; exec sleep 600"}, Seconds{0.2}).why == "sh did not answer within 0.2 s");
 }
+
+}  // namespace plumb::test

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("a slowdown is reported with what it was measured on, and as unknown where nothing was computed meanwhile") {
   SlowdownSample sample{.members = 4,
@@ -30,3 +30,5 @@ TEST_CASE("a slowdown is reported with what it was measured on, and as unknown w
   CHECK(unknown.find("says so") == std::string::npos);
   CHECK(slowdown_text({}, "bf16").empty());
 }
+
+}  // namespace plumb::test

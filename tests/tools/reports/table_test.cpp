@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-using namespace plumb;
+namespace plumb::test {
 
 TEST_CASE("columns of numbers stand to the right, others to the left") {
   CHECK(to_text({.head = {"name", "time"}, .rows = {{"a", "10 s"}, {"long name", "9.5 s"}}}) ==
@@ -30,3 +30,5 @@ TEST_CASE("durations and sizes keep three digits and a unit that suits") {
   CHECK(bytes_text(4.0 * 1024 * 1024) == "4.00 MiB");
   CHECK(bytes_text(80.0 * 1024 * 1024 * 1024) == "80.0 GiB");
 }
+
+}  // namespace plumb::test

@@ -10,7 +10,7 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 struct cublasLtContext {};
 
@@ -33,7 +33,7 @@ cublasStatus_t make(const char* function, const char* kind, Opaque** handle, Min
 }
 
 template <class Mine, class Opaque>
-cublasStatus_t destroy(const char* function, const char* kind, Opaque* handle) {
+cublasStatus_t destroy_object(const char* function, const char* kind, Opaque* handle) {
   const Call call(function);
   if (handle == nullptr) return CUBLAS_STATUS_SUCCESS;
   delete reinterpret_cast<Mine*>(handle);
@@ -111,7 +111,7 @@ cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   return make("cublasLtCreate", "handles of cuBLASLt", handle, cublasLtContext{});
 }
 cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
-  return destroy<cublasLtContext>("cublasLtDestroy", "handles of cuBLASLt", handle);
+  return destroy_object<cublasLtContext>("cublasLtDestroy", "handles of cuBLASLt", handle);
 }
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type, std::uint64_t rows,
                                           std::uint64_t columns, std::int64_t stride) {
@@ -119,7 +119,7 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDa
               MatrixLayout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(columns), stride});
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
-  return destroy<MatrixLayout>("cublasLtMatrixLayoutDestroy", "layouts of matrices", layout);
+  return destroy_object<MatrixLayout>("cublasLtMatrixLayoutDestroy", "layouts of matrices", layout);
 }
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasComputeType_t compute,
                                         cudaDataType_t scale) {
@@ -127,13 +127,13 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* operation, cublasC
               MatmulOperation{.compute = compute, .scale = scale});
 }
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
-  return destroy<MatmulOperation>("cublasLtMatmulDescDestroy", "descriptions of products", operation);
+  return destroy_object<MatmulOperation>("cublasLtMatmulDescDestroy", "descriptions of products", operation);
 }
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
   return make("cublasLtMatmulPreferenceCreate", "preferences", preference, MatmulPreference{});
 }
 cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
-  return destroy<MatmulPreference>("cublasLtMatmulPreferenceDestroy", "preferences", preference);
+  return destroy_object<MatmulPreference>("cublasLtMatmulPreferenceDestroy", "preferences", preference);
 }
 
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation, cublasLtMatmulDescAttributes_t attribute,

@@ -12,7 +12,7 @@
 namespace plumb::test::played {
 namespace {
 
-std::size_t place(const MatrixLayout& layout, std::int64_t row, std::int64_t column) {
+std::size_t index_of(const MatrixLayout& layout, std::int64_t row, std::int64_t column) {
   return static_cast<std::size_t>(column * layout.stride + row);
 }
 
@@ -32,13 +32,14 @@ std::vector<float> wide(const void* values, const MatrixLayout& layout) {
   std::vector<float> all(static_cast<std::size_t>(layout.rows * layout.columns));
   for (std::int64_t column = 0; column < layout.columns; ++column)
     for (std::int64_t row = 0; row < layout.rows; ++row)
-      all[static_cast<std::size_t>(column * layout.rows + row)] = read(values, layout.type, place(layout, row, column));
+      all[static_cast<std::size_t>(column * layout.rows + row)] =
+          read(values, layout.type, index_of(layout, row, column));
   return all;
 }
 
 constexpr float kRoot = 0.7978845608028654F, kCube = 0.044715F;  // GELU by tanh, the one that cuBLASLt has
 
-float gelu(float x) {
+float tanh_gelu(float x) {
   return 0.5F * x * (1 + std::tanh(kRoot * (x + kCube * x * x * x)));
 }
 float gelu_slope(float x) {
@@ -46,7 +47,7 @@ float gelu_slope(float x) {
   return 0.5F * (1 + tanh) + 0.5F * x * (1 - tanh * tanh) * kRoot * (1 + 3 * kCube * x * x);
 }
 
-bool has(cublasLtEpilogue_t epilogue, int bits) {
+bool has_bits(cublasLtEpilogue_t epilogue, int bits) {
   return (static_cast<int>(epilogue) & bits) == bits;
 }
 
@@ -100,19 +101,19 @@ void multiply(const Matmul& product) {
     for (std::int64_t row = 0; row < m; ++row) {
       float value = sums[static_cast<std::size_t>(column * m + row)];
       const auto aux = static_cast<std::size_t>(column * operation.aux_stride + row);
-      if (has(epilogue, CUBLASLT_EPILOGUE_BIAS))
+      if (has_bits(epilogue, CUBLASLT_EPILOGUE_BIAS))
         value += read(operation.bias, bias_type, static_cast<std::size_t>(row));
-      if (has(epilogue, CUBLASLT_EPILOGUE_GELU_AUX)) write(operation.aux, aux_type, aux, value);
-      if (has(epilogue, CUBLASLT_EPILOGUE_GELU)) value = gelu(value);
-      if (has(epilogue, CUBLASLT_EPILOGUE_DGELU)) value *= gelu_slope(read(operation.aux, aux_type, aux));
+      if (has_bits(epilogue, CUBLASLT_EPILOGUE_GELU_AUX)) write(operation.aux, aux_type, aux, value);
+      if (has_bits(epilogue, CUBLASLT_EPILOGUE_GELU)) value = tanh_gelu(value);
+      if (has_bits(epilogue, CUBLASLT_EPILOGUE_DGELU)) value *= gelu_slope(read(operation.aux, aux_type, aux));
       bias_gradient[static_cast<std::size_t>(row)] += value;
-      write(product.out_values, product.out.type, place(product.out, row, column), value);
+      write(product.out_values, product.out.type, index_of(product.out, row, column), value);
     }
-  if (has(epilogue, CUBLASLT_EPILOGUE_DGELU_BGRAD))
+  if (has_bits(epilogue, CUBLASLT_EPILOGUE_DGELU_BGRAD))
     for (std::int64_t row = 0; row < m; ++row)
       write(operation.bias, bias_type, static_cast<std::size_t>(row), bias_gradient[static_cast<std::size_t>(row)]);
-  if (has(epilogue, CUBLASLT_EPILOGUE_BGRADA)) sum_inner(product, left, product.left, left_turned, true);
-  if (has(epilogue, CUBLASLT_EPILOGUE_BGRADB)) sum_inner(product, right, product.right, right_turned, false);
+  if (has_bits(epilogue, CUBLASLT_EPILOGUE_BGRADA)) sum_inner(product, left, product.left, left_turned, true);
+  if (has_bits(epilogue, CUBLASLT_EPILOGUE_BGRADB)) sum_inner(product, right, product.right, right_turned, false);
 }
 
 }  // namespace plumb::test::played

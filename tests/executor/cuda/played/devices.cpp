@@ -6,7 +6,7 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 cudaError_t cudaGetDeviceCount(int* count) {
   const Call call("cudaGetDeviceCount");
@@ -94,25 +94,25 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 namespace {
 
-thread_local int depth = 0;
+thread_local int call_depth = 0;
 
 int push(const char* name) {
   State& state = State::get();
   const std::lock_guard lock(state.mutex);
   state.ranges.emplace_back(name);
   ++state.open["ranges of NVTX"];
-  return depth++;
+  return call_depth++;
 }
 
 int pop() {
   State& state = State::get();
   const std::lock_guard lock(state.mutex);
-  if (depth == 0) {
+  if (call_depth == 0) {
     state.fault("nvtxRangePop", "there is none on this thread");
     return -1;
   }
   --state.open["ranges of NVTX"];
-  return --depth;
+  return --call_depth;
 }
 
 }  // namespace

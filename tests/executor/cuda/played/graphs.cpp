@@ -5,12 +5,12 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 
 template <class Handle>
-cudaError_t destroy(const Call& call, Handle handle) {
+cudaError_t destroy_handle(const Call& call, Handle handle) {
   if (handle == nullptr || !handle->is_alive) return call.fault(cudaErrorInvalidValue, "none, or one that is gone");
   handle->is_alive = false;
   return call.error();
@@ -79,12 +79,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* launchable, cudaGraph_t graph,
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   const Call call("cudaGraphDestroy");
-  return destroy(call, graph);
+  return destroy_handle(call, graph);
 }
 
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t launchable) {
   const Call call("cudaGraphExecDestroy");
-  return destroy(call, launchable);
+  return destroy_handle(call, launchable);
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t launchable, cudaStream_t stream) {

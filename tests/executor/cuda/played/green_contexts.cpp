@@ -19,7 +19,7 @@ struct CUgreenCtx_st {
   int device = 0;
 };
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 
@@ -34,7 +34,7 @@ GreenState& green() {
   return state;
 }
 
-constexpr const char* kOpen = "green contexts";
+constexpr const char* kOpenContexts = "green contexts";
 
 /// Which group of which split, where the driver keeps what is its own.
 struct Mark {
@@ -119,28 +119,28 @@ CUresult CUDAAPI create(CUgreenCtx* context, CUdevResourceDesc description, CUde
   *context = green().contexts.emplace_back(std::make_unique<CUgreenCtx_st>()).get();
   (*context)->has = *description;
   (*context)->device = device;
-  ++call->open[kOpen];
+  ++call->open[kOpenContexts];
   return CUDA_SUCCESS;
 }
 
-bool exists(const Call& call, CUgreenCtx context) {
+bool context_exists(const Call& call, CUgreenCtx context) {
   for (const auto& one : green().contexts)
     if (one.get() == context) return true;
   call.fault(cudaErrorInvalidValue, "no such context, or one that was destroyed");
   return false;
 }
 
-CUresult CUDAAPI destroy(CUgreenCtx context) {
+CUresult CUDAAPI destroy_context(CUgreenCtx context) {
   const Call call("cuGreenCtxDestroy");
-  if (!exists(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!context_exists(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
   std::erase_if(green().contexts, [&](const auto& one) { return one.get() == context; });
-  --call->open[kOpen];
+  --call->open[kOpenContexts];
   return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI create_stream(CUstream* stream, CUgreenCtx context, unsigned flags, int) {
   const Call call("cuGreenCtxStreamCreate");
-  if (!exists(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
+  if (!context_exists(call, context)) return CUDA_ERROR_INVALID_CONTEXT;
   if (flags != CU_STREAM_NON_BLOCKING) {
     call.fault(cudaErrorInvalidValue, "needs CU_STREAM_NON_BLOCKING");
     return CUDA_ERROR_INVALID_VALUE;
@@ -167,7 +167,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
                            {"cuDevSmResourceSplitByCount", 12040, reinterpret_cast<void*>(split)},
                            {"cuDevResourceGenerateDesc", 12040, reinterpret_cast<void*>(describe)},
                            {"cuGreenCtxCreate", 12040, reinterpret_cast<void*>(create)},
-                           {"cuGreenCtxDestroy", 12040, reinterpret_cast<void*>(destroy)},
+                           {"cuGreenCtxDestroy", 12040, reinterpret_cast<void*>(destroy_context)},
                            {"cuGreenCtxStreamCreate", 12050, reinterpret_cast<void*>(create_stream)}};
   *function = nullptr;
   *found = cudaDriverEntryPointSymbolNotFound;

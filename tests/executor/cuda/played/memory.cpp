@@ -9,17 +9,17 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 
-constexpr std::int64_t kAlignment = 256;                // what cudaMalloc() promises, and not more
+constexpr std::int64_t kMallocAlignment = 256;          // what cudaMalloc() promises, and not more
 constexpr std::size_t kFilled = std::size_t{1} << 20U;  // with NaNs, before and after
 
 std::byte* take(State& state, std::size_t bytes, int device) {
   // At an odd multiple of 256, behind room of as much.
   auto* raw = static_cast<std::byte*>(std::aligned_alloc(512, (bytes + 1023) / 512 * 512));
-  std::byte* at = raw + kAlignment;
+  std::byte* at = raw + kMallocAlignment;
   state.memory[at] = {.bytes = static_cast<std::int64_t>(bytes), .device = device};
   std::memset(at, 0xFF, std::min(bytes, kFilled));
   return at;
@@ -32,7 +32,7 @@ cudaError_t give_back(const Call& call, void* memory, bool is_device) {
     return call.fault(cudaErrorInvalidValue, "memory that was not allocated so, or is free");
   if (is_device) call->contexts[static_cast<std::size_t>(place->second.device)].taken_bytes -= place->second.bytes;
   std::memset(memory, 0xFF, std::min(static_cast<std::size_t>(place->second.bytes), kFilled));
-  std::free(static_cast<std::byte*>(memory) - kAlignment);
+  std::free(static_cast<std::byte*>(memory) - kMallocAlignment);
   call->memory.erase(place);
   return cudaSuccess;
 }

@@ -15,11 +15,11 @@
 #include "tests/executor/cuda/played/nccl_communicator.h"
 
 using namespace plumb;
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 
-constexpr const char* kOpen = "communicators of NCCL";
+constexpr const char* kOpenCommunicators = "communicators of NCCL";
 
 struct NcclState {
   std::vector<CommunicatorPtr> communicators;
@@ -49,7 +49,7 @@ struct Waiting {
   cudaStream_t stream = nullptr;
   NcclPart part;
 };
-thread_local int depth = 0;
+thread_local int group_depth = 0;
 thread_local std::vector<Waiting> group;
 
 CommunicatorPtr find(const Call& call, ncclComm_t comm) {
@@ -78,7 +78,7 @@ ncclResult_t add(const char* function, NcclKind kind, const void* from, void* to
   if (call.error() != cudaSuccess) return ncclUnhandledCudaError;
   const CommunicatorPtr found = find(call, comm);
   if (found == nullptr || call->stream_of(stream, function) != cudaSuccess) return ncclInvalidArgument;
-  if (found->unsettled > 0 && depth == 0)
+  if (found->unsettled > 0 && group_depth == 0)
     call.fault(cudaErrorUnknown, "the communicator is still being made or launched");
   if (stream->device != found->device || current_device() != found->device)
     call.fault(cudaErrorInvalidResourceHandle, "communicator, stream and current device are not of one device");
@@ -93,7 +93,7 @@ ncclResult_t add(const char* function, NcclKind kind, const void* from, void* to
       call.fault(cudaErrorInvalidValue, "a buffer that is not of this device, or too small");
   }
   group.push_back({.comm = found, .stream = stream, .part = {.kind = kind, .call = made}});
-  return depth > 0 ? ncclSuccess : launch_all(call, std::exchange(group, {}));
+  return group_depth > 0 ? ncclSuccess : launch_all(call, std::exchange(group, {}));
 }
 
 }  // namespace
@@ -125,7 +125,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int members, ncclUniqueId 
     return ncclRemoteError;
   }
   own().communicators.push_back(made);
-  ++call->open[kOpen];
+  ++call->open[kOpenCommunicators];
   *comm = made.get();
   return ncclInProgress;
 }
@@ -163,7 +163,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (!found->is_finalized || found->unsettled > 0) call.fault(cudaErrorUnknown, "it was not finalized, or still is");
   found->is_alive = false;
   found->lines.reset();
-  --call->open[kOpen];
+  --call->open[kOpenCommunicators];
   return ncclSuccess;
 }
 
@@ -176,16 +176,16 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   found->launches.clear();
   found->lines->give_up();
   found->lines.reset();
-  --call->open[kOpen];
+  --call->open[kOpenCommunicators];
   return ncclSuccess;
 }
 
 ncclResult_t ncclGroupStart() {
-  ++depth;
+  ++group_depth;
   return ncclSuccess;
 }
 ncclResult_t ncclGroupEnd() {
-  if (--depth > 0) return ncclSuccess;
+  if (--group_depth > 0) return ncclSuccess;
   const Call call("ncclGroupEnd");
   return launch_all(call, std::exchange(group, {}));
 }

@@ -7,7 +7,7 @@
 
 #include "tests/executor/cuda/played/state.h"
 
-using namespace plumb::played;
+using namespace plumb::test::played;
 
 namespace {
 
@@ -16,7 +16,7 @@ std::int64_t now() {
       .count();
 }
 
-bool exists(const Call& call, cudaEvent_t event) {
+bool event_exists(const Call& call, cudaEvent_t event) {
   const bool is_there =
       std::ranges::find(call->events, event, [](const auto& one) { return one.get(); }) != call->events.end();
   if (is_there && event->is_alive) return true;
@@ -34,11 +34,11 @@ cudaError_t make_event(cudaEvent_t* event, unsigned flags, const char* function)
   return cudaSuccess;
 }
 
-cudaError_t record(cudaEvent_t event, cudaStream_t stream, unsigned flags, const char* function) {
+cudaError_t record_event(cudaEvent_t event, cudaStream_t stream, unsigned flags, const char* function) {
   const Call call(function);
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, function); error != cudaSuccess) return error;
-  if (!exists(call, event)) return cudaErrorInvalidResourceHandle;
+  if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
   if (event->device != stream->device)
     return call.fault(cudaErrorInvalidResourceHandle, "event and stream are of two devices");
   if (flags == cudaEventRecordExternal) {
@@ -93,7 +93,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const Call call("cudaStreamWaitEvent");
   if (call.error() != cudaSuccess) return call.error();
   if (const cudaError_t error = call->stream_of(stream, call.function()); error != cudaSuccess) return error;
-  if (!exists(call, event)) return cudaErrorInvalidResourceHandle;
+  if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
   if (event->capture != nullptr) {
     const bool is_under_way = std::ranges::find(call->captures, event->capture) != call->captures.end();
     if (!is_under_way) return call.fault(cudaErrorInvalidValue, "for an event of a capture that is over");
@@ -149,23 +149,23 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
 
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
   const Call call("cudaEventDestroy");
-  if (!exists(call, event)) return cudaErrorInvalidResourceHandle;
+  if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
   event->is_alive = false;
   return call.error();
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  return record(event, stream, cudaEventRecordDefault, "cudaEventRecord");
+  return record_event(event, stream, cudaEventRecordDefault, "cudaEventRecord");
 }
 
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  return record(event, stream, flags, "cudaEventRecordWithFlags");
+  return record_event(event, stream, flags, "cudaEventRecordWithFlags");
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   const Call call("cudaEventQuery", Call::Kind::kUnsafe);
   if (call.error() != cudaSuccess) return call.error();
-  if (!exists(call, event)) return cudaErrorInvalidResourceHandle;
+  if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
   if (event->capture != nullptr) return call.fault(cudaErrorCapturedEvent, "of an event that a capture recorded");
   call->step_on();
   if (!call->contexts[static_cast<std::size_t>(event->device)].sticky.empty()) return cudaErrorIllegalAddress;
@@ -176,7 +176,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEven
   const Call call("cudaEventElapsedTime");
   if (call.error() != cudaSuccess) return call.error();
   for (const cudaEvent_t event : {from, to}) {
-    if (!exists(call, event)) return cudaErrorInvalidResourceHandle;
+    if (!event_exists(call, event)) return cudaErrorInvalidResourceHandle;
     if (!event->has_time) return call.fault(cudaErrorInvalidResourceHandle, "an event that was made without timing");
     if (event->moment == nullptr) return call.fault(cudaErrorInvalidResourceHandle, "an event never recorded");
     if (!event->moment->is_over) return call.fault(cudaErrorNotReady, "an event that is not over yet");

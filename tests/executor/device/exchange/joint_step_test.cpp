@@ -12,9 +12,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec divided(const std::vector<Layer>& model, const std::string& name, int ranks, int replicas, int tensor,
@@ -90,3 +88,5 @@ TEST_CASE("a device says how much it allocates for what ranks agree on") {
   for (const std::int64_t bytes : result.peak_memory_bytes) said += bytes;
   CHECK(4 * said == machine.allocated());  // of each pipeline rank
 }
+
+}  // namespace plumb::test

@@ -13,9 +13,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec in_groups(const std::vector<Layer>& model, const std::string& name, int ranks, int tensor, int replicas = 1,
@@ -91,3 +89,5 @@ TEST_CASE("in bf16 replicas on a device shard as they do in fp32, and follow the
     CHECK(on_host(spec, 3).losses == losses);
   }
 }
+
+}  // namespace plumb::test

@@ -5,8 +5,6 @@
 namespace plumb::test {
 namespace {
 
-using Call = KernelCase::Call;
-
 std::int64_t tokens_of(const AttentionSize& size) {
   return size.batch * size.sequence;
 }
@@ -32,7 +30,7 @@ AttentionSize attention_size(KernelOperands& with) {
   return size;
 }
 
-Call whole(KernelOperands& with, double dropout) {
+CaseCall whole(KernelOperands& with, double dropout) {
   AttentionSize size = attention_size(with);
   size.dropout = {.probability = dropout, .key = {.seed = with.word()}, .first_sample = 3, .first_head = 2};
   const std::int64_t tokens = tokens_of(size), width = query_width(size) + key_value_width(size);
@@ -46,15 +44,15 @@ Call whole(KernelOperands& with, double dropout) {
   };
 }
 
-Call attention(KernelOperands& with) {
+CaseCall attention(KernelOperands& with) {
   return whole(with, 0);
 }
-Call attention_with_dropout(KernelOperands& with) {
+CaseCall attention_with_dropout(KernelOperands& with) {
   return whole(with, 0.2);
 }
 
 /// A ring's last rank of two: its own block, which is causal, then the one before it.
-Call blocks(KernelOperands& with) {
+CaseCall blocks(KernelOperands& with) {
   AttentionSize size = attention_size(with);
   size.window = 0;
   const std::int64_t tokens = tokens_of(size), s = size.sequence;
@@ -80,7 +78,7 @@ Call blocks(KernelOperands& with) {
   };
 }
 
-Call slices(KernelOperands& with) {
+CaseCall slices(KernelOperands& with) {
   const AttentionSize size = attention_size(with);
   AttentionSlice slice{.size = size, .first = with.size(0, size.sequence - 1)};
   slice.count = with.size(1, size.sequence - slice.first);
@@ -99,7 +97,7 @@ Call slices(KernelOperands& with) {
   };
 }
 
-Call exchanged_heads(KernelOperands& with) {
+CaseCall exchanged_heads(KernelOperands& with) {
   const std::int64_t members = with.size(2, 4);
   const HeadShares size{.rows = with.size(1, 40),
                         .parts = {members * with.size(1, 30), members * with.size(1, 9), members * with.size(0, 9)},
@@ -113,7 +111,7 @@ Call exchanged_heads(KernelOperands& with) {
   };
 }
 
-Call exchanged_blocks(KernelOperands& with) {
+CaseCall exchanged_blocks(KernelOperands& with) {
   const BlockMatrix size{.rows = with.size(1, 7), .columns = with.size(1, 7), .elements = with.size(1, 90)};
   const NormSize narrow{with.size(1, 30), with.size(1, 90)};
   const std::int64_t width = narrow.columns + with.size(0, 9), elements = size.rows * size.columns * size.elements;

@@ -5,9 +5,7 @@
 namespace plumb::test {
 namespace {
 
-using Call = KernelCase::Call;
-
-PickRouting routing(KernelOperands& with) {
+PickRouting random_routing(KernelOperands& with) {
   PickRouting size{.sequences = with.size(1, 3), .sequence = 2 * with.size(1, 30), .experts = with.size(2, 20)};
   size.picks = with.size(1, size.experts < 4 ? size.experts : 4);
   size.capacity = with.size(1, size.sequence * size.picks);
@@ -43,7 +41,7 @@ std::vector<std::int32_t> random_places(KernelOperands& with, std::int64_t picks
   return places;
 }
 
-Call router_products(KernelOperands& with) {
+CaseCall router_products(KernelOperands& with) {
   const RouterProduct size{.tokens = with.size(1, 80), .experts = with.size(1, 40), .hidden = with.size(1, 200)};
   float *scores = with.float_room(size.tokens * size.experts), *dweight = with.floats(size.experts * size.hidden);
   const float* dscores = with.floats(size.tokens * size.experts);
@@ -56,8 +54,8 @@ Call router_products(KernelOperands& with) {
   };
 }
 
-Call router(KernelOperands& with) {
-  const PickRouting size = routing(with);
+CaseCall router(KernelOperands& with) {
+  const PickRouting size = random_routing(with);
   const bool renormalised = with.coin();
   const DeviceRoutes routes = routes_room(with, size);
   float* scores = with.floats(size.tokens() * size.experts, 3);
@@ -71,8 +69,8 @@ Call router(KernelOperands& with) {
 }
 
 /// Of a slice of sequences, whose slices before have taken some of what experts have room for.
-Call sliced_router(KernelOperands& with) {
-  const PickRouting size = routing(with);
+CaseCall sliced_router(KernelOperands& with) {
+  const PickRouting size = random_routing(with);
   const std::int64_t lists = size.sequences * size.experts, slices = with.size(1, 4);
   DeviceRoutes routes = routes_room(with, size);
   std::vector<std::int32_t> earlier(static_cast<std::size_t>(slices * lists));
@@ -88,8 +86,8 @@ Call sliced_router(KernelOperands& with) {
 }
 
 /// The first of some members, who all pick what this one picks.
-Call shared_picks(KernelOperands& with) {
-  const PickRouting own = routing(with);
+CaseCall shared_picks(KernelOperands& with) {
+  const PickRouting own = random_routing(with);
   SharedPicks size{.own = own, .members = with.size(2, 3), .is_zigzag = with.coin()};
   const std::int64_t picks = own.tokens() * own.picks, all = size.members * picks;
   const DeviceRoutes routes = routes_room(with, own);
@@ -109,7 +107,7 @@ Call shared_picks(KernelOperands& with) {
 }
 
 /// What a rank sends, and what it makes of the same counts of all ranks.
-Call expert_blocks(KernelOperands& with) {
+CaseCall expert_blocks(KernelOperands& with) {
   const ExpertBlocks size{.ranks = with.size(1, 4), .experts = with.size(1, 5), .rows = 64};
   const std::int64_t picks = with.size(1, 60);
   std::vector<std::int32_t> chosen(static_cast<std::size_t>(picks)), places(chosen.size(), -1), bounds = {0};
@@ -133,7 +131,7 @@ Call expert_blocks(KernelOperands& with) {
   };
 }
 
-Call placed_rows(KernelOperands& with) {
+CaseCall placed_rows(KernelOperands& with) {
   const CopyRowsSize size{.tokens = with.size(1, 40), .picks = with.size(1, 4), .columns = with.size(1, 200)};
   const std::int64_t picks = size.tokens * size.picks;
   const std::int32_t* places = with.integers_of(random_places(with, picks));
@@ -149,7 +147,7 @@ Call placed_rows(KernelOperands& with) {
   };
 }
 
-Call weighed_picks(KernelOperands& with) {
+CaseCall weighed_picks(KernelOperands& with) {
   const WeighedPicks size{.picks = with.size(1, 60), .ffn = with.size(1, 90), .hidden = with.size(1, 90)};
   const DeviceRoutes routes{.weights = with.floats(size.picks),
                             .places = with.integers_of(random_places(with, size.picks))};
@@ -161,7 +159,7 @@ Call weighed_picks(KernelOperands& with) {
   };
 }
 
-Call expert_products(KernelOperands& with) {
+CaseCall expert_products(KernelOperands& with) {
   const bool suits = with.coin();
   const std::int64_t experts = with.size(1, 5), rows = with.size(1, 300);
   const std::int64_t out = suits ? 8 * with.size(1, 20) : with.size(1, 90),

@@ -3,13 +3,11 @@
 namespace plumb::test {
 namespace {
 
-using Call = KernelCase::Call;
-
 std::int64_t places_of(std::int64_t extent, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   return (extent + 2 * padding - kernel) / stride + 1;
 }
 
-Call patches(KernelOperands& with) {
+CaseCall patches(KernelOperands& with) {
   ConvolutionSize size{
       .images = with.size(1, 3), .kernel = with.size(1, 4), .stride = with.size(1, 3), .groups = with.size(1, 3)};
   size.padding = with.size(0, size.kernel - 1);
@@ -30,7 +28,7 @@ Call patches(KernelOperands& with) {
   };
 }
 
-Call pooling(KernelOperands& with) {
+CaseCall pooling(KernelOperands& with) {
   PoolingSize size{
       .images = with.size(1, 3), .channels = with.size(1, 20), .kernel = with.size(1, 4), .stride = with.size(1, 3)};
   size.height = size.kernel + with.size(0, 9);
@@ -48,7 +46,7 @@ Call pooling(KernelOperands& with) {
   };
 }
 
-Call activations(KernelOperands& with) {
+CaseCall activations(KernelOperands& with) {
   const std::int64_t rows = with.size(1, 60), columns = with.size(1, 90), elements = rows * columns;
   const bool exact = with.coin();
   void *x = with.stored(elements), *dy = with.stored(elements), *gelu = with.stored(elements, 4),
@@ -64,7 +62,7 @@ Call activations(KernelOperands& with) {
   };
 }
 
-Call squared_error(KernelOperands& with) {
+CaseCall squared_error(KernelOperands& with) {
   const std::int64_t rows = with.size(1, 40), columns = with.size(1, 400);
   void* y = with.stored(rows * columns);
   const float* targets = with.floats(rows * columns);

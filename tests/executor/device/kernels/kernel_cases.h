@@ -18,6 +18,9 @@ struct KernelCase {
   std::function<Call(KernelOperands&)> make;  ///< asks for its operands; what it returns enqueues
 };
 
+/// What a case enqueues.
+using CaseCall = KernelCase::Call;
+
 /// Those of every part of DeviceKernels, one behind the other.
 std::vector<KernelCase> kernel_cases();
 

@@ -7,8 +7,7 @@
 
 #include "tests/executor/device/host_machine.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("every kernel makes numbers of numbers, and touches nothing but its tensors") {
   unsigned seed = std::random_device()();
@@ -45,3 +44,5 @@ TEST_CASE("a kernel that does something else is found out") {
   CHECK(difference_of([](auto& after) { after[256 + 32 * 4] = std::byte{0}; }) ==
         "a byte ahead of tensor 1 was written");
 }
+
+}  // namespace plumb::test

@@ -3,8 +3,6 @@
 namespace plumb::test {
 namespace {
 
-using Call = KernelCase::Call;
-
 /// Odd sizes, or, every other time, those that suit tensor cores.
 GemmSize gemm_size(KernelOperands& with) {
   if (with.coin()) return {with.size(1, 150), with.size(1, 150), with.size(1, 150)};
@@ -25,7 +23,7 @@ DeviceNorm norm_of(KernelOperands& with, const NormSize& size, bool has_statisti
           .rstd = statistics()};
 }
 
-Call copies(KernelOperands& with) {
+CaseCall copies(KernelOperands& with) {
   const std::int64_t elements = with.size(1, 3000);
   const void* from = with.stored(elements);
   void* to = with.stored_room(elements);
@@ -40,7 +38,7 @@ Call copies(KernelOperands& with) {
   };
 }
 
-Call columns(KernelOperands& with) {
+CaseCall columns(KernelOperands& with) {
   const NormSize size = norm_size(with);
   const std::int64_t from_width = size.columns + with.size(0, 9), to_width = size.columns + with.size(0, 9);
   const void* from = with.stored(size.rows * from_width);
@@ -48,28 +46,28 @@ Call columns(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.copy_columns(to, to_width, from, from_width, size); };
 }
 
-Call product(KernelOperands& with) {
+CaseCall product(KernelOperands& with) {
   const GemmSize size = gemm_size(with);
   void* y = with.stored_room(size.m * size.n);
   const void *x = with.stored(size.m * size.k), *weight = with.weights(size.n * size.k);
   return [=](DeviceKernels& kernels) { kernels.linear_forward(y, x, weight, size); };
 }
 
-Call product_of_input_grad(KernelOperands& with) {
+CaseCall product_of_input_grad(KernelOperands& with) {
   const GemmSize size = gemm_size(with);
   void* dx = with.stored_room(size.m * size.n);
   const void *dy = with.stored(size.m * size.k), *weight = with.weights(size.k * size.n);
   return [=](DeviceKernels& kernels) { kernels.linear_input_grad(dx, dy, weight, size); };
 }
 
-Call product_of_weight_grad(KernelOperands& with) {
+CaseCall product_of_weight_grad(KernelOperands& with) {
   const GemmSize size = gemm_size(with);
   float* dweight = with.floats(size.m * size.n);
   const void *dy = with.stored(size.k * size.m), *x = with.stored(size.k * size.n);
   return [=](DeviceKernels& kernels) { kernels.linear_weight_grad(dweight, dy, x, size); };
 }
 
-Call product_with_bias(KernelOperands& with) {
+CaseCall product_with_bias(KernelOperands& with) {
   const GemmSize size = gemm_size(with);
   void* y = with.stored_room(size.m * size.n);
   const void *x = with.stored(size.m * size.k), *weight = with.weights(size.n * size.k);
@@ -79,7 +77,7 @@ Call product_with_bias(KernelOperands& with) {
   };
 }
 
-Call product_with_gelu(KernelOperands& with) {
+CaseCall product_with_gelu(KernelOperands& with) {
   const GemmSize size = gemm_size(with);
   void *y = with.stored_room(size.m * size.n), *up = with.stored_room(size.m * size.n);
   const void *x = with.stored(size.m * size.k), *weight = with.weights(size.n * size.k, 0.3F);
@@ -89,14 +87,14 @@ Call product_with_gelu(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.linear_gelu_forward(y, up, x, weight, bias, size); };
 }
 
-Call product_with_bias_sums(KernelOperands& with) {
+CaseCall product_with_bias_sums(KernelOperands& with) {
   const GemmSize size = gemm_size(with);
   float *dweight = with.floats(size.m * size.n), *dbias = with.floats(size.m);
   const void *dy = with.stored(size.k * size.m), *x = with.stored(size.k * size.n);
   return [=](DeviceKernels& kernels) { kernels.linear_bias_weight_grad(dweight, dbias, dy, x, size); };
 }
 
-Call norm_forward(KernelOperands& with) {
+CaseCall norm_forward(KernelOperands& with) {
   const NormSize size = norm_size(with);
   const std::int64_t area = size.rows * size.columns;
   const DeviceNorm norm = norm_of(with, size, false);
@@ -106,7 +104,7 @@ Call norm_forward(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.norm_forward(y, sum, x, residual, norm, size, 1e-5F); };
 }
 
-Call norm_backward(KernelOperands& with) {
+CaseCall norm_backward(KernelOperands& with) {
   const NormSize size = norm_size(with);
   const std::int64_t area = size.rows * size.columns;
   const DeviceNorm norm = norm_of(with, size, true);
@@ -116,7 +114,7 @@ Call norm_backward(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.norm_backward(dx, dgain, dbias, dy, past, x, norm, size); };
 }
 
-Call activation(KernelOperands& with) {
+CaseCall activation(KernelOperands& with) {
   const bool gated = with.coin();
   const std::int64_t rows = with.size(1, 40), ffn = with.size(1, 300);
   const TransformerLayer layer{.ffn = ffn, .mlp = gated ? MlpKind::kSwiglu : MlpKind::kGelu};
@@ -128,7 +126,7 @@ Call activation(KernelOperands& with) {
   };
 }
 
-Call biases(KernelOperands& with) {
+CaseCall biases(KernelOperands& with) {
   const NormSize size = norm_size(with);
   const std::int64_t area = size.rows * size.columns;
   void *y = with.stored(area), *z = with.stored_room(area);
@@ -142,7 +140,7 @@ Call biases(KernelOperands& with) {
   };
 }
 
-Call rotary(KernelOperands& with) {
+CaseCall rotary(KernelOperands& with) {
   const std::int64_t sequence = with.size(1, 30), heads = with.size(1, 5), head_size = 2 * with.size(1, 20);
   const RotarySize size{.tokens = sequence * with.size(1, 3),
                         .sequence = sequence,
@@ -156,7 +154,7 @@ Call rotary(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.rotary(x, table, size, direction); };
 }
 
-Call dropout(KernelOperands& with) {
+CaseCall dropout(KernelOperands& with) {
   const DropoutRows rows{.first_sample = with.size(0, 5),
                          .count = with.size(1, 4),
                          .first_token = with.size(0, 5),
@@ -171,7 +169,7 @@ Call dropout(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.dropout(y, x, residual, key, rows, 0.3, numbers); };
 }
 
-Call embedding(KernelOperands& with) {
+CaseCall embedding(KernelOperands& with) {
   const EmbeddingLayer layer{.vocab = with.size(5, 60), .hidden = with.size(1, 300)};
   const LayerWork work{.microbatch = with.size(1, 4), .sequence = with.size(1, 50)};
   const std::int64_t tokens = work.microbatch * work.sequence;
@@ -189,7 +187,7 @@ Call embedding(KernelOperands& with) {
   };
 }
 
-Call cross_entropy(KernelOperands& with) {
+CaseCall cross_entropy(KernelOperands& with) {
   const std::int64_t rows = with.size(1, 40), vocab = with.size(2, 3000);
   void* logits = with.stored(rows * vocab, 5);
   const std::int32_t* targets = with.integers(rows, vocab);
@@ -200,7 +198,7 @@ Call cross_entropy(KernelOperands& with) {
 }
 
 /// Two ranks, the last of which has padding behind its tokens.
-Call cross_entropy_in_parts(KernelOperands& with) {
+CaseCall cross_entropy_in_parts(KernelOperands& with) {
   const std::int64_t rows = with.size(1, 40), columns = with.size(2, 700), valid = with.size(1, columns);
   const VocabPart first{.rows = rows, .columns = columns, .first = 0, .valid = columns};
   const VocabPart last{.rows = rows, .columns = columns, .first = columns, .valid = valid};

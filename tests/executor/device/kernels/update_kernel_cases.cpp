@@ -4,8 +4,6 @@
 namespace plumb::test {
 namespace {
 
-using Call = KernelCase::Call;
-
 /// Of the third step, of scaled and clipped gradients.
 StepNumbers numbers_of_a_step(bool skips) {
   return {.first_correction = 0.271F,
@@ -28,7 +26,7 @@ DeviceUpdate update(KernelOperands& with, std::int64_t elements) {
           .numbers = with.numbers(numbers_of_a_step(with.size(0, 7) == 0))};
 }
 
-Call decision(KernelOperands& with) {
+CaseCall decision(KernelOperands& with) {
   const std::int64_t elements = with.size(1, 9000);
   const float* gradients = with.floats(elements);
   float* partials = with.float_room(kGradientPieces);
@@ -40,21 +38,21 @@ Call decision(KernelOperands& with) {
   };
 }
 
-Call adamw(KernelOperands& with) {
+CaseCall adamw(KernelOperands& with) {
   const DeviceUpdate own = update(with, with.size(1, 5000));
   return [=](DeviceKernels& kernels) { kernels.adamw_update(own, AdamW{}); };
 }
-Call sgd(KernelOperands& with) {
+CaseCall sgd(KernelOperands& with) {
   const DeviceUpdate own = update(with, with.size(1, 5000));
   return [=](DeviceKernels& kernels) { kernels.sgd_update(own, Sgd{.weight_decay = 0.1F}); };
 }
 /// In steps so small that it is no matter where rounding decides about a sign.
-Call lion(KernelOperands& with) {
+CaseCall lion(KernelOperands& with) {
   const DeviceUpdate own = update(with, with.size(1, 5000));
   return [=](DeviceKernels& kernels) { kernels.lion_update(own, Lion{.learning_rate = 1e-6F}); };
 }
 
-Call adamw_8bit(KernelOperands& with) {
+CaseCall adamw_8bit(KernelOperands& with) {
   const std::int64_t elements = with.size(1, 9000), blocks = quantisation_blocks(elements);
   const DeviceUpdate own = update(with, elements);
   const std::vector<float> scales(static_cast<std::size_t>(blocks), 0.05F);
@@ -66,7 +64,7 @@ Call adamw_8bit(KernelOperands& with) {
   return [=](DeviceKernels& kernels) { kernels.adamw_8bit_update(own, moments, AdamW{}); };
 }
 
-Call adafactor(KernelOperands& with) {
+CaseCall adafactor(KernelOperands& with) {
   const bool is_vector = with.coin();
   const MatrixStackSize size{.matrices = is_vector ? 1 : with.size(1, 3),
                              .rows = is_vector ? 0 : with.size(1, 60),

@@ -13,9 +13,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Blocks of four query heads, and a window where it is not 0.
@@ -45,12 +43,12 @@ RunSpec shared(const std::vector<Layer>& model, const std::string& name, const P
   return spec;
 }
 
-constexpr ContextAttention kBoth[] = {ContextAttention::kUlysses, ContextAttention::kRing};
+constexpr ContextAttention kBothAttentions[] = {ContextAttention::kUlysses, ContextAttention::kRing};
 
 }  // namespace
 
 TEST_CASE("context ranks on a device train as the CPU's, by all-to-all and by the ring") {
-  for (const ContextAttention attention : kBoth)
+  for (const ContextAttention attention : kBothAttentions)
     for (const std::vector<Layer>& model :
          {with_heads(llama_model()), with_heads(gpt_model()), with_heads(llama_model(), 3)}) {
       CAPTURE(static_cast<int>(attention));
@@ -62,7 +60,7 @@ TEST_CASE("four of them too, with one sequence and with two") {
   std::vector<Layer> model = with_heads(gpt_model());
   for (Layer& layer : model)
     if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
-  for (const ContextAttention attention : kBoth)
+  for (const ContextAttention attention : kBothAttentions)
     for (const int microbatch : {1, 2}) {
       CAPTURE(static_cast<int>(attention));
       CAPTURE(microbatch);
@@ -76,7 +74,7 @@ TEST_CASE("context ranks go with tensor ranks, replicas, sharding, dropout and r
   std::vector<Layer> model = with_heads(gpt_model());
   for (Layer& layer : model)
     if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
-  for (const ContextAttention attention : kBoth) {
+  for (const ContextAttention attention : kBothAttentions) {
     CAPTURE(static_cast<int>(attention));
     for (const int zero : {1, 3}) {
       RunSpec spec = shared(with_dropout(model), "zb-h1", {.tensor = 2, .context = 2, .data = 2}, attention, zero);
@@ -93,7 +91,7 @@ TEST_CASE("context ranks go with tensor ranks, replicas, sharding, dropout and r
 }
 
 TEST_CASE("in bf16 context ranks on a device follow the CPU's") {
-  for (const ContextAttention attention : kBoth) {
+  for (const ContextAttention attention : kBothAttentions) {
     CAPTURE(static_cast<int>(attention));
     RunSpec spec = shared(with_heads(llama_model()), "1f1b", {.context = 2}, attention);
     spec.steps = 4;
@@ -101,3 +99,5 @@ TEST_CASE("in bf16 context ranks on a device follow the CPU's") {
     check_losses(on_host(spec), run(spec), 5e-3);
   }
 }
+
+}  // namespace plumb::test

@@ -12,23 +12,21 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// DeepSeek's kind, of which experts drop what is over their capacity; its head with a table of its own.
-std::vector<Layer> dropping(int blocks = 4) {
+std::vector<Layer> dropping_model(int blocks = 4) {
   return untied(shared_expert_model(blocks));
 }
 
-struct Layout {
+struct ExchangeLayout {
   ProcessGrid grid;
   const char* schedule = "1f1b";
   int zero = 0;
 };
 
-RunSpec spread(const std::vector<Layer>& model, const Layout& layout) {
+RunSpec spread(const std::vector<Layer>& model, const ExchangeLayout& layout) {
   ScheduleParameters shape{.ranks = 2, .microbatches = 2};
   if (std::string(layout.schedule) == "naive") shape.ranks = 1;
   if (std::string(layout.schedule) == "interleaved") shape.chunks = 2;
@@ -48,7 +46,7 @@ RunSpec spread(const std::vector<Layer>& model, const Layout& layout) {
 }  // namespace
 
 TEST_CASE("device experts over replicas give the cpu's losses and gradients, what is dropped included") {
-  for (const std::vector<Layer>& model : {mixtral_model(2), dropping(2), with_dropout(dropping(2))})
+  for (const std::vector<Layer>& model : {mixtral_model(2), dropping_model(2), with_dropout(dropping_model(2))})
     for (const ProcessGrid& grid : {ProcessGrid{.expert = 2, .data = 2}, ProcessGrid{.expert = 2, .data = 4},
                                     ProcessGrid{.expert = 4, .data = 4}}) {
       CAPTURE(grid.expert);
@@ -60,7 +58,7 @@ TEST_CASE("device experts over replicas give the cpu's losses and gradients, wha
 TEST_CASE("device experts over replicas go with every kind of schedule, and with the same bits in any order") {
   for (const char* name : {"1f1b", "interleaved", "zb-h1", "dualpipe"}) {
     CAPTURE(name);
-    const RunSpec spec = spread(dropping(), {.grid = {.expert = 2, .data = 2}, .schedule = name});
+    const RunSpec spec = spread(dropping_model(), {.grid = {.expert = 2, .data = 2}, .schedule = name});
     check_beside_cpu(spec);
     CHECK(on_host(spec, 7U).weights == on_host(spec).weights);
   }
@@ -77,7 +75,7 @@ TEST_CASE("device experts are spread over context ranks, and tensor ranks share 
   for (Layer& layer : wide)
     if (auto* block = std::get_if<TransformerLayer>(&layer)) block->kv_heads = 4;
   for (const bool divides_rows : {false, true}) {
-    RunSpec spec = spread(dropping(2), {.grid = {.tensor = 2, .expert = 2, .data = 2}});
+    RunSpec spec = spread(dropping_model(2), {.grid = {.tensor = 2, .expert = 2, .data = 2}});
     spec.sequence_parallel = divides_rows;
     spec.clip_norm = 0.1F;  // each element counts once
     check_beside_cpu(spec);
@@ -101,7 +99,7 @@ TEST_CASE("the state of device experts is sharded over the copies that have the 
         CAPTURE(zero);
         CAPTURE(layerwise);
         CAPTURE(grid.data);
-        RunSpec spec = spread(dropping(2), {.grid = grid, .zero = zero});
+        RunSpec spec = spread(dropping_model(2), {.grid = grid, .zero = zero});
         spec.layerwise = layerwise && zero >= 2;
         if (layerwise) spec.shard_by = ShardBy::kLayer;
         if (zero == 3) spec.clip_norm = 0.1F;
@@ -112,7 +110,7 @@ TEST_CASE("the state of device experts is sharded over the copies that have the 
 TEST_CASE("device experts of stages with copies in one schedule are gathered and reduced layer by layer, too") {
   for (const int zero : {2, 3}) {
     CAPTURE(zero);
-    RunSpec spec = spread(dropping(), {.grid = {.expert = 2, .data = 2}, .schedule = "dualpipe", .zero = zero});
+    RunSpec spec = spread(dropping_model(), {.grid = {.expert = 2, .data = 2}, .schedule = "dualpipe", .zero = zero});
     spec.layerwise = true;
     check_beside_cpu(spec);
   }
@@ -122,7 +120,7 @@ TEST_CASE("in 16 bits device experts over replicas follow the cpu, sharded too")
   for (const HalfFormat half : {HalfFormat::kBf16, HalfFormat::kFp16}) {
     const bool is_sharded = half == HalfFormat::kBf16;
     RunSpec spec =
-        spread(dropping(1),
+        spread(dropping_model(1),
                {.grid = {.expert = 2, .data = is_sharded ? 4 : 2}, .schedule = "naive", .zero = is_sharded ? 3 : 0});
     spec.half = half;
     check_beside_cpu(spec, 2e-2);
@@ -154,3 +152,5 @@ TEST_CASE("blocks between ranks have room for all that can be picked, and not fo
   layer.capacity_factor = 2;  // 20, of 10 tokens here
   CHECK(most_rows_to_expert_rank(layer, tokens, 4) == 60);
 }
+
+}  // namespace plumb::test

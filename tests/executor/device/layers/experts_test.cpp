@@ -12,9 +12,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// DeepSeek's kind, its head with a table of its own.
@@ -180,3 +178,5 @@ TEST_CASE("a device refuses routers with more picks than it can count") {
   spec.microbatch = 1 << 20;
   CHECK_THROWS_WITH_AS(require_device_runnable(spec), doctest::Contains("2^24 picks"), SpecError);
 }
+
+}  // namespace plumb::test

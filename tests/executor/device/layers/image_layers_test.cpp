@@ -13,9 +13,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec learning(const std::vector<Layer>& model, std::string_view name, int replicas = 1, int ranks = 2) {
@@ -29,7 +27,7 @@ RunSpec learning(const std::vector<Layer>& model, std::string_view name, int rep
 }
 
 /// Windows of one pixel, and patches of more images than one product takes.
-std::vector<Layer> wide_model() {
+std::vector<Layer> wide_images() {
   return {InputLayer{.height = 64, .width = 64, .channels = 2},
           ConvolutionLayer{.height = 64, .width = 64, .channels = 2, .filters = 9, .kernel = 1, .input_grad = false},
           ConvolutionLayer{
@@ -51,7 +49,7 @@ TEST_CASE("images and vectors on a device give the cpu's losses and gradients") 
 }
 
 TEST_CASE("a device convolves windows of one pixel, and images in more than one product") {
-  RunSpec spec = learning(wide_model(), "1f1b");
+  RunSpec spec = learning(wide_images(), "1f1b");
   spec.steps = 2;
   check_beside_cpu(spec);
 }
@@ -137,3 +135,5 @@ TEST_CASE("a device keeps no pooling's input from a forward to its backward") {
   CHECK(bytes.early == aligned_bytes(output_elements(pooling, work) * 4));
   CHECK(bytes.passing == aligned_bytes(input_elements(pooling, work) * 4));
 }
+
+}  // namespace plumb::test

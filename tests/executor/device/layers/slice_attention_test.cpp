@@ -12,17 +12,15 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
-struct Layout {
+struct SliceLayout {
   int tensor = 1, replicas = 1, zero = 0;
   bool scatters = false;  // sequence parallelism
 };
 
-RunSpec sliced(const std::vector<Layer>& model, const std::string& name, int slices, const Layout& layout = {}) {
+RunSpec sliced(const std::vector<Layer>& model, const std::string& name, int slices, const SliceLayout& layout = {}) {
   const Schedule order = make_schedule(name, {.ranks = 2, .microbatches = 4, .slices = slices});
   RunSpec spec = spec_of_lowered(model, lower(order, {.data = {.enabled = layout.replicas > 1, .zero = layout.zero}}),
                                  layout.replicas);
@@ -37,7 +35,7 @@ RunSpec sliced(const std::vector<Layer>& model, const std::string& name, int sli
 }
 
 /// The same training with whole sequences.
-RunSpec whole(RunSpec spec) {
+RunSpec with_whole_sequences(RunSpec spec) {
   const Schedule order = make_schedule("1f1b", {.ranks = 2, .microbatches = 4});
   spec.schedule = lower(order, {.data = {.enabled = spec.grid.data > 1, .zero = spec.zero}});
   return spec;
@@ -51,7 +49,7 @@ void check_slices_beside(const RunSpec& spec, const RunSpec& whole) {
 }
 
 void check_beside_whole_sequences(const RunSpec& spec) {
-  check_slices_beside(spec, whole(spec));
+  check_slices_beside(spec, with_whole_sequences(spec));
 }
 
 std::vector<Layer> with_window(std::vector<Layer> model, std::int64_t window) {
@@ -74,9 +72,9 @@ TEST_CASE("slices on a device give the losses and gradients of whole sequences o
 }
 
 TEST_CASE("slices go with dropout, tensor ranks, replicas, sharding and clipped gradients") {
-  for (const Layout& layout :
-       {Layout{.tensor = 2}, Layout{.tensor = 2, .scatters = true}, Layout{.tensor = 2, .replicas = 2, .zero = 1},
-        Layout{.replicas = 2, .zero = 2}, Layout{.replicas = 2, .zero = 3}}) {
+  for (const SliceLayout& layout : {SliceLayout{.tensor = 2}, SliceLayout{.tensor = 2, .scatters = true},
+                                    SliceLayout{.tensor = 2, .replicas = 2, .zero = 1},
+                                    SliceLayout{.replicas = 2, .zero = 2}, SliceLayout{.replicas = 2, .zero = 3}}) {
     CAPTURE(layout.tensor);
     CAPTURE(layout.zero);
     RunSpec spec = sliced(with_dropout(untied_gpt_model()), "seq1f1b", layout.scatters ? 2 : 3, layout);
@@ -106,7 +104,7 @@ TEST_CASE("context ranks share each slice, by all-to-all and by the ring") {
         spec.sequence = 16;
         spec.grid.context = 2;
         spec.context_attention = attention;
-        RunSpec alone = whole(spec);
+        RunSpec alone = with_whole_sequences(spec);
         alone.grid.context = 1;
         alone.schedule = lower(make_schedule("1f1b", {.ranks = 2, .microbatches = 4}), {});
         check_slices_beside(spec, alone);
@@ -154,5 +152,7 @@ TEST_CASE("in bf16 slices on a device follow the CPU's") {
   RunSpec spec = sliced(llama_model(), "seq1f1b", 3);
   spec.steps = 4;
   spec.half = HalfFormat::kBf16;
-  check_losses(on_host(spec), run(whole(spec)), 5e-3);
+  check_losses(on_host(spec), run(with_whole_sequences(spec)), 5e-3);
 }
+
+}  // namespace plumb::test

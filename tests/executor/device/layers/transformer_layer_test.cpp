@@ -8,16 +8,8 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
-
-std::vector<Layer> with_parallel_residuals(std::vector<Layer> model) {
-  for (Layer& layer : model)
-    if (auto* block = std::get_if<TransformerLayer>(&layer)) block->parallel_residual = true;
-  return model;
-}
 
 RunSpec branching(const std::vector<Layer>& model, const char* name) {
   RunSpec spec = spec_of(with_parallel_residuals(model), make_schedule(name, {.ranks = 2, .microbatches = 4}));
@@ -57,3 +49,5 @@ TEST_CASE("parallel residuals have the same bits in any order that streams allow
     CHECK(on_host(spec).weights == kept.weights);
   }
 }
+
+}  // namespace plumb::test

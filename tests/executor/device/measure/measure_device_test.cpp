@@ -9,9 +9,7 @@
 #include "schedules/error.h"
 #include "tests/executor/device/host_machine.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// One small call of each kind that a device has.
@@ -130,3 +128,5 @@ TEST_CASE("a device's ladder has every kind and form of kernel, and a measuremen
   CHECK_THROWS_AS(measure_device(machine, {.parts = 0}), SpecError);
   CHECK_THROWS_AS(measure_device(machine, {.budget = Seconds{0}}), SpecError);
 }
+
+}  // namespace plumb::test

@@ -12,9 +12,7 @@
 #include "executor/run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec layerwise(const std::vector<Layer>& model, const std::string& name, int ranks, int replicas, int zero) {
@@ -125,3 +123,5 @@ TEST_CASE("the weights of the next layer are gathered while one computes, unless
   run_device(spec, again);
   CHECK(again.beside() == 0);
 }
+
+}  // namespace plumb::test

@@ -10,8 +10,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("a device trains with SGD and momentum as the CPU does, clipped or not, in synchronous and other schedules") {
   for (const char* name : {"1f1b", "pipedream"})
@@ -119,3 +118,5 @@ TEST_CASE("what an update reads: bias corrections, the decay of Adafactor, the m
   CHECK(maps[0] == -maps[254]);
   CHECK(maps[256] == 0);
 }
+
+}  // namespace plumb::test

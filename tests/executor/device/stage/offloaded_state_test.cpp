@@ -7,9 +7,7 @@
 #include "executor/run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 constexpr std::int64_t kSmallWindow = 3000;
@@ -137,3 +135,5 @@ TEST_CASE("what an offloaded state takes on the device is the window and no more
   for (const std::int64_t peak : offloaded.peak_memory_bytes) peaks += peak;
   CHECK(peaks == away.allocated());
 }
+
+}  // namespace plumb::test

@@ -6,9 +6,7 @@
 
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 ElementRange all_of(const ParameterPlaces& places) {
@@ -98,3 +96,5 @@ TEST_CASE("a state on the host comes in parts that fit the window") {
       }
     }
 }
+
+}  // namespace plumb::test

@@ -9,8 +9,7 @@
 #include "tests/executor/device/host_kernels.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
+namespace plumb::test {
 
 TEST_CASE("packed vectors are the parameters of one dimension, found by where they lie in the stage") {
   const ParameterPlaces places = parameter_places(gpt_model(2));
@@ -33,3 +32,5 @@ TEST_CASE("packed vectors are the parameters of one dimension, found by where th
   CHECK(vectors.elements() == expected);
   CHECK(expected > 0);
 }
+
+}  // namespace plumb::test

@@ -14,9 +14,7 @@
 #include "executor/run.h"
 #include "tests/executor/device/host_run.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 /// Four replicas of a model whose ends share a table; experts over `experts` of them.
@@ -34,7 +32,7 @@ RunSpec replicas(int experts, int zero, bool is_short = false) {
 }
 
 /// The state behind half of the steps.
-std::shared_ptr<const TrainingState> stopped(RunSpec spec, bool on_device) {
+std::shared_ptr<const TrainingState> state_halfway(RunSpec spec, bool on_device) {
   spec.steps /= 2;
   std::string bytes;
   const auto keep = [&](const TrainingState& state) { bytes = to_bytes(state); };
@@ -58,11 +56,11 @@ TEST_CASE("checkpoints of experts go on elsewhere: in another layout, and on the
     RunSpec spec = replicas(experts, zero), other = whole;
     const RunResult kept = on_host(spec);
     CHECK(worst_difference(kept.weights, expected.weights) < 1e-4);
-    other.resume = stopped(spec, true);
+    other.resume = state_halfway(spec, true);
     CHECK(worst_difference(run(other, {.capture_weights = true}).weights, expected.weights) < 1e-4);
     spec.resume = other.resume;
     CHECK(on_host(spec).weights == kept.weights);
-    spec.resume = stopped(whole, false);
+    spec.resume = state_halfway(whole, false);
     CHECK(worst_difference(on_host(spec).weights, expected.weights) < 1e-4);
   }
 }
@@ -107,3 +105,5 @@ TEST_CASE("weights of experts that a step has replaced stay with those of the ot
     if (!half) CHECK(worst_difference(device.weights, cpu.weights) < 1e-4);
   }
 }
+
+}  // namespace plumb::test

@@ -9,9 +9,7 @@
 #include "tests/executor/device/host_run.h"
 #include "tests/executor/small_model.h"
 
-using namespace plumb;
-using namespace plumb::test;
-
+namespace plumb::test {
 namespace {
 
 RunSpec rebuilding(const std::vector<Layer>& model, const char* name, Rebuild what, Checkpoint lists, int chunks = 1) {
@@ -122,3 +120,5 @@ TEST_CASE("a schedule may list an R for any of a stage's micro-batches") {
     more = rebuilt.peak_memory_bytes.front();
   }
 }
+
+}  // namespace plumb::test

@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""Breaks a small house on purpose, one rule at a time: the checks of this folder must say so.
+
+usage: house_test.py COMPILER...
+"""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).parent
+COMPILER = sys.argv[1:]
+
+
+def header(folder, body, includes=""):
+    return f"#pragma once\n{includes}\nnamespace plumb {{ inline namespace {folder} {{\n\n{body}\n\n}}}}  // namespace plumb::{folder}\n"
+
+
+SOUND = {
+    "schedules/action.h": header("schedules", "struct Action {\n  int stage = 0;\n};\n\ninline int twice(int x) {\n  return 2 * x;\n}"),
+    "schedules/lower.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 3;\n\nint half(int x) {\n  return x / 2;\n}\n\n}  // namespace"),
+    "simulator/engine.h": header("simulator", "struct Engine {\n  Action next;\n};", '\n#include "schedules/action.h"\n'),
+}
+# What is broken: the files that do it, the check, and what it must say.
+BROKEN = {
+    "a type defined twice": (
+        {"executor/memory.h": header("executor", "struct Engine {\n  int bytes = 0;\n};")},
+        "names.py", "the type Engine is also defined at executor/memory.h"),
+    "an inline function defined twice": (
+        {"traces/sums.h": header("traces", "inline int twice(int x) {\n  return x + x;\n}")},
+        "names.py", "the function twice is also defined at schedules/action.h"),
+    "a name outside of its namespace": (
+        {"traces/sums.h": "#pragma once\n\nstruct Sum {\n  int value = 0;\n};\n"},
+        "names.py", 'traces/sums.h:3: "struct Sum {" stands outside of the namespace of traces/'),
+    "the namespace of another folder": (
+        {"traces/sums.h": header("simulator", "struct Sum {\n  int value = 0;\n};")},
+        "names.py", "open namespace plumb { inline namespace traces { ... here"),
+    "one name in two units of a folder": (
+        {"schedules/forms.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 4;\n\n}  // namespace")},
+        "names.py", "kLimit is also a name at schedules/forms.cpp:7"),
+    "an include against the arrows": (
+        {"schedules/clock.h": header("schedules", "struct Clock {\n  Engine engine;\n};", '\n#include "simulator/engine.h"\n')},
+        "include_direction.py", 'schedules may not include "simulator/engine.h"'),
+    "a header that needs another": (
+        {"simulator/engine.h": header("simulator", "struct Engine {\n  Action next;\n};")},
+        "headers_alone.py", "simulator/engine.h does not compile alone"),
+}
+
+
+def check(script, files):
+    with tempfile.TemporaryDirectory() as root:
+        for folder in ("schedules", "traces", "simulator", "kernels", "planner", "executor", "tools", "tests"):
+            pathlib.Path(root, folder).mkdir()
+        for name, text in files.items():
+            pathlib.Path(root, name).write_text(text)
+        arguments = ["--all", *COMPILER] if script == "headers_alone.py" else []
+        return subprocess.run([sys.executable, HERE / script, root, *arguments], capture_output=True, text=True)
+
+
+def main():
+    failures = []
+    for script in ("names.py", "include_direction.py", "headers_alone.py"):
+        sound = check(script, SOUND)
+        if sound.returncode != 0:
+            failures.append(f"{script} refuses a sound house: {sound.stdout}{sound.stderr}")
+    for what, (files, script, expected) in BROKEN.items():
+        found = check(script, SOUND | files)
+        if found.returncode != 1 or expected not in found.stdout:
+            failures.append(f"{what}: {script} says {found.stdout!r}, exit {found.returncode}; expected {expected!r}")
+    print("\n".join(failures))
+    print(f"[cases] {len(BROKEN) + 3 - len(failures)} passed, {len(failures)} failed")
+    sys.exit(1 if failures else 0)
+
+
+main()

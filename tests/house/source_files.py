@@ -1,0 +1,45 @@
+"""Which of the repository's own source files there are, and which of them the latest commits changed.
+
+Commits that .git-blame-ignore-revs lists (renamings and formatting of the whole tree) change nothing here.
+"""
+import pathlib
+import subprocess
+import sys
+
+FOLDERS = ["schedules", "traces", "simulator", "kernels", "planner", "executor", "tools"]
+COMMITS = 80  # what is older was read when it was new
+NEEDS_CUDA = "executor/cuda/"  # compiled with the toolkit only
+
+
+def source_files(root, endings, folders=tuple(FOLDERS)):
+    """Paths from the root, in order, of files with one of the endings."""
+    root = pathlib.Path(root)
+    found = []
+    for folder in folders:
+        found += [str(path.relative_to(root)) for path in (root / folder).rglob("*") if path.suffix in endings]
+    return sorted(found)
+
+
+def _git(root, *arguments):
+    done = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True)
+    return done.stdout.split("\n") if done.returncode == 0 else None
+
+
+def changed_files(root, endings, folders=tuple(FOLDERS), commits=COMMITS):
+    """Those of source_files() that the last commits or the working tree changed; all of them outside of git."""
+    every = source_files(root, endings, folders)
+    revisions = _git(root, "log", f"-{commits}", "--format=%H")
+    if revisions is None:
+        return every
+    ignored_file = pathlib.Path(root) / ".git-blame-ignore-revs"
+    ignored = set(ignored_file.read_text().split()) if ignored_file.is_file() else set()
+    changed = set(_git(root, "diff", "--name-only", "HEAD") or [])
+    changed |= set(_git(root, "ls-files", "--others", "--exclude-standard") or [])
+    read = [revision for revision in revisions if revision and revision not in ignored]
+    if read:
+        changed |= set(_git(root, "show", "-m", "--name-only", "--no-renames", "--format=", *read) or [])
+    return [path for path in every if path in changed]
+
+
+if __name__ == "__main__":  # source_files.py ROOT ENDING: those that changed, a line each
+    print("\n".join(path for path in changed_files(sys.argv[1], [sys.argv[2]]) if not path.startswith(NEEDS_CUDA)))
