@@ -5,6 +5,11 @@
 #include <mutex>
 #include <thread>
 
+#include <fmt/format.h>
+
+#include "executor/require.h"
+#include "schedules/limits.h"
+
 namespace plumb { inline namespace executor {
 namespace {
 
@@ -50,6 +55,13 @@ std::vector<TensorPool*> RankPools::pool_pointers() const {
   std::vector<TensorPool*> pointers;
   for (const auto& pool : pools) pointers.push_back(pool.get());
   return pointers;
+}
+
+void require_threads(const ProcessGrid& grid) {
+  const double ranks = static_cast<double>(grid.tensor) * grid.context * grid.data * grid.pipeline;
+  require(ranks <= kMostThreads, fmt::format("{:.0f} ranks are more than the {} threads that one machine runs: take "
+                                             "fewer ranks or replicas",
+                                             ranks, kMostThreads));
 }
 
 void run_rank_threads(int ranks, Transport& transport, Seconds watchdog, const RankThreadsOptions& options,

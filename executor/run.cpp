@@ -10,6 +10,7 @@
 
 namespace plumb { inline namespace executor {
 RunResult run(const RunSpec& spec, const RunOptions& options) {
+  require_threads(spec.grid);
   const TrainingPlan plan = plan_training(spec);
   use_one_blas_thread();
   const RankGrid& grid = plan.replay.grid;

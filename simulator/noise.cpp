@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "simulator/action_costs.h"
 #include "simulator/compiled_schedule.h"
 #include "simulator/engine.h"
@@ -139,6 +140,14 @@ void check(const NoiseSpec& noise) {
 
 }  // namespace
 
+void require_drawable(const NoiseSpec& noise, std::int64_t actions) {
+  const std::int64_t most = kMostNoisyActions / std::max<std::int64_t>(1, actions);
+  if (noise.runs <= most) return;
+  throw SpecError(
+      fmt::format("noise: {} runs of {} actions are more than {} draws: {}", noise.runs, actions, kMostNoisyActions,
+                  most > 0 ? fmt::format("give at most {} runs", most) : "simulate fewer micro-batches or replicas"));
+}
+
 NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std::function<NoisyRun(int)>& timed) {
   check(noise);
   const NoisyRun without = timed(-1);
@@ -171,6 +180,8 @@ NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std
 
 NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NoiseSpec& noise, Sends sends,
                           int threads) {
+  check(noise);
+  require_drawable(noise, action_count(lowered) * noise.replicas);
   const NoiseShapes shapes = noise_shapes(noise);
   const CompiledSchedule compiled = compile(lowered, sends);
   const std::vector<StepCost> by_kind = step_costs(compiled, convert_costs(lowered, costs));

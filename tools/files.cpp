@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "tools/utf8.h"
 
 namespace plumb { inline namespace tools {
@@ -83,6 +84,11 @@ std::string read_file(const std::string& path) {
     contents.resize(before + kBlock);
     file.read(contents.data() + before, kBlock);
     contents.resize(before + static_cast<std::size_t>(file.gcount()));
+    if (contents.size() > kMostFileBytes) {
+      throw InputError(
+          fmt::format("{}: this file has more than {} MiB, which nothing that Plumb reads has: give the right file",
+                      path, kMostFileBytes >> 20));
+    }
   }
   if (!file.eof()) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
   return contents;

@@ -6,7 +6,8 @@
 
 namespace plumb { inline namespace tools {
 
-/// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, or cannot be read.
+/// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, cannot be read,
+/// or has more than kMostFileBytes (schedules/limits.h).
 std::string read_file(const std::string& path);
 
 /// As read_file, without a byte order mark; throws InputError with the place of the first byte that is not UTF-8 too.

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "executor/division/layer_split.h"
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "tools/files.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/layer_models.h"
@@ -26,6 +29,10 @@ RunSpec layer_model_run(const RunArguments& arguments) {
   const LayerModelArguments& chosen = arguments.layer_model;
   if (arguments.schedule.name.empty())
     throw InputError("a network runs on a schedule: name it, as in --schedule 1f1b -p 4 -m 8");
+  if (chosen.microbatch > kMostSamples) {
+    throw InputError(fmt::format("--microbatch-size {} is more than a network takes at once: give at most {}",
+                                 chosen.microbatch, kMostSamples));
+  }
   ScheduleArguments wanted = arguments.schedule;
   wanted.replicas = chosen.replicas > 1 || arguments.meshes.find("dp") != std::string::npos;
   const Schedule order = schedule_input(wanted);

@@ -46,6 +46,7 @@ TimedResult timed_result(const TimedSpec& spec, std::vector<TimedRank> ranks) {
 
 TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options) {
   require_timed(spec);
+  require_threads(spec.grid);
   const ReplayPlan plan = plan_replay(spec.schedule, spec.grid);
   const Sleeper sleeper;
   const int ranks = world_size(spec.grid);

@@ -10,6 +10,7 @@
 #include "planner/graph/operators.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace planner {
@@ -17,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostNodes = 1 << 14;
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 40;
 
 using Sizes = std::map<std::string, json>;
@@ -100,6 +100,10 @@ class Expansion {
   /// Nodes of a list, one after the other; the scope learns their names.
   void expand(const json& list, Scope& scope, const std::string& place) {
     if (!list.is_array()) fail(place, "an array of nodes is wanted");
+    if (list.size() > kMostGraphNodes) {
+      fail(place, fmt::format("{} nodes are more than the {} that a graph may have: make it smaller", list.size(),
+                              kMostGraphNodes));
+    }
     for (std::size_t i = 0; i < list.size(); ++i) {
       std::string here = fmt::format("{}[{}]", place, i);
       if (!list[i].is_object()) fail(here, "a node is an object with an \"op\" or a \"block\"");
@@ -139,8 +143,8 @@ class Expansion {
     if (!scope.nodes.emplace(local, static_cast<int>(nodes_.size())).second)
       object.fail("name", fmt::format("two nodes are named \"{}\": rename one", local));
     nodes_.push_back(std::move(node));
-    if (nodes_.size() > kMostNodes)
-      fail(place, fmt::format("the graph has more than {} nodes: make it smaller", kMostNodes));
+    if (nodes_.size() > kMostGraphNodes)
+      fail(place, fmt::format("the graph has more than {} nodes: make it smaller", kMostGraphNodes));
     scope.nodes["@previous"] = static_cast<int>(nodes_.size()) - 1;
   }
 
@@ -177,7 +181,7 @@ class Expansion {
     const json* block = block_named(name, object);
     if (std::ranges::find(open_, name) != open_.end())
       object.fail("block", fmt::format("\"{}\" is used within itself", name));
-    if (repeat > std::int64_t{kMostNodes}) object.fail("repeat", fmt::format("give at most {}", kMostNodes));
+    if (repeat > std::int64_t{kMostGraphNodes}) object.fail("repeat", fmt::format("give at most {}", kMostGraphNodes));
 
     const std::string block_place = fmt::format("{}.blocks.{}", place_, name);
     StrictObject definition(*block, block_place);

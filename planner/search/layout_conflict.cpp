@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -146,6 +147,13 @@ bool enters_at_both_ends(std::string_view schedule) {
                              [&](const CatalogueEntry& entry) { return entry.both_ends && entry.name == schedule; });
 }
 
+/// A long one is looked at by a few of its periods. False for a schedule from a file.
+bool repeats(const Layout& layout) {
+  return std::ranges::any_of(catalogue(), [&](const CatalogueEntry& entry) {
+    return entry.repeats && !entry.made_for_costs && entry.name == layout.schedule;
+  });
+}
+
 }  // namespace
 
 std::optional<std::string> layout_conflict(const ModelSpec& model, const TrainingSpec& training, int devices,
@@ -184,9 +192,8 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
     return fmt::format("mbs={} with sequences of {} tokens is more than any device can hold: give a smaller mbs",
                        layout.microbatch, training.sequence);
   }
-  constexpr std::int64_t kLongestSchedule = 1 << 24;
   const std::int64_t forwards = microbatches_of(training, layout) * layout.pipeline * layout.chunks;
-  if (forwards > kLongestSchedule) {
+  if (forwards > (repeats(layout) ? kMostForwards : kMostGrownForwards)) {
     return fmt::format(
         "{} micro-batches on {} stages make a schedule of {} forwards, too long to simulate: give a larger mbs, "
         "or fewer stages",

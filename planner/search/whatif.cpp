@@ -4,9 +4,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "planner/search/search.h"
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace planner {
@@ -108,18 +110,22 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
   std::vector<std::string> leaves;
   collect_leaves(all_keys, "", leaves);
   std::vector<std::string> paths;
-  std::size_t combinations = 1;
+  std::int64_t combinations = 1;
   for (const Variation& variation : variations) {
     paths.push_back(resolve(leaves, variation.key));
-    combinations *= variation.values.size();
+    combinations *= std::min<std::int64_t>(std::ssize(variation.values), kMostWhatIfRows + 1);
+    if (combinations > kMostWhatIfRows) {
+      throw SpecError(fmt::format("vary {}: its {} values make more than {} rows with those before: vary fewer at once",
+                                  variation.key, variation.values.size(), kMostWhatIfRows));
+    }
   }
 
   std::vector<WhatIfRow> rows;
-  for (std::size_t combination = 0; combination < combinations; ++combination) {
+  for (std::int64_t combination = 0; combination < combinations; ++combination) {
     json varied = document;
     json fixed_layout = json::object();
     std::vector<std::pair<std::string, json>> values(variations.size());
-    std::size_t rest = combination;
+    auto rest = static_cast<std::size_t>(combination);
     for (std::size_t i = variations.size(); i-- > 0;) {
       const json& value = variations[i].values[rest % variations[i].values.size()];
       rest /= variations[i].values.size();

@@ -11,6 +11,7 @@
 #include "kernels/layer.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/limits.h"
 #include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
@@ -235,6 +236,7 @@ nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
 std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
   if (devices < 1) return fmt::format("{} devices cannot train anything: give 1 or more", devices);
+  if (devices > kMostDevices) return fmt::format("{} devices are too many: give at most {}", devices, kMostDevices);
   if (devices > per_node && devices % per_node != 0) {
     return fmt::format("{} devices do not fill nodes of {}: give {} or {}", devices, per_node,
                        devices / per_node * per_node, (devices / per_node + 1) * per_node);

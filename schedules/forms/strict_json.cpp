@@ -10,6 +10,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace schedules {
@@ -35,36 +36,69 @@ const json& unwrap(const json& value) {
   return value.is_object() && it != value.end() ? *it : value;
 }
 
-constexpr int kDeepest = 64;
-constexpr std::int64_t kMostValues = 50'000'000;
+/// Reads a document once without keeping any of it. Throws SpecError for what is too deep or too much, and for a key
+/// that one object has twice; stops at what is no JSON.
+class BoundsCheck : public nlohmann::json_sax<json> {
+ public:
+  explicit BoundsCheck(const std::string& file) : file_(file) {}
 
-constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(number_integer_t) override { return count(); }
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+  bool number_float(number_float_t, const string_t&) override { return count(); }
+  bool string(string_t&) override { return count(); }
+  bool binary(binary_t&) override { return count(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return open();
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return close();
+  }
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second)
+      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file_, json_line(json(key))));
+    return count();
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
+
+ private:
+  bool open() {
+    if (++depth_ > kDeepestJson) {
+      throw SpecError(
+          fmt::format("{}: lists and objects stand in each other more than {} deep: nothing that Plumb reads "
+                      "does; give the right file",
+                      file_, kDeepestJson));
+    }
+    return count();
+  }
+  bool close() {
+    --depth_;
+    return count();
+  }
+  bool count() {
+    if (++values_ <= kMostJsonValues) return true;
+    throw SpecError(fmt::format("{}: more than {} values: nothing that Plumb reads has as many; give the right file",
+                                file_, kMostJsonValues));
+  }
+
+  const std::string& file_;
+  std::int64_t values_ = 0;
+  int depth_ = 0;
+  std::vector<std::unordered_set<std::string>> keys_;  ///< of the objects around
+};
 
 }  // namespace
 
 json parse_json(std::string_view text, const std::string& file) {
-  std::int64_t values = 0;
-  std::vector<std::unordered_set<std::string>> open_keys;  // of the objects around
-  const auto within_bounds = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) open_keys.emplace_back();
-    if (event == json::parse_event_t::object_end) open_keys.pop_back();
-    if (event == json::parse_event_t::key && !open_keys.back().insert(value.get<std::string>()).second) {
-      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file, json_line(value)));
-    }
-    if (depth > kDeepest) {
-      throw SpecError(
-          fmt::format("{}: lists and objects stand in each other more than {} deep: nothing that Plumb reads "
-                      "does; give the right file",
-                      file, kDeepest));
-    }
-    if (++values > kMostValues) {
-      throw SpecError(fmt::format("{}: more than {} values: nothing that Plumb reads has as many; give the right file",
-                                  file, kMostValues));
-    }
-    return true;
-  };
+  BoundsCheck bounds(file);
+  json::sax_parse(text, &bounds);
   try {
-    return json::parse(text, within_bounds);
+    return json::parse(text);
   } catch (const json::parse_error& error) {
     const auto [line, column] = line_column(text, error.byte == 0 ? 0 : error.byte - 1);
     const bool truncated = error.byte > text.size();
@@ -141,25 +175,28 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
   return result;
 }
 
-std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::string_view remedy) {
+std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::int64_t largest,
+                                   std::string_view remedy) {
   const double value = number(key, static_cast<double>(smallest), true, remedy).value;
-  if (value > kLargestExactInteger)
+  if (value > static_cast<double>(kLargestCount))
     fail(key, fmt::format("{} is more than 2^53, which no count here can be: give {}", value, remedy));
   if (value != std::floor(value)) fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
+  if (value > static_cast<double>(largest))
+    fail(key, fmt::format("{:.0f} is out of range: give at most {}", value, largest));
   return static_cast<std::int64_t>(value);
 }
 
-std::int64_t StrictObject::positive_integer(std::string_view key) {
-  return integer(key, 1, "1 or more");
+std::int64_t StrictObject::positive_integer(std::string_view key, std::int64_t largest) {
+  return integer(key, 1, largest, "1 or more");
 }
-std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback) {
-  return has(key) ? positive_integer(key) : fallback;
+std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest) {
+  return has(key) ? positive_integer(key, largest) : fallback;
 }
-std::int64_t StrictObject::non_negative_integer(std::string_view key) {
-  return integer(key, 0, "0 or more");
+std::int64_t StrictObject::non_negative_integer(std::string_view key, std::int64_t largest) {
+  return integer(key, 0, largest, "0 or more");
 }
-std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback) {
-  return has(key) ? non_negative_integer(key) : fallback;
+std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest) {
+  return has(key) ? non_negative_integer(key, largest) : fallback;
 }
 double StrictObject::positive_number(std::string_view key) {
   return positive_sourced(key).value;

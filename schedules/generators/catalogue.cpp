@@ -8,6 +8,7 @@
 #include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 #include "schedules/generators/spellings.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace schedules {

@@ -8,6 +8,7 @@
 
 #include "schedules/action_table.h"
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "simulator/network/fold.h"
 #include "simulator/network/limiting_links.h"
 #include "simulator/simulation_of.h"

@@ -59,6 +59,7 @@ TEST_CASE("devices fill their nodes, or stay below one") {
   CHECK(node_count(resize(cluster, 12)) == 3);
   check_refused<SpecError>([&] { resize(cluster, 6); }, "round", "give 4 or 8");
   check_refused<SpecError>([&] { resize(cluster, 0); }, "round", "1 or more");
+  check_refused<SpecError>([&] { resize(cluster, 720'720); }, "720720 devices", "at most 262144");
   ClusterSpec alone = cluster;
   alone.network.reset();
   check_refused<SpecError>([&] { resize(alone, 8); }, "round", "at most 4");

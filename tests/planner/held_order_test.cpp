@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include "planner/cost/host_offload.h"
+#include "planner/search/predict.h"
 #include "schedules/generators/catalogue.h"
 
 namespace plumb::test {
@@ -101,6 +102,28 @@ TEST_CASE("1F1B's ranks each have two moments: a forward and a backward with all
     for (const HeldMoment& moment : held.ranks[rank].moments) {
       CHECK(held.counts[moment.first].forward == 4 - rank);
       CHECK(held.counts[moment.first].rebuilt == (moment.forward ? 0 : 1));
+    }
+  }
+}
+
+TEST_CASE("a few periods of an order that repeats hold what the whole order holds") {
+  std::mt19937 random(2);
+  constexpr int kRanks = 4;
+  for (const CatalogueEntry& entry : catalogue()) {
+    for (const int microbatches : {200, 203, 206}) {
+      const Layout layout{
+          .pipeline = kRanks, .chunks = entry.takes_chunks ? 2 : entry.chunks, .schedule = std::string(entry.name)};
+      const TrainingSpec training{.global_batch = microbatches, .sequence = 1};
+      const Schedule order = order_of(training, layout), few = short_order_of(training, layout);
+      INFO(entry.name);
+      CHECK((action_count(few) < action_count(order)) ==
+            (period_of(entry.name, {.ranks = kRanks, .microbatches = microbatches}) > 0));
+      CHECK(few.stages == order.stages);
+      CostTable costs;
+      std::vector<int> own(order.stages.size());
+      std::iota(own.begin(), own.end(), 0);
+      for (std::size_t stage = 0; stage < own.size(); ++stage) costs.stages.push_back({.memory = any_memory(random)});
+      CHECK(memory_in_issue_order(costs, held_order(few, own)) == memory_in_issue_order(costs, held_order(order, own)));
     }
   }
 }

@@ -94,4 +94,11 @@ TEST_CASE("a key that is nowhere, or in several parts, or a value that is refuse
   check_refused<SpecError>([&] { whatif(own, {}, {.replan = true}); }, "schedule", "replan");
 }
 
+TEST_CASE("a table of more rows than anybody reads is refused before the first is worked out") {
+  Variation many{.key = "training.global_batch", .values = {}};
+  for (int batch = 1; batch <= 200; ++batch) many.values.emplace_back(batch);
+  Variation more{.key = "training.seq", .values = many.values};
+  check_refused<SpecError>([&] { whatif(plan_of_16(), {many, more}); }, "training.seq", "more than 10000 rows");
+}
+
 }  // namespace plumb::test

@@ -13,6 +13,7 @@
 #include "planner/spec/preset_sources.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/limits.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/preset_names.h"
@@ -82,6 +83,12 @@ StackSpec stack_input(const std::string& name_or_path) {
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
   if (question.global_batch < 1)
     throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
+  const auto at_most = [](std::string_view option, std::int64_t given, std::int64_t most) {
+    if (given > most)
+      throw SpecError(fmt::format("{} {} is more than any training has: give at most {}", option, given, most));
+  };
+  at_most("--global-batch", question.global_batch, kMostSequences);
+  at_most("--seq", question.sequence, kMostTokens);
   TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
   if (training.sequence == 0) training.sequence = model.sequence;
   if (training.sequence == 0)

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace tools {
@@ -52,7 +53,9 @@ NoiseSpec parse_noise(std::string_view text) {
     } else if (key == "dist") {
       noise.distribution = parse_distribution(value);
     } else if (key == "runs") {
-      noise.runs = parse_number<int>(key, value, "a whole number of runs");
+      noise.runs = parse_number<int>(key, value, fmt::format("a whole number of runs, at most {}", kMostNoiseRuns));
+      if (noise.runs > kMostNoiseRuns)
+        throw SpecError(fmt::format("--noise: runs={} is too many: give at most {}", noise.runs, kMostNoiseRuns));
     } else if (key == "seed") {
       noise.seed = parse_number<std::uint64_t>(key, value, "a whole number of 0 or more");
     } else {

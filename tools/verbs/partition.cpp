@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <numeric>
-#include <regex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "planner/search/plan.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/pattern.h"
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/inputs.h"
@@ -32,13 +32,9 @@ std::optional<std::vector<Seconds>> weights_of(const std::string& method, const 
   } else if (method == "parameters") {
     for (const GraphNode& node : nodes) weights.emplace_back(static_cast<double>(parameter_count(node)));
   } else if (method.starts_with(kType)) {
-    try {
-      const std::regex wanted(method.substr(kType.size()), std::regex::icase);
-      for (const GraphNode& node : nodes)
-        weights.emplace_back(std::regex_search(node.name, wanted) || std::regex_search(node.op, wanted) ? 1.0 : 0.0);
-    } catch (const std::regex_error&) {
-      throw InputError(fmt::format("--method {}: that is no regular expression: mend it", method));
-    }
+    const Pattern wanted(method.substr(kType.size()));
+    for (const GraphNode& node : nodes)
+      weights.emplace_back(wanted.found_in(node.name) || wanted.found_in(node.op) ? 1.0 : 0.0);
     if (std::ranges::none_of(weights, [](Seconds weight) { return weight.count() > 0; }))
       throw InputError(
           fmt::format("--method {}: no node has such a name or operator: `plumb models NAME` shows them", method));

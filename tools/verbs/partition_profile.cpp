@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -5,6 +7,7 @@
 #include "planner/graph/replicated_partition.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/limits.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
 #include "tools/reports/table.h"
@@ -21,6 +24,14 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
   const bool piper = file.ends_with(".json");
   const std::vector<ProfiledNode> nodes = piper ? parse_piper_input(text, file) : parse_pipedream_profile(text, file);
   const ClusterSpec cluster = cluster_input(arguments.question.cluster);
+  const double replicas = arguments.straight ? 1 : cluster.devices;
+  const double steps = std::pow(static_cast<double>(nodes.size()), 2) * cluster.devices * replicas;
+  if (steps > kMostPartitionSteps) {
+    throw InputError(
+        fmt::format("{}: {} nodes on {} devices have {:.2g} ways to be looked at, and {:.2g} are the most: give a "
+                    "smaller cluster, or a profile of fewer nodes",
+                    file, nodes.size(), cluster.devices, steps, static_cast<double>(kMostPartitionSteps)));
+  }
   constexpr double kAdamMoments = 2;  // in the precision of the weights, which profiles give in fp32
   const Chain chain = chain_of(nodes, kAdamMoments);
   std::vector<double> weights;

@@ -67,4 +67,18 @@ TEST_CASE("text that is no JSON is refused with line and column") {
   CHECK_THROWS_AS(parse_json("", "m.json"), SpecError);
 }
 
+TEST_CASE("a count has a largest value where its reader gives one") {
+  const json document = parse_json(R"({"stages": 17})", "s.json");
+  StrictObject object(document, "s.json");
+  CHECK(object.positive_integer("stages", 17) == 17);
+  CHECK_THROWS_WITH_AS(object.non_negative_integer("stages", 16), "s.json: stages: 17 is out of range: give at most 16",
+                       SpecError);
+}
+
+TEST_CASE("a long list of objects is read in proportion to its length") {
+  std::string text = "[{}";  // as traces are; minutes where each object looks through all before it
+  for (int i = 0; i < 300'000; ++i) text += ",{}";
+  CHECK(parse_json(text + "]", "long.json").size() == 300'001);
+}
+
 }  // namespace plumb::test

@@ -34,6 +34,7 @@ TEST_SUITE("unit") {
     refused("cv=0.1,dist=cauchy", "give lognormal, normal or gamma");
     refused("cv=0.1,run=5", "did you mean \"runs\"");
     refused("cv=0.1,runs=2.5", "a whole number of runs");
+    refused("cv=0.1,runs=100000000", "runs=100000000 is too many: give at most 1000000");
     refused("cv=0.1,seed=-1", "a whole number of 0 or more");
   }
 }
