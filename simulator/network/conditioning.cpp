@@ -46,8 +46,7 @@ StepSpread spread_of(const Schedule& lowered, const NetworkGradient& gradient, c
 
 Conditioning conditioning_of(const Schedule& lowered, const NetworkGradient& gradient) {
   double sum_ps = 0;
-  for (std::size_t i = 0; i < gradient.numbers.size(); ++i)
-    sum_ps += std::abs(gradient.by_number[i] * gradient.numbers[i]);
+  for (std::size_t i = 0; i < gradient.numbers.size(); ++i) sum_ps += std::abs(scaled_ps(gradient, i));
   Conditioning result;
   if (gradient.makespan > SimTime{0}) result.number = sum_ps / static_cast<double>(gradient.makespan.count());
   result.is_ill = !(result.number <= kMostConditioning);

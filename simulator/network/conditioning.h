@@ -8,8 +8,8 @@
 
 namespace plumb { inline namespace simulator {
 
-/// Above it a step is ill-conditioned: one per cent of every cost would be as much as the step itself.
-inline constexpr double kMostConditioning = 100;
+/// Above it a step is ill-conditioned: a tenth of every cost would be as much as the step itself.
+inline constexpr double kMostConditioning = 10;
 
 /// The shortest and the longest of several simulations.
 struct StepSpread {

@@ -34,7 +34,8 @@ int neighbours_of(const std::string& text) {
   std::map<int, std::vector<Times>> by_thread;
   std::map<std::pair<int, std::string>, double> last_sample;
   const auto is_whole = [](double us) { return std::abs(us * 1e3 - std::round(us * 1e3)) <= std::abs(us) * 1e-12; };
-  for (const json& event : json::parse(text)["traceEvents"]) {
+  const json trace = json::parse(text);
+  for (const json& event : trace["traceEvents"]) {
     if (event.contains("ts")) REQUIRE(is_whole(event["ts"].get<double>()));
     if (event["ph"] == "C") {
       double& last = last_sample[{event["pid"].get<int>(), event["name"].get<std::string>()}];
