@@ -74,7 +74,7 @@ class Schedules(CommandLineTest):
         self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 1_000_000, "--costs", "f=10,b=20", says=late)
         self.refused(1, *gpipe, "f=1e5,b=2e5", says=[*late, "B of stage 3"])
         self.refused(1, *gpipe, "f=1e5,b=2e5", "--noise", "cv=0.1,runs=2", says=late)
-        self.refused(1, *gpipe, "f=1e5,b=2e5", "--burst-kib", 1, says=late)
+        self.refused(1, *gpipe, "f=1e5,b=2e5,mib=1,gb_per_s=1", "--burst-kib", 1, says=late)
         self.refused(2, *gpipe, "f=1e300", says=["--costs: a f= of 1e+300 s"])
         self.refused(1, *gpipe, "f=1,b=2", "--slow", "rank=0:1e-7", says=[*late, "1e-07 of its speed"])
         self.refused(1, "schedule", "search", "zb-auto", "-p", 4, "-m", 64, "--costs", "f=1e5,i=1e5,w=1e5", says=late)
