@@ -34,7 +34,7 @@ void check_numbers(const RunSpec& spec) {
           fmt::format("sequences of {} tokens cannot be cut into {} slices: give longer ones", spec.sequence, slices));
   require(spec.rebuild != Rebuild::kLayers || spec.rebuild_layers >= 1,
           fmt::format("recomputation of every {} layers: give at least 1", spec.rebuild_layers));
-  require(spec.steps >= 1, fmt::format("{} steps: give at least 1", spec.steps));
+  require(spec.steps >= 0, fmt::format("{} steps: give 0 or more", spec.steps));
 }
 
 void check_meshes(const RunSpec& spec) {
@@ -156,8 +156,7 @@ void check_state(const RunSpec& spec) {
                                    : "Adafactor sums rows and columns of a whole tensor";
   const RankGrid grid = rank_grid_of(spec);
   const int tensor = largest(grid, &StageMesh::tensor);
-  const bool has_copies = std::ranges::count(stages_with_copies(spec.schedule), true) > 0;
-  require(spec.zero == 0 || (largest(grid, &StageMesh::data) * spec.grid.context == 1 && !has_copies),
+  require(spec.zero == 0 || (largest(grid, &StageMesh::data) * spec.grid.context == 1 && !has_copies(spec.schedule)),
           fmt::format("{}, and ZeRO {} would divide its state; use ZeRO stage 0, AdamW, SGD or Lion", why, spec.zero));
   require(tensor == 1,
           fmt::format("{}, which {} tensor ranks would divide; use one tensor rank, AdamW, SGD or Lion", why, tensor));

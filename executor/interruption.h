@@ -1,5 +1,6 @@
 #pragma once
-// What ranks that failed have done of their last replay, as one timeline.
+// Runs that end early: what ranks that failed have done of their last replay, as one timeline, and who asks a run to
+// end between two of them.
 
 #include <functional>
 #include <mutex>
@@ -15,6 +16,10 @@
 namespace plumb { inline namespace executor {
 
 using InterruptionListener = std::function<void(const Timeline&)>;
+
+/// Whether the run is to end: asked on each rank before each replay, from any thread; who has said so says so from then
+/// on. One is enough, and all end there, with a checkpoint where there are any. Empty: it goes on to its last step.
+using EndQuestion = std::function<bool()>;
 
 class Interruption {
  public:

@@ -123,7 +123,7 @@ std::vector<PlacedReductions> place_reductions(const Schedule& schedule, const s
                                                const std::vector<int>& copies, int zero) {
   std::vector<PlacedReductions> placed(actions.size());
   std::vector<GradientTail> tails(copies.size());
-  const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, stages_with_copies(schedule));
+  const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, has_copies(schedule));
   for (std::size_t i = 0; i < actions.size(); ++i) {
     const auto stage = static_cast<std::size_t>(actions[i].stage);
     if (copies[stage] == 1) continue;

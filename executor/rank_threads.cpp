@@ -5,6 +5,12 @@
 #include <mutex>
 #include <thread>
 
+#include <fmt/format.h>
+
+#include "executor/require.h"
+#include "schedules/error.h"
+#include "schedules/limits.h"
+
 namespace plumb { inline namespace executor {
 namespace {
 
@@ -27,10 +33,10 @@ void run_rank(const std::function<void(int)>& work, int rank, Transport& transpo
       const std::lock_guard lock(progress.mutex);
       if (progress.failure == nullptr) {
         progress.failure = std::current_exception();
-        progress.reason = error.what();
+        progress.reason = sentence_of(error);
       }
     }
-    transport.abort(error.what());
+    transport.abort(sentence_of(error));
   }
   const std::lock_guard lock(progress.mutex);
   --progress.running;
@@ -52,13 +58,28 @@ std::vector<TensorPool*> RankPools::pool_pointers() const {
   return pointers;
 }
 
+void require_threads(const ProcessGrid& grid) {
+  const double ranks = static_cast<double>(grid.tensor) * grid.context * grid.data * grid.pipeline;
+  require(ranks <= kMostThreads, fmt::format("{:.0f} ranks are more than the {} threads that one machine runs: take "
+                                             "fewer ranks or replicas",
+                                             ranks, kMostThreads));
+}
+
 void run_rank_threads(int ranks, Transport& transport, Seconds watchdog, const RankThreadsOptions& options,
                       const std::function<void(int rank)>& work) {
   Progress progress;
   progress.running = ranks;
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank)
-    threads.emplace_back(run_rank, std::cref(work), rank, std::ref(transport), std::ref(progress));
+  try {
+    for (int rank = 0; rank < ranks; ++rank)
+      threads.emplace_back(run_rank, std::cref(work), rank, std::ref(transport), std::ref(progress));
+  } catch (const std::exception& error) {  // the machine has no more threads
+    transport.abort(sentence_of(error));
+    const std::lock_guard lock(progress.mutex);
+    progress.failure = std::current_exception();
+    progress.reason = sentence_of(error);
+    progress.running -= ranks - static_cast<int>(threads.size());
+  }
   {
     std::unique_lock lock(progress.mutex);
     const auto all_ended = [&] { return progress.running == 0; };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "executor/transport/in_process_transport.h"
+#include "schedules/process_grid.h"
 #include "schedules/time.h"
 
 namespace plumb { inline namespace executor {
@@ -26,6 +27,9 @@ struct RankPools {
 
   std::vector<std::unique_ptr<TensorPool>> pools, host_pools;  ///< [rank]
 };
+
+/// Throws SpecError if the grid has more ranks than kMostThreads (schedules/limits.h).
+void require_threads(const ProcessGrid& grid);
 
 /// Runs work(rank) on a thread each and returns when all have ended. The first that throws aborts `transport`, which
 /// ends the others with RunAborted; what it has thrown is thrown here.

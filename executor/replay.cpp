@@ -7,6 +7,7 @@
 
 #include "executor/copy_collectives.h"
 #include "executor/stage_messages.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -67,7 +68,7 @@ class Replay {
       throw;
     } catch (const std::exception& error) {
       throw RunError(fmt::format("rank {}{}, action {} ({}): {}", seat_.place.pipeline, other_coordinates(), position,
-                                 to_text(actions_[position]), error.what()));
+                                 to_text(actions_[position]), sentence_of(error)));
     }
   }
 

@@ -10,6 +10,7 @@
 
 namespace plumb { inline namespace executor {
 RunResult run(const RunSpec& spec, const RunOptions& options) {
+  require_threads(spec.grid);
   const TrainingPlan plan = plan_training(spec);
   use_one_blas_thread();
   const RankGrid& grid = plan.replay.grid;
@@ -47,6 +48,7 @@ RunResult run(const RunSpec& spec, const RunOptions& options) {
     seat.checkpoints.deliver = rank == 0 ? options.checkpoint : to_nobody;
     seat.gradients = options.capture_gradients ? &gradients : nullptr;
     seat.weights = options.capture_weights ? &weights : nullptr;
+    seat.ends = options.ends;
     seat.interrupted = [&interruption, place = coordinates_of(grid, rank)](RankTimeline timeline) {
       interruption.add(place, std::move(timeline));
     };

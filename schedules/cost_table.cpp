@@ -28,10 +28,13 @@ const std::vector<Segment>& segments_of(const CostTable& costs, const Action& ac
 }
 
 SimTime duration_of(const CostTable& costs, const Action& action) {
+  const auto name = [&action] { return fmt::format("{} of stage {}", op_name(action.op), action.stage); };
   SimTime blocking{0};
   SimTime beside{0};
   for (const Segment& segment : segments_of(costs, action)) {
-    (segment.beside ? beside : blocking) += to_sim_time(segment.seconds);
+    SimTime& sum = segment.beside ? beside : blocking;
+    sum += is_simulable(segment.seconds) ? to_sim_time(segment.seconds) : to_sim_time(segment.seconds, name());
+    if (sum > kLongestCost) to_sim_time(to_seconds(sum), name());
   }
   return std::max(blocking, beside);
 }

@@ -89,7 +89,8 @@ struct CostTable {
 const std::vector<Segment>& segments_of(const CostTable& costs, const Action& action);
 
 /// How long an action lasts by itself: its blocking segments in sequence, with those `beside` running from its start;
-/// it ends when both have ended. Throws SpecError if a segment is negative or not finite.
+/// it ends when both have ended. Throws SpecError, with the operation and its stage, if a segment or the sum is
+/// negative, not finite or above kLongestCost.
 SimTime duration_of(const CostTable& costs, const Action& action);
 
 /// The link from one rank to another.

@@ -19,7 +19,7 @@ class DependencyCollector {
         sends_(sends),
         table_(table),
         neighbors_(stage_neighbors(schedule)),
-        copied_(stages_with_copies(schedule)),
+        copies_(has_copies(schedule)),
         lowered_(has_messages(schedule)) {
     found_.reserve(3 * static_cast<std::size_t>(action_count(schedule)));
   }
@@ -36,7 +36,7 @@ class DependencyCollector {
     std::map<int, std::vector<std::int32_t>> reductions;    // by stage, since the last OPTIMIZER_STEP
     std::map<Op, std::int32_t> last_beside;                 // collectives and moves have a channel for each operation
     std::map<std::tuple<Op, int>, std::int32_t> last_send;  // (direction, destination)
-    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copied_);
+    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copies_);
     const std::int32_t first_id = next_id_;
 
     for (const Action& action : actions) {
@@ -153,7 +153,7 @@ class DependencyCollector {
   Sends sends_;
   const ActionTable& table_;
   StageNeighbors neighbors_;
-  std::vector<bool> copied_;
+  bool copies_;
   bool lowered_;
   std::int32_t next_id_ = 0;
   std::vector<Dependency> found_;

@@ -3,6 +3,7 @@
 // the command line prints it and exits 1. What has no feasible answer is a value, never an exception; a bug of ours is
 // an assert.
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 
@@ -25,5 +26,9 @@ class ScheduleError : public InputError {
  public:
   using InputError::InputError;
 };
+
+/// Returns what a user is told of any exception, in one sentence: an InputError's own; of what the system or the memory
+/// refuses, what to do; of any other, that it is a fault of Plumb's own. No library's wording is handed on.
+std::string sentence_of(const std::exception& error);
 
 }}  // namespace plumb::schedules

@@ -31,9 +31,9 @@ std::int64_t host_of(const std::vector<Action>& actions, std::size_t reduction) 
 
 }  // namespace
 
-std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions, const std::vector<bool>& copied) {
+std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions, bool copies) {
   std::vector<std::int64_t> hosts(actions.size(), kNoHost);
-  if (std::ranges::find(copied, true) != copied.end()) return hosts;
+  if (copies) return hosts;
   std::map<int, Tail> tails;  // by stage
   for (std::size_t i = actions.size(); i-- > 0;) {
     const Action& action = actions[i];

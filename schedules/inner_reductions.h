@@ -12,10 +12,10 @@
 namespace plumb { inline namespace schedules {
 
 /// [position] of a rank's list: for a REDUCE_GRAD that starts inside a later action, the position of that host; -1 for
-/// all others. `copied` is stages_with_copies. The host is the last B or W of the stage before its OPTIMIZER_STEP (or
-/// the end of the list), with nothing between but messages and other REDUCE_GRADs of the stage. An overlapped pair is
-/// no host, since it is over at one moment; a bucket that is reduced once more behind the action has none; neither has
-/// any where stages have copies, whose collectives start together.
-std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions, const std::vector<bool>& copied);
+/// all others. `copies` is has_copies of the schedule. The host is the last B or W of the stage before its
+/// OPTIMIZER_STEP (or the end of the list), with nothing between but messages and other REDUCE_GRADs of the stage. An
+/// overlapped pair is no host, since it is over at one moment; a bucket that is reduced once more behind the action has
+/// none; neither has any where stages have copies, whose collectives start together.
+std::vector<std::int64_t> hosts_of_reductions(const std::vector<Action>& actions, bool copies);
 
 }}  // namespace plumb::schedules

@@ -8,8 +8,7 @@ namespace plumb { inline namespace schedules {
 
 JointReductions joint_reductions(const Schedule& schedule) {
   JointReductions joint;
-  const std::vector<bool> copied = stages_with_copies(schedule);
-  if (std::ranges::find(copied, true) == copied.end()) return joint;
+  if (!has_copies(schedule)) return joint;
 
   joint.collective_of.reserve(static_cast<std::size_t>(action_count(schedule)));
   std::map<std::pair<int, int>, int> listed;                     // (stage, part): REDUCE_GRADs so far

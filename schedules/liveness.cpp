@@ -11,17 +11,6 @@ struct Turnover {
   int given_back = 0;
 };
 
-/// [stage] true where a weight gradient, or a whole backward, ends the life of its activations.
-std::vector<bool> stages_with_backward(const Schedule& schedule) {
-  std::vector<bool> has_backward(schedule.stages.size(), false);
-  for (const auto& actions : schedule.ranks) {
-    for (const Action& action : actions) {
-      if (gives_weight_gradient(action.op)) has_backward[action.stage] = true;
-    }
-  }
-  return has_backward;
-}
-
 Turnover turnover_of(const Action& action, bool has_backward) {
   switch (action.op) {
     case Op::kForward:
@@ -40,6 +29,16 @@ Turnover turnover_of(const Action& action, bool has_backward) {
 }
 
 }  // namespace
+
+std::vector<bool> stages_with_backward(const Schedule& schedule) {
+  std::vector<bool> has_backward(schedule.stages.size(), false);
+  for (const auto& actions : schedule.ranks) {
+    for (const Action& action : actions) {
+      if (gives_weight_gradient(action.op)) has_backward[action.stage] = true;
+    }
+  }
+  return has_backward;
+}
 
 std::vector<RankLiveness> liveness(const Schedule& schedule) {
   const std::vector<bool> has_backward = stages_with_backward(schedule);

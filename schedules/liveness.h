@@ -8,6 +8,9 @@
 
 namespace plumb { inline namespace schedules {
 
+/// [stage] true where a weight gradient, or a whole backward, ends the life of its activations.
+std::vector<bool> stages_with_backward(const Schedule& schedule);
+
 /// Activations are counted in chunks (in slices where sequences are sliced): one from its F to the last part of its
 /// backward, W where the backward is split; in a schedule without backwards, none outlives its F.
 struct RankLiveness {

@@ -32,6 +32,10 @@ std::vector<bool> stages_with_copies(const Schedule& schedule) {
   return copied;
 }
 
+bool has_copies(const Schedule& schedule) {
+  return std::ranges::count(stages_with_copies(schedule), true) > 0;
+}
+
 bool has_messages(const Schedule& schedule) {
   return std::ranges::any_of(schedule.ranks, [](const std::vector<Action>& actions) {
     return std::ranges::any_of(actions, [](const Action& action) { return is_message(action.op); });

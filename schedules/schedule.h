@@ -60,6 +60,9 @@ StageNeighbors stage_neighbors(const Schedule& schedule);
 /// [stage] true where another stage holds the same model part (in another lane).
 std::vector<bool> stages_with_copies(const Schedule& schedule);
 
+/// True if any stage has one.
+bool has_copies(const Schedule& schedule);
+
 /// True if the list holds SEND or RECV actions, as a lowered schedule over more than one rank does.
 bool has_messages(const Schedule& schedule);
 

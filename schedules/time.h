@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <ratio>
+#include <string_view>
 
 namespace plumb { inline namespace schedules {
 
@@ -15,10 +16,31 @@ using Seconds = std::chrono::duration<double>;
 /// A point on (or a distance along) a timeline. Range: +-9.2e6 s, about 106 days.
 using SimTime = std::chrono::duration<std::int64_t, std::pico>;
 
-/// `cost` rounded to the nearest picosecond, ties away from zero.
-/// Throws SpecError if it is not finite, is negative, or exceeds a quarter of SimTime's range (sums must stay
-/// representable).
-SimTime to_sim_time(Seconds cost);
+/// The longest that one cost may last, a quarter of SimTime's range (27 days), and the latest moment that an engine
+/// simulates, half of it (53 days): a moment and two costs behind it are always representable. An engine that would
+/// come further refuses with refuse_late_moment.
+inline constexpr SimTime kLongestCost = SimTime::max() / 4;
+inline constexpr SimTime kLatestMoment = 2 * kLongestCost;
+
+/// True for what to_sim_time takes.
+bool is_simulable(Seconds cost);
+
+/// `cost` rounded to the nearest picosecond, ties away from zero. Throws SpecError if it is not finite, is negative, or
+/// exceeds kLongestCost; `of` is what has it, with the place where it was given: "--costs: f", "F of stage 3".
+SimTime to_sim_time(Seconds cost, std::string_view of = "a time");
+
+/// That many picoseconds, rounded up or down by the caller; kLatestMoment for more than that, however much more.
+inline SimTime at_most_latest(double picoseconds) {
+  constexpr auto kMost = static_cast<double>(kLatestMoment.count());
+  return picoseconds < kMost ? SimTime{static_cast<std::int64_t>(picoseconds)} : kLatestMoment;
+}
+
+/// a + b. Throws SpecError if SimTime does not hold it.
+SimTime checked_sum(SimTime a, SimTime b);
+
+/// Throws the SpecError of an engine whose `what` ("the step", "1B3 of replica 0") would end after kLatestMoment;
+/// `because` names what is long, "" where that is not known.
+[[noreturn]] void refuse_late_moment(std::string_view what, std::string_view because = "");
 
 /// The same time as a double in seconds (exact up to 2^53 ps = 2.5 hours).
 Seconds to_seconds(SimTime time);

@@ -15,7 +15,10 @@ SimTime occupancy(const LinkCost& link, std::int64_t bytes, int source_rank, int
     throw SpecError(fmt::format("the link from rank {} to rank {} has a bandwidth of {} bytes/s: give a positive one",
                                 source_rank, destination_rank, link.bytes_per_second));
   }
-  return to_sim_time(Seconds{static_cast<double>(bytes) / link.bytes_per_second});
+  const Seconds time{static_cast<double>(bytes) / link.bytes_per_second};
+  return is_simulable(time) ? to_sim_time(time)
+                            : to_sim_time(time, fmt::format("a message of {} bytes from rank {} to rank {}", bytes,
+                                                            source_rank, destination_rank));
 }
 
 }  // namespace
@@ -50,7 +53,7 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
   for (int s = 0; s < stages; ++s) {
     std::vector<SimTime>& offsets = converted.bucket_offsets.emplace_back();
     for (const Seconds offset : costs.stages[s].bucket_offsets) {
-      offsets.push_back(to_sim_time(offset));
+      offsets.push_back(to_sim_time(offset, "the offset of a gradient bucket"));
       if (offsets.size() > 1 && offsets.back() < offsets[offsets.size() - 2]) {
         throw SpecError(fmt::format(
             "bucket {} of stage {} is complete before bucket {}: number the buckets in the order of completion",
@@ -67,7 +70,7 @@ ActionCosts convert_costs(const Schedule& schedule, const CostTable& costs) {
     const int destination_rank = schedule.stages[destination_stage].rank;
     const LinkCost& link = link_between(costs, source_rank, destination_rank);
     return TransferCost{.occupied = occupancy(link, bytes, source_rank, destination_rank),
-                        .latency = to_sim_time(link.latency),
+                        .latency = to_sim_time(link.latency, "the latency of a hop"),
                         .destination_stage = destination_stage,
                         .destination_rank = destination_rank,
                         .channel = channel};

@@ -4,6 +4,13 @@
 
 namespace plumb { inline namespace simulator {
 
+std::vector<SimTime> contributions(const std::vector<CriticalStep>& path) {
+  std::vector<SimTime> added;
+  for (std::size_t i = 0; i < path.size(); ++i)
+    added.push_back((i + 1 < path.size() ? path[i + 1].start : path[i].end) - path[i].start);
+  return added;
+}
+
 std::vector<CriticalStep> critical_path(const Schedule& schedule, const ActionTimes& times) {
   if (times.end.empty()) return {};
   const ActionIds ids = action_ids(schedule);

@@ -13,6 +13,7 @@ namespace plumb { inline namespace simulator {
 
 /// One action on the critical path.
 struct CriticalStep {
+  int replica = 0;
   int rank = 0;
   std::int64_t position = 0;  ///< in the rank's list
   Action action;
@@ -20,6 +21,10 @@ struct CriticalStep {
   SimTime end{0};
   Reason reason = Reason::kIssue;  ///< what of the step before it waited for (kIssue for the first, which starts at 0)
 };
+
+/// [step of the path] what it adds to the makespan: the time up to the start of the next step, or its own end. All of
+/// them together are the makespan.
+std::vector<SimTime> contributions(const std::vector<CriticalStep>& path);
 
 /// First to last. It ends with the first action (by id) of those that end last; where several constraints allow the
 /// same start, the rank's own order is named before inputs, and those before channels. The times need their causes. A

@@ -14,8 +14,29 @@ namespace {
 constexpr std::int32_t kNone = ActionTable::kNone;
 
 /// The recurrence of compiled_schedule.h.
-inline Moments advance(SimTime* registers, const Step& step, const StepCost& cost) {
+template <typename Time>
+MomentsIn<Time> advance(Time* registers, const Step& step, const StepCost& cost) {
   return run_step(registers, step, cost, start_of(registers, step, cost));
+}
+
+/// Refuses costs under which a step would end after kLatestMoment.
+void require_early_moments(const CompiledSchedule& compiled, const std::vector<StepCost>& costs) {
+  using Picoseconds = std::chrono::duration<double, SimTime::period>;
+  Picoseconds total{0};
+  bool may_be_late = false;
+  for (std::size_t kind = 0; kind < costs.size(); ++kind) {
+    const StepCost& cost = costs[kind];
+    may_be_late = may_be_late || cost.duration > kLongestCost || cost.delivered > kLongestCost;
+    total += static_cast<double>(compiled.kinds[kind].steps) * (Picoseconds{cost.duration} + cost.delivered);
+  }
+  if (!may_be_late && total <= Picoseconds{kLatestMoment}) return;
+  std::vector<Picoseconds> registers(compiled.registers, Picoseconds{0});
+  for (const Step& step : compiled.steps) {
+    const StepCost& cost = costs[step.kind];
+    const Picoseconds departure = advance(registers.data(), step, cost).departure;
+    if (departure + cost.delivered > Picoseconds{kLatestMoment})
+      refuse_late_moment("the step", longest_part(compiled, costs));
+  }
 }
 
 /// Who is to blame for each register's time.
@@ -56,6 +77,7 @@ class Recorder {
     const SimTime channel_free = times_[cost.channel];
     const Cause channel_cause = causes_[cost.channel];
     const Moments moments = advance(times_.data(), step, cost);
+    if (moments.departure + cost.delivered > kLatestMoment) refuse_late_moment("the step");
     if (kind.starts_inside) {
       const bool waited = channel_cause.action != kNone && channel_free > moments.end;
       put(id, moments.departure, moments.departure + cost.delivered,
@@ -169,7 +191,22 @@ std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionC
     }
     result.push_back(cost);
   }
+  require_early_moments(compiled, result);
   return result;
+}
+
+std::string longest_part(const CompiledSchedule& compiled, const std::vector<StepCost>& costs) {
+  const auto lasts = [&](std::size_t kind) {
+    const SimTime each = std::max(costs[kind].duration, costs[kind].delivered);
+    return static_cast<double>(compiled.kinds[kind].steps) * seconds(each);
+  };
+  std::size_t longest = 0;
+  for (std::size_t kind = 1; kind < costs.size(); ++kind) longest = lasts(kind) > lasts(longest) ? kind : longest;
+  if (costs.empty()) return "";
+  const StepKind& kind = compiled.kinds[longest];
+  const bool is_message = kind.sends && costs[longest].delivered > costs[longest].duration;
+  const Action& action = is_message || kind.actions.empty() ? kind.send : kind.actions.front();
+  return fmt::format("most of it {} of stage {}", op_name(action.op), action.stage);
 }
 
 StepTimes step_times(const CompiledSchedule& compiled, const std::vector<StepCost>& costs, StepTimes reused) {

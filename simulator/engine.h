@@ -4,6 +4,7 @@
 // graph and is its reference.
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "schedules/action_table.h"
@@ -37,29 +38,38 @@ struct StepCost {
   SimTime delivered{0};
 };
 
-/// [kind]. Throws SpecError if an action has no cost.
+/// [kind]. Throws SpecError if an action has no cost, or if under these costs a step would end after kLatestMoment
+/// (schedules/time.h), so that the passes over the steps have nothing to check: no moment is behind the sum of all that
+/// the steps last, and where that sum is later the recurrence is run in doubles first.
 std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionCosts& costs);
 
+/// What takes most of all steps' time under these costs, to be named where that is too much: "most of it B of stage 3".
+std::string longest_part(const CompiledSchedule& compiled, const std::vector<StepCost>& costs);
+
 /// What one step does.
-struct Moments {
-  SimTime start{0};
-  SimTime end{0};        ///< of the compute
-  SimTime departure{0};  ///< of its message; `end` where it sends none
+template <typename Time>
+struct MomentsIn {
+  Time start{0};
+  Time end{0};        ///< of the compute
+  Time departure{0};  ///< of its message; `end` where it sends none
 };
+using Moments = MomentsIn<SimTime>;
 
 /// When a step may start. Two registers, by value: std::max, which takes references, would send both through memory.
-inline SimTime start_of(const SimTime* registers, const Step& step, const StepCost& cost) {
-  const SimTime free = registers[cost.from];
-  const SimTime input = registers[step.input];
+template <typename Time>
+Time start_of(const Time* registers, const Step& step, const StepCost& cost) {
+  const Time free = registers[cost.from];
+  const Time input = registers[step.input];
   return free < input ? input : free;
 }
 
 /// Runs a step from `start` on: the rest of the recurrence of compiled_schedule.h.
-inline Moments run_step(SimTime* registers, const Step& step, const StepCost& cost, SimTime start) {
-  const SimTime end = start + cost.duration;
+template <typename Time>
+MomentsIn<Time> run_step(Time* registers, const Step& step, const StepCost& cost, Time start) {
+  const Time end = start + cost.duration;
   registers[cost.to] = end;
-  const SimTime channel_free = registers[cost.channel];
-  const SimTime departure = end < channel_free ? channel_free : end;
+  const Time channel_free = registers[cost.channel];
+  const Time departure = end < channel_free ? channel_free : end;
   registers[cost.channel] = departure + cost.occupied;
   registers[step.output] = departure + cost.delivered;
   return {start, end, departure};

@@ -155,9 +155,10 @@ std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline&
 std::vector<ExposedTime> exposed_on_path(const Schedule& lowered, const CostTable& costs,
                                          const std::vector<CriticalStep>& path) {
   std::vector<ExposedTime> ranks(lowered.ranks.size());
+  const std::vector<SimTime> added = contributions(path);
   for (std::size_t i = 0; i < path.size(); ++i) {
     const CriticalStep& step = path[i];
-    const SimTime time = (i + 1 < path.size() ? path[i + 1].start : step.end) - step.start;
+    const SimTime time = added[i];
     ExposedTime& exposed = ranks[step.rank];
     if (!is_compute(step.action.op)) {
       cause_of(exposed, step.action.op) += time;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "schedules/liveness.h"
 #include "simulator/weight_versions.h"
 
 namespace plumb { inline namespace simulator {
@@ -18,13 +19,7 @@ class Collector {
         changes_(schedule.ranks.size()),
         neighbors_(stage_neighbors(schedule)),
         unsharded_(schedule.stages.size(), false),
-        has_backward_(schedule.stages.size(), false) {
-    for (const auto& actions : schedule.ranks) {
-      for (const Action& action : actions) {
-        if (action.op == Op::kBackward || action.op == Op::kInputGrad) has_backward_[action.stage] = true;
-      }
-    }
-  }
+        has_backward_(stages_with_backward(schedule)) {}
 
   std::vector<std::vector<MemoryChange>> collect() {
     collect_state();

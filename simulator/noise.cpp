@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "simulator/action_costs.h"
 #include "simulator/compiled_schedule.h"
 #include "simulator/engine.h"
@@ -63,6 +64,13 @@ class Run {
   }
 
  private:
+  /// run_step of costs that were drawn, of which no bound is known ahead.
+  void run(SimTime* registers, const Step& step, const StepCost& drawn, SimTime start) const {
+    bool is_late = drawn.duration > kLongestCost || drawn.delivered > kLongestCost;
+    is_late = is_late || run_step(registers, step, drawn, start).departure + drawn.delivered > kLatestMoment;
+    if (is_late) refuse_late_moment("a step with noise", longest_part(compiled_, costs_));
+  }
+
   void step(std::size_t i) {
     const Step& step = compiled_.steps[i];
     const StepKind& kind = compiled_.kinds[step.kind];
@@ -73,13 +81,13 @@ class Run {
       for (const auto& registers : registers_) start = std::max(start, start_of(registers.data(), step, cost));
       StepCost drawn = cost;
       drawn.duration = times_factor(cost.duration, draws_.collective(collective(i)));
-      for (auto& registers : registers_) run_step(registers.data(), step, drawn, start);
+      for (auto& registers : registers_) run(registers.data(), step, drawn, start);
       return;
     }
     for (int replica = 0; replica < noise_.replicas; ++replica) {
       SimTime* registers = registers_[replica].data();
       const StepCost drawn = kind.actions.empty() && !kind.sends ? cost : drawn_cost(i, kind, cost, replica);
-      run_step(registers, step, drawn, start_of(registers, step, drawn));
+      run(registers, step, drawn, start_of(registers, step, drawn));
       if (kind.occupies_rank) busy_[replica * compiled_.ranks + kind.rank] += drawn.duration;
     }
   }
@@ -93,10 +101,13 @@ class Run {
       const SimTime offset = times_factor(cost.duration, draws_.compute(replica, kind.rank, compiled_.send_ids[i]));
       departure = std::max({departure, start_of(registers, step, cost) + offset, registers[cost.channel]});
     }
+    departure = std::min(departure, kLatestMoment);
     const double common = draws_.collective(compiled_.action_ids[i]);
+    const SimTime delivered = departure + times_factor(cost.delivered, common);
+    if (delivered > kLatestMoment) refuse_late_moment("a step with noise", longest_part(compiled_, costs_));
     for (auto& registers : registers_) {
       registers[cost.channel] = departure + times_factor(cost.occupied, common);
-      registers[step.output] = departure + times_factor(cost.delivered, common);
+      registers[step.output] = delivered;
     }
   }
 
@@ -139,6 +150,14 @@ void check(const NoiseSpec& noise) {
 
 }  // namespace
 
+void require_drawable(const NoiseSpec& noise, std::int64_t actions) {
+  const std::int64_t most = kMostNoisyActions / std::max<std::int64_t>(1, actions);
+  if (noise.runs <= most) return;
+  throw SpecError(
+      fmt::format("noise: {} runs of {} actions are more than {} draws: {}", noise.runs, actions, kMostNoisyActions,
+                  most > 0 ? fmt::format("give at most {} runs", most) : "simulate fewer micro-batches or replicas"));
+}
+
 NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std::function<NoisyRun(int)>& timed) {
   check(noise);
   const NoisyRun without = timed(-1);
@@ -171,6 +190,8 @@ NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std
 
 NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const NoiseSpec& noise, Sends sends,
                           int threads) {
+  check(noise);
+  require_drawable(noise, action_count(lowered) * noise.replicas);
   const NoiseShapes shapes = noise_shapes(noise);
   const CompiledSchedule compiled = compile(lowered, sends);
   const std::vector<StepCost> by_kind = step_costs(compiled, convert_costs(lowered, costs));

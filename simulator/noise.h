@@ -51,6 +51,10 @@ struct NoisyRun {
 };
 NoisySteps noisy_steps(const NoiseSpec& noise, int ranks, int threads, const std::function<NoisyRun(int)>& timed);
 
+/// Throws SpecError, naming the most runs, if those of so many actions are more than kMostNoisyActions
+/// (schedules/limits.h).
+void require_drawable(const NoiseSpec& noise, std::int64_t actions);
+
 /// The smallest of the times that at least `percent` of 100 of them do not exceed (nearest rank). `times` is not empty.
 SimTime percentile(std::vector<SimTime> times, double percent);
 

@@ -43,10 +43,10 @@ class NoiseDraws {
   std::vector<double> rank_factors_;           ///< [replica * ranks + rank]
 };
 
-/// A duration, that many times as long; exact where the factor is 1.
+/// A duration, that many times as long; exact where the factor is 1; at most kLatestMoment.
 inline SimTime times_factor(SimTime duration, double factor) {
   if (factor == 1) return duration;  // exact, also where a double is not
-  return SimTime{static_cast<std::int64_t>(static_cast<double>(duration.count()) * factor + 0.5)};
+  return at_most_latest(static_cast<double>(duration.count()) * factor + 0.5);
 }
 
 }}  // namespace plumb::simulator

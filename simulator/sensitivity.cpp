@@ -7,12 +7,6 @@
 namespace plumb { inline namespace simulator {
 namespace {
 
-/// What the step adds to the path: up to the start of the next one.
-Seconds contribution(const std::vector<CriticalStep>& path, std::size_t i) {
-  const SimTime until = i + 1 < path.size() ? path[i + 1].start : path[i].end;
-  return to_seconds(until - path[i].start);
-}
-
 /// The two actions of an overlapped pair are one step, which lasts as long as both together.
 void add_compute(SensitivitySums& sums, const Schedule& lowered, const CostTable& costs, const CriticalStep& step,
                  Seconds added) {
@@ -42,9 +36,10 @@ void add_message(SensitivitySums& sums, const Schedule& lowered, const StageNeig
 Sensitivity sensitivity_of(const Schedule& lowered, const CostTable& costs, const std::vector<CriticalStep>& path) {
   SensitivitySums sums(lowered, costs);
   const StageNeighbors neighbors = stage_neighbors(lowered);
+  const std::vector<SimTime> all_added = contributions(path);
   for (std::size_t i = 0; i < path.size(); ++i) {
     const CriticalStep& step = path[i];
-    const Seconds added = contribution(path, i);
+    const Seconds added = to_seconds(all_added[i]);
     const Op op = step.action.op;
     if (is_compute(op)) {
       add_compute(sums, lowered, costs, step, added);

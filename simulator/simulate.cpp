@@ -48,7 +48,8 @@ Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, c
   }
   const ActionTable table(lowered);
   const ActionTimes actions = action_times(lowered, table, compiled, converted);
-  return simulation_of(lowered, table, costs, actions, makespan, record_timeline);
+  return simulation_of(lowered, table, costs, actions, makespan,
+                       record_timeline ? std::optional(critical_path(lowered, actions)) : std::nullopt);
 }
 
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options) {
@@ -61,7 +62,7 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Simul
   const ActionTimes actions = action_times(lowered, table, compiled, convert_costs(lowered, costs),
                                            burst_times(lowered, compiled, costs, options.burst_bytes));
   const SimTime makespan = actions.end.empty() ? SimTime{0} : *std::ranges::max_element(actions.end);
-  return simulation_of(lowered, table, costs, actions, makespan, true);
+  return simulation_of(lowered, table, costs, actions, makespan, critical_path(lowered, actions));
 }
 
 }}  // namespace plumb::simulator

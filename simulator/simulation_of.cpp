@@ -30,7 +30,7 @@ std::vector<RankStatistics> rank_statistics(const Schedule& schedule, const Acti
 }
 
 Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::vector<RankMemory> memory,
-                     const std::vector<CriticalStep>& critical_path) {
+                     const std::vector<CriticalStep>& critical_path, int replica) {
   Timeline timeline{
       .title = timeline_title(schedule), .microbatches = schedule.microbatches, .stages = schedule.stages};
   timeline.ranks.resize(schedule.ranks.size());
@@ -46,19 +46,22 @@ Timeline timeline_of(const Schedule& schedule, const ActionTimes& times, std::ve
       ++id;
     }
   }
-  for (const CriticalStep& step : critical_path) timeline.ranks[step.rank].spans[step.position].critical = true;
+  for (const CriticalStep& step : critical_path) {
+    if (step.replica == replica) timeline.ranks[step.rank].spans[step.position].critical = true;
+  }
   return timeline;
 }
 
 }  // namespace
 
 Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
-                         const ActionTimes& times, SimTime makespan, bool record_timeline) {
-  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, record_timeline);
+                         const ActionTimes& times, SimTime makespan, std::optional<std::vector<CriticalStep>> path,
+                         int replica) {
+  std::vector<RankMemory> memory = memory_by_rank(lowered, table, costs, times, path.has_value());
   Simulation simulation = summary_of(rank_statistics(lowered, times, makespan), makespan, memory);
-  if (record_timeline) {
-    simulation.critical_path = critical_path(lowered, times);
-    simulation.timeline = timeline_of(lowered, times, std::move(memory), simulation.critical_path);
+  if (path) {
+    simulation.timeline = timeline_of(lowered, times, std::move(memory), *path, replica);
+    simulation.critical_path = std::move(*path);
   }
   return simulation;
 }

@@ -1,15 +1,20 @@
 #pragma once
 // What the times of all actions amount to: sums, memory, critical path and timeline of a Simulation.
 
+#include <optional>
+#include <vector>
+
 #include "schedules/action_table.h"
 #include "simulator/engine.h"
 #include "simulator/simulate.h"
 
 namespace plumb { inline namespace simulator {
 
-/// `table` is that of `lowered`, `makespan` the end of the last action. With record_timeline the times need their
-/// causes.
+/// `table` is that of `lowered`, `times` are of the replica of that number, `makespan` is the end of the last action
+/// and `path` the critical path to it, which the timeline shows as far as it is of that replica; nothing: no timeline
+/// is made.
 Simulation simulation_of(const Schedule& lowered, const ActionTable& table, const CostTable& costs,
-                         const ActionTimes& times, SimTime makespan, bool record_timeline);
+                         const ActionTimes& times, SimTime makespan, std::optional<std::vector<CriticalStep>> path,
+                         int replica = 0);
 
 }}  // namespace plumb::simulator

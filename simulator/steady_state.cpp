@@ -130,12 +130,17 @@ struct Extrapolated {
 };
 Extrapolated extrapolate(const CompiledSchedule& compiled, const std::vector<StepCost>& costs,
                          const std::vector<Moments>& moments, const Cycle& cycle, std::int64_t cycles) {
+  // No moment is later than the last of the shorter schedule, shifted, and a rank is busy no longer than that.
+  const double last_shift = static_cast<double>(cycles) * static_cast<double>(cycle.shift.count());
+  if (last_shift > static_cast<double>(kLatestMoment.count()))
+    refuse_late_moment("the step", longest_part(compiled, costs));
   Extrapolated result{.ranks = std::vector<RankStatistics>(static_cast<std::size_t>(compiled.ranks))};
   for (std::size_t i = 0; i < compiled.steps.size(); ++i) {
     const std::uint32_t kind = compiled.steps[i].kind;
     const SimTime shift = i < cycle.at ? SimTime{0} : cycles * cycle.shift;
     const SimTime last = std::max(moments[i].end, moments[i].departure + costs[kind].delivered);
     result.makespan = std::max(result.makespan, last + shift);
+    if (result.makespan > kLatestMoment) refuse_late_moment("the step", longest_part(compiled, costs));
     if (!compiled.kinds[kind].occupies_rank) continue;
     RankStatistics& rank = result.ranks[compiled.kinds[kind].rank];
     const bool repeated = i >= cycle.at && i < cycle.at + cycle.steps;

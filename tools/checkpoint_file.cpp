@@ -2,12 +2,10 @@
 
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
-#include "tools/files.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -22,18 +20,17 @@ std::string checkpoint_path(const std::string& folder) {
   return (fs::path(folder) / kName).string();
 }
 
-void prepare_checkpoints(const std::string& folder) {
+FileLock prepare_checkpoints(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error || !fs::is_directory(folder))
+  if (error || !fs::is_directory(folder, error))
     throw InputError(fmt::format("{}: this folder cannot be made: name another for the checkpoints", folder));
-  std::vector<fs::path> left;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    if (name.starts_with(fmt::format("{}.", kName)) && name.ends_with(".tmp")) left.push_back(entry.path());
-  }
-  for (const fs::path& path : left) fs::remove(path, error);
+  FileLock lock(checkpoint_path(folder) + ".lock");
+  if (!lock.held_by().empty())
+    throw InputError(fmt::format("{}: {} keeps its checkpoints here: wait for its end, or name another folder", folder,
+                                 lock.held_by()));
   require_writable(checkpoint_path(folder));
+  return lock;
 }
 
 void write_checkpoint(const std::string& folder, const TrainingState& state) {

@@ -2,6 +2,9 @@
 
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
+#include "tools/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -20,8 +23,8 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
       ->check(CLI::IsMember({"each", "one"}));
   verb->add_option("--ranks", calibrate->ranks,
                    "how many work at once (default: one a core, one on a GPU, or as many as there are GPUs)")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(CLI::PositiveNumber);
+      ->transform(count_of<int>(1));
+  verb->add_option("--budget", calibrate->budget_s, "seconds to spend")->check(above_zero());
   verb->add_option(
       "--from", calibrate->from,
       "files instead of measuring: nccl-tests logs, GEMM tables, training logs of many frameworks; with --only "

@@ -2,6 +2,9 @@
 
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
+#include "tools/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -17,8 +20,8 @@ void add_partition(CLI::App& app, std::function<int()>& chosen) {
   verb->add_option("cluster", question.cluster, "a preset (h100:4 for four stages) or a file")->required();
   verb->add_option("--global-batch", question.global_batch,
                    "samples of one optimizer step (default: four micro-batches a stage)")
-      ->check(CLI::PositiveNumber);
-  verb->add_option("--seq", question.sequence, "tokens of a sequence")->check(CLI::PositiveNumber);
+      ->transform(count_of<std::int64_t>(1));
+  verb->add_option("--seq", question.sequence, "tokens of a sequence")->transform(count_of<std::int64_t>(1));
   verb->add_option("--precision", question.precision, "bf16, fp16, tf32 or fp32");
   verb->add_option("--optimizer", question.optimizer, "adamw, adamw-8bit, adafactor, lion or sgd");
   verb->add_option("--layout", question.layout,

@@ -2,6 +2,9 @@
 
 #include <memory>
 
+#include <CLI/CLI.hpp>
+
+#include "tools/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -41,7 +44,7 @@ void add_score(CLI::App& app, std::function<int()>& chosen) {
   verb->add_option("-o,--output", score->output, "write a report in Markdown");
   verb->add_option("--svg", score->svg, "draw predictions against measurements");
   verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")
-      ->check(CLI::NonNegativeNumber);
+      ->transform(count_of<int>(0));
   verb->add_flag("--json", score->json, "print one JSON document and nothing else");
 }
 

@@ -15,8 +15,15 @@ namespace plumb { inline namespace tools {
 /// As wide as the terminal and in colour; 120 columns and plain where stdout is none.
 DrawOptions terminal_draw_options();
 
-/// To stdout as it is.
+/// Puts something in the place of standard streams that were closed, so that no file that is opened takes their
+/// numbers, and lets a write to a pipe that nobody reads fail instead of ending the process. Called before all else.
+void open_standard_streams();
+
+/// To stdout as it is. Throws InputError if it cannot be written.
 void print_answer(std::string_view text);
+
+/// Sees to it that all answers have left. Throws InputError if they cannot: a full disk, a pipe that nobody reads.
+void finish_answers();
 
 /// To stderr, as a line of its own, without what a terminal should not get (tools/utf8.h).
 void print_note(std::string_view text);

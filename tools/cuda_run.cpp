@@ -19,6 +19,7 @@
 #include "executor/transport/transport.h"
 #include "schedules/error.h"
 #include "tools/console.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -44,16 +45,16 @@ void require_cuda_arguments_on_cuda(const RunArguments& arguments) {
   if (arguments.backend == "cuda") return;
   if (arguments.sms != "even" || arguments.cuda_graph || !arguments.gpus.empty() || !arguments.board.empty() ||
       arguments.rank >= 0)
-    throw InputError(
+    throw UsageError(
         "--sms, --cuda-graph, --gpus, --board and --rank are for --backend cuda: leave them away (mpirun starts "
         "processes of the other backends)");
 }
 
 const CudaLibrary& require_cuda(const RunArguments& arguments) {
   if (arguments.rank >= 0 && arguments.board.empty())
-    throw InputError("--rank says which of several processes this is: name the folder where they meet with --board");
+    throw UsageError("--rank says which of several processes this is: name the folder where they meet with --board");
   if (is_one_cuda_rank(arguments) && (arguments.sms != "even" || arguments.cuda_graph || arguments.gpus == "one"))
-    throw InputError(
+    throw UsageError(
         "--sms, --cuda-graph and --gpus one are for ranks on one GPU, in one process: leave them away, or start it "
         "alone");
   return open_cuda();
@@ -68,7 +69,7 @@ CudaSharing cuda_sharing(const std::string& sms, bool graph) {
     int share = 0;
     const auto [next, error] = std::from_chars(at, end, share);
     if (error != std::errc() || share < 1 || (next != end && *next != ','))
-      throw SpecError(fmt::format("--sms {}: give even, all, or a share of the SMs for each rank, as in 3,1", sms));
+      throw UsageError(fmt::format("--sms {}: give even, all, or a share of the SMs for each rank, as in 3,1", sms));
     how.shares.push_back(share);
     if (next == end) return how;
     at = next + 1;
@@ -151,11 +152,15 @@ bool takes_each(const CudaLibrary& library, int world, const RunArguments& argum
                     "for each rank on several machines",
                     world, gpus));
   if (arguments.gpus == "each" && shares)
-    throw InputError("--sms and --cuda-graph are for ranks on one GPU: leave them away, or take --gpus one");
+    throw UsageError("--sms and --cuda-graph are for ranks on one GPU: leave them away, or take --gpus one");
   return arguments.gpus == "each" || (arguments.gpus.empty() && !shares && world > 1 && gpus >= world);
 }
 
 }  // namespace
+
+bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments) {
+  return is_one_cuda_rank(arguments) || takes_each(library, world_size(rank_grid_of(spec)), arguments);
+}
 
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options) {
@@ -164,7 +169,7 @@ std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& 
   const bool is_one = is_one_cuda_rank(arguments);
   std::optional<RunResult> result;
   std::string sharing = fmt::format("{} GPUs with NCCL", world);
-  if (is_one || takes_each(library, world, arguments)) {
+  if (trains_apart(library, spec, arguments)) {
     if (options.checkpoint_every > 0)
       throw InputError(
           "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");

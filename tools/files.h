@@ -6,19 +6,41 @@
 
 namespace plumb { inline namespace tools {
 
-/// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, or cannot be read.
+/// The contents of a file. Throws InputError naming the path if it does not exist, is a directory, cannot be read,
+/// or has more than kMostFileBytes (schedules/limits.h).
 std::string read_file(const std::string& path);
 
 /// As read_file, without a byte order mark; throws InputError with the place of the first byte that is not UTF-8 too.
 std::string read_text_file(const std::string& path);
 
 /// Writes a file by way of a temporary one beside it, so that whoever reads `path` finds all of the old or all of the
-/// new. Throws InputError naming the path and what to do if the folder does not exist or cannot be written, or the disk
-/// is full; then `path` is as it was.
+/// new, with the old one's permissions; what killed processes have left of such temporaries is cleared away. A symbolic
+/// link stays, and the file behind it is written. A device, a FIFO, or where this process's answers go gets the bytes
+/// as they come and is never replaced. Throws InputError naming the path and what to do if the folder does not exist or
+/// cannot be written, or the disk is full; then a file is as it was.
 void write_file(const std::string& path, std::string_view contents);
 
 /// Throws what write_file would throw for want of a folder or of the right to write there: asked before long work
-/// begins.
+/// begins. A device or a FIFO is not opened for it.
 void require_writable(const std::string& path);
+
+/// A name that one process has at a time. The kernel frees it with the process, however that ends, so that what a
+/// killed one has left is no hindrance. Where a file system has no locks, everybody gets it.
+class FileLock {
+ public:
+  /// Takes the name, as a small file that says who has it. Throws InputError if that cannot be made.
+  explicit FileLock(const std::string& path);
+  FileLock(FileLock&& other) noexcept;
+  FileLock& operator=(FileLock&&) = delete;
+  ~FileLock();
+
+  /// Returns who else has it, "process 4711 on node3"; empty if this one does.
+  const std::string& held_by() const { return held_by_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::string held_by_;
+};
 
 }}  // namespace plumb::tools

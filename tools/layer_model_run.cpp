@@ -2,12 +2,16 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "executor/division/layer_split.h"
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "tools/files.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/layer_models.h"
 #include "tools/run_layout.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -25,7 +29,11 @@ SampleData samples_for(const LayerModelArguments& chosen, const std::vector<Laye
 RunSpec layer_model_run(const RunArguments& arguments) {
   const LayerModelArguments& chosen = arguments.layer_model;
   if (arguments.schedule.name.empty())
-    throw InputError("a network runs on a schedule: name it, as in --schedule 1f1b -p 4 -m 8");
+    throw UsageError("a network runs on a schedule: name it, as in --schedule 1f1b -p 4 -m 8");
+  if (chosen.microbatch > kMostSamples) {
+    throw UsageError(fmt::format("--microbatch-size {} is more than a network takes at once: give at most {}",
+                                 chosen.microbatch, kMostSamples));
+  }
   ScheduleArguments wanted = arguments.schedule;
   wanted.replicas = chosen.replicas > 1 || arguments.meshes.find("dp") != std::string::npos;
   const Schedule order = schedule_input(wanted);

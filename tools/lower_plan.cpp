@@ -7,6 +7,7 @@
 #include "planner/cost/cost_table.h"
 #include "planner/cost/data_parallel_price.h"
 #include "schedules/error.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -84,7 +85,7 @@ bool lists_recomputation(const Schedule& schedule) {
 ContextAttention context_attention(const std::string& name) {
   if (name == "ring") return ContextAttention::kRing;
   if (name == "ulysses") return ContextAttention::kUlysses;
-  throw InputError(fmt::format("--context {}: give ring or ulysses", name));
+  throw UsageError(fmt::format("--context {}: give ring or ulysses", name));
 }
 
 std::optional<HalfFormat> half_format(Precision precision) {

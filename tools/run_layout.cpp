@@ -7,12 +7,13 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
 [[noreturn]] void refuse_meshes(std::string_view item) {
-  throw InputError(fmt::format(
+  throw UsageError(fmt::format(
       "--meshes: \"{}\" is no mesh: give each pipeline rank its tensor ranks and replicas, as in tp2,dp2 or tp4,dp2tp2",
       item));
 }
@@ -52,7 +53,7 @@ void apply_layout_arguments(RunSpec& spec, const RunArguments& arguments) {
       throw InputError(fmt::format("--meshes {}: there are {} pipeline ranks, give each one a mesh", arguments.meshes,
                                    spec.grid.pipeline));
   } else if (!arguments.reshard.empty()) {
-    throw InputError("--reshard is for messages between meshes of different shape: give --meshes");
+    throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
   }
   if (arguments.reshard == "direct") spec.resharding = Resharding::kDirect;
   if (arguments.reshard == "broadcast") spec.resharding = Resharding::kBroadcast;

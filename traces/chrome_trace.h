@@ -4,11 +4,14 @@
 // A rank is a process ("rank 0: layers 0-7"); its streams are threads in fixed order: compute, send, receive,
 // collective. Spans that overlap on one stream (transfers under way at once, overlapped pairs) lie on further threads
 // of it, since overlapping events of one thread would be drawn as nested. Memory is a counter, and one for each kind of
-// it; an arrow leads from each send to the delivery of its receive. Times are microseconds with six decimals, so that
-// no picosecond is lost.
+// it; an arrow leads from each send to the delivery of its receive. Times are whole nanoseconds, start and end rounded
+// each by itself, so that what follows on a thread starts where the one before ended, or a nanosecond or two behind it
+// where a viewer's doubles would make them overlap. Where that loses picoseconds the event has them besides, under a
+// key that viewers pass over.
 //
 // Format: "Trace Event Format" (Google, 2016); what Perfetto makes of it: perfetto.dev/docs, "Other trace formats".
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +24,12 @@ namespace plumb { inline namespace traces {
 /// The counter that holds a rank's bytes, and the one of a kind of them: "memory", "memory: activations".
 inline constexpr std::string_view kMemoryCounter = "memory";
 std::string memory_counter_name(MemoryKind kind);
+
+/// The key of an event's exact times in picoseconds: [start, end] of a span, [time] of a sample.
+inline constexpr std::string_view kExactTimes = "exact_ps";
+
+/// The nearest one: what a trace's times are.
+std::int64_t nanoseconds_of(SimTime time);
 
 /// About 250 bytes a span; a million spans take about a second.
 std::string write_chrome_trace(const Timeline& timeline);
@@ -53,10 +62,10 @@ struct ChromeTrace {
 };
 
 /// Reads both forms of the format (an object with traceEvents, or a bare array).
-/// read_chrome_trace(write_chrome_trace(t)) gives t back, exactly up to 2^53 ps (2.5 hours). Of foreign traces complete
-/// ("X") and begin/end ("B", "E") events are taken, the rest is passed over. Throws InputError with line and column
-/// where the text is not JSON (a trace cut short, say), and with the number of the event where one of our own traces
-/// has been damaged.
+/// read_chrome_trace(write_chrome_trace(t)) gives t back, exactly. Of foreign traces complete ("X") and begin/end ("B",
+/// "E") events are taken, the rest is passed over. Throws InputError with line and column where the text is not JSON (a
+/// trace cut short, say), and with the number of the event where one of our own traces has been damaged or a time is
+/// beyond kLatestMoment (schedules/time.h).
 ChromeTrace read_chrome_trace(std::string_view json);
 
 }}  // namespace plumb::traces

@@ -56,13 +56,13 @@ std::vector<OpComparison> compare_ops(const Timeline& predicted, const std::vect
       }
       std::vector<SimTime>& sums = by_step[{span.action.op, span.action.stage}];
       sums.resize(steps.size());
-      for (std::size_t step = 0; step < steps.size(); ++step) sums[step] += measured[step];
+      for (std::size_t step = 0; step < steps.size(); ++step) sums[step] = checked_sum(sums[step], measured[step]);
       OpComparison& op = by_op[{span.action.op, span.action.stage}];
       op.op = span.action.op;
       op.stage = span.action.stage;
       ++op.count;
-      op.mean.predicted += duration(span);
-      op.mean.measured += lower_median(std::move(measured));
+      op.mean.predicted = checked_sum(op.mean.predicted, duration(span));
+      op.mean.measured = checked_sum(op.mean.measured, lower_median(std::move(measured)));
     }
   }
   std::vector<OpComparison> ops;

@@ -39,7 +39,8 @@ class Gap {
 /// When the input of each rank's next forward is there.
 class NextForwards {
  public:
-  explicit NextForwards(const Timeline& timeline) : stages_(timeline.stages) {
+  explicit NextForwards(const Timeline& timeline)
+      : stages_(timeline.stages), predecessor_(stage_neighbors({.stages = timeline.stages}).predecessor) {
     for (const RankTimeline& rank : timeline.ranks) {
       for (const Span& span : rank.spans) {
         if (span.action.op == Op::kSendActivation || span.action.op == Op::kForward)
@@ -63,18 +64,16 @@ class NextForwards {
   SimTime input_of(const Action& forward) const {
     const StagePlace& place = stages_[forward.stage];
     if (place.model_part == 0) return SimTime::min();
-    for (std::size_t s = 0; s < stages_.size(); ++s) {
-      if (stages_[s].lane != place.lane || stages_[s].model_part != place.model_part - 1) continue;
-      Action maker = forward;
-      maker.stage = static_cast<std::int32_t>(s);
-      maker.op = stages_[s].rank == place.rank ? Op::kForward : Op::kSendActivation;
-      const auto end = ends_.find(key_of(maker));
-      return end == ends_.end() ? SimTime::max() : end->second;
-    }
-    return SimTime::max();
+    Action maker = forward;
+    maker.stage = predecessor_[forward.stage];
+    if (maker.stage < 0) return SimTime::max();
+    maker.op = stages_[maker.stage].rank == place.rank ? Op::kForward : Op::kSendActivation;
+    const auto end = ends_.find(key_of(maker));
+    return end == ends_.end() ? SimTime::max() : end->second;
   }
 
   const std::vector<StagePlace>& stages_;
+  std::vector<int> predecessor_;  ///< [stage] or -1
   std::map<Key, SimTime> ends_;
   std::vector<std::vector<SimTime>> ready_;  ///< [rank][span]
 };

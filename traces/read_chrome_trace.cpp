@@ -9,6 +9,8 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/limits.h"
 #include "traces/chrome_trace.h"
 
 namespace plumb { inline namespace traces {
@@ -26,6 +28,7 @@ struct Event {
   json tid;
   double time_us = 0;
   double duration_us = 0;
+  json exact;  ///< kExactTimes
   std::string category;
   json args;
 };
@@ -56,19 +59,11 @@ Event event_of(json& object) {
               .time_us = number_of(object, "ts"),
               .duration_us = number_of(object, "dur"),
               .category = string_of(object, "cat")};
-  for (const auto& [key, member] : {std::pair{"pid", &event.pid}, {"tid", &event.tid}, {"args", &event.args}}) {
+  for (const auto& [key, member] :
+       {std::pair{"pid", &event.pid}, {"tid", &event.tid}, {"args", &event.args}, {kExactTimes.data(), &event.exact}}) {
     if (const auto it = object.find(key); it != object.end()) *member = std::move(*it);
   }
   return event;
-}
-
-[[noreturn]] void refuse_broken(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte > 0 ? byte - 1 : 0, text.size()));
-  const auto line = 1 + std::ranges::count(before, '\n');
-  const std::size_t line_start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  throw InputError(
-      fmt::format("line {}, column {}: the trace is not JSON from here on; it may have been cut short, write it again",
-                  line, before.size() - line_start + 1));
 }
 
 /// Parses the text event by event, so that the whole never stands in memory as a document.
@@ -76,18 +71,26 @@ Document parse(std::string_view text) {
   Document document;
   bool is_array = false;
   bool in_events = false;
+  std::int64_t kept = 0;  // values since the last event
   const auto take_events = [&](int depth, json::parse_event_t what, json& parsed) {
+    if (depth > kDeepestJson || ++kept > kMostJsonValues) {
+      throw InputError(
+          fmt::format("lists stand in each other more than {} deep, or more than {} values are no events: "
+                      "no trace has so many",
+                      kDeepestJson, kMostJsonValues));
+    }
     if (depth == 0 && what == json::parse_event_t::array_start) is_array = in_events = true;
     if (depth == 1 && what == json::parse_event_t::key) in_events = parsed == "traceEvents";
     if (!in_events || what != json::parse_event_t::object_end || depth != (is_array ? 1 : 2)) return true;
+    kept = 0;
     if (is_read(string_of(parsed, "ph"))) document.events.push_back(event_of(parsed));
     return false;
   };
   json rest;
   try {
     rest = json::parse(text, take_events);
-  } catch (const json::parse_error& error) {
-    refuse_broken(text, error.byte);
+  } catch (const json::exception&) {
+    throw InputError(fmt::format("{}, or write the trace again", json_fault(text)));
   }
   if (!rest.is_array() && !(rest.is_object() && rest.contains("traceEvents"))) {
     throw InputError("the file holds JSON, but no trace: it has no traceEvents");
@@ -96,17 +99,39 @@ Document parse(std::string_view text) {
   return document;
 }
 
-SimTime exact_time(double microseconds) {
-  return SimTime{std::llround(microseconds * kPicosecondsPerMicrosecond)};
+SimTime time_of(double microseconds) {
+  const double picoseconds = std::round(microseconds * kPicosecondsPerMicrosecond);
+  if (!(std::abs(picoseconds) < static_cast<double>(kLatestMoment.count()))) {
+    throw InputError(fmt::format("a time of {} us is beyond the {:.3g} s that can be read: give times in microseconds",
+                                 microseconds, seconds(kLatestMoment)));
+  }
+  return SimTime{static_cast<std::int64_t>(picoseconds)};
 }
 
 // Our own traces.
 
+std::string damage_of(const std::exception& error) {
+  const bool is_ours = dynamic_cast<const InputError*>(&error) != nullptr;
+  return is_ours ? error.what() : "a value is missing, or is not of its kind";
+}
+
+/// The `which`th of an event's exact times, which is `shown` in the trace; that if it has none.
+SimTime exact_time(const Event& event, std::size_t which, double shown_us) {
+  const SimTime shown = time_of(shown_us);
+  if (event.exact.is_null()) return shown;
+  constexpr SimTime kMostRounding{10'000};
+  const SimTime exact{event.exact.at(which).get<std::int64_t>()};
+  if (exact < shown - kMostRounding || exact > shown + kMostRounding)
+    throw InputError(fmt::format("{} says {} ps of what is {} us", kExactTimes, exact.count(), shown_us));
+  return exact;
+}
+
 Span span_of(const Event& event) {
   const std::optional<Op> op = op_from_name(string_of(event.args, "op"));
   if (!op) throw InputError(fmt::format("\"{}\" has no operation: {}", event.name, json_line(event.args)));
-  Span span{.start = exact_time(event.time_us), .action = {.op = *op}};
-  span.end = span.start + exact_time(event.duration_us);
+  Span span{.start = exact_time(event, 0, event.time_us), .action = {.op = *op}};
+  span.end = event.exact.is_null() ? span.start + time_of(event.duration_us)
+                                   : exact_time(event, 1, event.time_us + event.duration_us);
   span.action.stage = event.args.at("stage").get<std::int32_t>();
   span.action.microbatch = event.args.value("microbatch", kNoMicrobatch);
   span.action.part = event.args.value("part", std::int16_t{0});
@@ -132,7 +157,7 @@ void take_event(Timeline& timeline, const Event& event) {
   RankTimeline& rank = timeline.ranks.at(event.pid.get<std::size_t>() - 1);
   if (event.phase == "C") {
     samples_of(rank, event.name)
-        .push_back({.time = exact_time(event.time_us), .bytes = event.args.at("bytes").get<std::int64_t>()});
+        .push_back({.time = exact_time(event, 0, event.time_us), .bytes = event.args.at("bytes").get<std::int64_t>()});
     return;
   }
   rank.spans.push_back(span_of(event));
@@ -157,8 +182,8 @@ Timeline timeline_of(const Document& document) {
         throw InputError(fmt::format("there is no rank {}", rank));
     }
   } catch (const std::exception& error) {
-    throw InputError(
-        fmt::format("otherData: the trace calls itself Plumb's, but is damaged ({}); write it again", error.what()));
+    throw InputError(fmt::format("otherData: the trace calls itself Plumb's, but is damaged ({}); write it again",
+                                 damage_of(error)));
   }
   std::size_t number = 0;
   for (const Event& event : document.events) {
@@ -167,7 +192,7 @@ Timeline timeline_of(const Document& document) {
       take_event(timeline, event);
     } catch (const std::exception& error) {
       throw InputError(fmt::format("event {}: the trace calls itself Plumb's, but is damaged ({}); write it again",
-                                   number, error.what()));
+                                   number, damage_of(error)));
     }
   }
   return timeline;
@@ -191,7 +216,7 @@ std::vector<ForeignRow> foreign_rows(const Document& document) {
   for (const Event& event : document.events) {
     if (event.phase == "X" || event.phase == "B") first_us = std::min(first_us, event.time_us);
   }
-  const auto since_first = [first_us](double time_us) { return exact_time(std::max(0.0, time_us - first_us)); };
+  const auto since_first = [first_us](double time_us) { return time_of(std::max(0.0, time_us - first_us)); };
   for (const Event& event : document.events) {
     const RowKey key{event.pid, event.tid};
     if (event.phase == "M") {

@@ -51,10 +51,11 @@ Bubbles bubbles_of(const std::vector<RankStatistics>& ranks, SimTime makespan) {
   }
   Bubbles bubbles;
   if (makespan > SimTime{0}) {
-    bubbles.bubble_ratio = 1 - busy_sum / (static_cast<double>(ranks.size()) * to_seconds(makespan).count());
+    bubbles.bubble_ratio =
+        std::max(0.0, 1 - busy_sum / (static_cast<double>(ranks.size()) * to_seconds(makespan).count()));
   }
   if (largest_span > SimTime{0}) {
-    bubbles.span_bubble_ratio = 1 - to_seconds(largest_busy).count() / to_seconds(largest_span).count();
+    bubbles.span_bubble_ratio = std::max(0.0, 1 - to_seconds(largest_busy).count() / to_seconds(largest_span).count());
   }
   return bubbles;
 }
@@ -67,7 +68,7 @@ Statistics statistics_of(const Timeline& timeline) {
     for (const Span& span : rank.spans) {
       OpTotal& op = statistics.ops[static_cast<std::size_t>(span.action.op)];
       ++op.count;
-      op.total += span.end - span.start;
+      op.total += to_seconds(span.end - span.start);
     }
   }
   const Bubbles bubbles = bubbles_of(statistics.ranks, statistics.makespan);

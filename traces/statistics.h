@@ -11,7 +11,8 @@ namespace plumb { inline namespace traces {
 
 struct OpTotal {
   std::int64_t count = 0;
-  SimTime total{0};  ///< sum of durations; the two actions of an overlapped pair count their common time each
+  Seconds total{0};  ///< sum of durations, which may exceed SimTime's range; the two actions of an overlapped pair
+                     ///< count their common time each
 };
 
 struct RankStatistics {

@@ -17,8 +17,7 @@ RankRows rows_of(const RankTimeline& rank) {
   number.reserve(rank.spans.size());
   for (const Span& span : rank.spans) {
     std::vector<SimTime>& rows = busy_until[static_cast<std::size_t>(span.stream)];
-    auto free = rows.begin();
-    if (span.end > span.start) free = std::ranges::find_if(rows, [&](SimTime until) { return until <= span.start; });
+    const auto free = std::ranges::find_if(rows, [&](SimTime until) { return until <= span.start; });
     number.push_back(static_cast<int>(free - rows.begin()));
     if (free == rows.end()) {
       rows.push_back(span.end);

@@ -18,8 +18,8 @@ struct RankRows {
   std::vector<Row> rows;  ///< by stream, then number
 };
 
-/// Each span, in list order, goes to the first row of its stream that is free at its start. Spans without duration go
-/// to the first row and keep none busy.
+/// Each span, in list order, goes to the first row of its stream that is free at its start, also one without duration:
+/// it would be drawn inside another.
 RankRows rows_of(const RankTimeline& rank);
 
 }}  // namespace plumb::traces

@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -41,17 +43,40 @@ std::string quoted(const std::string& text) {
   return json_line(nlohmann::json(text));
 }
 
-/// Microseconds, exactly: "12", "0.000001".
-void append_microseconds(Text& text, SimTime time) {
-  constexpr std::int64_t kPerMicrosecond = 1'000'000;
-  const std::int64_t whole = time.count() / kPerMicrosecond;
-  const std::int64_t rest = time.count() % kPerMicrosecond;
-  const std::string_view sign = time.count() < 0 && whole == 0 ? "-" : "";
+/// The format's unit is a microsecond, a viewer's resolution a nanosecond.
+constexpr std::int64_t kNanosecondsPerMicrosecond = 1000;
+
+/// Microseconds, exactly: "12", "0.001".
+void append_microseconds(Text& text, std::int64_t nanoseconds) {
+  const std::int64_t whole = nanoseconds / kNanosecondsPerMicrosecond;
+  const std::int64_t rest = nanoseconds % kNanosecondsPerMicrosecond;
+  const std::string_view sign = nanoseconds < 0 && whole == 0 ? "-" : "";
   if (rest == 0) {
     fmt::format_to(std::back_inserter(text), FMT_COMPILE("{}"), whole);
   } else {
-    fmt::format_to(std::back_inserter(text), FMT_COMPILE("{}{}.{:06}"), sign, whole, rest < 0 ? -rest : rest);
+    fmt::format_to(std::back_inserter(text), FMT_COMPILE("{}{}.{:03}"), sign, whole, rest < 0 ? -rest : rest);
   }
+}
+
+/// The most nanoseconds, up to the rounded end, behind which a viewer sees the end no later than what starts there: it
+/// adds start and duration as doubles in microseconds, or as nanoseconds that it cuts off each by itself (Perfetto).
+std::int64_t duration_within(std::int64_t start, std::int64_t end) {
+  const auto read = [](std::int64_t nanoseconds) {
+    return static_cast<double>(nanoseconds) / kNanosecondsPerMicrosecond;
+  };
+  const auto cut = [&](std::int64_t nanoseconds) { return std::trunc(read(nanoseconds) * kNanosecondsPerMicrosecond); };
+  const auto passes_end = [&](std::int64_t duration) {
+    return read(start) + read(duration) > read(end) || cut(start) + cut(duration) > cut(end);
+  };
+  std::int64_t duration = end - start;
+  while (duration > 0 && passes_end(duration)) --duration;
+  return duration;
+}
+
+/// True if the nanoseconds that are written say it, also to a reader of doubles.
+bool is_said_exactly(SimTime time) {
+  constexpr SimTime kExactInDoubles{std::int64_t{1} << 50};
+  return std::chrono::abs(time) < kExactInDoubles && std::chrono::nanoseconds(nanoseconds_of(time)) == time;
 }
 
 /// Which of several timelines of one file this is.
@@ -175,9 +200,14 @@ class Writer {
     if (action.part != 0) fmt::format_to(out, FMT_COMPILE(" part {}"), action.part);
     fmt::format_to(out, FMT_COMPILE(", {}\",\"cat\":\"{}\",\"pid\":{},\"tid\":{},\"ts\":"), stage_names_[action.stage],
                    stream_name(span.stream), pid_of(rank), tid_of(rank, index));
-    append_microseconds(text_, span.start);
+    const std::int64_t start = nanoseconds_of(span.start), end = nanoseconds_of(span.end);
+    const std::int64_t duration = duration_within(start, end);
+    append_microseconds(text_, start);
     text_.append(std::string_view(",\"dur\":"));
-    append_microseconds(text_, span.end - span.start);
+    append_microseconds(text_, duration);
+    if (duration != end - start || !is_said_exactly(span.start) || !is_said_exactly(span.end)) {
+      fmt::format_to(out, FMT_COMPILE(",\"{}\":[{},{}]"), kExactTimes, span.start.count(), span.end.count());
+    }
     fmt::format_to(out, FMT_COMPILE(",\"cname\":\"{}\",\"args\":{{\"op\":\"{}\",\"stage\":{}"),
                    kColors[static_cast<std::size_t>(action.op)], op_name(action.op), action.stage);
     if (has_microbatch(action.op)) fmt::format_to(out, FMT_COMPILE(",\"microbatch\":{}"), action.microbatch);
@@ -191,7 +221,9 @@ class Writer {
     begin_event();
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE("{{\"ph\":\"C\",\"name\":\"{}\",\"pid\":{},\"ts\":"), counter,
                    pid_of(rank));
-    append_microseconds(text_, sample.time);
+    append_microseconds(text_, nanoseconds_of(sample.time));
+    if (!is_said_exactly(sample.time))
+      fmt::format_to(std::back_inserter(text_), FMT_COMPILE(",\"{}\":[{}]"), kExactTimes, sample.time.count());
     fmt::format_to(std::back_inserter(text_), FMT_COMPILE(",\"args\":{{\"bytes\":{}}}}}"), sample.bytes);
   }
 
@@ -221,7 +253,7 @@ class Writer {
         std::back_inserter(text_),
         FMT_COMPILE("{{\"ph\":{},\"cat\":\"message\",\"name\":\"message\",\"id\":{},\"pid\":{},\"tid\":{},\"ts\":"),
         phase, arrows_, pid_of(rank), tid);
-    append_microseconds(text_, time);
+    append_microseconds(text_, nanoseconds_of(time));
     text_.append(std::string_view("}"));
   }
 
@@ -243,6 +275,10 @@ class Writer {
 };
 
 }  // namespace
+
+std::int64_t nanoseconds_of(SimTime time) {
+  return std::chrono::round<std::chrono::nanoseconds>(time).count();
+}
 
 std::string memory_counter_name(MemoryKind kind) {
   return fmt::format("{}: {}", kMemoryCounter, memory_kind_name(kind));

@@ -8,6 +8,7 @@
 #include "executor/cuda/cuda_machine.h"
 #include "executor/device/run_device.h"
 #include "executor/transport/transport.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor { namespace {
 
@@ -18,7 +19,7 @@ std::string text_of_failure(Work work) {
     work();
     return {};
   } catch (const std::exception& error) {
-    return error.what();
+    return sentence_of(error);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "executor/nccl/nccl_library.h"
 #include "executor/nccl/run_linked_rank.h"
 #include "executor/transport/transport.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor { namespace {
 
@@ -38,7 +39,7 @@ std::string measure(const NcclMeasureOptions& options, NcclMeasurement& result) 
         gpus, {.half = options.half, .most_bytes = std::min(most, slowdown.most_bytes), .budget = time_left()});
     return {};
   } catch (const std::exception& error) {
-    return error.what();
+    return sentence_of(error);
   }
 }
 
@@ -75,7 +76,7 @@ std::string run_rank(const RunSpec& spec, RankBoard& board, int device, std::opt
     is_spec = true;
     return error.what();
   } catch (const std::exception& error) {
-    return error.what();
+    return sentence_of(error);
   }
 }
 

@@ -33,7 +33,6 @@ class DeviceRun {
   /// [world rank] those that are here.
   std::vector<RankOutcome> train(std::vector<ModelValues>& gradients);
 
-  bool is_checkpoint(int step) const;
   /// Behind so many steps.
   void save(int steps);
   ModelValues weights();

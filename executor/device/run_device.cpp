@@ -122,7 +122,9 @@ RunResult DeviceRun::run() {
 
 std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
   std::vector<RankOutcome> ranks(static_cast<std::size_t>(world_.ranks()));
-  for (int step = training_.first_step; step < spec_.steps; ++step) {
+  int step = training_.first_step, saved = spec_.resume != nullptr ? step : -1;
+  for (; step < spec_.steps; ++step) {
+    if (options_.ends && options_.ends()) break;
     upload_batch(step);
     for_each_stage(
         [&](int, DeviceStage& stage) { stage.begin_step(machine_, step, static_cast<float>(loss_scale_.scale)); });
@@ -133,8 +135,11 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
       gradients.push_back(room_for_values(spec_, training_.first_layer));
       for_each_stage([&](int, DeviceStage& stage) { stage.copy_gradients(machine_, gradients.back(), k); });
     }
-    if (is_checkpoint(step)) save(step + 1);
+    if (options_.checkpoint_every == 0 || (step + 1) % options_.checkpoint_every != 0) continue;
+    saved = step + 1;
+    save(saved);
   }
+  if (options_.checkpoint_every > 0 && saved != step) save(step);
   for_each_stage([&](int rank, const DeviceStage& stage) {
     const StageMemory held = stage.memory();
     ParameterBytes& bytes = ranks[static_cast<std::size_t>(rank)].parameter_bytes;
@@ -150,11 +155,6 @@ std::vector<RankOutcome> DeviceRun::train(std::vector<ModelValues>& gradients) {
       outcome(ranks, rank, lane).peak_host_bytes += program_.host_bytes[rank];
     }
   return ranks;
-}
-
-bool DeviceRun::is_checkpoint(int step) const {
-  const int every = options_.checkpoint_every;
-  return every > 0 && ((step + 1) % every == 0 || step + 1 == spec_.steps);
 }
 
 void DeviceRun::save(int steps) {

@@ -7,16 +7,18 @@
 
 #include "executor/device/device_machine.h"
 #include "executor/device/stage/optimizer_places.h"
+#include "executor/interruption.h"
 #include "executor/run_result.h"
 #include "executor/run_spec.h"
 
 namespace plumb { inline namespace executor {
 
 struct DeviceRunOptions {
-  bool capture_gradients = false;                         ///< keep what each optimizer step consumes (for tests)
-  bool capture_weights = false;                           ///< keep the weights after the last step (for tests)
-  int checkpoint_every = 0;                               ///< replays; 0: no checkpoints. The last one has one too.
-  std::function<void(const TrainingState&)> checkpoint;   ///< called with each, between replays
+  bool capture_gradients = false;                        ///< keep what each optimizer step consumes (for tests)
+  bool capture_weights = false;                          ///< keep the weights after the last step (for tests)
+  int checkpoint_every = 0;                              ///< replays; 0: no checkpoints. The end has one too.
+  std::function<void(const TrainingState&)> checkpoint;  ///< called with each, between replays
+  EndQuestion ends;  ///< whether it is to end before its last step; only where one device has all ranks
   std::int64_t update_window_bytes = kUpdateWindowBytes;  ///< of an optimizer whose state is in the host's memory
 };
 

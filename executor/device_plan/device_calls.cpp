@@ -67,8 +67,9 @@ Copy copy_of(const Schedule& schedule, const StageNeighbors& neighbors, const Co
   const std::int64_t bytes = forward ? of_stage.activation_message_bytes : of_stage.gradient_message_bytes;
   const LinkCost& link =
       link_between(costs, schedule.stages[stage].rank, schedule.stages[static_cast<std::size_t>(consumer)].rank);
-  return {.duration = to_sim_time(Seconds{static_cast<double>(bytes) / link.bytes_per_second}),
-          .latency = to_sim_time(link.latency)};
+  return {.duration =
+              to_sim_time(Seconds{static_cast<double>(bytes) / link.bytes_per_second}, "a message on an emulated link"),
+          .latency = to_sim_time(link.latency, "the latency of an emulated link")};
 }
 
 /// Something that must have ended, or come to a moment inside, before a call starts.

@@ -4,12 +4,12 @@
 #include <charconv>
 #include <limits>
 #include <numeric>
-#include <regex>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/pattern.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -70,17 +70,11 @@ std::vector<std::int64_t> parameters_of(const std::vector<std::vector<Layer>>& u
 }
 
 std::vector<std::int64_t> matches_of(const std::vector<std::vector<Layer>>& units, const std::string& expression) {
-  std::regex regex;
-  try {
-    regex.assign(expression, std::regex::icase);
-  } catch (const std::regex_error&) {
-    throw SpecError(
-        fmt::format("split type:{}: this is no regular expression; name kinds, as in type:linear|mlp", expression));
-  }
+  const Pattern kind(expression);
   std::vector<std::int64_t> weights;
   for (const std::vector<Layer>& unit : units)
-    weights.push_back(std::ranges::count_if(
-        unit, [&](const Layer& layer) { return std::regex_search(std::string(layer_kind_name(layer)), regex); }));
+    weights.push_back(
+        std::ranges::count_if(unit, [&](const Layer& layer) { return kind.found_in(layer_kind_name(layer)); }));
   if (std::ranges::max(weights) == 0)
     throw SpecError(fmt::format("split type:{}: the model has no layer of such a kind; its first is of kind {}",
                                 expression, layer_kind_name(units.front().back())));

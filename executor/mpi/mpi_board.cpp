@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "executor/mpi/mpi_world.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -25,7 +26,7 @@ class MpiBoard : public RankBoard {
       all = world_.exchange(own);
       return {};
     } catch (const std::exception& error) {
-      return error.what();
+      return sentence_of(error);
     }
   }
   bool tell(const std::string& fault) override {

@@ -62,6 +62,7 @@ std::optional<RunResult> run_mpi(const RunSpec& spec, const RunOptions& options)
     seat.checkpoints.state = &own;
     seat.checkpoints.is_shared = false;
     seat.checkpoints.deliver = deliver;
+    seat.ends = options.ends;
     seat.interrupted = [&](RankTimeline timeline) {
       interruption.add(coordinates_of(plan.replay.grid, world.rank()), std::move(timeline));
       interruption.tell(options.interrupted);

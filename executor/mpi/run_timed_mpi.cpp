@@ -10,7 +10,7 @@
 
 namespace plumb { inline namespace executor {
 
-std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const InterruptionListener& interrupted) {
+std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const TimedOptions& options) {
   MpiWorld& ranks = MpiWorld::joined();
   ranks.require_team(world_size(spec.grid), fingerprint(spec), spec.watchdog);
   require_timed(spec);
@@ -24,7 +24,7 @@ std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const Interrupti
     Interruption interruption(spec.schedule);
     const auto listener = [&](RankTimeline timeline) {
       interruption.add(coordinates_of(spec.grid, ranks.rank()), std::move(timeline));
-      interruption.tell(interrupted);
+      interruption.tell(options.interrupted);
     };
     bytes = to_bytes(replay_timed_rank(spec, plan,
                                        {.world_rank = ranks.rank(),
@@ -33,7 +33,8 @@ std::optional<TimedResult> run_timed_mpi(const TimedSpec& spec, const Interrupti
                                         .pool = &pool,
                                         .host_pool = &host_pool,
                                         .sleeper = &sleeper,
-                                        .interrupted = listener}));
+                                        .interrupted = listener,
+                                        .ends = options.ends}));
   }
   const std::vector<std::string> gathered = ranks.gather(bytes);
   if (gathered.empty()) return {};

@@ -20,7 +20,7 @@ namespace {
 
 }  // namespace
 
-std::optional<TimedResult> run_timed_mpi(const TimedSpec&, const InterruptionListener&) {
+std::optional<TimedResult> run_timed_mpi(const TimedSpec&, const TimedOptions&) {
   refuse();
 }
 

@@ -177,7 +177,7 @@ std::string FolderBoard::exchange(const std::string& own, std::vector<std::strin
     if (wrong.empty()) fs::remove(folder_ / file_of(rounds_ - 1, rank_), error);
     return wrong;
   } catch (const std::exception& error) {
-    return error.what();
+    return sentence_of(error);
   }
 }
 

@@ -18,11 +18,11 @@ EmulatedLink::EmulatedLink(const LinkCost& cost, std::int64_t burst_bytes) : cos
 
 TransferTimes EmulatedLink::send(TokenBucket& card, SimTime ready, std::int64_t bytes) const {
   const auto time_of = [this](std::int64_t count) {
-    return to_sim_time(Seconds{static_cast<double>(count) / cost_.bytes_per_second});
+    return to_sim_time(Seconds{static_cast<double>(count) / cost_.bytes_per_second}, "a message on an emulated link");
   };
   const SimTime start = std::max(ready, card.free_at());
   const SimTime left = card.pass(ready, time_of(bytes), time_of(burst_bytes_));
-  return {.start = start, .end = left + to_sim_time(cost_.latency)};
+  return {.start = start, .end = left + to_sim_time(cost_.latency, "the latency of an emulated link")};
 }
 
 }}  // namespace plumb::executor

@@ -30,7 +30,7 @@ LinkCost replica_link(const TimedSpec& spec, int pipeline_rank) {
 
 TimedResult timed_result(const TimedSpec& spec, std::vector<TimedRank> ranks) {
   TimedResult result;
-  result.timelines.assign(static_cast<std::size_t>(spec.steps), empty_timeline(spec.schedule));
+  result.timelines.assign(ranks.front().ends.size(), empty_timeline(spec.schedule));
   for (std::size_t step = 0; step < result.timelines.size(); ++step) {
     SimTime last{0};
     for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
@@ -46,6 +46,7 @@ TimedResult timed_result(const TimedSpec& spec, std::vector<TimedRank> ranks) {
 
 TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options) {
   require_timed(spec);
+  require_threads(spec.grid);
   const ReplayPlan plan = plan_replay(spec.schedule, spec.grid);
   const Sleeper sleeper;
   const int ranks = world_size(spec.grid);
@@ -77,7 +78,8 @@ TimedResult run_timed(const TimedSpec& spec, const TimedOptions& options) {
                                         .pool = memory.pools[index].get(),
                                         .host_pool = memory.host_pools[index].get(),
                                         .sleeper = &sleeper,
-                                        .interrupted = interrupted});
+                                        .interrupted = interrupted,
+                                        .ends = options.ends});
   };
   try {
     run_rank_threads(ranks, carrier, spec.watchdog, options.threads, replay_rank);

@@ -22,6 +22,7 @@ struct TimedResult {
 
 struct TimedOptions {
   InterruptionListener interrupted;  ///< told what was done of a replay that failed
+  EndQuestion ends;                  ///< whether it is to end before its last step
   RankThreadsOptions threads;
 };
 

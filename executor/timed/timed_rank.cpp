@@ -4,11 +4,13 @@
 #include <array>
 #include <bit>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "executor/interruption.h"
 #include "executor/timed/timed_stage.h"
 #include "executor/transport/communicator.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -33,10 +35,12 @@ TimedStageBytes bytes_of(const TimedSpec& spec, const ReplayPlan& plan, std::siz
   return bytes;
 }
 
-/// All ranks have come; the moment at which all of them start.
-SimTime meet(Communicator& everyone, const Sleeper& sleeper) {
-  std::array<float, 2> moment{};
+/// All ranks have come; the moment at which all of them start, or nothing where one is to end.
+std::optional<SimTime> meet(Communicator& everyone, const TimedSeat& seat) {
+  const Sleeper& sleeper = *seat.sleeper;
+  std::array<float, 2> moment = {seat.ends && seat.ends() ? 1.0F : 0.0F};
   everyone.run(all_reduce(moment));
+  if (moment[0] > 0) return std::nullopt;
   if (everyone.member() == 0)
     moment = std::bit_cast<std::array<float, 2>>((sleeper.now() + to_sim_time(kStartDelay)).count());
   everyone.run(broadcast(moment, 0));
@@ -72,15 +76,16 @@ TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const
   try {
     for (int step = 0; step < spec.steps; ++step) {
       const RankTimeline* before = result.timelines.empty() ? nullptr : &result.timelines.back();
-      const SimTime start =
-          between_steps(seat.world_rank, step, before, seat.interrupted, [&] { return meet(everyone, *seat.sleeper); });
-      result.timelines.push_back(replay(plan, replay_seat, start));
-      result.ends.push_back(clock() - start);
+      const std::optional<SimTime> start =
+          between_steps(seat.world_rank, step, before, seat.interrupted, [&] { return meet(everyone, seat); });
+      if (!start) break;
+      result.timelines.push_back(replay(plan, replay_seat, *start));
+      result.ends.push_back(clock() - *start);
     }
   } catch (const RunAborted&) {
     throw;
   } catch (const std::exception& error) {
-    seat.carrier->abort(error.what());  // ends the rank's own collectives under way, which its groups wait for
+    seat.carrier->abort(sentence_of(error));  // ends the rank's own collectives under way, which its groups wait for
     throw;
   }
   return result;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "executor/interruption.h"
 #include "executor/replay.h"
 #include "executor/timed/sleeper.h"
 #include "executor/timed/timed_spec.h"
@@ -19,6 +20,7 @@ struct TimedSeat {
   TensorPool* host_pool = nullptr;
   const Sleeper* sleeper = nullptr;
   std::function<void(RankTimeline)> interrupted;  ///< told what was done of a replay that failed
+  EndQuestion ends;                               ///< whether it is to end before spec.steps
 };
 
 struct TimedRank {
@@ -26,8 +28,9 @@ struct TimedRank {
   std::vector<SimTime> ends;            ///< [replay] when the rank was done, from the common start
 };
 
-/// Replays the rank's list spec.steps times, from a start that all ranks have in common each time. Throws RunError with
-/// rank, action and reason; RunAborted if another rank failed first; the carrier has been aborted then.
+/// Replays the rank's list spec.steps times, or until a rank is to end, from a start that all ranks have in common each
+/// time. Throws RunError with rank, action and reason; RunAborted if another rank failed first; the carrier has been
+/// aborted then.
 TimedRank replay_timed_rank(const TimedSpec& spec, const ReplayPlan& plan, const TimedSeat& seat);
 
 }}  // namespace plumb::executor

@@ -10,6 +10,7 @@
 #include "executor/cpu/stage.h"
 #include "executor/interruption.h"
 #include "executor/replay.h"
+#include "schedules/error.h"
 
 namespace plumb { inline namespace executor {
 namespace {
@@ -66,22 +67,26 @@ class Rank {
 
   void run() {
     std::int64_t peak_bytes = seat_.pool->live_bytes();
-    for (int step = plan_.first_step; step < spec_.steps; ++step) {
+    int step = plan_.first_step, saved = spec_.resume != nullptr ? step : -1;
+    for (; step < spec_.steps; ++step) {
       for (const auto& stage : stages_) {
         if (stage == nullptr) continue;
         stage->begin(step);
         stage->set_loss_scale(static_cast<float>(loss_scale_.scale));
       }
+      const Meeting start = between_steps(step, [&] { return meet(); });
+      if (start.ends) break;
       outcome_.loss_scales.push_back(loss_scale_.scale);
-      const SimTime start = between_steps(step, [&] { return meet(); });
-      RankTimeline timeline = replay(plan_.replay, seat_, start);
-      outcome_.ends.push_back(own_.clock() - start);
+      RankTimeline timeline = replay(plan_.replay, seat_, start.time);
+      outcome_.ends.push_back(own_.clock() - start.time);
       for (const MemorySample& sample : timeline.memory) peak_bytes = std::max(peak_bytes, sample.bytes);
       if (stands_for_its_pipeline_rank(place_)) outcome_.timelines.push_back(std::move(timeline));
       report_losses();
-      if (!is_checkpoint(step)) continue;
-      between_steps(step + 1, [&] { checkpoint(step + 1); });
+      if (own_.checkpoints.every == 0 || (step + 1) % own_.checkpoints.every != 0) continue;
+      saved = step + 1;
+      between_steps(saved, [&] { checkpoint(saved); });
     }
+    if (own_.checkpoints.every > 0 && saved != step) between_steps(step, [&] { checkpoint(step); });
     for (const auto& stage : stages_)
       if (stage != nullptr) outcome_.parameter_bytes = outcome_.parameter_bytes + stage->held_bytes();
     if (tensor_ != nullptr) outcome_.tensor_group_bytes = tensor_->buffer_bytes();
@@ -149,12 +154,18 @@ class Rank {
                                 own_.interrupted, work);
   }
 
-  /// Waits for all ranks; returns a moment after the last one came, the same for all.
-  SimTime meet() {
-    everyone_.run(all_reduce({}));
+  struct Meeting {
+    SimTime time;       ///< a moment after the last rank came
+    bool ends = false;  ///< whether any of them is to end
+  };
+
+  /// Waits for all ranks. The same for all.
+  Meeting meet() {
+    std::array<float, 1> ends = {own_.ends && own_.ends() ? 1.0F : 0.0F};
+    everyone_.run(all_reduce(ends));
     std::array<float, 2> bits = std::bit_cast<std::array<float, 2>>(own_.clock().count());
     everyone_.run(broadcast(bits, 0));
-    return SimTime(std::bit_cast<std::int64_t>(bits));
+    return {.time = SimTime(std::bit_cast<std::int64_t>(bits)), .ends = ends[0] > 0};
   }
 
   /// The rank's group along one dimension of the grid; null if it is alone there.
@@ -198,11 +209,6 @@ class Rank {
   void capture_weights() {
     for (std::size_t stage = 0; stage < stages_.size(); ++stage)
       for (const CpuParameters* block : speaks_for(stage)) block->copy_weights(*own_.weights);
-  }
-
-  bool is_checkpoint(int step) const {
-    const int every = own_.checkpoints.every;
-    return every > 0 && ((step + 1) % every == 0 || step + 1 == spec_.steps);
   }
 
   /// All ranks write down their own elements, and then wait for the checkpoint to be made.
@@ -252,7 +258,7 @@ RankOutcome train_rank(const RunSpec& spec, const TrainingPlan& plan, const Trai
   } catch (const RunAborted&) {
     throw;
   } catch (const std::exception& error) {
-    seat.transport->abort(error.what());  // ends the rank's own collectives under way, which its groups wait for
+    seat.transport->abort(sentence_of(error));  // ends the rank's own collectives under way, which its groups wait for
     throw;
   }
   return rank.take_outcome();

@@ -179,7 +179,7 @@ void require_same_training(const TrainingState& saved, const TrainingState& want
 
 std::string to_bytes(const TrainingState& state) {
   const std::string manifest = json_line(manifest_of(state));
-  std::string bytes = fmt::format("{}{}\n", kTitle, newest_format(FileKind::kCheckpoint));
+  std::string bytes = fmt::format("{}{}\n", kTitle, newest_format(FileForm::kCheckpoint));
   const std::size_t total_at = bytes.size();
   bytes += number_bytes(0) + number_bytes(manifest.size()) + manifest;
   for (const std::vector<SavedParameter>& layer : state.parameters)
@@ -198,7 +198,7 @@ TrainingState training_state_from_bytes(std::string_view bytes, const std::strin
   if (!bytes.starts_with(kTitle)) refuse("is no checkpoint of Plumb");
   const std::size_t line_end = bytes.find('\n');
   if (line_end != std::string_view::npos)
-    checked_format(FileKind::kCheckpoint, bytes.substr(kTitle.size(), line_end - kTitle.size()), place);
+    checked_format(FileForm::kCheckpoint, bytes.substr(kTitle.size(), line_end - kTitle.size()), place);
   const std::size_t head = line_end + 1;
   if (line_end == std::string_view::npos || bytes.size() < head + 3 * kNumberBytes) refuse("is cut short");
   const std::uint64_t total = number_at(bytes, head), manifest_bytes = number_at(bytes, head + kNumberBytes);
@@ -209,8 +209,8 @@ TrainingState training_state_from_bytes(std::string_view bytes, const std::strin
   try {
     const json manifest = json::parse(bytes.substr(first, manifest_bytes));
     return read_state(manifest, bytes.substr(first + manifest_bytes, end - first - manifest_bytes));
-  } catch (const json::exception& error) {
-    refuse(fmt::format("has a manifest that cannot be read ({})", error.what()));
+  } catch (const json::exception&) {
+    refuse("has a manifest that cannot be read");
   } catch (const std::out_of_range&) {
     refuse("has other values than its manifest says");
   }

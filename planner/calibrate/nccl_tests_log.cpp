@@ -1,6 +1,7 @@
 #include "planner/calibrate/nccl_tests_log.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -36,14 +37,28 @@ std::string_view without_prefix(std::string_view line) {
   return line;
 }
 
-/// The first known program that the text names.
+/// Programs of nccl-tests whose exchanges Plumb does not price.
+constexpr std::array<std::string_view, 4> kOtherPrograms{"reduce", "gather", "scatter", "hypercube"};
+
+/// Where the text names the program as a word of its own: "reduce_perf" is not in "all_reduce_perf".
+std::size_t find_program(std::string_view text, std::string_view name) {
+  const std::string word = fmt::format("{}_perf", name);
+  const auto continues = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  std::size_t at = text.find(word);
+  while (at != std::string_view::npos && at > 0 && continues(text[at - 1])) at = text.find(word, at + 1);
+  return at;
+}
+
+/// The first program that the text names, known or not.
 std::optional<std::string_view> program_in(std::string_view text) {
   std::optional<std::string_view> found;
   std::size_t first = std::string_view::npos;
-  for (const auto& [name, kind] : programs()) {
-    const std::size_t at = text.find(fmt::format("{}_perf", name));
+  const auto look_for = [&](std::string_view name) {
+    const std::size_t at = find_program(text, name);
     if (at < first) first = at, found = name;
-  }
+  };
+  for (const auto& [name, kind] : programs()) look_for(name);
+  for (const std::string_view name : kOtherPrograms) look_for(name);
   return found;
 }
 
@@ -51,15 +66,19 @@ std::optional<std::string_view> program_in(std::string_view text) {
 struct Columns {
   bool in_place = true;  ///< times in place stand behind those out of place
   bool errors = false;   ///< before 2.13: the largest difference in the place of the number of wrong values
+  bool redop = false;    ///< the reduction's operation stands behind the type
 };
 
+/// Of the line that heads the rows; where there is none, both times are there, as the programs print by default.
 Columns columns_of(std::string_view text) {
-  Columns columns{.in_place = text.find("out-of-place") == std::string_view::npos};
+  Columns columns;
   for (const std::string_view line : lines_of(text)) {
     const std::vector<std::string_view> words = words_of(line);
-    const auto says = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
-    columns.in_place = columns.in_place || says("in-place");
-    columns.errors = columns.errors || (says("busbw") && says("error"));
+    const auto count = [&](std::string_view word) { return std::ranges::count(words, word); };
+    if (count("busbw") == 0 || count("time") == 0) continue;
+    columns.in_place = count("busbw") > 1;
+    columns.errors = count("error") > 0;
+    columns.redop = count("redop") > 0;
   }
   return columns;
 }
@@ -77,9 +96,23 @@ void check_values(std::string_view word, const Columns& columns, const std::stri
   }
 }
 
+/// A log is what its name or its header says; the operation of its rows must say the same: "none" where nothing is
+/// reduced. sendrecv_perf prints one, whatever it is.
+void check_operation(std::string_view operation, std::string_view program, const std::string& file,
+                     std::size_t number) {
+  const auto kind = programs().at(program);
+  const bool reduces = kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+  if (!kind || reduces != (operation == "none")) return;
+  fail_at_line(
+      file, number,
+      fmt::format("redop is {}, but the log is named as one of {}_perf, which {}: name the file after its test, as in "
+                  "{}_perf.log",
+                  operation, program, reduces ? "reduces" : "reduces nothing", reduces ? "all_gather" : "all_reduce"));
+}
+
 /// A row's size and both times; nothing where the line is none.
-std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, const std::string& file,
-                                std::size_t number) {
+std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, std::string_view program,
+                                const std::string& file, std::size_t number) {
   constexpr std::size_t kOfOne = 4;  // time, algbw, busbw, wrong
   const std::size_t timed = columns.in_place ? 2 * kOfOne : kOfOne;
   const std::size_t least = 3 + timed;  // size, count, type
@@ -92,6 +125,9 @@ std::optional<TimedSize> row_of(std::string_view line, const Columns& columns, c
         file, number,
         fmt::format("the row has {} columns of at least {}: the log was cut, copy it whole", words.size(), least));
   }
+  // Before 2.13 nothing stands under "redop" where nothing is reduced.
+  if (columns.redop && words.size() > least && !whole_number<double>(words[3]))
+    check_operation(words[3], program, file, number);
   const std::size_t first = words.size() - timed, second = words.size() - kOfOne;
   for (const std::size_t group : {first, second}) check_values(words[group + 3], columns, file, number);
   const auto out_of_place = whole_number<double>(words[first]);
@@ -176,6 +212,12 @@ NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file
         file, 0,
         "neither the log nor its name says which test it is: name the file after it, as in all_reduce_perf.log");
   }
+  if (!programs().contains(*program)) {
+    fail_at_line(file, 0,
+                 fmt::format("the log is one of {}_perf, which is not priced: give logs of all_reduce, all_gather, "
+                             "reduce_scatter, alltoall, broadcast or sendrecv",
+                             *program));
+  }
   NcclTestsLog log{.file = file, .kind = programs().at(*program)};
   const Columns columns = columns_of(text);
   Hosts hosts;
@@ -187,7 +229,7 @@ NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file
     if (line.find("NCCL INFO") != std::string_view::npos) continue;
     if (line.find("Avg bus bandwidth") != std::string_view::npos) whole = true;
     hosts.read(line);
-    if (const auto row = row_of(line, columns, file, number)) rows.push_back(*row);
+    if (const auto row = row_of(line, columns, *program, file, number)) rows.push_back(*row);
   }
   if (!whole) {
     fail_at_line(file, lines.empty() ? 0 : lines.size() - 1,

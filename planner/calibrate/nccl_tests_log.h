@@ -5,9 +5,10 @@
 //   const NcclTestsLog log = parse_nccl_tests_log(text, "all_reduce.log");
 //
 // The collective is the one that the log names (its own header, or the command line above it), else the one in the
-// file's name. Ranks and nodes are those that "# Using devices" lists. Launchers' prefixes ("[1,0]<stdout>: ") and
-// NCCL's own lines are left out. A size printed more than once has the median of its times. Source of the columns:
-// NVIDIA/nccl-tests src/common.cu; sizes are the whole buffer of a rank (of the gathered result).
+// file's name; the rows' operation ("redop") must not contradict it. Ranks and nodes are those that "# Using devices"
+// lists. Launchers' prefixes ("[1,0]<stdout>: ") and NCCL's own lines are left out. A size printed more than once has
+// the median of its times. Source of the columns: NVIDIA/nccl-tests src/common.cu; sizes are the whole buffer of a rank
+// (of the gathered result).
 
 #include <cstdint>
 #include <optional>
@@ -39,7 +40,7 @@ bool is_nccl_tests_log(std::string_view text);
 
 /// Throws SpecError "FILE:LINE: ..." if a row has too few columns or the summary at the end is missing (the log was
 /// cut), if a row counts wrong values or has a time that is not above 0, if no ranks are listed, if nodes differ in
-/// their ranks, or if the collective cannot be told.
+/// their ranks, or if the collective cannot be told, is none that is priced, or reduces where its rows do not.
 NcclTestsLog parse_nccl_tests_log(std::string_view text, const std::string& file);
 
 }}  // namespace plumb::planner

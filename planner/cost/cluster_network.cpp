@@ -77,8 +77,7 @@ std::set<std::string> names_of(const DegradedLinks& degraded, const ClusterSpec&
     std::vector<std::string> known;
     for (const NetworkLink& link : links) known.push_back(link.name);
     if (std::ranges::find(known, degraded.name) != known.end()) return {degraded.name};
-    throw SpecError(
-        fmt::format("there is no link {}: did you mean {}?", degraded.name, nearest_name(degraded.name, known)));
+    throw SpecError(fmt::format("there is no link {}: {}", degraded.name, did_you_mean(degraded.name, known)));
   }
   const bool nic = degraded.kind == DegradedLinks::Kind::kNic;
   if (nic && !cluster.network) throw SpecError(fmt::format("cluster {} has no NICs to degrade", cluster.name));

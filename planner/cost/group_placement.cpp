@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <cassert>
-#include <map>
 #include <optional>
 #include <tuple>
 
 namespace plumb { inline namespace planner {
 
 GroupPlacement placement_of(const std::vector<int>& world_ranks, int devices_per_node) {
-  std::map<int, int> ranks_on;
-  for (const int rank : world_ranks) ++ranks_on[rank / devices_per_node];
-  int fewest = static_cast<int>(world_ranks.size());
-  for (const auto& [node, count] : ranks_on) fewest = std::min(fewest, count);
-  return {.ranks = static_cast<int>(world_ranks.size()),
-          .nodes = static_cast<int>(ranks_on.size()),
-          .ranks_per_node = fewest};
+  assert(std::ranges::is_sorted(world_ranks));
+  const int ranks = static_cast<int>(world_ranks.size());
+  GroupPlacement placement{.ranks = ranks, .nodes = 0, .ranks_per_node = ranks};
+  for (int first = 0, next = 0; first < ranks; first = next) {
+    const int node = world_ranks[first] / devices_per_node;
+    while (next < ranks && world_ranks[next] / devices_per_node == node) ++next;
+    ++placement.nodes;
+    placement.ranks_per_node = std::min(placement.ranks_per_node, next - first);
+  }
+  return placement;
 }
 
 GroupPlacement worst_placement(const ProcessGrid& grid, Group group, int pipeline_rank, int devices_per_node) {

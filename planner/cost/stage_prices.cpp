@@ -378,10 +378,9 @@ class StagePricer {
 }  // namespace
 
 StageOrder stage_order(const Schedule& schedule) {
-  const std::vector<bool> copied = stages_with_copies(schedule);
   return {.operations = operations_of(schedule),
           .parts = part_count(schedule),
-          .copies = std::ranges::find(copied, true) != copied.end(),
+          .copies = has_copies(schedule),
           .hops = pipeline_hops(schedule)};
 }
 

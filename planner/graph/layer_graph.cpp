@@ -10,6 +10,7 @@
 #include "planner/graph/operators.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace planner {
@@ -17,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMostNodes = 1 << 14;
 constexpr std::int64_t kLargestTensor = std::int64_t{1} << 40;
 
 using Sizes = std::map<std::string, json>;
@@ -59,10 +59,9 @@ class Expansion {
       const auto found = scope.words.find(word);
       if (found != scope.words.end()) return found->second;
       std::vector<std::string> known;
-      for (const auto& [name, size] : scope.words) known.push_back(name);
-      fail(place, known.empty()
-                      ? fmt::format("\"${}\" is no size: add \"sizes\" to the graph", word)
-                      : fmt::format("\"${}\" is no size: did you mean \"${}\"?", word, nearest_name(word, known)));
+      for (const auto& [name, size] : scope.words) known.push_back("$" + name);
+      fail(place, known.empty() ? fmt::format("\"${}\" is no size: add \"sizes\" to the graph", word)
+                                : fmt::format("\"${}\" is no size: {}", word, did_you_mean("$" + word, known)));
     }
     if (!value.is_array() && !value.is_object()) return value;
     json copy = value;
@@ -89,8 +88,8 @@ class Expansion {
       if (found == scope.nodes.end()) {
         std::vector<std::string> known;
         for (const auto& [text, index] : scope.nodes) known.push_back(text);
-        object.fail("inputs", fmt::format("no node before this one is named \"{}\": did you mean \"{}\"?", wanted,
-                                          nearest_name(wanted, known)));
+        object.fail("inputs",
+                    fmt::format("no node before this one is named \"{}\": {}", wanted, did_you_mean(wanted, known)));
       }
       inputs.push_back(found->second);
     }
@@ -100,6 +99,10 @@ class Expansion {
   /// Nodes of a list, one after the other; the scope learns their names.
   void expand(const json& list, Scope& scope, const std::string& place) {
     if (!list.is_array()) fail(place, "an array of nodes is wanted");
+    if (list.size() > kMostGraphNodes) {
+      fail(place, fmt::format("{} nodes are more than the {} that a graph may have: make it smaller", list.size(),
+                              kMostGraphNodes));
+    }
     for (std::size_t i = 0; i < list.size(); ++i) {
       std::string here = fmt::format("{}[{}]", place, i);
       if (!list[i].is_object()) fail(here, "a node is an object with an \"op\" or a \"block\"");
@@ -139,8 +142,8 @@ class Expansion {
     if (!scope.nodes.emplace(local, static_cast<int>(nodes_.size())).second)
       object.fail("name", fmt::format("two nodes are named \"{}\": rename one", local));
     nodes_.push_back(std::move(node));
-    if (nodes_.size() > kMostNodes)
-      fail(place, fmt::format("the graph has more than {} nodes: make it smaller", kMostNodes));
+    if (nodes_.size() > kMostGraphNodes)
+      fail(place, fmt::format("the graph has more than {} nodes: make it smaller", kMostGraphNodes));
     scope.nodes["@previous"] = static_cast<int>(nodes_.size()) - 1;
   }
 
@@ -177,7 +180,7 @@ class Expansion {
     const json* block = block_named(name, object);
     if (std::ranges::find(open_, name) != open_.end())
       object.fail("block", fmt::format("\"{}\" is used within itself", name));
-    if (repeat > std::int64_t{kMostNodes}) object.fail("repeat", fmt::format("give at most {}", kMostNodes));
+    if (repeat > std::int64_t{kMostGraphNodes}) object.fail("repeat", fmt::format("give at most {}", kMostGraphNodes));
 
     const std::string block_place = fmt::format("{}.blocks.{}", place_, name);
     StrictObject definition(*block, block_place);
@@ -195,8 +198,8 @@ class Expansion {
     for (const auto& [key, unused] : with.items()) {
       if (std::ranges::find(parameters, key) != parameters.end()) continue;
       object.fail("with", parameters.empty() ? fmt::format("block {} has no parameters: leave {} away", name, key)
-                                             : fmt::format("block {} has no parameter \"{}\": did you mean \"{}\"?",
-                                                           name, key, nearest_name(key, parameters)));
+                                             : fmt::format("block {} has no parameter \"{}\": {}", name, key,
+                                                           did_you_mean(key, parameters)));
     }
     open_.push_back(name);
     for (std::int64_t i = 0; i < repeat; ++i) {
@@ -229,8 +232,7 @@ class Expansion {
       }
     }
     object.fail("block", known.empty() ? fmt::format("no block is named \"{}\": add \"blocks\" to the graph", name)
-                                       : fmt::format("no block is named \"{}\": did you mean \"{}\"?", name,
-                                                     nearest_name(name, known)));
+                                       : fmt::format("no block is named \"{}\": {}", name, did_you_mean(name, known)));
   }
 
   static std::vector<std::string> texts_of(StrictObject& object, std::string_view key,

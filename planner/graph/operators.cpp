@@ -39,7 +39,7 @@ const std::vector<std::string>& operator_names() {
 GraphNode make_node(const std::string& op, const OperatorInputs& inputs) {
   const auto known = std::ranges::find(all_operators(), op, &Operator::name);
   if (known == all_operators().end()) {
-    inputs.fail(fmt::format("unknown operator \"{}\": did you mean \"{}\"?", op, nearest_name(op, operator_names())));
+    inputs.fail(fmt::format("unknown operator \"{}\": {}", op, did_you_mean(op, operator_names())));
   }
   const auto given = static_cast<int>(inputs.nodes.size());
   if (given < known->least_inputs || given > known->most_inputs) {

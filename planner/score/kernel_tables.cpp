@@ -2,13 +2,13 @@
 
 #include <map>
 #include <optional>
-#include <regex>
 
 #include <nlohmann/json.hpp>
 
 #include "kernels/layer.h"
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
+#include "schedules/pattern.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -17,9 +17,9 @@ using nlohmann::json;
 
 /// A positive whole number behind "NAME=" in a key such as "ng=20, M=1232, N=3072".
 std::optional<std::int64_t> number_in(const std::string& key, const std::string& name) {
-  std::smatch match;
-  if (!std::regex_search(key, match, std::regex("(?:^|[ ,])" + name + "=([0-9]{1,15})(?:,|$)"))) return std::nullopt;
-  const std::int64_t value = std::stoll(match[1].str());
+  const std::vector<std::string> match = Pattern("(?-i)(?:^|[ ,])" + name + "=([0-9]{1,15})(?:,|$)").groups_in(key);
+  if (match.empty()) return std::nullopt;
+  const std::int64_t value = std::stoll(match[1]);
   return value > 0 ? std::optional(value) : std::nullopt;
 }
 
@@ -61,14 +61,14 @@ bool in_fp32(const json& row) {
 }  // namespace
 
 std::vector<KernelSample> kernel_samples_of(const std::vector<json>& rows, const std::string& hardware) {
-  const std::regex expression(hardware, std::regex::ECMAScript | std::regex::icase);
+  const Pattern expression(hardware);
   struct Chosen {
     double seconds = 0;
     bool fp32 = false;
   };
   std::map<Shape, Chosen> chosen;
   for (const json& row : rows) {
-    if (!std::regex_search(text_at(row, "hardware"), expression)) continue;
+    if (!expression.found_in(text_at(row, "hardware"))) continue;
     const std::string op = text_at(row, "op");
     const std::optional<Shape> shape = op == "matmul"         ? matmul_shape(row)
                                        : op == "group_matmul" ? grouped_shape(row)

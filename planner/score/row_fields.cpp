@@ -4,13 +4,14 @@
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <regex>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "planner/score/source_mapping.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/generators/spellings.h"
+#include "schedules/pattern.h"
 #include "schedules/spelling.h"
 
 namespace plumb { inline namespace planner {
@@ -69,16 +70,16 @@ json renamed(const json& fields) {
 }
 
 /// Of a model's name, without the word "moe" and without what `extra` finds.
-std::string without(std::string_view name, const std::regex& extra) {
-  static const std::regex kMoe("moe", std::regex::icase);
-  return letters_and_digits(std::regex_replace(std::regex_replace(std::string(name), kMoe, ""), extra, ""));
+std::string without(std::string_view name, const Pattern& extra) {
+  static const Pattern kMoe("moe");
+  return letters_and_digits(extra.removed_from(kMoe.removed_from(name)));
 }
 
 /// By its name in any spelling; without the active parameters ("Qwen3 MoE 30B" is "qwen3-30b-a3b"); without the total,
 /// where the family has one size ("DeepSeek V3 671B", but not "GPT-2 1.5B").
 const json* preset_named(const std::map<std::string, json>& models, std::string_view name) {
-  static const std::regex kActive(R"([-_ ]a\d+b$)", std::regex::icase);
-  static const std::regex kTotal(R"([-_ ]\d+(\.\d+)?[bt]$)", std::regex::icase);
+  static const Pattern kActive(R"([-_ ]a\d+b$)");
+  static const Pattern kTotal(R"([-_ ]\d+(\.\d+)?[bt]$)");
   const std::string wanted = letters_and_digits(name);
   const std::string shorter = without(name, kActive);
   const std::string family = without(name, kTotal);
@@ -169,26 +170,26 @@ std::string device_preset_in(std::string_view hardware) {
 }
 
 std::optional<double> memory_gb_in(std::string_view hardware) {
-  static const std::regex kMemory(R"((?:^|[^\d.])(\d{1,3}) ?Gi?B(?!/s|ps|\w))");
-  const std::string text(hardware);
-  std::smatch found;
-  if (!std::regex_search(text, found, kMemory)) return std::nullopt;
+  static const Pattern kMemory(R"((?-i)(?:^|[^\d.])(\d{1,3}) ?Gi?B(?:$|/$|/[^s]|[^/\w]))");  // no rate
+  const std::vector<std::string> found = kMemory.groups_in(hardware);
+  if (found.empty()) return std::nullopt;
   return std::stod(found[1]);
 }
 
 std::optional<PrintedNetwork> network_in(std::string_view hardware, int devices) {
   constexpr double kGigabit = 1e9 / 8;
-  const std::string text(hardware);
-  std::smatch found;
-  static const std::regex kCount(R"((\d+)\s*[x*]\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)", std::regex::icase);
-  if (std::regex_search(text, found, kCount)) {
-    const int nics = std::stoi(found[1]);
-    return PrintedNetwork{.nics = nics, .node_bytes_per_second = nics * std::stod(found[2]) * kGigabit};
+  static const Pattern kCount(R"((\d+)\s*[x*]\s*(\d+)\s*G(b|bps|bit)?(/s)?\b)");
+  if (const std::vector<std::string> found = kCount.groups_in(hardware); !found.empty()) {
+    const auto nics = whole_number<int>(found[1]);
+    const auto gigabits = whole_number<double>(found[2]);
+    if (nics && gigabits) return PrintedNetwork{.nics = *nics, .node_bytes_per_second = *nics * *gigabits * kGigabit};
   }
-  static const std::regex kRate(R"((\d+)\s*Gb(ps|it)?(/s)?\b[^,;]*\bper (GPU|device|node))", std::regex::icase);
-  if (!std::regex_search(text, found, kRate)) return std::nullopt;
-  const double rate = std::stod(found[1]) * kGigabit;
-  if (lower(found[4].str()) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
+  static const Pattern kRate(R"((\d+)\s*Gb(ps|it)?(/s)?\b[^,;]*\bper (GPU|device|node))");
+  const std::vector<std::string> found = kRate.groups_in(hardware);
+  if (found.empty()) return std::nullopt;
+  const double rate = whole_number<double>(found[1]).value_or(0) * kGigabit;
+  if (rate == 0) return std::nullopt;
+  if (lower(found[4]) == "node") return PrintedNetwork{.node_bytes_per_second = rate};
   return PrintedNetwork{.nics = devices, .node_bytes_per_second = devices * rate};
 }
 

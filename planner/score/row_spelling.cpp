@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <span>
 #include <string>
@@ -12,6 +11,8 @@
 
 #include "planner/score/row_fields.h"
 #include "planner/score/source_mapping.h"
+#include "schedules/forms/whole_number.h"
+#include "schedules/limits.h"
 #include "schedules/spelling.h"
 
 namespace plumb { inline namespace planner {
@@ -147,13 +148,12 @@ std::optional<json> number_in(std::string text) {
   const auto first = text.find_first_not_of(' ');
   if (first == std::string::npos) return std::nullopt;
   text = text.substr(first, text.find_last_not_of(' ') - first + 1);
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if (text.find_first_of(".eEn") == std::string::npos && value > -1e15 && value < 1e15) {
-    return json(static_cast<std::int64_t>(value));
+  const auto value = whole_number<double>(text);
+  if (!value) return std::nullopt;
+  if (text.find_first_of(".eE") == std::string::npos && *value > -1e15 && *value < 1e15) {
+    return json(static_cast<std::int64_t>(*value));
   }
-  return json(value);
+  return json(*value);
 }
 
 void read_number(json& value) {
@@ -228,8 +228,6 @@ void count_devices(json& row) {
   }
 }
 
-constexpr double kMostSequences = 1e12;
-
 std::optional<double> replicas_of(const json& row) {
   const double ranks =
       positive(row, "tp").value_or(1) * positive(row, "pp").value_or(1) * positive(row, "cp").value_or(1);
@@ -250,10 +248,11 @@ void take_whole_microbatches(json& row) {
        {"measured.step_time_s", "measured.step_time_s_median", "measured.step_time_ms", "derived.step_time_s"}) {
     if (!value_at(row, time).is_null()) return;
   }
+  constexpr auto kMost = static_cast<double>(kMostSequences);
   const auto batch = positive(row, "gbs"), microbatch = positive(row, "mbs"), replicas = replicas_of(row);
-  if (!batch || !microbatch || !replicas || *batch > kMostSequences) return;
+  if (!batch || !microbatch || !replicas || *batch > kMost) return;
   const auto sequences = static_cast<std::int64_t>(*batch);
-  const auto together = static_cast<std::int64_t>(std::min(*microbatch * *replicas, kMostSequences));
+  const auto together = static_cast<std::int64_t>(std::min(*microbatch * *replicas, kMost));
   if (together < 1 || sequences < together || sequences % together == 0) return;
   row["gbs_printed"] = row["gbs"];
   row["gbs"] = sequences - sequences % together;

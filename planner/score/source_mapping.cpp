@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/pattern.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -27,14 +27,14 @@ std::pair<std::string_view, std::string_view> split_path(std::string_view path) 
 
 void check_expression(StrictObject& object, std::string_view key, const std::string& expression) {
   try {
-    std::regex(expression, std::regex::ECMAScript | std::regex::icase);
-  } catch (const std::regex_error&) {
-    object.fail(key, fmt::format("\"{}\" is no regular expression", expression));
+    const Pattern known(expression);
+  } catch (const SpecError& error) {
+    object.fail(key, error.what());
   }
 }
 
 bool found_in(const std::string& expression, const std::string& text) {
-  return std::regex_search(text, std::regex(expression, std::regex::ECMAScript | std::regex::icase));
+  return Pattern(expression).found_in(text);
 }
 
 Fields fields(StrictObject& object, std::string_view key) {
@@ -96,14 +96,17 @@ json derived(const std::vector<DerivedTerm>& terms, const json& row) {
 
 MappingRule rule_from(StrictObject& object) {
   MappingRule rule{.where = fields(object, "where"),
+                   .unless = fields(object, "unless"),
                    .copy = copies(object),
                    .derive = derivations(object),
                    .fill = fields(object, "fill"),
                    .correct = fields(object, "correct"),
                    .skip = object.text_or("skip", ""),
                    .because = object.text_or("because", "")};
-  for (const auto& [field, value] : rule.where) {
-    if (value.is_string()) check_expression(object, "where", value);
+  for (const auto& [key, conditions] : {std::pair{"where", &rule.where}, std::pair{"unless", &rule.unless}}) {
+    for (const auto& [field, value] : *conditions) {
+      if (value.is_string()) check_expression(object, key, value);
+    }
   }
   if (!rule.correct.empty() && rule.because.empty()) {
     object.fail("because", "a correction of what was printed needs its evidence: add it");
@@ -115,7 +118,7 @@ MappingRule rule_from(StrictObject& object) {
 }  // namespace
 
 SourceMapping parse_source_mapping(std::string_view text, const std::string& file) {
-  const json document = parse_file(FileKind::kMapping, text, file);
+  const json document = parse_file(FileForm::kMapping, text, file);
   StrictObject object(document, file);
   SourceMapping mapping{.name = object.text("name")};
   const json& cites = object.raw("cites");
@@ -189,9 +192,9 @@ std::pair<std::string, json> parse_row_condition(std::string_view text) {
   }
   const std::string expression(text.substr(equals + 1));
   try {
-    found_in(expression, "");
-  } catch (const std::regex_error&) {
-    throw SpecError(fmt::format("only \"{}\": \"{}\" is no regular expression", text, expression));
+    const Pattern known(expression);
+  } catch (const SpecError& error) {
+    throw SpecError(fmt::format("only \"{}\": {}", text, error.what()));
   }
   return {std::string(text.substr(0, equals)), expression};
 }
@@ -200,7 +203,9 @@ ReadRow read_by(const SourceMapping& mapping, const json& printed, bool correcte
   json row = printed;
   ReadRow read;
   for (const MappingRule& rule : mapping.rules) {
-    if (!row_meets(rule.where, row)) continue;
+    const bool excluded =
+        std::ranges::any_of(rule.unless, [&](const auto& condition) { return holds(condition, row); });
+    if (excluded || !row_meets(rule.where, row)) continue;
     if (!rule.skip.empty() && read.skip.empty()) read.skip = rule.skip;
     for (const auto& [field, from] : rule.copy) {
       const json value = value_at(row, from);

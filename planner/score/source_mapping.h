@@ -12,7 +12,8 @@
 //              {"where": {"kind": "ANALYTIC"}, "skip": "computed by the authors, not measured"}]}
 //
 // Rules are applied in their order. `where` names fields of the row by dotted path: a text is a regular expression
-// (ECMAScript) searched in the field's text, anything else must be equal (null: not printed); all must hold. `fill`
+// (schedules/pattern.h) searched in the field's text, anything else must be equal (null: not printed); all must hold,
+// and none of `unless`. `fill`
 // sets what the row does not print, `copy` takes it from another field, `derive` makes it the sum of other fields, each
 // times a factor, if all of them are printed ({"model.ffn": [[4, "model.hidden"]]}); `correct` what it prints
 // otherwise, `skip` says why such a row cannot be predicted. A mapping that cites nothing (`"cites": []`) is the
@@ -35,7 +36,8 @@ using RowConditions = std::vector<std::pair<std::string, nlohmann::json>>;
 using DerivedTerm = std::pair<double, std::string>;
 
 struct MappingRule {
-  RowConditions where;
+  RowConditions where;   ///< it is for rows that meet all of these
+  RowConditions unless;  ///< and none of these
   std::vector<std::pair<std::string, std::string>> copy;
   std::vector<std::pair<std::string, std::vector<DerivedTerm>>> derive;
   std::vector<std::pair<std::string, nlohmann::json>> fill;

@@ -3,8 +3,12 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "planner/search/layout_conflict.h"
+#include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -167,6 +171,11 @@ class Enumerator {
             conflict({.tensor = layout.tensor, .sequence_parallel = sequence_parallel}, std::move(*reason));
           } else {
             result_.layouts.push_back(layout);
+            if (result_.layouts.size() > kMostLayouts)
+              throw SpecError(
+                  fmt::format("more than {} layouts are open, too many to look at: fix some keys of --layout, as in "
+                              "tp=8,pp=4 or mbs=1",
+                              kMostLayouts));
           }
         }
       }

@@ -27,6 +27,7 @@ struct Enumeration {
   std::vector<Rejection> conflicts;  ///< each with the keys that cause it
 };
 
+/// Throws SpecError if more than kMostLayouts (schedules/limits.h) are open.
 Enumeration enumerate_layouts(const ModelSpec& model, const TrainingSpec& training, int devices,
                               const LayoutRequest& request);
 

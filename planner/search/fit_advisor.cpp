@@ -118,13 +118,19 @@ std::optional<std::string> more_devices(const Pricing& pricing, const LayoutRequ
 
 }  // namespace
 
+Schedule FitAdvisor::order_that_shows(const Layout& layout) const {
+  // A few periods hold as much at once as all; what is moved away comes back out of the order of issue.
+  return layout.offload.activations ? order_of(pricing_.training(), layout)
+                                    : short_order_of(pricing_.training(), layout);
+}
+
 FitAdvisor::OrderOfLayout& FitAdvisor::order_of_layout(const Layout& layout) {
   const std::int64_t microbatches = microbatches_of(pricing_.training(), layout);
   const auto [it, added] = orders_.try_emplace(
       {layout.schedule,
        {layout.pipeline, layout.chunks, layout.group, layout.offload.activations ? 1 : 0, microbatches}});
   if (added) {
-    Schedule order = order_of(pricing_.training(), layout);
+    Schedule order = order_that_shows(layout);
     it->second.prices = stage_order(order);
     it->second.stages = {.name = order.name, .stages = std::move(order.stages)};
   }
@@ -138,7 +144,7 @@ std::optional<MemoryShortfall> FitAdvisor::shortfall_of(const Layout& layout) {
     const StagePrices prices = price_stages(pricing_, layout, known.stages, known.prices);
     if (known.kind_of_stage != prices.kind_of_stage) {
       known.kind_of_stage = prices.kind_of_stage;
-      known.held = held_order(with_offload(order_of(pricing_.training(), layout), layout), prices.kind_of_stage);
+      known.held = held_order(with_offload(order_that_shows(layout), layout), prices.kind_of_stage);
     }
     it->second = memory_shortfall(memory_in_issue_order(prices.kinds, known.held), pricing_.cluster().device);
   }

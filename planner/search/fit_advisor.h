@@ -41,6 +41,7 @@ class FitAdvisor {
     std::vector<int> kind_of_stage;  ///< for which `held` is worked out
     HeldOrder held;
   };
+  Schedule order_that_shows(const Layout& layout) const;
   OrderOfLayout& order_of_layout(const Layout& layout);
   bool fits(const Layout& layout);
   std::string other_layout_or_cluster();

@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include "schedules/liveness.h"
+
 namespace plumb { inline namespace planner {
 namespace {
 
@@ -42,9 +44,9 @@ class Frontier {
   std::map<std::pair<int, bool>, std::vector<Counts>> moments_;
 };
 
-/// Follows a rank's actions. `place` is where a stage's kind stands among the rank's.
+/// Follows a rank's actions. `place` is where a stage's kind stands among the rank's; `has_backward` is by stage.
 void walk(const std::vector<Action>& actions, std::span<const int> kind_of_stage, const std::vector<int>& place,
-          Counts held, Frontier& frontier) {
+          const std::vector<bool>& has_backward, Counts held, Frontier& frontier) {
   std::set<std::pair<int, int>> rebuilt;  // (stage, micro-batch) by R
   for (const Action& action : actions) {
     HeldCount& count = held[place[action.stage]];
@@ -53,6 +55,7 @@ void walk(const std::vector<Action>& actions, std::span<const int> kind_of_stage
       case Op::kForward:
         ++count.forward;
         note(true);
+        if (!has_backward[action.stage]) --count.forward;
         break;
       case Op::kRecompute:
         ++count.rebuilt;
@@ -96,9 +99,10 @@ HeldOrder held_order(const Schedule& schedule, std::span<const int> kind_of_stag
     ++known->second;
     place[stage] = static_cast<int>(known - kinds.begin());
   }
+  const std::vector<bool> has_backward = stages_with_backward(schedule);
   for (std::size_t rank = 0; rank < schedule.ranks.size(); ++rank) {
     Frontier frontier;
-    walk(schedule.ranks[rank], kind_of_stage, place, Counts(order.ranks[rank].kinds.size()), frontier);
+    walk(schedule.ranks[rank], kind_of_stage, place, has_backward, Counts(order.ranks[rank].kinds.size()), frontier);
     frontier.write(order, order.ranks[rank]);
   }
   return order;

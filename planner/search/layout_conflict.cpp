@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -67,6 +68,12 @@ std::optional<std::string> graph_conflict(const ModelSpec& model, const Training
   return std::nullopt;
 }
 
+/// Of a schedule of the catalogue; one of the user's own is as it is.
+bool has_no_groups(std::string_view schedule) {
+  const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
+  return entry != catalogue().end() && !entry->takes_group;
+}
+
 std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layout& layout) {
   const std::int64_t stages = std::int64_t{layout.pipeline} * layout.chunks;
   // The first and the last stage of a split may hold the embedding and the head alone.
@@ -78,6 +85,10 @@ std::optional<std::string> pipeline_conflict(const ModelSpec& model, const Layou
   if (layout.pipeline == 1 && layout.chunks > 1) {
     return fmt::format("v={} interleaves the stages of several ranks, and pp=1 has one: give v=1 or a larger pp",
                        layout.chunks);
+  }
+  if (layout.group > 0 && has_no_groups(layout.schedule)) {
+    return fmt::format("schedule {} has no groups of micro-batches: leave group away, or give schedule=interleaved",
+                       layout.schedule);
   }
   if (layout.split.empty()) return std::nullopt;
   const int placed = std::accumulate(layout.split.begin(), layout.split.end(), 0);
@@ -184,13 +195,12 @@ std::optional<std::string> layout_conflict(const ModelSpec& model, const Trainin
     return fmt::format("mbs={} with sequences of {} tokens is more than any device can hold: give a smaller mbs",
                        layout.microbatch, training.sequence);
   }
-  constexpr std::int64_t kLongestSchedule = 1 << 24;
   const std::int64_t forwards = microbatches_of(training, layout) * layout.pipeline * layout.chunks;
-  if (forwards > kLongestSchedule) {
+  if (forwards > kMostSearchedForwards) {
     return fmt::format(
         "{} micro-batches on {} stages make a schedule of {} forwards, too long to simulate: give a larger mbs, "
-        "or fewer stages",
-        microbatches_of(training, layout), layout.pipeline * layout.chunks, forwards);
+        "or fewer stages, for at most {}",
+        microbatches_of(training, layout), layout.pipeline * layout.chunks, forwards, kMostSearchedForwards);
   }
   return std::nullopt;
 }

@@ -102,7 +102,7 @@ Plan plan_from_json(const nlohmann::json& json, const std::string& place) {
 }
 
 Plan parse_plan(std::string_view text, const std::string& file) {
-  return plan_from_json(parse_file(FileKind::kPlan, text, file), file);
+  return plan_from_json(parse_file(FileForm::kPlan, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const Plan& plan, std::string_view plumb_version) {

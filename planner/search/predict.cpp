@@ -11,6 +11,7 @@
 #include "planner/cost/topology_links.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/limits.h"
 #include "schedules/lower.h"
 #include "simulator/steady_state.h"
 
@@ -36,8 +37,8 @@ Prediction prediction_of(const Pricing& pricing, const Simulation& simulation) {
           .peak_activations = simulation.peak_activations};
 }
 
-/// Micro-batches of an order of the same stages and operations, for prices: a few periods of one that repeats.
-int enough_for_prices(int microbatches, int period) {
+/// Micro-batches of an order that shows what one of so many does: a few periods of one that repeats.
+int enough_periods(int microbatches, int period) {
   constexpr int kPeriods = 8;
   return period == 0 || microbatches / period <= kPeriods ? microbatches : kPeriods * period + microbatches % period;
 }
@@ -46,6 +47,7 @@ int enough_for_prices(int microbatches, int period) {
 /// need not be. What was asked for by name (slow ranks, degraded links, every replica) is never left out.
 std::string why_private(const Predicted& predicted, const NetworkSpec& network, const NetworkOptions& options) {
   if (options.replicas == Replicas::kUnfolded || !options.slow.empty() || !options.degraded.empty()) return {};
+  if (action_count(predicted.lowered) * network.replicas <= kMostSimulatedActions) return {};
   if (simulated_actions(predicted.lowered, predicted.priced.costs, network) <= kMostSimulatedActions) return {};
   return fmt::format(
       "the {} replicas are not alike and too many to simulate one by one: every transfer has its links "
@@ -57,6 +59,12 @@ std::string why_private(const Predicted& predicted, const NetworkSpec& network, 
 
 Schedule order_of(const TrainingSpec& training, const Layout& layout) {
   return make_schedule(layout.schedule, parameters_of(layout, static_cast<int>(microbatches_of(training, layout))));
+}
+
+Schedule short_order_of(const TrainingSpec& training, const Layout& layout) {
+  const auto microbatches = static_cast<int>(microbatches_of(training, layout));
+  const int period = period_of(layout.schedule, parameters_of(layout, microbatches));
+  return make_schedule(layout.schedule, parameters_of(layout, enough_periods(microbatches, period)));
 }
 
 Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets, Receives receives) {
@@ -95,17 +103,18 @@ Predicted predict(Pricing& pricing, const Layout& layout, const SimulationOption
     trusted.validate = false;  // an order of the catalogue is valid, and lowering keeps it so
     return predict(pricing, layout, order_of(pricing.training(), layout), trusted);
   }
-  const auto order = [&layout](int microbatches) {
-    return make_schedule(layout.schedule, parameters_of(layout, microbatches));
-  };
   const auto microbatches = static_cast<int>(microbatches_of(pricing.training(), layout));
   const int period = period_of(layout.schedule, parameters_of(layout, microbatches));
-  Predicted result{.priced = price_layout(pricing, layout, order(enough_for_prices(microbatches, period)))};
-  result.simulation =
-      simulate_repeating({.lowered = [&](int m) { return lowered_for(layout, order(m), result.priced.buckets); },
-                          .microbatches = microbatches,
-                          .period = period},
-                         result.priced.costs, options.sends);
+  Predicted result{.priced = price_layout(pricing, layout, short_order_of(pricing.training(), layout))};
+  result.simulation = simulate_repeating({.lowered =
+                                              [&](int m) {
+                                                const Schedule order =
+                                                    make_schedule(layout.schedule, parameters_of(layout, m));
+                                                return lowered_for(layout, order, result.priced.buckets);
+                                              },
+                                          .microbatches = microbatches,
+                                          .period = period},
+                                         result.priced.costs, options.sends);
   result.prediction = prediction_of(pricing, result.simulation);
   return result;
 }

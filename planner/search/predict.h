@@ -38,6 +38,9 @@ struct Prediction {
 /// SpecError if the micro-batches do not divide the batch.
 Schedule order_of(const TrainingSpec& training, const Layout& layout);
 
+/// One with the same stages, operations, and activations that its ranks hold at once: a few periods of what repeats.
+Schedule short_order_of(const TrainingSpec& training, const Layout& layout);
+
 /// The order with messages, data-parallel actions and optimizer steps; `buckets` as in PricedLayout.
 Schedule lowered_for(const Layout& layout, const Schedule& order, const std::vector<int>& buckets,
                      Receives receives = Receives::kEarly);

@@ -8,6 +8,7 @@
 
 #include "planner/search/search.h"
 #include "schedules/error.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace planner {
@@ -27,11 +28,11 @@ std::vector<std::string> words_of(std::string_view path) {
   return words;
 }
 
-/// What can be varied by name: the leaves of the parts, by dotted path.
+/// What can be varied by name: the leaves of the parts but labels, by dotted path.
 void collect_leaves(const json& value, const std::string& path, std::vector<std::string>& leaves) {
   const bool sourced = value.is_object() && value.contains("value");
   if (!value.is_object() || sourced) {
-    if (!value.is_array() && !value.is_null()) leaves.push_back(path);
+    if (!value.is_array() && !value.is_null() && !is_label(path)) leaves.push_back(path);
     return;
   }
   for (const auto& [key, inner] : value.items()) collect_leaves(inner, path.empty() ? key : path + "." + key, leaves);
@@ -39,6 +40,12 @@ void collect_leaves(const json& value, const std::string& path, std::vector<std:
 
 /// The full path that a key means.
 std::string resolve(const std::vector<std::string>& leaves, const std::string& key) {
+  if (is_label(key)) {
+    throw SpecError(fmt::format(
+        "vary {}: another label changes no answer: vary the figures that it stands for, or ask `plumb plan` for each "
+        "preset",
+        key));
+  }
   std::vector<std::string> found;
   for (const std::string& leaf : leaves) {
     if (leaf == key) return leaf;
@@ -49,8 +56,7 @@ std::string resolve(const std::vector<std::string>& leaves, const std::string& k
     throw SpecError(
         fmt::format("vary {}: several parts of the plan have it: name one of {}", key, fmt::join(found, ", ")));
   }
-  throw SpecError(
-      fmt::format("vary {}: no part of the plan has it: did you mean \"{}\"?", key, nearest_name(key, leaves)));
+  throw SpecError(fmt::format("vary {}: no part of the plan has it: {}", key, did_you_mean(key, leaves)));
 }
 
 json& at_path(json& document, const std::string& path) {
@@ -76,6 +82,11 @@ WhatIfRow replanned_row(const Plan& plan, const LayoutRequest& fixed) {
 }
 
 }  // namespace
+
+bool is_label(std::string_view path) {
+  const std::string last = words_of(path).back();
+  return last == "name" || last == "source" || last == "note";
+}
 
 Variation parse_variation(std::string_view text) {
   const std::size_t equals = text.find('=');
@@ -109,18 +120,22 @@ std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& va
   std::vector<std::string> leaves;
   collect_leaves(all_keys, "", leaves);
   std::vector<std::string> paths;
-  std::size_t combinations = 1;
+  std::int64_t combinations = 1;
   for (const Variation& variation : variations) {
     paths.push_back(resolve(leaves, variation.key));
-    combinations *= variation.values.size();
+    combinations *= std::min<std::int64_t>(std::ssize(variation.values), kMostWhatIfRows + 1);
+    if (combinations > kMostWhatIfRows) {
+      throw SpecError(fmt::format("vary {}: its {} values make more than {} rows with those before: vary fewer at once",
+                                  variation.key, variation.values.size(), kMostWhatIfRows));
+    }
   }
 
   std::vector<WhatIfRow> rows;
-  for (std::size_t combination = 0; combination < combinations; ++combination) {
+  for (std::int64_t combination = 0; combination < combinations; ++combination) {
     json varied = document;
     json fixed_layout = json::object();
     std::vector<std::pair<std::string, json>> values(variations.size());
-    std::size_t rest = combination;
+    auto rest = static_cast<std::size_t>(combination);
     for (std::size_t i = variations.size(); i-- > 0;) {
       const json& value = variations[i].values[rest % variations[i].values.size()];
       rest /= variations[i].values.size();

@@ -23,6 +23,9 @@ struct Variation {
   std::vector<nlohmann::json> values;  ///< numbers, booleans or strings
 };
 
+/// True for a path to a name, a source or a note: what tells a reader what something is, and changes no answer.
+bool is_label(std::string_view path);
+
 /// "KEY=a,b,c"; a value that is no JSON number or boolean is a string. Throws SpecError if there is no key or no value.
 Variation parse_variation(std::string_view text);
 
@@ -38,7 +41,8 @@ struct WhatIfRow {
 };
 
 /// A row for each combination, the last key changing fastest. Throws SpecError if a key is not found or in several
-/// parts (they are named), a value is refused there, or a plan with a schedule of its own is to be replanned.
+/// parts (they are named) or a label, a value is refused there, or a plan with a schedule of its own is to be
+/// replanned.
 std::vector<WhatIfRow> whatif(const Plan& plan, const std::vector<Variation>& variations,
                               const WhatIfOptions& options = {});
 

@@ -9,9 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/layer.h"
+#include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/limits.h"
 #include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
@@ -131,8 +133,7 @@ KernelSample read_sample(StrictObject object) {
 
 /// A number of the JSON form, with its source where there is one.
 nlohmann::ordered_json number(const ClusterSpec& cluster, const std::string& path, double exact) {
-  // 15 digits survive the way to SI units and back unchanged.
-  const double value = std::stod(fmt::format("{:.15g}", exact));
+  const double value = fifteen_digits(exact);
   const auto source = cluster.sources.find(path);
   if (source == cluster.sources.end()) return value;
   return {{"value", value}, {"source", source->second}};
@@ -236,6 +237,7 @@ nlohmann::ordered_json host_json(const ClusterSpec& cluster) {
 std::string devices_conflict(const ClusterSpec& cluster, int devices) {
   const int per_node = cluster.devices_per_node;
   if (devices < 1) return fmt::format("{} devices cannot train anything: give 1 or more", devices);
+  if (devices > kMostDevices) return fmt::format("{} devices are too many: give at most {}", devices, kMostDevices);
   if (devices > per_node && devices % per_node != 0) {
     return fmt::format("{} devices do not fill nodes of {}: give {} or {}", devices, per_node,
                        devices / per_node * per_node, (devices / per_node + 1) * per_node);
@@ -344,7 +346,7 @@ ClusterSpec cluster_from_json(const nlohmann::json& json, const std::string& pla
 }
 
 ClusterSpec parse_cluster(std::string_view text, const std::string& file) {
-  return cluster_from_json(parse_file(FileKind::kCluster, text, file), file);
+  return cluster_from_json(parse_file(FileForm::kCluster, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const ClusterSpec& cluster) {

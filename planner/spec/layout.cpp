@@ -116,8 +116,7 @@ void take(LayoutRequest& request, std::string_view key, std::string_view value) 
   else if (key == "offload") {
     request.offload = offload_from_name(value);
   } else {
-    throw SpecError(
-        fmt::format("layout {}: there is no such key: did you mean \"{}\"?", key, nearest_name(key, kKeys)));
+    throw SpecError(fmt::format("layout {}: there is no such key: {}", key, did_you_mean(key, kKeys)));
   }
 }
 

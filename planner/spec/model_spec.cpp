@@ -6,6 +6,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -59,6 +60,11 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
 }
 
+/// What `plumb models` shows beside the sizes; the last two of a graph.
+constexpr const char* kParameters = "parameters";
+constexpr const char* kForward = "forward_gflops";
+constexpr const char* kNodes = "layers";
+
 ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
   ModelSpec model{.graph = layer_graph_from_json(json, place)};
   StrictObject object(json, place);
@@ -66,6 +72,59 @@ ModelSpec graph_model(const nlohmann::json& json, const std::string& place) {
   model.source = object.text_or("source", "");
   model.layers = std::ssize(graph_nodes(*model.graph));
   model.sequence = has_sequence(model) ? model.graph->sizes.at("sequence") : 1;
+  return model;
+}
+
+ModelSpec transformer_model(const nlohmann::json& json, const std::string& place) {
+  StrictObject object(json, place);
+  ModelSpec model;
+  model.name = object.text("name");
+  model.source = object.text_or("source", "");
+  model.layers = size_of(object, "layers", 1, kLargestLayers);
+  model.hidden = width(object, "hidden");
+  model.heads = width(object, "heads");
+  model.kv_heads = width_or(object, "kv_heads", model.heads);
+  if (model.heads % model.kv_heads != 0) {
+    object.fail("kv_heads", fmt::format("{} does not divide the {} heads: each group of heads shares one",
+                                        model.kv_heads, model.heads));
+  }
+  if (!object.has("head_size") && model.hidden % model.heads != 0) {
+    object.fail("head_size", fmt::format("this key is missing, and {} heads do not divide a hidden size of {}: add it",
+                                         model.heads, model.hidden));
+  }
+  model.head_size = width_or(object, "head_size", model.hidden / model.heads);
+  model.ffn = width(object, "ffn");
+  model.vocab = size_of(object, "vocab", 1, kLargestTable);
+  model.sequence = object.non_negative_integer_or("sequence", 0);
+  model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
+  if (object.has("norm")) {
+    model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
+  }
+  if (object.has("norm_epsilon")) model.norm_epsilon = object.positive_number("norm_epsilon");
+  if (object.has("mlp")) {
+    model.mlp = object.choice("mlp", {"swiglu", "gelu"}) == "gelu" ? MlpKind::kGelu : MlpKind::kSwiglu;
+  }
+  model.exact_gelu = object.boolean_or("exact_gelu", false);
+  model.qkv_bias = object.boolean_or("qkv_bias", false);
+  model.linear_bias = object.boolean_or("linear_bias", false);
+  model.parallel_residual = object.boolean_or("parallel_residual", false);
+  model.rotary_size = object.non_negative_integer_or("rotary_size", model.positions > 0 ? 0 : model.head_size);
+  if (model.rotary_size > model.head_size || model.rotary_size % 2 != 0) {
+    object.fail("rotary_size", fmt::format("{} is no even number of channels of a head of {}: give 0 to {}",
+                                           model.rotary_size, model.head_size, model.head_size / 2 * 2));
+  }
+  if (object.has("rope_theta")) model.rope_theta = object.positive_number("rope_theta");
+  model.window = object.non_negative_integer_or("window", 0);
+  model.full_attention_every = object.non_negative_integer_or("full_attention_every", 0);
+  if (model.full_attention_every > 0 && model.window == 0) {
+    object.fail("full_attention_every", "all layers see the whole past without a window: give one, or leave this out");
+  }
+  model.tied_embeddings = object.boolean_or("tied_embeddings", false);
+  if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
+  if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
+  if (object.has("experts")) read_experts(object, model);
+  if (object.has("kv_rank")) read_latent_attention(object, model);
+  object.finish();
   return model;
 }
 
@@ -137,62 +196,44 @@ std::int64_t active_parameter_count(const ModelSpec& model) {
   return count - mixtures * (routed - routed / model.experts * model.experts_per_token);
 }
 
+nlohmann::ordered_json shown_figures(const ModelSpec& model) {
+  nlohmann::ordered_json figures{{kParameters, model_parameter_count(model)}};
+  if (!model.graph) return figures;
+  const std::vector<GraphNode> nodes = graph_nodes(*model.graph);
+  figures[kForward] = forward_flops(nodes) / kGiga;
+  for (const GraphNode& node : nodes) {
+    figures[kNodes].push_back({{"name", node.name},
+                               {"op", node.op},
+                               {"output", node.shape},
+                               {kParameters, parameter_count(node)},
+                               {kForward, forward_flops(node) / kGiga}});
+  }
+  return figures;
+}
+
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place) {
-  if (is_layer_graph(json)) return graph_model(json, place);
-  StrictObject object(json, place);
-  ModelSpec model;
-  model.name = object.text("name");
-  model.source = object.text_or("source", "");
-  model.layers = size_of(object, "layers", 1, kLargestLayers);
-  model.hidden = width(object, "hidden");
-  model.heads = width(object, "heads");
-  model.kv_heads = width_or(object, "kv_heads", model.heads);
-  if (model.heads % model.kv_heads != 0) {
-    object.fail("kv_heads", fmt::format("{} does not divide the {} heads: each group of heads shares one",
-                                        model.kv_heads, model.heads));
+  const bool is_graph = is_layer_graph(json);
+  nlohmann::json shown = nlohmann::json::object();
+  nlohmann::json sizes = json;
+  const auto take = [&](const char* key) {
+    if (!sizes.is_object() || !sizes.contains(key)) return;
+    shown[key] = sizes[key];
+    sizes.erase(key);
+  };
+  take(kParameters);
+  if (is_graph) take(kForward), take(kNodes);
+  ModelSpec model = is_graph ? graph_model(sizes, place) : transformer_model(sizes, place);
+  if (shown.empty()) return model;
+  const nlohmann::json figures = shown_figures(model);
+  for (const auto& [key, value] : shown.items()) {
+    if (figures.contains(key) && figures[key] == value) continue;
+    StrictObject(json, place).fail(key, "this follows from the sizes, and they give another: leave the key out");
   }
-  if (!object.has("head_size") && model.hidden % model.heads != 0) {
-    object.fail("head_size", fmt::format("this key is missing, and {} heads do not divide a hidden size of {}: add it",
-                                         model.heads, model.hidden));
-  }
-  model.head_size = width_or(object, "head_size", model.hidden / model.heads);
-  model.ffn = width(object, "ffn");
-  model.vocab = size_of(object, "vocab", 1, kLargestTable);
-  model.sequence = object.non_negative_integer_or("sequence", 0);
-  model.positions = object.has("positions") ? size_of(object, "positions", 0, kLargestTable) : 0;
-  if (object.has("norm")) {
-    model.norm = object.choice("norm", {"rms", "layer"}) == "rms" ? NormKind::kRmsNorm : NormKind::kLayerNorm;
-  }
-  if (object.has("norm_epsilon")) model.norm_epsilon = object.positive_number("norm_epsilon");
-  if (object.has("mlp")) {
-    model.mlp = object.choice("mlp", {"swiglu", "gelu"}) == "gelu" ? MlpKind::kGelu : MlpKind::kSwiglu;
-  }
-  model.exact_gelu = object.boolean_or("exact_gelu", false);
-  model.qkv_bias = object.boolean_or("qkv_bias", false);
-  model.linear_bias = object.boolean_or("linear_bias", false);
-  model.parallel_residual = object.boolean_or("parallel_residual", false);
-  model.rotary_size = object.non_negative_integer_or("rotary_size", model.positions > 0 ? 0 : model.head_size);
-  if (model.rotary_size > model.head_size || model.rotary_size % 2 != 0) {
-    object.fail("rotary_size", fmt::format("{} is no even number of channels of a head of {}: give 0 to {}",
-                                           model.rotary_size, model.head_size, model.head_size / 2 * 2));
-  }
-  if (object.has("rope_theta")) model.rope_theta = object.positive_number("rope_theta");
-  model.window = object.non_negative_integer_or("window", 0);
-  model.full_attention_every = object.non_negative_integer_or("full_attention_every", 0);
-  if (model.full_attention_every > 0 && model.window == 0) {
-    object.fail("full_attention_every", "all layers see the whole past without a window: give one, or leave this out");
-  }
-  model.tied_embeddings = object.boolean_or("tied_embeddings", false);
-  if (object.has("dropout")) model.dropout = object.non_negative_number("dropout");
-  if (model.dropout >= 1) object.fail("dropout", "nothing is left of a tensor: give a share below 1");
-  if (object.has("experts")) read_experts(object, model);
-  if (object.has("kv_rank")) read_latent_attention(object, model);
-  object.finish();
   return model;
 }
 
 ModelSpec parse_model(std::string_view text, const std::string& file) {
-  return model_from_json(parse_file(FileKind::kModel, text, file), file);
+  return model_from_json(parse_file(FileForm::kModel, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const ModelSpec& model) {

@@ -82,9 +82,12 @@ bool has_sequence(const ModelSpec& model);
 /// `experts` needs experts_per_token and expert_ffn, `kv_rank` a value_size. Reading throws SpecError with the place of
 /// what is wrong: an unknown or missing key, a wrong type, a size below 1 or beyond any model, heads that kv_heads do
 /// not divide, a rotary_size above head_size or odd, more experts a token than there are, more dense layers than
-/// layers.
+/// layers. The shown figures may stand beside the sizes that they follow from, and are refused where they do not.
 ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);
+
+/// What follows from the sizes: "parameters"; of a graph also "forward_gflops", and its nodes under "layers".
+nlohmann::ordered_json shown_figures(const ModelSpec& model);
 
 }}  // namespace plumb::planner

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/fifteen_digits.h"
 #include "schedules/units.h"
 
 namespace plumb { inline namespace planner {
@@ -122,7 +123,7 @@ nlohmann::ordered_json to_json(const CollectiveTable& table) {
                               {"ranks", table.ranks},
                               {"nodes", table.nodes},
                               {"bytes", table.bytes}};
-  for (const Seconds time : table.times) json["us"].push_back(std::stod(fmt::format("{:.15g}", time.count() / kMicro)));
+  for (const Seconds time : table.times) json["us"].push_back(fifteen_digits(time.count() / kMicro));
   return json;
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "planner/spec/fifteen_digits.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
@@ -122,9 +123,7 @@ struct Writer {
   void count(const char* key, std::int64_t value) const { json[key] = value; }
   void number(const char* key, double value) const { json[key] = value; }
   void share(const char* key, double value) const { json[key] = value; }
-  void microseconds(const char* key, Seconds value) const {
-    json[key] = std::stod(fmt::format("{:.15g}", value.count() / kMicro));
-  }
+  void microseconds(const char* key, Seconds value) const { json[key] = fifteen_digits(value.count() / kMicro); }
 };
 
 }  // namespace
@@ -169,7 +168,7 @@ StackSpec stack_from_json(const nlohmann::json& json, const std::string& place) 
 }
 
 StackSpec parse_stack(std::string_view text, const std::string& file) {
-  return stack_from_json(parse_file(FileKind::kStack, text, file), file);
+  return stack_from_json(parse_file(FileForm::kStack, text, file), file);
 }
 
 nlohmann::ordered_json to_json(const StackSpec& stack) {

@@ -24,8 +24,7 @@ std::vector<std::string> names(StrictObject& object, std::string_view key) {
 int vertex(const Topology& topology, const StrictObject& object, std::string_view key, const std::string& name) {
   const auto found = std::ranges::find(topology.vertices, name);
   if (found == topology.vertices.end()) {
-    object.fail(
-        key, fmt::format("there is no node \"{}\": did you mean \"{}\"?", name, nearest_name(name, topology.vertices)));
+    object.fail(key, fmt::format("there is no node \"{}\": {}", name, did_you_mean(name, topology.vertices)));
   }
   return static_cast<int>(found - topology.vertices.begin());
 }
@@ -68,7 +67,7 @@ Topology topology_from_json(const nlohmann::json& json, const std::string& place
 }
 
 Topology parse_topology(std::string_view text, const std::string& file) {
-  return topology_from_json(parse_file(FileKind::kTopology, text, file), file);
+  return topology_from_json(parse_file(FileForm::kTopology, text, file), file);
 }
 
 }}  // namespace plumb::planner

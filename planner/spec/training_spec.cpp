@@ -9,6 +9,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace planner {
 namespace {
@@ -76,12 +77,8 @@ std::int64_t tokens_per_step(const TrainingSpec& training) {
 
 TrainingSpec training_from_json(const nlohmann::json& json, const std::string& place) {
   StrictObject object(json, place);
-  constexpr std::int64_t kLargest = 1 << 28;  // sequences or tokens: far beyond any training
-  for (const std::string_view key : {"global_batch", "seq"}) {
-    if (object.positive_integer(key) > kLargest) object.fail(key, fmt::format("give at most {}", kLargest));
-  }
-  TrainingSpec training{.global_batch = object.positive_integer("global_batch"),
-                        .sequence = object.positive_integer("seq")};
+  TrainingSpec training{.global_batch = object.positive_integer("global_batch", kMostSequences),
+                        .sequence = object.positive_integer("seq", kMostTokens)};
   training.precision = precision_from_name(precision_choice(object, "precision", "bf16"), place);
   training.gradient_precision = precision_from_name(precision_choice(object, "gradient_precision", "fp32"), place);
   if (object.has("optimizer")) {

@@ -18,14 +18,14 @@ namespace {
 
 constexpr const char* kFormatKey = "plumb_format";
 
-struct FileForm {
+struct FormEntry {
   std::string_view what;
   int newest;
   std::string_view remedy;  ///< beside updating Plumb
 };
 
-/// In the order of FileKind.
-constexpr std::array<FileForm, kFileKindCount> kForms = {{
+/// In the order of FileForm.
+constexpr std::array<FormEntry, kFileFormCount> kForms = {{
     {"a plan", 1, "write the file again with `plumb plan ... -o`"},
     {"a schedule", 1, "write the file again with `plumb schedule make ... -o`"},
     {"a cluster", 1, "write the file again with `plumb calibrate ... -o` or `plumb clusters NAME`"},
@@ -37,18 +37,18 @@ constexpr std::array<FileForm, kFileKindCount> kForms = {{
     {"a checkpoint", 1, "start without --resume"},
 }};
 
-const FileForm& form_of(FileKind kind) {
+const FormEntry& form_of(FileForm kind) {
   return kForms[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
 
-int newest_format(FileKind kind) {
+int newest_format(FileForm kind) {
   return form_of(kind).newest;
 }
 
-int checked_format(FileKind kind, std::string_view number, const std::string& file) {
-  const FileForm& form = form_of(kind);
+int checked_format(FileForm kind, std::string_view number, const std::string& file) {
+  const FormEntry& form = form_of(kind);
   const bool is_whole = !number.empty() && number.front() != '0' &&
                         std::ranges::all_of(number, [](char digit) { return digit >= '0' && digit <= '9'; });
   if (!is_whole) {
@@ -65,21 +65,21 @@ int checked_format(FileKind kind, std::string_view number, const std::string& fi
   return *format;
 }
 
-nlohmann::ordered_json with_format(FileKind kind, const nlohmann::ordered_json& document) {
+nlohmann::ordered_json with_format(FileForm kind, const nlohmann::ordered_json& document) {
   assert(document.is_object() && !document.contains(kFormatKey));
   nlohmann::ordered_json numbered{{kFormatKey, newest_format(kind)}};
   numbered.update(document);
   return numbered;
 }
 
-nlohmann::json without_format(FileKind kind, nlohmann::json document, const std::string& file) {
+nlohmann::json without_format(FileForm kind, nlohmann::json document, const std::string& file) {
   if (!document.is_object() || !document.contains(kFormatKey)) return document;
   checked_format(kind, json_line(document[kFormatKey]), file);
   document.erase(kFormatKey);
   return document;
 }
 
-nlohmann::json parse_file(FileKind kind, std::string_view text, const std::string& file) {
+nlohmann::json parse_file(FileForm kind, std::string_view text, const std::string& file) {
   return without_format(kind, parse_json(text, file), file);
 }
 

@@ -3,8 +3,8 @@
 // JSON file carries it as its first key, "plumb_format", in the outermost object only; a checkpoint in its first line.
 // A file without one is of format 1: those were written before there were numbers.
 //
-//   write_file(path, with_format(FileKind::kCluster, to_json(cluster)).dump(1) + "\n");
-//   ClusterSpec cluster = cluster_from_json(parse_file(FileKind::kCluster, text, path), path);
+//   write_file(path, with_format(FileForm::kCluster, to_json(cluster)).dump(1) + "\n");
+//   ClusterSpec cluster = cluster_from_json(parse_file(FileForm::kCluster, text, path), path);
 //
 // Who changes a form so that older Plumbs would misread it raises its number in file_format.cpp.
 
@@ -15,23 +15,23 @@
 
 namespace plumb { inline namespace schedules {
 
-enum class FileKind { kPlan, kSchedule, kCluster, kModel, kStack, kTopology, kLink, kMapping, kCheckpoint };
-constexpr int kFileKindCount = 9;
+enum class FileForm { kPlan, kSchedule, kCluster, kModel, kStack, kTopology, kLink, kMapping, kCheckpoint };
+constexpr int kFileFormCount = 9;
 
 /// The number that this Plumb writes, and the newest that it reads.
-int newest_format(FileKind kind);
+int newest_format(FileForm kind);
 
 /// Checks a number as it stands in the file, e.g. "1", and returns it. Throws SpecError, one sentence with the file and
 /// what to do, if it is no whole number of 1 or more, or a newer one than this Plumb reads.
-int checked_format(FileKind kind, std::string_view number, const std::string& file);
+int checked_format(FileForm kind, std::string_view number, const std::string& file);
 
 /// The document of a file with its number as first key. `document` is an object.
-nlohmann::ordered_json with_format(FileKind kind, const nlohmann::ordered_json& document);
+nlohmann::ordered_json with_format(FileForm kind, const nlohmann::ordered_json& document);
 
 /// The document of a file without its number, which is checked. A document that is no object has none.
-nlohmann::json without_format(FileKind kind, nlohmann::json document, const std::string& file);
+nlohmann::json without_format(FileForm kind, nlohmann::json document, const std::string& file);
 
 /// without_format() of parse_json().
-nlohmann::json parse_file(FileKind kind, std::string_view text, const std::string& file);
+nlohmann::json parse_file(FileForm kind, std::string_view text, const std::string& file);
 
 }}  // namespace plumb::schedules

@@ -8,6 +8,7 @@
 #include "schedules/forms/schedule_shape.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/forms/text_form.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -55,15 +56,15 @@ Schedule schedule_from_json(const nlohmann::json& json, const std::string& place
   if (json.is_array()) return schedule_from_rows(json, place);
   StrictObject object(json, place);
   Schedule schedule{.name = object.text_or("name", ""),
-                    .microbatches = static_cast<int>(object.positive_integer("microbatches"))};
+                    .microbatches = static_cast<int>(object.positive_integer("microbatches", kMostForwards))};
   if (object.has("weights")) {
     schedule.weights =
         *policy_from_name(object.choice("weights", {"current", "stashed", "vertical_sync", "two_buffered"}));
   }
   for (StrictObject& stage : object.objects("stages")) {
-    schedule.stages.push_back({.rank = static_cast<int>(stage.non_negative_integer("rank")),
-                               .model_part = static_cast<int>(stage.non_negative_integer("model_part")),
-                               .lane = static_cast<int>(stage.non_negative_integer_or("lane", 0))});
+    schedule.stages.push_back({.rank = static_cast<int>(stage.non_negative_integer("rank", kLargestStage)),
+                               .model_part = static_cast<int>(stage.non_negative_integer("model_part", kLargestStage)),
+                               .lane = static_cast<int>(stage.non_negative_integer_or("lane", 0, kLargestStage))});
     stage.finish();
   }
   const nlohmann::json& ranks = object.raw("ranks");
@@ -78,7 +79,7 @@ Schedule schedule_from_json(const nlohmann::json& json, const std::string& place
 }
 
 Schedule parse_schedule_json(std::string_view text, const std::string& file) {
-  return schedule_from_json(parse_file(FileKind::kSchedule, text, file), file);
+  return schedule_from_json(parse_file(FileForm::kSchedule, text, file), file);
 }
 
 }}  // namespace plumb::schedules

@@ -6,11 +6,10 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
-
-constexpr int kLargestStage = 1'000'000;
 
 /// The key with the largest value; `keep_last` decides between equals.
 template <typename Map>

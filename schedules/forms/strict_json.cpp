@@ -10,6 +10,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace schedules {
@@ -17,17 +18,35 @@ namespace {
 
 using nlohmann::json;
 
-struct LineColumn {
-  std::size_t line = 1;
-  std::size_t column = 1;
-};
+/// Notes where the parser stops, and why. It hears of a number that is too large too, which the exception does not
+/// place.
+class FaultFinder : public nlohmann::json_sax<json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t end, const std::string& token, const json::exception& error) override {
+    end_ = end;
+    if (dynamic_cast<const json::out_of_range*>(&error) != nullptr) number_ = token;
+    return false;
+  }
 
-LineColumn line_column(std::string_view text, std::size_t byte) {
-  const std::string_view before = text.substr(0, std::min(byte, text.size()));
-  const std::size_t last_break = before.rfind('\n');
-  return {.line = 1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
-          .column = last_break == std::string_view::npos ? before.size() + 1 : before.size() - last_break};
-}
+  std::size_t end() const { return end_; }
+  const std::string& number() const { return number_; }
+
+ private:
+  std::size_t end_ = 0;
+  std::string number_;
+};
 
 /// `{"value": n, "source": "..."}` or the number itself.
 const json& unwrap(const json& value) {
@@ -35,42 +54,89 @@ const json& unwrap(const json& value) {
   return value.is_object() && it != value.end() ? *it : value;
 }
 
-constexpr int kDeepest = 64;
-constexpr std::int64_t kMostValues = 50'000'000;
+/// Reads a document once without keeping any of it. Throws SpecError for what is too deep or too much, and for a key
+/// that one object has twice; stops at what is no JSON.
+class BoundsCheck : public nlohmann::json_sax<json> {
+ public:
+  explicit BoundsCheck(const std::string& file) : file_(file) {}
 
-constexpr double kLargestExactInteger = 9007199254740992.0;  // 2^53
+  bool null() override { return count(); }
+  bool boolean(bool) override { return count(); }
+  bool number_integer(number_integer_t) override { return count(); }
+  bool number_unsigned(number_unsigned_t) override { return count(); }
+  bool number_float(number_float_t, const string_t&) override { return count(); }
+  bool string(string_t&) override { return count(); }
+  bool binary(binary_t&) override { return count(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return open();
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return close();
+  }
+  bool key(string_t& key) override {
+    if (!keys_.back().insert(key).second)
+      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file_, json_line(json(key))));
+    return count();
+  }
+  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
 
-}  // namespace
-
-json parse_json(std::string_view text, const std::string& file) {
-  std::int64_t values = 0;
-  std::vector<std::unordered_set<std::string>> open_keys;  // of the objects around
-  const auto within_bounds = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::object_start) open_keys.emplace_back();
-    if (event == json::parse_event_t::object_end) open_keys.pop_back();
-    if (event == json::parse_event_t::key && !open_keys.back().insert(value.get<std::string>()).second) {
-      throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file, json_line(value)));
-    }
-    if (depth > kDeepest) {
+ private:
+  bool open() {
+    if (++depth_ > kDeepestJson) {
       throw SpecError(
           fmt::format("{}: lists and objects stand in each other more than {} deep: nothing that Plumb reads "
                       "does; give the right file",
-                      file, kDeepest));
+                      file_, kDeepestJson));
     }
-    if (++values > kMostValues) {
-      throw SpecError(fmt::format("{}: more than {} values: nothing that Plumb reads has as many; give the right file",
-                                  file, kMostValues));
-    }
-    return true;
-  };
+    return count();
+  }
+  bool close() {
+    --depth_;
+    return count();
+  }
+  bool count() {
+    if (++values_ <= kMostJsonValues) return true;
+    throw SpecError(fmt::format("{}: more than {} values: nothing that Plumb reads has as many; give the right file",
+                                file_, kMostJsonValues));
+  }
+
+  const std::string& file_;
+  std::int64_t values_ = 0;
+  int depth_ = 0;
+  std::vector<std::unordered_set<std::string>> keys_;  ///< of the objects around
+};
+
+/// No quantity that Plumb reads, in any of its units, is further from 1; products of a few of them stay finite.
+constexpr double kLargestNumber = 1e30, kSmallestNumber = 1e-30;
+
+}  // namespace
+
+std::string json_fault(std::string_view text) {
+  FaultFinder finder;
+  json::sax_parse(text, &finder);
+  const std::size_t length = std::max<std::size_t>(finder.number().size(), 1);
+  const std::size_t first = std::min(finder.end() - std::min(finder.end(), length), text.size());
+  const std::string_view before = text.substr(0, first);
+  const auto line = 1 + std::ranges::count(before, '\n');
+  const std::size_t column = first - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+  const std::string what =
+      !finder.number().empty()     ? fmt::format("{} is larger than any number: mend it here", finder.number())
+      : finder.end() > text.size() ? "the JSON ends too early: close what is open, or fetch the whole file"
+                                   : "this is not JSON: mend it here";
+  return fmt::format("line {}, column {}: {}", line, column, what);
+}
+
+json parse_json(std::string_view text, const std::string& file) {
+  BoundsCheck bounds(file);
+  json::sax_parse(text, &bounds);
   try {
-    return json::parse(text, within_bounds);
-  } catch (const json::parse_error& error) {
-    const auto [line, column] = line_column(text, error.byte == 0 ? 0 : error.byte - 1);
-    const bool truncated = error.byte > text.size();
-    throw SpecError(fmt::format("{}: line {}, column {}: {}", file, line, column,
-                                truncated ? "the JSON ends too early: close what is open, or fetch the whole file"
-                                          : "this is not JSON: mend it here"));
+    return json::parse(text);
+  } catch (const json::exception&) {
+    throw SpecError(fmt::format("{}: {}", file, json_fault(text)));
   }
 }
 
@@ -132,6 +198,9 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
   const bool in_range = smallest_allowed ? result.value >= smallest : result.value > smallest;
   if (!in_range || !std::isfinite(result.value))
     fail(key, fmt::format("{} is out of range: give {}", result.value, remedy));
+  if (std::abs(result.value) > kLargestNumber || (result.value != 0 && std::abs(result.value) < kSmallestNumber))
+    fail(key, fmt::format("{} is out of range: nothing here is so {}; check the unit, and give {}", result.value,
+                          std::abs(result.value) > 1 ? "large" : "small", remedy));
   if (whole.is_object()) {
     StrictObject sourced(whole, place_of(key));
     sourced.has("value");
@@ -141,25 +210,28 @@ SourcedNumber StrictObject::number(std::string_view key, double smallest, bool s
   return result;
 }
 
-std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::string_view remedy) {
+std::int64_t StrictObject::integer(std::string_view key, std::int64_t smallest, std::int64_t largest,
+                                   std::string_view remedy) {
   const double value = number(key, static_cast<double>(smallest), true, remedy).value;
-  if (value > kLargestExactInteger)
+  if (value > static_cast<double>(kLargestCount))
     fail(key, fmt::format("{} is more than 2^53, which no count here can be: give {}", value, remedy));
   if (value != std::floor(value)) fail(key, fmt::format("{} is not a whole number: give {}", value, remedy));
+  if (value > static_cast<double>(largest))
+    fail(key, fmt::format("{:.0f} is out of range: give at most {}", value, largest));
   return static_cast<std::int64_t>(value);
 }
 
-std::int64_t StrictObject::positive_integer(std::string_view key) {
-  return integer(key, 1, "1 or more");
+std::int64_t StrictObject::positive_integer(std::string_view key, std::int64_t largest) {
+  return integer(key, 1, largest, "1 or more");
 }
-std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback) {
-  return has(key) ? positive_integer(key) : fallback;
+std::int64_t StrictObject::positive_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest) {
+  return has(key) ? positive_integer(key, largest) : fallback;
 }
-std::int64_t StrictObject::non_negative_integer(std::string_view key) {
-  return integer(key, 0, "0 or more");
+std::int64_t StrictObject::non_negative_integer(std::string_view key, std::int64_t largest) {
+  return integer(key, 0, largest, "0 or more");
 }
-std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback) {
-  return has(key) ? non_negative_integer(key) : fallback;
+std::int64_t StrictObject::non_negative_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest) {
+  return has(key) ? non_negative_integer(key, largest) : fallback;
 }
 double StrictObject::positive_number(std::string_view key) {
   return positive_sourced(key).value;
@@ -183,8 +255,9 @@ double StrictObject::fraction(std::string_view key) {
 std::string StrictObject::choice(std::string_view key, const std::vector<std::string>& allowed) {
   std::string value = text(key);
   if (std::ranges::find(allowed, value) == allowed.end()) {
-    fail(key, fmt::format("\"{}\" is none of {}; did you mean \"{}\"?", value, fmt::join(allowed, ", "),
-                          nearest_name(value, allowed)));
+    const std::string nearest = nearest_name(value, allowed);
+    fail(key, fmt::format("\"{}\" is none of {}{}", value, fmt::join(allowed, ", "),
+                          nearest.empty() ? "" : fmt::format("; did you mean \"{}\"?", nearest)));
   }
   return value;
 }
@@ -214,7 +287,7 @@ std::vector<std::int64_t> StrictObject::integers(std::string_view key) {
 void StrictObject::finish() const {
   for (const auto& [key, value] : value_->items()) {
     if (std::ranges::find(known_, key) == known_.end()) {
-      fail(key, fmt::format("this key is unknown: remove it, or did you mean \"{}\"?", nearest_name(key, known_)));
+      fail(key, fmt::format("this key is unknown: remove it, or {}", did_you_mean(key, known_)));
     }
   }
 }

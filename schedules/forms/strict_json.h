@@ -20,8 +20,13 @@
 
 namespace plumb { inline namespace schedules {
 
-/// The document, or SpecError "FILE: line L, column C: ..." (truncated, trailing text, not JSON).
+/// The document, or SpecError "FILE: line L, column C: ..." (truncated, trailing text, not JSON, a number that is
+/// larger than any).
 nlohmann::json parse_json(std::string_view text, const std::string& file);
+
+/// Returns "line L, column C: ...", where and why `text` cannot be read as JSON, with the remedy. For text that
+/// nlohmann has refused.
+std::string json_fault(std::string_view text);
 
 /// A number and where it was seen; `source` is empty where the file gives a plain number.
 struct SourcedNumber {
@@ -30,9 +35,12 @@ struct SourcedNumber {
 };
 
 /// A view of one JSON object; the document must outlive it. All readers throw SpecError if the key is missing (unless
-/// the reader is optional_...), has the wrong type or lies out of range.
+/// the reader is optional_...), has the wrong type or lies out of range; a number of any is 0, or from 1e-30 to 1e30 in
+/// size.
 class StrictObject {
  public:
+  static constexpr std::int64_t kLargestCount = std::int64_t{1} << 53;  ///< doubles are exact up to here
+
   /// `place` is the file, or "FILE: path.to.object". Throws SpecError if `value` is not an object.
   StrictObject(const nlohmann::json& value, std::string place);
 
@@ -43,10 +51,12 @@ class StrictObject {
   std::string text_or(std::string_view key, std::string_view fallback);
   bool boolean(std::string_view key);
   bool boolean_or(std::string_view key, bool fallback);
-  std::int64_t positive_integer(std::string_view key);  ///< 1 or more
-  std::int64_t positive_integer_or(std::string_view key, std::int64_t fallback);
-  std::int64_t non_negative_integer(std::string_view key);
-  std::int64_t non_negative_integer_or(std::string_view key, std::int64_t fallback);
+  /// 1 or more, at most `largest`.
+  std::int64_t positive_integer(std::string_view key, std::int64_t largest = kLargestCount);
+  std::int64_t positive_integer_or(std::string_view key, std::int64_t fallback, std::int64_t largest = kLargestCount);
+  std::int64_t non_negative_integer(std::string_view key, std::int64_t largest = kLargestCount);
+  std::int64_t non_negative_integer_or(std::string_view key, std::int64_t fallback,
+                                       std::int64_t largest = kLargestCount);
   double positive_number(std::string_view key);  ///< above 0
   double non_negative_number(std::string_view key);
   double fraction(std::string_view key);                                              ///< above 0, at most 1
@@ -70,7 +80,7 @@ class StrictObject {
   std::string place_of(std::string_view key) const;
   const nlohmann::json& required(std::string_view key);
   SourcedNumber number(std::string_view key, double smallest, bool smallest_allowed, std::string_view remedy);
-  std::int64_t integer(std::string_view key, std::int64_t smallest, std::string_view remedy);
+  std::int64_t integer(std::string_view key, std::int64_t smallest, std::int64_t largest, std::string_view remedy);
 
   const nlohmann::json* value_;
   std::string place_;

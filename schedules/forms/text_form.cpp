@@ -10,6 +10,7 @@
 #include "schedules/forms/action_remedy.h"
 #include "schedules/forms/schedule_shape.h"
 #include "schedules/forms/trimmed.h"
+#include "schedules/limits.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -107,8 +108,10 @@ class Parser {
         for (const Token& number : numbers) {
           if (const auto n = parse_int(number.text)) parsed.push_back(*n);
         }
-        if (numbers.size() != 3 || parsed.size() != 3) {
-          fail(1, fmt::format("\"{}\" is no place of a stage: write rank/model part/lane, as in 1/1/0", token.text));
+        const auto in_range = [](int number) { return number >= 0 && number <= kLargestStage; };
+        if (numbers.size() != 3 || parsed.size() != 3 || !std::ranges::all_of(parsed, in_range)) {
+          fail(1, fmt::format("\"{}\" is no place of a stage: write rank/model part/lane, each 0 to {}, as in 1/1/0",
+                              token.text, kLargestStage));
         }
         stages_->push_back({.rank = parsed[0], .model_part = parsed[1], .lane = parsed[2]});
       }

@@ -3,11 +3,13 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "schedules/error.h"
 #include "schedules/generators/fitted.h"
 #include "schedules/generators/generators.h"
 #include "schedules/generators/spellings.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace schedules {
@@ -15,6 +17,28 @@ namespace {
 
 void require_at_least_one(int value, std::string_view what) {
   if (value < 1) throw ScheduleError(fmt::format("{} {} cannot be scheduled: give 1 or more", value, what));
+}
+
+/// Throws ScheduleError if a parameter is given that the schedule would ignore.
+void refuse_ignored(const CatalogueEntry& entry, const ScheduleParameters& parameters) {
+  struct Parameter {
+    bool is_given;
+    bool CatalogueEntry::*is_taken;
+    std::string_view what;
+  };
+  for (const auto& [is_given, is_taken, what] :
+       {Parameter{parameters.group != 0, &CatalogueEntry::takes_group, "group of micro-batches"},
+        Parameter{parameters.batch != 0, &CatalogueEntry::takes_batch, "batch between optimizer steps"},
+        Parameter{parameters.vertical_sync, &CatalogueEntry::takes_vertical_sync, "vertical sync"},
+        Parameter{parameters.memory_ratio != 1, &CatalogueEntry::takes_memory, "multiple of memory"}}) {
+    if (!is_given || entry.*is_taken) continue;
+    std::vector<std::string_view> takers;
+    for (const CatalogueEntry& other : catalogue()) {
+      if (other.*is_taken) takers.push_back(other.name);
+    }
+    throw ScheduleError(
+        fmt::format("{} has no {}: leave it out, or use {}", entry.name, what, fmt::join(takers, " or ")));
+  }
 }
 
 }  // namespace
@@ -52,6 +76,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-1)(F+B)/v where p divides m",
        .activations = "min(mv, 2(p-1-r) + (v-1)g + 1) chunks, g the largest group",
        .takes_chunks = true,
+       .takes_group = true,
        .make = interleaved_schedule},
       {.name = "bfs",
        .origin = "Lamy-Poirier 2022; PyTorch's LoopedBFS",
@@ -78,6 +103,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "any m; splits the backward; made for given costs and memory",
        .bubble = "no formula: the synthesis states its lower bound",
        .activations = "at most min(kp, m), k the memory ratio (1, 1.5, 2)",
+       .takes_memory = true,
        .repeats = false,
        .made_for_costs = true,
        .make = zb_auto_schedule},
@@ -87,6 +113,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .bubble = "(p-1)(F+I-W)/v where p divides m and F = I = W",
        .activations = "min(mv, (v-1)g + p) chunks, g the largest group",
        .takes_chunks = true,
+       .takes_group = true,
        .make = interleaved_zero_bubble_schedule},
       {.name = "seq1f1b",
        .origin = "Sun et al. 2024",
@@ -114,6 +141,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "any m; asynchronous, stashes weights",
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
+       .takes_vertical_sync = true,
        .repeats = false,
        .make = pipedream_schedule},
       {.name = "pipedream-2bw",
@@ -121,6 +149,7 @@ const std::vector<CatalogueEntry>& catalogue() {
        .constraint = "batches of p-1 micro-batches or more; asynchronous, two weight versions",
        .bubble = "0 in the steady state",
        .activations = "min(p-r, m)",
+       .takes_batch = true,
        .repeats = false,
        .make = pipedream_2bw_schedule},
       {.name = "zb-v",
@@ -208,9 +237,9 @@ const CatalogueEntry& catalogue_entry(std::string_view name) {
   }
   std::vector<std::string> names;
   for (const CatalogueEntry& entry : catalogue()) names.emplace_back(entry.name);
-  throw ScheduleError(
-      fmt::format("there is no schedule \"{}\": did you mean \"{}\"? `plumb schedule list` names them all", name,
-                  nearest_name(name, names)));
+  const std::string nearest = nearest_name(name, names);
+  throw ScheduleError(fmt::format("there is no schedule \"{}\": {}`plumb schedule list` names them all", name,
+                                  nearest.empty() ? "" : fmt::format("did you mean \"{}\"? ", nearest)));
 }
 
 int period_of(std::string_view name, const ScheduleParameters& parameters) {
@@ -250,6 +279,7 @@ Schedule make_schedule(std::string_view name, const ScheduleParameters& paramete
     throw ScheduleError(fmt::format("a batch of {} micro-batches cannot be: give 1 or more, or 0 for as many as ranks",
                                     parameters.batch));
   }
+  refuse_ignored(entry, parameters);
   const double forwards = static_cast<double>(parameters.ranks) * parameters.microbatches *
                           std::max(parameters.chunks, entry.chunks) * parameters.slices;
   if (forwards > kMostForwards) {

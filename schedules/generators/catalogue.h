@@ -37,6 +37,10 @@ struct CatalogueEntry {
   bool takes_chunks = false;     ///< any number of chunks a rank
   int chunks = 1;                ///< without takes_chunks: the number that it always has
   bool takes_slices = false;
+  bool takes_group = false;
+  bool takes_batch = false;
+  bool takes_vertical_sync = false;
+  bool takes_memory = false;    ///< ScheduleParameters::memory_ratio
   bool both_ends = false;       ///< micro-batches enter at both ends, two at least: a stage has two copies
   bool repeats = true;          ///< its middle repeats (period_of)
   bool made_for_costs = false;  ///< another order for other ScheduleParameters::costs
@@ -60,12 +64,10 @@ int period_of(std::string_view name, const ScheduleParameters& parameters);
 /// The names of those that are made for given costs, in the catalogue's order.
 std::vector<std::string_view> schedules_made_for_costs();
 
-/// Forwards that a schedule may have: ranks times micro-batches, chunks and slices.
-inline constexpr int kMostForwards = 1 << 24;
-
 /// The schedule of that name (any spelling): compute actions only, and OPTIMIZER_STEPs where it is
 /// asynchronous. Throws ScheduleError if there is no such name (the nearest is named), a number is below 1, chunks are
-/// given to a schedule that has none, it has more than kMostForwards, or a constraint of the schedule is broken.
+/// given to a schedule that has none or another parameter to one that does not take it, it has more than kMostForwards
+/// (limits.h), or a constraint of the schedule is broken.
 Schedule make_schedule(std::string_view name, const ScheduleParameters& parameters);
 
 }}  // namespace plumb::schedules

@@ -26,7 +26,7 @@ ChainCosts chain_of(const ScheduleParameters& parameters) {
   const int p = parameters.ranks;
   const CostTable table = chunk_cost_table(p, parameters.costs);
   ChainCosts chain{.microbatches = parameters.microbatches,
-                   .hop = to_sim_time(table.default_link.latency),
+                   .hop = to_sim_time(table.default_link.latency, "the latency of a hop"),
                    .activation_bytes = kActivation,
                    .released_at_input_grad_bytes = std::llround(released * kActivation)};
   const double held = std::min<double>(parameters.memory_ratio * p, parameters.microbatches);

@@ -13,7 +13,7 @@ std::vector<Violation> placement_violations(const Schedule& schedule) {
   if (schedule.microbatches < 1)
     found.report(-1, -1, Rule::kPlacement, "the schedule has no micro-batch; give it one or more");
   std::map<std::pair<int, int>, int> seen;
-  std::map<int, int> parts_of_lane;
+  std::map<int, int> last_part;  // by lane
   for (int s = 0; s < static_cast<int>(schedule.stages.size()); ++s) {
     const StagePlace& place = schedule.stages[s];
     if (place.rank < 0 || place.rank >= ranks) {
@@ -28,10 +28,10 @@ std::vector<Violation> placement_violations(const Schedule& schedule) {
                    fmt::format("stages {} and {} are both model part {} of lane {}; give one of them another lane",
                                seen[{place.lane, place.model_part}], s, place.model_part, place.lane));
     }
-    parts_of_lane[place.lane] = std::max(parts_of_lane[place.lane], place.model_part + 1);
+    last_part[place.lane] = std::max(last_part[place.lane], place.model_part);
   }
-  for (const auto& [lane, parts] : parts_of_lane) {
-    for (int part = 0; part < parts; ++part) {
+  for (const auto& [lane, last] : last_part) {
+    for (int part = 0; part < last && !found.full(); ++part) {
       if (!seen.contains({lane, part})) {
         found.report(-1, -1, Rule::kPlacement,
                      fmt::format("model part {} of lane {} has no stage; give it one", part, lane));

@@ -30,6 +30,7 @@ class Findings {
     if (found_.size() == kMostFindings) return;
     found_.push_back({rank, static_cast<int>(position), rule, std::move(message)});
   }
+  bool full() const { return found_.size() == kMostFindings; }
   std::vector<Violation> take() { return std::move(found_); }
 
  private:

@@ -85,11 +85,11 @@ std::vector<Reductions> no_reductions(const Schedule& schedule) {
 
 /// Gradients that are reduced, as those of copies must be, are all reduced before they are used, bucket by bucket.
 void check_reductions(const RuleContext& c, Findings& found) {
-  const std::vector<bool> copied = stages_with_copies(c.schedule);
+  const bool copies = has_copies(c.schedule);
   std::vector<Reductions> stages = no_reductions(c.schedule);
   for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = c.schedule.ranks[r];
-    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copied);
+    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copies);
     for (std::size_t i = 0; i < actions.size(); ++i) {
       const Action& a = actions[i];
       Reductions& stage = stages[a.stage];
@@ -110,10 +110,10 @@ void check_reductions(const RuleContext& c, Findings& found) {
 
 /// Inside one action buckets are reduced in the order in which they are complete.
 void check_inner_order(const RuleContext& c, Findings& found) {
-  const std::vector<bool> copied = stages_with_copies(c.schedule);
+  const bool copies = has_copies(c.schedule);
   for (std::size_t r = 0; r < c.schedule.ranks.size(); ++r) {
     const std::vector<Action>& actions = c.schedule.ranks[r];
-    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copied);
+    const std::vector<std::int64_t> hosts = hosts_of_reductions(actions, copies);
     std::int64_t host = -1;
     int bucket = -1;
     for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -137,14 +137,17 @@ void check_copies(const RuleContext& c, Findings& found) {
   for_each_action(c.schedule, [&](int, std::int64_t, const Action& a) {
     if (a.op == Op::kReduceGrad && copied[a.stage]) ++listed[{a.stage, a.part}];
   });
+  std::map<int, std::vector<int>> holders;  // model part -> stages
+  for (int stage = 0; stage < static_cast<int>(c.schedule.stages.size()); ++stage)
+    holders[c.schedule.stages[stage].model_part].push_back(stage);
   std::set<std::pair<int, int>> reported;
   for (const auto& [place, count] : listed) {
     const auto [stage, part] = place;
-    for (int copy = 0; copy < static_cast<int>(copied.size()); ++copy) {
+    for (const int copy : holders[c.schedule.stages[stage].model_part]) {
       const StagePlace& other = c.schedule.stages[copy];
       const auto at_copy = listed.find({copy, part});
       const int copy_count = at_copy == listed.end() ? 0 : at_copy->second;
-      if (other.model_part != c.schedule.stages[stage].model_part || copy_count >= count) continue;
+      if (copy_count >= count) continue;
       if (!reported.insert({copy, part}).second) continue;
       const Action wanted{.op = Op::kReduceGrad, .part = static_cast<std::int16_t>(part), .stage = copy};
       found.report(

@@ -6,6 +6,23 @@
 
 namespace plumb { inline namespace schedules {
 
+namespace {
+
+/// Any order does all that a rank has to do, and takes one micro-batch there and back: if both together are more than
+/// twice kLatestMoment, one of them is later. Otherwise they are above every sum of chain_span_bound.
+void require_early_chain(const ChainCosts& costs) {
+  double way = 0;
+  double work = 0;
+  for (std::size_t s = 0; s < costs.forward.size(); ++s) {
+    way += seconds(costs.forward[s]) + seconds(costs.input_grad[s]) + 2 * seconds(costs.hop);
+    work = std::max(work, costs.microbatches * (seconds(costs.forward[s]) + seconds(costs.input_grad[s]) +
+                                                seconds(costs.weight_grad[s])));
+  }
+  if (way + work > 2 * seconds(kLatestMoment)) refuse_late_moment("the schedule");
+}
+
+}  // namespace
+
 SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action>>& orders) {
   constexpr SimTime kUnknown = SimTime::max();
   const int p = static_cast<int>(orders.size());
@@ -37,6 +54,7 @@ SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action
         if (a.op == Op::kForward) end[r] = forward_end[r][a.microbatch] = start + costs.forward[r];
         if (a.op == Op::kInputGrad) end[r] = gradient_end[r][a.microbatch] = start + costs.input_grad[r];
         if (a.op == Op::kWeightGrad) end[r] = start + costs.weight_grad[r];
+        if (end[r] > kLatestMoment) refuse_late_moment("the schedule");
       }
     }
   }
@@ -51,6 +69,7 @@ SimTime chain_span(const ChainCosts& costs, const std::vector<std::vector<Action
 SimTime chain_span_bound(const ChainCosts& costs) {
   const int p = static_cast<int>(costs.forward.size());
   const std::int64_t m = costs.microbatches;
+  require_early_chain(costs);
   SimTime bound{0};
   for (int j = 0; j < p; ++j) {
     const SimTime f = costs.forward[j];

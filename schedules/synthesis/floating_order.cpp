@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/time.h"
+
 namespace plumb { inline namespace schedules {
 FloatingOrder::FloatingOrder(const OrderGraph& graph, int rank_limit)
     : graph_(graph),
@@ -30,6 +32,7 @@ void FloatingOrder::run_weight_grad(int r) {
   RankState& rank = states_[r];
   const std::int32_t id = rank.pending[rank.next_pending++];
   rank.now += graph_.durations[id];
+  if (rank.now > kLatestMoment.count()) refuse_late_moment("the schedule");
   --rank.held;
   if (completed_ != nullptr) (*completed_)[r].push_back(id);
 }
@@ -64,6 +67,7 @@ bool FloatingOrder::run_next(int r, const RankOrders& kept, const GapRule& gap) 
   causes_[id] = waited ? cause : rank.position > 0 ? kept[r][rank.position - 1] : OrderGraph::kNone;
   rank.now = std::max(rank.now, ready) + graph_.durations[id];
   ends_[id] = rank.now;
+  if (rank.now > kLatestMoment.count()) refuse_late_moment("the schedule");
   if (op == Op::kForward) ++rank.held;
   if (op == Op::kBackward) --rank.held;
   if (op == Op::kInputGrad) rank.pending.push_back(weight_grad_of_[id]);

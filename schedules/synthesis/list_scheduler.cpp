@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/time.h"
 
 namespace plumb { inline namespace schedules {
 namespace {
@@ -153,6 +154,7 @@ class ListScheduler {
   }
 
   void list(int r, Op op, int stage, int index, std::int64_t end) {
+    if (end > kLatestMoment.count()) refuse_late_moment(schedule_.name);
     const int microbatch = first_of_lane_[schedule_.stages[stage].lane] + index;
     schedule_.ranks[r].push_back({.op = op, .stage = stage, .microbatch = microbatch});
     ranks_[r].free_at = end;

@@ -115,7 +115,9 @@ Schedule shorten_span(const Schedule& schedule, const OrderCosts& costs, const L
     if (move.from == move.to) continue;
     apply(orders[move.rank], move);
     const std::int64_t moved = rules.hold(orders[move.rank]) ? timed.span(orders) : TimedOrder::kDeadlock;
-    const std::int64_t threshold = first_threshold * (search.steps - step) / search.steps;
+    const std::int64_t left = search.steps - step;  // the same as first_threshold * left / steps, within 64 bits
+    const std::int64_t threshold =
+        first_threshold / search.steps * left + first_threshold % search.steps * left / search.steps;
     if (moved == TimedOrder::kDeadlock || moved > span + threshold) {
       apply(orders[move.rank], {move.rank, move.to, move.from});
       continue;

@@ -19,7 +19,7 @@ OrderCosts order_costs(const CostTable& table, bool whole_backwards) {
   return {.forward = each(Op::kForward),
           .input_grad = each(whole_backwards ? Op::kBackward : Op::kInputGrad),
           .weight_grad = whole_backwards ? std::vector<std::int64_t>(table.stages.size(), 0) : each(Op::kWeightGrad),
-          .hop = to_sim_time(table.default_link.latency).count()};
+          .hop = to_sim_time(table.default_link.latency, "the latency of a hop").count()};
 }
 
 }}  // namespace plumb::schedules

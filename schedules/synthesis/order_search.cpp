@@ -61,9 +61,14 @@ class Search {
 
   /// The longest span decides; the mean of all tells apart orders that are equally long.
   std::int64_t energy_of(std::int64_t span) const {
-    std::int64_t sum = 0;
-    for (const std::int64_t of_rank : timed_.spans()) sum += of_rank;
-    return span + sum / std::ssize(timed_.spans());
+    const std::int64_t ranks = std::ssize(timed_.spans());
+    std::int64_t mean = 0;  // of the sum, which may be more than 64 bits hold
+    std::int64_t rest = 0;
+    for (const std::int64_t of_rank : timed_.spans()) {
+      mean += of_rank / ranks;
+      rest += of_rank % ranks;
+    }
+    return span + mean + rest / ranks;
   }
 
   /// The paths to the end of the rank with the longest span, and of any rank: what the next steps choose from.

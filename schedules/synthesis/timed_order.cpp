@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/time.h"
+
 namespace plumb { inline namespace schedules {
 TimedOrder::TimedOrder(const OrderGraph& graph) : graph_(graph) {
   starts_.resize(graph.actions.size());
@@ -37,6 +39,7 @@ std::int64_t TimedOrder::span(const RankOrders& orders) {
       if (!known) break;
       starts_[id] = start;
       ends_[id] = start + graph_.durations[id];
+      if (ends_[id] > kLatestMoment.count()) refuse_late_moment("the schedule");
       causes_[id] = cause;
       ++timed;
       const int reader = graph_.readers[id];

@@ -14,7 +14,7 @@ BesideCompute::BesideCompute(const Schedule& schedule, const ActionIds& ids, con
       own_(own),
       writer_(writer),
       turns_(turns),
-      copied_(stages_with_copies(schedule)),
+      copies_(has_copies(schedule)),
       joint_(joint_reductions(schedule)),
       queues_(schedule, ids, joint_),
       ranks_(schedule.ranks.size()),
@@ -106,7 +106,7 @@ void BesideCompute::move(int rank, const Action& action, std::int32_t id) {
 
 bool BesideCompute::has_host(int rank, std::int32_t id) {
   std::vector<std::int64_t>& hosts = ranks_[rank].hosts;
-  if (hosts.empty()) hosts = hosts_of_reductions(schedule_.ranks[rank], copied_);
+  if (hosts.empty()) hosts = hosts_of_reductions(schedule_.ranks[rank], copies_);
   return hosts[id - ids_.first_id[rank]] >= 0;
 }
 

@@ -78,7 +78,7 @@ class BesideCompute {
   OwnInputs& own_;
   StepWriter& writer_;
   Turns& turns_;
-  std::vector<bool> copied_;  ///< [stage]
+  bool copies_;
   JointReductions joint_;
   ReductionQueues queues_;
   std::vector<RankState> ranks_;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "simulator/deadlock.h"
 #include "simulator/network/collective_meetings.h"
@@ -44,7 +47,8 @@ class EventEngine {
              .meetings = meetings_,
              .numbers = numbers_,
              .tape = tape_,
-             .draws = draws_},
+             .draws = draws_,
+             .meetings_inside = options.record_meetings ? &times_.meetings : nullptr},
             static_cast<int>(schedule.ranks.size()), [this](std::int32_t instance) { ended(instance); },
             [this](std::int32_t host, SimTime offset) { complete_buckets(host, offset); }),
         instances_(program.actions * network.replicas) {
@@ -69,6 +73,7 @@ class EventEngine {
       if (events_.empty() && !flow_end) break;
       now_ = events_.empty() ? *flow_end : events_.front().time;
       if (flow_end) now_ = std::min(now_, *flow_end);
+      if (now_ >= kLatestMoment) refuse();
       if (flow_end == now_) {
         const std::vector<std::int32_t>& ended_flows = flows_.take_ended();
         for (std::size_t i = 0; i < ended_flows.size(); ++i) {
@@ -90,6 +95,24 @@ class EventEngine {
     return replica * program_.actions + action_of(instance);
   }
   EventKind kind(std::int32_t instance) const { return program_.kind[action_of(instance)]; }
+
+  /// Names what is on its way at the latest moment, and what may be to blame.
+  [[noreturn]] void refuse() {
+    const bool computes = !events_.empty() && events_.front().time == now_;
+    const std::int32_t instance = computes ? events_.front().instance : -1;
+    const std::string what =
+        computes ? fmt::format("{} of replica {}", to_text(*actions_[action_of(instance)]), replica_of(instance))
+                 : "a transfer over shared links";
+    std::string because;
+    if (const auto slowest = std::ranges::min_element(network_.speeds);
+        computes && slowest != network_.speeds.end() && *slowest < 1) {
+      because = fmt::format("with a rank at {} of its speed", *slowest);
+    } else if (const auto narrowest = std::ranges::min_element(network_.links, {}, &NetworkLink::bytes_per_second);
+               narrowest != network_.links.end()) {
+      because = fmt::format("with {} bytes/s on link {}", narrowest->bytes_per_second, narrowest->name);
+    }
+    refuse_late_moment(what, because);
+  }
 
   bool is_stuck() const {
     for (std::int32_t instance = 0; instance < instances_; ++instance) {

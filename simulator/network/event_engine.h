@@ -13,10 +13,11 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What an engine's run has besides; both outlive it, and only one of them is given.
+/// What an engine's run has besides; tape and draws outlive it, and only one of them is given.
 struct EventOptions {
   DerivativeTape* tape = nullptr;     ///< records how each moment depends on the numbers of network/event_numbers.h
   const EventDraws* draws = nullptr;  ///< random factors of all durations
+  bool record_meetings = false;       ///< EventTimes::meetings
 };
 
 /// `program` is made of `lowered` and `network`. Throws ScheduleError if the schedule deadlocks.

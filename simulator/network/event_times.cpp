@@ -21,27 +21,10 @@ EventTimes with_followers(EventTimes times, const EventProgram& program, int rep
   return times;
 }
 
-ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica, bool record_causes) {
+ActionTimes action_times_of(const EventProgram& program, const EventTimes& times, int replica) {
   const std::ptrdiff_t first = static_cast<std::ptrdiff_t>(replica) * program.actions;
-  ActionTimes one{.start = {times.start.begin() + first, times.start.begin() + first + program.actions},
-                  .end = {times.end.begin() + first, times.end.begin() + first + program.actions}};
-  if (!record_causes) return one;
-  one.causes.resize(program.actions);
-  std::vector<SimTime> latest(program.actions, SimTime{-1});
-  for (const Dependency& dependency : program.dependencies) {
-    const std::int32_t from = dependency.from;
-    SimTime bound = one.start[from];
-    if (dependency.wait == Wait::kDelivered) bound = one.end[from];
-    if (dependency.wait == Wait::kInside) bound = std::min(one.start[dependency.to], one.end[from]);
-    if (dependency.wait == Wait::kOccupied) bound = one.end[from] - program.latency[from];
-    if (bound <= latest[dependency.to]) continue;
-    latest[dependency.to] = bound;
-    one.causes[dependency.to] = {from, dependency.reason};
-  }
-  for (std::int32_t action = 0; action < program.actions; ++action) {
-    if (program.lead[action] != action) one.causes[action] = one.causes[program.lead[action]];
-  }
-  return one;
+  return {.start = {times.start.begin() + first, times.start.begin() + first + program.actions},
+          .end = {times.end.begin() + first, times.end.begin() + first + program.actions}};
 }
 
 }}  // namespace plumb::simulator

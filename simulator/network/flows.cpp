@@ -12,9 +12,9 @@ namespace {
 /// shares such as 1/2 and 2/3 of whole picoseconds never stand right at the border.
 constexpr double kNoWorkPs = 0.000731;
 
-/// The whole picoseconds that the work lasts at that speed.
+/// The whole picoseconds that the work lasts at that speed; kLatestMoment, at which an engine ends, for more than that.
 SimTime lasting(double work_ps, double speed) {
-  return SimTime{std::max<std::int64_t>(0, static_cast<std::int64_t>(std::ceil(work_ps / speed - kNoWorkPs)))};
+  return at_most_latest(std::max(0.0, std::ceil(work_ps / speed - kNoWorkPs)));
 }
 
 }  // namespace
@@ -53,6 +53,7 @@ void Flows::start(const FlowStart& flow, SimTime now) {
   slot.cap = flow.cap_bytes_per_second;
   slot.speed = 0;
   slot.work_left_ps = static_cast<double>(flow.alone.count());
+  slot.end = kLatestMoment;  // until it has a rate
   slot.since = now;
   slot.order = next_order_++;
   const std::vector<LinkUse>& uses = routes_[flow.route].uses;

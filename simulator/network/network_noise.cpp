@@ -38,6 +38,7 @@ NoisySteps simulate_noise(const Schedule& lowered, const CostTable& costs, const
   const SharedNetwork shared = shared_network(network, lowered, costs, Replicas::kFolded, drawn_as);
   if (shared.plain) return simulate_noise(lowered, costs, noise, sends, threads);
   require_simulable(shared.network, lowered);
+  require_drawable(noise, action_count(lowered) * shared.network.replicas);
 
   std::vector<int> drawn;                                                   // [simulated replica]
   std::vector<int> first_of(static_cast<std::size_t>(noise.replicas), -1);  // [drawn] simulated replica

@@ -42,7 +42,7 @@ class Attribution {
 
  private:
   /// What the makespan grows in proportion to that number.
-  Seconds scaled(std::int32_t number) const { return from_ps(gradient_.by_number[number] * gradient_.numbers[number]); }
+  Seconds scaled(std::int32_t number) const { return from_ps(scaled_ps(gradient_, static_cast<std::size_t>(number))); }
 
   void add_action(std::int32_t a) {
     const Action& action = *actions_[a];
@@ -133,7 +133,9 @@ std::optional<Seconds> growth(const NetworkGradient& gradient, const Schedule& l
   const std::vector<double> numbers = numbers_of(event_program(lowered, costs, figures, gradient.sends), figures);
   if (numbers.size() != gradient.numbers.size()) return std::nullopt;
   double ps = 0;
-  for (std::size_t i = 0; i < numbers.size(); ++i) ps += gradient.by_number[i] * (numbers[i] - gradient.numbers[i]);
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    if (gradient.by_number[i] != 0) ps += gradient.by_number[i] * (numbers[i] - gradient.numbers[i]);
+  }
   return from_ps(ps);
 }
 

@@ -29,6 +29,12 @@ struct NetworkGradient {
   std::vector<double> by_number;  ///< derivative of the makespan in ps
 };
 
+/// Picoseconds of the makespan that grow in proportion to a number; 0 where it does not count, as of an infinitely wide
+/// link.
+inline double scaled_ps(const NetworkGradient& gradient, std::size_t number) {
+  return gradient.by_number[number] == 0 ? 0 : gradient.by_number[number] * gradient.numbers[number];
+}
+
 /// By the event engine, whether anything can share or not. Nothing for a run of so many flows that their record would
 /// not fit (DerivativeTape). Throws as simulate() with a network.
 std::optional<NetworkGradient> network_gradient(const Schedule& lowered, const CostTable& costs,

@@ -35,7 +35,7 @@ double RankCompute::speed_of(std::int32_t instance) const {
 /// How long work takes on the rank of `instance`.
 SimTime RankCompute::at_speed(std::int32_t instance, SimTime work) const {
   const double speed = speed_of(instance);
-  return speed == 1.0 ? work : SimTime{std::llround(static_cast<double>(work.count()) / speed)};
+  return speed == 1.0 ? work : at_most_latest(std::round(static_cast<double>(work.count()) / speed));
 }
 
 /// From the start of its host, in which all takes `factor` times as long.
@@ -54,7 +54,7 @@ double RankCompute::speed_now(const Rank& rank) const {
 void RankCompute::schedule(Rank& rank, SimTime now) {
   ++rank.version;
   const auto time_for = [&](double work_ps) {
-    return SimTime{std::max<std::int64_t>(0, std::llround(work_ps / speed_now(rank)))};
+    return at_most_latest(std::max(0.0, std::round(work_ps / speed_now(rank))));
   };
   const double part = 1 / speed_now(rank);
   const double by_work = part / speed_of(rank.running);

@@ -8,6 +8,8 @@
 
 #include "schedules/action_table.h"
 #include "schedules/error.h"
+#include "schedules/limits.h"
+#include "simulator/network/event_path.h"
 #include "simulator/network/fold.h"
 #include "simulator/network/limiting_links.h"
 #include "simulator/simulation_of.h"
@@ -80,13 +82,16 @@ Simulation simulate(const Schedule& lowered, const CostTable& costs, const Netwo
   const SimTime unshared = simulate(lowered, costs, sums_only).makespan;
 
   const EventProgram program = event_program(lowered, costs, simulated, options.sends);
-  const EventTimes times = event_times(lowered, program, simulated, options.sends);
+  const EventTimes times =
+      event_times(lowered, program, simulated, options.sends, {.record_meetings = options.record_timeline});
   const auto last = static_cast<std::ptrdiff_t>(std::ranges::max_element(times.end) - times.end.begin());
   const SimTime makespan = times.end.empty() ? SimTime{0} : times.end[last];
   const int replica = program.actions == 0 ? 0 : static_cast<int>(last / program.actions);
-  Simulation simulation =
-      simulation_of(lowered, program.table, costs, action_times_of(program, times, replica, options.record_timeline),
-                    makespan, options.record_timeline);
+  std::optional<std::vector<CriticalStep>> path;
+  if (options.record_timeline) path = critical_path(lowered, program, simulated, times);
+  Simulation simulation = simulation_of(lowered, program.table, costs, action_times_of(program, times, replica),
+                                        makespan, std::move(path), replica);
+  for (CriticalStep& step : simulation.critical_path) step.replica = asked.first_replica[step.replica];
   simulation.engine = "events";
   simulation.added = makespan - unshared;
   simulation.replicas = simulated.replicas;

@@ -20,9 +20,6 @@ enum class Replicas {
   kUnfolded,  ///< each is simulated
 };
 
-/// What the event engine can hold: about 25 bytes for each action of each replica that it simulates.
-inline constexpr std::int64_t kMostSimulatedActions = std::int64_t{1} << 26;
-
 /// Actions of all replicas that the event engine would simulate; 0 where the compiled engine answers. Throws as
 /// check_network().
 std::int64_t simulated_actions(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
@@ -41,7 +38,7 @@ struct SharedNetwork {
 SharedNetwork shared_network(const NetworkSpec& network, const Schedule& lowered, const CostTable& costs,
                              Replicas replicas = Replicas::kFolded, const std::vector<int>& kinds = {});
 
-/// Throws SpecError if there are more than kMostSimulatedActions to simulate.
+/// Throws SpecError if there are more than kMostSimulatedActions (schedules/limits.h) to simulate.
 void require_simulable(const NetworkSpec& simulated, const Schedule& lowered);
 
 /// The same of a network with other figures: same links and replicas.

@@ -60,12 +60,22 @@ void StretchRun::begin_stretch(std::int32_t instance, LaneKind lane, std::int32_
   if (!parts_.compute.begin(instance, work, {}, now)) finish(instance, lane, now);
 }
 
+void StretchRun::record_meeting(std::int32_t group, LaneKind lane, std::int32_t last, SimTime now) {
+  for (const int replica : parts_.network.inner[group].replicas) {
+    const std::int32_t member = instance_of(replica, last);
+    if (progress_of(member).came[static_cast<std::size_t>(lane)] < now)
+      parts_.meetings_inside->push_back({.waiting = member, .last = last, .moment = now});
+  }
+}
+
 void StretchRun::begin_collective(std::int32_t instance, LaneKind lane, std::int32_t number, SimTime now) {
   const Stretch& stretch = parts_.program.stretches.stretches[number];
   const Happening end = lane == LaneKind::kBlocking ? Happening::kStretch : Happening::kBeside;
   const std::int32_t group = inner_group(instance, stretch);
   const std::int32_t own_number = parts_.numbers.stretch + number;
+  progress_of(instance).came[static_cast<std::size_t>(lane)] = now;
   if (group >= 0 && !parts_.meetings.come_inside(group, lane)) return;
+  if (group >= 0 && parts_.meetings_inside != nullptr) record_meeting(group, lane, instance, now);
   const std::int32_t first = group < 0 ? instance : instance_of(parts_.network.inner[group].replicas.front(), instance);
   const double factor = parts_.draws == nullptr ? 1 : parts_.draws->inside(first, number);
   const SimTime lasts = times_factor(stretch.lasts, factor);

@@ -9,6 +9,7 @@
 #include "simulator/network/collective_meetings.h"
 #include "simulator/network/event_draws.h"
 #include "simulator/network/event_numbers.h"
+#include "simulator/network/event_times.h"
 #include "simulator/network/flows.h"
 #include "simulator/network/rank_compute.h"
 
@@ -23,8 +24,9 @@ struct EventParts {
   RankCompute& compute;
   CollectiveMeetings& meetings;
   EventNumbering numbers;
-  DerivativeTape* tape = nullptr;     ///< none: no derivatives
-  const EventDraws* draws = nullptr;  ///< none: no noise
+  DerivativeTape* tape = nullptr;                   ///< none: no derivatives
+  const EventDraws* draws = nullptr;                ///< none: no noise
+  std::vector<Meeting>* meetings_inside = nullptr;  ///< none: not recorded
 };
 
 /// The moment that comes as much later as that number says, which may have a factor.
@@ -54,6 +56,7 @@ class StretchRun {
     std::int32_t last_phase = 0;  ///< one behind
     int open_lanes = 0;
     std::array<std::int32_t, kLanes> at{};  ///< [lane] stretch under way
+    std::array<SimTime, kLanes> came{};     ///< [lane] to its collective, if meetings are recorded
   };
 
   Progress& progress_of(std::int32_t instance);
@@ -62,6 +65,7 @@ class StretchRun {
   void begin_phase(std::int32_t instance, Progress& progress, SimTime now);
   void go_on(std::int32_t instance, Progress& progress, LaneKind lane, SimTime now);
   void begin_stretch(std::int32_t instance, LaneKind lane, std::int32_t number, SimTime now);
+  void record_meeting(std::int32_t group, LaneKind lane, std::int32_t last, SimTime now);
   void begin_collective(std::int32_t instance, LaneKind lane, std::int32_t number, SimTime now);
   void finish(std::int32_t instance, LaneKind lane, SimTime now);
 

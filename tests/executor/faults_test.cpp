@@ -176,4 +176,11 @@ TEST_CASE("the same faults of a replay by the clock") {
   CHECK(contains(said(at_message(3, corrupt), interrupted), "values are not those that were sent"));
 }
 
+TEST_CASE("more ranks than a machine has threads for are refused before any starts") {
+  require_threads({.tensor = 4, .data = 16, .pipeline = 16});
+  CHECK_THROWS_WITH_AS(
+      require_threads({.data = 1 << 30, .pipeline = 4}),
+      "4294967296 ranks are more than the 1024 threads that one machine runs: take fewer ranks or replicas", SpecError);
+}
+
 }  // namespace plumb::test

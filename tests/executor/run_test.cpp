@@ -226,7 +226,7 @@ TEST_CASE("wrong specifications are refused with place and remedy") {
   spec.grid.expert = 2;
   CHECK_THROWS_AS(run(spec), SpecError);
   spec = good;
-  spec.steps = 0;
+  spec.steps = -1;
   CHECK_THROWS_AS(run(spec), SpecError);
   spec = spec_of(gpt_model(), make_schedule("1f1b", {.ranks = 2, .microbatches = 2}));
   spec.sequence = 17;

@@ -19,7 +19,7 @@ ALIAS = re.compile(r"^using (\w+) =")
 CONSTANT = re.compile(r"^(?:inline )?(?:constexpr|const|thread_local|static)\b[^(]*?\b(\w+)(?:\[.*?\])?(?:\{|;| =)")
 FUNCTION = re.compile(r"^(?!return|else|using|namespace|extern|TEST_CASE|#|//|\}| )[\w:<>,&*\[\] ]+?[ &*](\w+)\((.*)$")
 OUTSIDE_ALLOWED = re.compile(r"^(?:extern |#|//|/\*| |\}|\)|$|extern \"C\"|int main\(|template <>|struct fmt::formatter|namespace fs|"
-                             r"using |namespace (?:CLI|fmt|std)|class App;|DOCTEST|TEST_CASE|[A-Z_]+\(|static_assert)")
+                             r"using |namespace (?:CLI|fmt|re2|std)|class (?:App|RE2);|DOCTEST|TEST_CASE|[A-Z_]+\(|static_assert)")
 
 
 def parts_of(path):

@@ -163,7 +163,7 @@ TEST_CASE("what a failed link cut off goes another way, and costs what that way 
   check_refused<SpecError>([&] { simulated(one_node, {.degraded = {parse_degraded_links("nvlink:rank2=0")}}); },
                            "nothing leads from rank 1 to rank 2", "use other ranks");
   check_refused<SpecError>([&] { simulated(plan, {.degraded = {parse_degraded_links("link:nic_up:node1=0")}}); },
-                           "no link nic_up:node1", "did you mean nic_up:node");
+                           "no link nic_up:node1", "did you mean \"nic_up:node");
 }
 
 TEST_CASE("late receives cost time where sends wait for them, and nothing where they do not") {

@@ -59,6 +59,7 @@ TEST_CASE("devices fill their nodes, or stay below one") {
   CHECK(node_count(resize(cluster, 12)) == 3);
   check_refused<SpecError>([&] { resize(cluster, 6); }, "round", "give 4 or 8");
   check_refused<SpecError>([&] { resize(cluster, 0); }, "round", "1 or more");
+  check_refused<SpecError>([&] { resize(cluster, 720'720); }, "720720 devices", "at most 262144");
   ClusterSpec alone = cluster;
   alone.network.reset();
   check_refused<SpecError>([&] { resize(alone, 8); }, "round", "at most 4");
@@ -112,7 +113,7 @@ TEST_CASE("a bad cluster file is refused with place and remedy") {
   refused("/device/peak_tflops", {{"fp64", 1.0}}, "fp");
   refused("/devices", 12, "16");
   refused("/devices", 5e9, "at most");
-  refused("/device/memory_gib", 1e300, "at most");
+  refused("/device/memory_gib", 1e300, "nothing here is so large");
   const auto sample = [](std::string kernel, std::vector<std::int64_t> shape, double seconds) {
     return json::array({{{"kernel", kernel}, {"shape", shape}, {"median_s", seconds}}});
   };

@@ -19,7 +19,7 @@ namespace plumb::test {
 namespace {
 
 struct PlannerFile {
-  FileKind kind;
+  FileForm kind;
   nlohmann::ordered_json document;
   std::function<void(const std::string&)> read;
 };
@@ -29,14 +29,14 @@ std::vector<PlannerFile> planner_files() {
                   .cluster = round_cluster(2),
                   .training = {.global_batch = 8, .sequence = 128},
                   .layout = {.pipeline = 2}};
-  return {{FileKind::kPlan, to_json(plan, "0.1.0"), [](const std::string& text) { parse_plan(text, "f.json"); }},
-          {FileKind::kCluster, to_json(plan.cluster), [](const std::string& text) { parse_cluster(text, "f.json"); }},
-          {FileKind::kModel, to_json(plan.model), [](const std::string& text) { parse_model(text, "f.json"); }},
-          {FileKind::kModel, to_json(preset_model("alexnet")),  // a layer graph
+  return {{FileForm::kPlan, to_json(plan, "0.1.0"), [](const std::string& text) { parse_plan(text, "f.json"); }},
+          {FileForm::kCluster, to_json(plan.cluster), [](const std::string& text) { parse_cluster(text, "f.json"); }},
+          {FileForm::kModel, to_json(plan.model), [](const std::string& text) { parse_model(text, "f.json"); }},
+          {FileForm::kModel, to_json(preset_model("alexnet")),  // a layer graph
            [](const std::string& text) { parse_model(text, "f.json"); }},
-          {FileKind::kStack, to_json(StackSpec{.name = "mine"}),
+          {FileForm::kStack, to_json(StackSpec{.name = "mine"}),
            [](const std::string& text) { parse_stack(text, "f.json"); }},
-          {FileKind::kTopology, nlohmann::ordered_json::parse(R"({"nodes": ["a", "b"], "devices": ["a", "b"],
+          {FileForm::kTopology, nlohmann::ordered_json::parse(R"({"nodes": ["a", "b"], "devices": ["a", "b"],
              "links": [{"from": "a", "to": "b", "bandwidth_gb_per_s": 50}]})"),
            [](const std::string& text) { parse_topology(text, "f.json"); }}};
 }

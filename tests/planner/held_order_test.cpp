@@ -8,13 +8,16 @@
 #include <doctest/doctest.h>
 
 #include "planner/cost/host_offload.h"
+#include "planner/search/predict.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/liveness.h"
 
 namespace plumb::test {
 namespace {
 
 /// Every action in its turn.
 std::vector<std::int64_t> action_by_action(const CostTable& costs, const Schedule& order) {
+  const std::vector<bool> has_backward = stages_with_backward(order);
   std::vector<std::int64_t> peaks;
   for (std::size_t rank = 0; rank < order.ranks.size(); ++rank) {
     std::int64_t held = 0;
@@ -38,6 +41,7 @@ std::vector<std::int64_t> action_by_action(const CostTable& costs, const Schedul
       const std::int64_t workspace = forward ? memory.forward_workspace_bytes : memory.backward_workspace_bytes;
       if (forward || backward || action.op == Op::kWeightGrad)
         peak = std::max(peak, held + workspace + memory.unsharded_bytes);
+      if (action.op == Op::kForward && !has_backward[action.stage]) held -= memory.forward_bytes;
       if (action.op == Op::kBackward) held -= all;
       if (action.op == Op::kInputGrad) held -= memory.released_at_input_grad_bytes;
       if (action.op == Op::kWeightGrad) held -= all - memory.released_at_input_grad_bytes;
@@ -66,8 +70,9 @@ StageMemory any_memory(std::mt19937& random) {
 
 TEST_CASE("the few moments of an order give the peaks that all its actions give, whichever stages are alike") {
   std::mt19937 random(7);
-  const std::vector<std::string> names = {"gpipe", "1f1b",   "interleaved", "bfs",    "zb-h1",   "zb-h2",
-                                          "zb-v",  "v-half", "dualpipev",   "hanayo", "chimera", "seq1f1b"};
+  const std::vector<std::string> names = {"gpipe",   "1f1b",    "interleaved", "bfs",       "zb-h1",
+                                          "zb-h2",   "zb-v",    "v-half",      "dualpipev", "hanayo",
+                                          "chimera", "seq1f1b", "forward-only"};
   for (const std::string& name : names) {
     for (const bool offload : {false, true}) {
       const bool looped = name == "interleaved" || name == "bfs" || name == "hanayo";
@@ -101,6 +106,28 @@ TEST_CASE("1F1B's ranks each have two moments: a forward and a backward with all
     for (const HeldMoment& moment : held.ranks[rank].moments) {
       CHECK(held.counts[moment.first].forward == 4 - rank);
       CHECK(held.counts[moment.first].rebuilt == (moment.forward ? 0 : 1));
+    }
+  }
+}
+
+TEST_CASE("a few periods of an order that repeats hold what the whole order holds") {
+  std::mt19937 random(2);
+  constexpr int kRanks = 4;
+  for (const CatalogueEntry& entry : catalogue()) {
+    for (const int microbatches : {200, 203, 206}) {
+      const Layout layout{
+          .pipeline = kRanks, .chunks = entry.takes_chunks ? 2 : entry.chunks, .schedule = std::string(entry.name)};
+      const TrainingSpec training{.global_batch = microbatches, .sequence = 1};
+      const Schedule order = order_of(training, layout), few = short_order_of(training, layout);
+      INFO(entry.name);
+      CHECK((action_count(few) < action_count(order)) ==
+            (period_of(entry.name, {.ranks = kRanks, .microbatches = microbatches}) > 0));
+      CHECK(few.stages == order.stages);
+      CostTable costs;
+      std::vector<int> own(order.stages.size());
+      std::iota(own.begin(), own.end(), 0);
+      for (std::size_t stage = 0; stage < own.size(); ++stage) costs.stages.push_back({.memory = any_memory(random)});
+      CHECK(memory_in_issue_order(costs, held_order(few, own)) == memory_in_issue_order(costs, held_order(order, own)));
     }
   }
 }

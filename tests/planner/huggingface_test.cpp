@@ -236,6 +236,23 @@ TEST_CASE("Llama 4 Scout has 17 billion active of 109 billion parameters, and on
   CHECK(imported.ignored_keys.empty());
 }
 
+TEST_CASE("what is not modelled is said, and no other model proposed") {
+  const auto refused = [](const std::string& type, const std::string& key, const char* value, const char* says) {
+    CAPTURE(key);
+    const std::string text = R"({"model_type": ")" + type + R"(", "hidden_size": 512, "intermediate_size": 1024,
+        "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 1000, ")" +
+                             key + "\": " + value + "}";
+    check_refused<SpecError>([&] { model_from_huggingface(text, "config.json"); }, "config.json: " + key, says);
+    CHECK(refusal([&] { model_from_huggingface(text, "config.json"); }).find("set it") == std::string::npos);
+  };
+  refused("llama4_text", "interleave_moe_layer_step", "2", "dense layers between those of experts are not modelled");
+  refused("qwen3_moe", "decoder_sparse_step", "2", "not modelled");
+  refused("qwen3_moe", "mlp_only_layers", "[1]", "not modelled");
+  refused("deepseek_v3", "moe_layer_freq", "2", "not modelled");
+  refused("qwen3_moe", "attention_bias", "true", "biases on the attention alone are not modelled");
+  refused("llama", "attention_bias", "true", "not modelled");
+}
+
 TEST_CASE("sizes that a file of Gemma 3 leaves out are its class's, and of six layers one sees the whole past") {
   const ModelSpec model = model_from_huggingface(R"({"model_type": "gemma3", "text_config": {"hidden_size": 2560,
       "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024, "model_type": "gemma3_text"}})",
@@ -343,7 +360,7 @@ TEST_CASE("a configuration that cannot be priced is refused with place and remed
   refused(kStableLm, "qk_layernorm", true, "qk_layernorm");
   refused(kStableLm, "partial_rotary_factor", 1.5, "share");
   refused(kDeepSeekV2, "n_routed_experts", nullptr, "n_routed_experts");
-  refused(kLlama3, "attention_bias", true, "mlp_bias");
+  refused(kLlama3, "attention_bias", true, "biases on the attention or the MLP alone are not modelled");
   refused(kQwen3, "attention_bias", true, "attention_bias");
   refused(kDeepSeekV3, "attention_bias", true, "attention_bias");
   refused(kDeepSeekV3, "moe_layer_freq", 2, "moe_layer_freq");

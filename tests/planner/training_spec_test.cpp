@@ -47,4 +47,10 @@ TEST_CASE("a bad training file is refused with place and remedy") {
   refused(R"({"global_batch": 2, "se)", "line 1");
 }
 
+TEST_CASE("a batch is bounded where sequences are counted, a sequence where tokens are") {
+  CHECK(parse_training(R"({"global_batch": 16777216, "seq": 268435456})", "t.json").sequence == 268435456);
+  check_refused<SpecError>([] { parse_training(R"({"global_batch": 16777217, "seq": 2})", "t.json"); }, "global_batch",
+                           "at most 16777216");
+}
+
 }  // namespace plumb::test

@@ -79,19 +79,28 @@ TEST_CASE("replanning keeps the layout keys that vary") {
   CHECK(rows[2].layout.pipeline == 4);
 }
 
-TEST_CASE("a key that is nowhere, or in several parts, or a value that is refused there is named") {
+TEST_CASE("a key that is nowhere, or a label, or a value that is refused there is named") {
   const auto refused = [](const char* variation, const char* place, const char* part) {
     CAPTURE(variation);
     check_refused<SpecError>([&] { whatif(plan_of_16(), {parse_variation(variation)}); }, place, part);
   };
   refused("network.bandwith_gb_per_s=1", "bandwith", "cluster.network.bandwidth_gb_per_s");
-  refused("name=x", "name", "model.name");
+  for (const char* label :
+       {"name=x", "model.name=gpt2", "cluster.name=b200", "cluster.device.name=B200", "model.source=x"})
+    refused(label, "vary", "label changes no answer");
   refused("device.memory_gib=0", "memory_gib", "above 0");
   refused("model.hidden=big", "hidden", "number");
   refused("layout.tp=0", "tp", "1 or more");
   Plan own = plan_of_16();
   own.order = order_of(own.training, own.layout);
   check_refused<SpecError>([&] { whatif(own, {}, {.replan = true}); }, "schedule", "replan");
+}
+
+TEST_CASE("a table of more rows than anybody reads is refused before the first is worked out") {
+  Variation many{.key = "training.global_batch", .values = {}};
+  for (int batch = 1; batch <= 200; ++batch) many.values.emplace_back(batch);
+  Variation more{.key = "training.seq", .values = many.values};
+  check_refused<SpecError>([&] { whatif(plan_of_16(), {many, more}); }, "training.seq", "more than 10000 rows");
 }
 
 }  // namespace plumb::test

@@ -18,7 +18,7 @@ using Hosts = std::vector<std::int64_t>;
 
 Hosts hosts_of(std::string_view row) {
   const Schedule schedule = parse_schedule(row);
-  return hosts_of_reductions(schedule.ranks.front(), stages_with_copies(schedule));
+  return hosts_of_reductions(schedule.ranks.front(), has_copies(schedule));
 }
 
 std::string lowered_text(std::string_view rows, const DataParallel& data) {
@@ -45,7 +45,7 @@ TEST_SUITE("inner_reductions") {
 
   TEST_CASE("messages may stand between, actions of other stages may not") {
     const Schedule schedule = parse_schedule("0F0 0REDUCE_GRAD 0RECV_B0 0B0\n1F0 1B0");
-    CHECK(hosts_of_reductions(schedule.ranks[0], {false, false}) == Hosts{-1, 3, -1, -1});
+    CHECK(hosts_of_reductions(schedule.ranks[0], false) == Hosts{-1, 3, -1, -1});
     CHECK(hosts_of("0F0 1F0 0REDUCE_GRAD 1B0 0B0") == Hosts{-1, -1, -1, -1, -1});
   }
 
@@ -57,7 +57,7 @@ TEST_SUITE("inner_reductions") {
   TEST_CASE("overlapped pairs are no hosts, and copies of stages have none") {
     CHECK(hosts_of("0F0 0F1 0B0 0REDUCE_GRAD 0B1&0F2") == Hosts{-1, -1, -1, -1, -1, -1});
     const Schedule copies = parse_schedule("stages: 0/0/0 0/0/1\n0F0 0REDUCE_GRAD 0B0 1F1 1REDUCE_GRAD 1B1");
-    CHECK(hosts_of_reductions(copies.ranks[0], stages_with_copies(copies)) == Hosts{-1, -1, -1, -1, -1, -1});
+    CHECK(hosts_of_reductions(copies.ranks[0], has_copies(copies)) == Hosts{-1, -1, -1, -1, -1, -1});
   }
 
   TEST_CASE("lowering lists the buckets of each stage right ahead of its last gradient") {
@@ -85,7 +85,7 @@ TEST_SUITE("inner_reductions") {
     const Schedule plain = lower(make_schedule("1f1b", {.ranks = 4, .microbatches = 8}),
                                  {.data = {.enabled = true, .buckets = {3}}, .receives = Receives::kLate});
     for (const std::vector<Action>& actions : plain.ranks) {
-      const Hosts hosts = hosts_of_reductions(actions, stages_with_copies(plain));
+      const Hosts hosts = hosts_of_reductions(actions, has_copies(plain));
       CHECK(std::ranges::count_if(hosts, [](std::int64_t host) { return host >= 0; }) == 3);
     }
   }

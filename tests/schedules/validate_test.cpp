@@ -219,4 +219,11 @@ TEST_CASE("no more than a thousand violations of a kind are collected") {
   CHECK(violations_of(row).size() == 1000);
 }
 
+TEST_CASE("a stage of a far model part is told by the parts that lack, as many as are worth naming") {
+  Schedule far = make_schedule("1f1b", {.ranks = 2, .microbatches = 2});
+  far.stages[1].model_part = 2'000'000'000;
+  CHECK(validate(far).size() <= 1000);
+  CHECK(validate(far).front().message == "model part 1 of lane 0 has no stage; give it one");
+}
+
 }  // namespace plumb::test

@@ -52,6 +52,15 @@ TEST_SUITE("unit") {
     CHECK_THROWS_WITH_AS(noisy_steps(schedule, costs, {.replicas = 0}), doctest::Contains("give 1 or more"), SpecError);
   }
 
+  TEST_CASE("more draws than an afternoon has time for are refused with the most runs") {
+    const Schedule schedule = lowered("1f1b", 2, 512);
+    CHECK_THROWS_WITH_AS(noisy_steps(schedule, whole_costs(2, 1, 2), {.runs = 1'000'000}),
+                         doctest::Contains("give at most 262016 runs"), SpecError);
+    require_drawable({.runs = 1 << 20}, 1 << 10);
+    CHECK_THROWS_WITH_AS(require_drawable({.runs = 1}, std::int64_t{1} << 31), doctest::Contains("simulate fewer"),
+                         SpecError);
+  }
+
   TEST_CASE("runs may last longer together than a timeline can") {
     // 20 runs of 10^6 s; a timeline ends at 9.2e6 s.
     const NoisySteps noisy = noisy_steps(chain_of_forwards(1), whole_costs(1, 1e6, 1), {.runs = 20});

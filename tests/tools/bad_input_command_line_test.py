@@ -5,6 +5,7 @@ usage: bad_input_command_line_test.py PLUMB
 """
 import json
 import random
+import re
 import subprocess
 
 from command_line import PLUMB, SANITIZED, CommandLineTest, bound_memory, run_cases
@@ -105,11 +106,86 @@ class BadInput(CommandLineTest):
                 self.refused(2, *arguments)
 
     def test_questions_that_say_too_little_or_too_much(self):
-        self.refused(1, "plan", "gpt2", "h100:8", says=["--global-batch"])
-        self.refused(1, "simulate", says=["plan file"])
-        self.refused(1, "simulate", "--schedule", "1f1b", says=["-p"])
-        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
+        self.refused(2, "plan", "gpt2", "h100:8", says=["--global-batch"])
+        self.refused(2, "simulate", says=["plan file"])
+        self.refused(2, "simulate", "--schedule", "1f1b", says=["-p"])
+        self.refused(2, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,q=2", says=["q"])
         self.refused(1, "trace", "info", self.write("t.json", '{"traceEvents": ['), says=["t.json"])
+
+    def test_mistakes_in_the_options_are_usage_whoever_finds_them(self):
+        question = ("plan", "gpt2", "h100:8", "--global-batch", 8)
+        for arguments, says in (
+                ((*question, "--layout", "foo=1"), ["layout foo", "give one of"]),
+                ((*question, "--layout", "pp=x"), ["pp"]),
+                ((*question, "--precision", "bf17"), ["--precision", "bf16"]),
+                ((*question, "--optimizer", "adam2"), ["--optimizer"]),
+                ((*question, "--split", "a,b"), ["split"]),
+                (("schedule", "make", "1f1b"), ["-p", "-m"]),
+                (("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "q=1"), ["q", "give one of f, i, w"]),
+                (("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--slow", "x"), ["slow"]),
+                (("whatif", self.llama_plan(), "--vary", "foo=1"), ["vary foo"])):
+            with self.subTest(arguments):
+                self.refused(2, *arguments, says=says)
+
+    def test_a_verb_or_an_option_that_there_is_not_gets_the_nearest(self):
+        for arguments, says in ((("paln",), ['no verb "paln"', 'did you mean "plan"?']),
+                                (("schedule", "mke", "1f1b"), ['no verb "mke"', 'did you mean "make"?']),
+                                (("xyzzy",), ['no verb "xyzzy"', "give one of models, clusters"]),
+                                (("plan", "gpt2", "h100:8", "--globalbatch", 3), ["no option --globalbatch", '"--global-batch"']),
+                                (("plan", "gpt2", "h100:8", "--globalbatch=3"), ["no option --globalbatch", '"--global-batch"']),
+                                (("plan", "gpt2", "h100:8", "--watchdog", 3), ["no option --watchdog", "`plumb run` has one"])):
+            with self.subTest(arguments):
+                self.refused(2, *arguments, says=says)
+
+    def test_nothing_is_proposed_for_what_is_like_nothing(self):
+        for model in ("model.onnx", ".", "x", "zzzzzzzz"):
+            self.assertNotIn("did you mean", self.refused(1, "plan", model, "h100:8", "--global-batch", 8).stderr)
+
+    def test_counts_may_end_in_k_m_or_g(self):
+        def batch(text):
+            return self.done("simulate", "gpt2", "h100:8", "--global-batch", text, "--layout", "tp=1,pp=1,dp=8,mbs=1", "--json")
+
+        self.assertEqual(batch("1k"), batch("1024"))
+        self.assertEqual(self.done("schedule", "make", "1f1b", "-p", 2, "-m", "1K"), self.done("schedule", "make", "1f1b", "-p", 2, "-m", 1024))
+        for text in ("1Q", "1.5", "", "k", "1kk", "-1", "0", "1e3", "99999999999999999999", "9999999999G"):
+            said = self.refused(2, "plan", "gpt2", "h100:8", "--global-batch", text, says=["--global-batch"]).stderr
+            self.assertLess(len(said), 250)
+        self.assertIn("8k is 8192", self.done("plan", "--help"))
+
+    def test_a_known_kind_of_file_is_named_with_what_reads_it(self):
+        trace = self.folder / "trace.json"
+        self.done("simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--trace", trace)
+        deepspeed = self.write("ds.json", '{"train_batch_size": 8, "zero_optimization": {"stage": 1}}')
+        onnx = self.folder / "model.onnx"
+        onnx.write_bytes(b"\x08\x07\x12\xff")
+        model = self.write("model.json", self.done("models", "gpt2"))
+        cluster = self.write("cluster.json", self.done("clusters", "h100"))
+        stack = self.write("stack.json", self.done("stacks", "megatron-core"))
+        log = self.write("ar.log", self.nccl_tests_log([1 << 20]))
+        schedule = self.folder / "schedule.json"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", schedule)
+        answer = self.write("answer.json", self.done("plan", "gpt2", "h100:8", "--global-batch", 8, "--json"))
+        plan = self.llama_plan()
+        asked = ("h100:8", "--global-batch", 8)
+        for arguments, says in ((("plan", trace, *asked), ["a Chrome trace, and a model is wanted", "plumb trace info"]),
+                                (("simulate", trace), ["a Chrome trace, and a plan is wanted", "plumb trace info"]),
+                                (("plan", deepspeed, *asked), ["a DeepSpeed config", "--global-batch"]),
+                                (("plan", onnx, *asked), ["an ONNX model", "config.json"]),
+                                (("plan", plan, *asked), ["a plan, and a model is wanted", "plumb simulate"]),
+                                (("plan", "gpt2", model, "--global-batch", 8), ["a model, and a cluster is wanted", "plumb plan"]),
+                                (("plan", cluster, *asked), ["a cluster, and a model is wanted"]),
+                                (("plan", "gpt2", *asked, "--stack", cluster), ["a cluster, and a training stack is wanted"]),
+                                (("memory", stack), ["a training stack, and a plan is wanted", "--stack"]),
+                                (("whatif", answer, "--vary", "pp=1"), ["the answer of `plumb plan --json`", "-o FILE"]),
+                                (("run", log), ["an nccl-tests log", "calibrate --from"]),
+                                (("schedule", "check", plan), ["a plan, and a schedule is wanted"]),
+                                (("schedule", "show", onnx), ["an ONNX model"]),
+                                (("memory", schedule), ["a schedule, and a plan is wanted"]),
+                                (("trace", "info", plan), ["a plan, and a Chrome trace is wanted"]),
+                                (("score", plan), ["a plan, and a file of published rows is wanted"]),
+                                (("validate", deepspeed), ["a DeepSpeed config"])):
+            with self.subTest(arguments):
+                self.refused(1, *arguments, says=[*says])
 
     def nccl_tests_log(self, sizes):
         rows = "".join(f"{size:12} {size // 4:12}  float  sum  -1  {30 + size / 200e3:.2f}  1.0  1.7  0"
@@ -142,8 +218,8 @@ class BadInput(CommandLineTest):
         self.refused(1, *calibrate, "--from", cut, "--base", "h100", says=["cut.log:12", "cut"])
         self.refused(1, *calibrate, "--from", table, "--base", "h100", says=["bad.csv:2", "3 cells of 4"])
         self.refused(1, *calibrate, "--from", words, "--base", "h100", says=["words.txt:1", "give one of these"])
-        self.refused(1, *calibrate, "--from", log, says=["--base"])
-        self.refused(1, *calibrate, "--base", "h100", says=["--from"])
+        self.refused(2, *calibrate, "--from", log, says=["--base"])
+        self.refused(2, *calibrate, "--base", "h100", says=["--from"])
 
     def test_a_plan_for_another_framework_is_not_run(self):
         plan = self.folder / "plan.json"
@@ -152,6 +228,66 @@ class BadInput(CommandLineTest):
         self.refused(1, "run", plan, "--backend", "cpu", "--steps", "1", says=["megatron-core", "--stack"])
         self.refused(1, "plan", "gpt-nano", "h100:1", "--global-batch", "4", "--stack", "megatron-cor",
                      says=["megatron-core"])
+
+    def test_numbers_of_options_are_finite_and_of_their_kind(self):
+        simulate = ("simulate", "--schedule", "1f1b", "-p", 2, "-m", 4)
+        plan = self.llama_plan()
+        for option, before in (("--tolerance", ("validate", plan)), ("--watchdog", ("run", plan)), ("--memory", simulate),
+                               ("--burst-kib", simulate), ("--shrink", ("run", plan)), ("--clip-norm", ("run", plan)),
+                               ("--recalibrate", ("validate", plan)), ("--budget", ("calibrate",))):
+            for value in ("nan", "inf", "-inf", "1e999", "1e300", "x", "1x"):
+                with self.subTest(f"{option}={value}"):
+                    says = self.refused(2, *before, f"{option}={value}", says=[option, value]).stderr
+                    self.assertLess(len(says), 200)
+        for option, before in (("--top", ("plan", "gpt2", "h100:8")), ("--microbatches", simulate), ("--steps", ("run", plan)),
+                               ("--global-batch", ("plan", "gpt2", "h100:8")), ("--seed", ("run", plan))):
+            for value in ("nan", "1e999", "x", "1.5", "99999999999999999999999", "-99999999999999999999999"):
+                with self.subTest(f"{option}={value}"):
+                    says = self.refused(2, *before, f"{option}={value}", says=[option, value]).stderr
+                    self.assertLess(len(says), 200)
+        for option, value in (("--costs", "f=nan"), ("--costs", "f=inf"), ("--costs", "f=1:nan"), ("--costs", "mib=nan,gb_per_s=1"),
+                              ("--noise", "cv=nan"), ("--noise", "cv=0.1,comm_cv=inf"), ("--slow", "rank=0:nan"),
+                              ("--slow", "rank=0:inf")):
+            with self.subTest(f"{option} {value}"):
+                self.refused(2, *simulate, option, value, says=["nan" if "nan" in value else "inf"])
+        self.refused(2, "whatif", plan, "--vary", "cluster.network.bandwidth_gb_per_s=nan")
+        self.refused(1, "whatif", plan, "--vary", "cluster.network.bandwidth_gb_per_s=1e999")
+
+    def test_a_number_too_large_is_refused_by_every_reader(self):
+        order = self.folder / "order.json"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", order)
+        cluster = self.done("clusters", "h100")
+        texts = {"model.json": self.done("models", "gpt2"), "cluster.json": cluster, "plan.json": self.llama_plan().read_text(),
+                 "stack.json": self.done("stacks", "megatron-core"), "order.json": order.read_text(),
+                 "trace.json": '{"traceEvents": [{"ph": "X", "ts": 1, "dur": 2, "pid": 0, "tid": 0, "name": "a"}]}',
+                 "config.json": '{"model_type": "llama", "hidden_size": 64}', "wires.json": '{"nodes": 2}', "link.json": '{"link": {"latency_us": 1}}',
+                 "rows.json": '{"rows": [1]}', "profile.json": '{"nodes": [1], "edges": [2]}'}
+        question = ("--global-batch", 8, "--layout", "dp=8")
+        costs = ("--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1")
+        verbs = {"model.json": (("plan", "{}", "h100:8", *question), ("models", "{}")),
+                 "cluster.json": (("plan", "gpt2", "{}", *question), ("clusters", "{}")),
+                 "plan.json": (("simulate", "{}"), ("memory", "{}"), ("whatif", "{}", "--vary", "layout.zero=1"), ("run", "{}"), ("validate", "{}")),
+                 "stack.json": (("plan", "gpt2", "h100:8", *question, "--stack", "{}"), ("stacks", "{}")),
+                 "order.json": (("schedule", "check", "{}"), ("simulate", "--schedule", "{}")),
+                 "trace.json": (("trace", "info", "{}"),), "config.json": (("plan", "{}", "h100:8", *question),),
+                 "wires.json": (("simulate", "plan.json", "--topology", "{}"),), "link.json": (("run", "--backend", "timed", *costs, "--link", "{}"),),
+                 "rows.json": (("score", "{}"),), "profile.json": (("partition", "{}", "h100:2"),)}
+        self.assertEqual(texts.keys(), verbs.keys())
+        for name, text in texts.items():
+            path = self.write(f"vast-{name}", re.sub(r'(": |\[)[\d.]+', r"\g<1>1e999", text, count=1))
+            for verb in verbs[name]:
+                with self.subTest(f"{name}: {verb}"):
+                    arguments = [path if word == "{}" else self.folder / word if word == "plan.json" else word for word in verb]
+                    self.refused(1, *arguments, says=[path.name, "1e999", "line"])
+
+    def test_a_number_too_small_is_refused_and_aborts_nothing(self):
+        cluster = json.loads(self.done("clusters", "h100"))
+        for key in ("memory_bandwidth_gb_per_s", "kernel_fixed_us", "gemm_efficiency"):
+            for value in ("5e-324", "1e-300", "1e300"):
+                changed = {**cluster, "device": {**cluster["device"], key: 12345.5}}
+                path = self.write("cluster.json", json.dumps(changed).replace("12345.5", value))
+                for verb in (("clusters", path), ("plan", "gpt2", path, "--global-batch", 8)):
+                    self.refused(1, *verb, says=["cluster.json", f"device.{key}", "out of range"])
 
     def test_version_names_the_optional_parts(self):
         text = self.done("--version")

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include <doctest/doctest.h>
 
@@ -49,7 +50,7 @@ struct FullDisk {
 TEST_CASE("a checkpoint is read as it was written, and the next one takes its place") {
   const TestFolder folder;
   const std::string inside = folder.path + "/not/there/yet";
-  prepare_checkpoints(inside);
+  const FileLock lock = prepare_checkpoints(inside);
   write_checkpoint(inside, state_after(3));
   write_checkpoint(inside, state_after(4));
   CHECK(read_checkpoint(inside) == state_after(4));
@@ -57,7 +58,7 @@ TEST_CASE("a checkpoint is read as it was written, and the next one takes its pl
 
 TEST_CASE("a full disk leaves the checkpoint before, and says so") {
   const TestFolder folder;
-  prepare_checkpoints(folder.path);
+  const FileLock lock = prepare_checkpoints(folder.path);
   write_checkpoint(folder.path, state_after(3));
   {
     const FullDisk disk(5000);
@@ -68,12 +69,13 @@ TEST_CASE("a full disk leaves the checkpoint before, and says so") {
 
 TEST_CASE("what a killed run has left half-written is no checkpoint, and the next run clears it away") {
   const TestFolder folder;
-  prepare_checkpoints(folder.path);
+  std::optional<FileLock> lock(prepare_checkpoints(folder.path));
   write_checkpoint(folder.path, state_after(3));
   const std::string half = checkpoint_path(folder.path) + ".aBcDeF.tmp";
   std::ofstream(half) << to_bytes(state_after(4)).substr(0, 1000);
   CHECK(read_checkpoint(folder.path) == state_after(3));
-  prepare_checkpoints(folder.path);
+  lock.reset();
+  lock.emplace(prepare_checkpoints(folder.path));
   CHECK_FALSE(fs::exists(half));
   CHECK(read_checkpoint(folder.path) == state_after(3));
 }
@@ -83,8 +85,21 @@ TEST_CASE("a folder without a checkpoint, or that cannot be made, is refused") {
   CHECK_THROWS_WITH_AS(read_checkpoint(folder.path), doctest::Contains("checkpoint.plumb: there is no such file"),
                        InputError);
   write_file(folder.path + "/file", "x");
-  CHECK_THROWS_WITH_AS(prepare_checkpoints(folder.path + "/file/inside"), doctest::Contains("cannot be made"),
-                       InputError);
+  CHECK_THROWS_WITH_AS(static_cast<void>(prepare_checkpoints(folder.path + "/file/inside")),
+                       doctest::Contains("cannot be made"), InputError);
+}
+
+TEST_CASE("a folder is one run's at a time, and free again at its end") {
+  const TestFolder folder;
+  {
+    const FileLock lock = prepare_checkpoints(folder.path);
+    CHECK_THROWS_WITH_AS(static_cast<void>(prepare_checkpoints(folder.path)),
+                         doctest::Contains("keeps its checkpoints here: wait for its end, or name another folder"),
+                         InputError);
+  }
+  const FileLock next = prepare_checkpoints(folder.path);
+  write_checkpoint(folder.path, state_after(0));
+  CHECK(read_checkpoint(folder.path) == state_after(0));
 }
 
 }  // namespace plumb::test

@@ -93,8 +93,8 @@ class LayerGraphs(CommandLineTest):
         graph["nodes"][1]["op"] = "convolutoin"
         mine = self.write("mine.json", json.dumps(graph))
         self.refused(1, "plan", mine, "h100:4", "--global-batch", 64, says=["mine.json", "conv1", 'did you mean "convolution"'])
-        self.refused(1, "partition", "vgg-16", "h100:2", "--method", "evenly", says=["type:REGEX"])
-        self.refused(1, "partition", "vgg-16", "h100:2", "--method", "type:[", says=["regular expression"])
+        self.refused(2, "partition", "vgg-16", "h100:2", "--method", "evenly", says=["type:REGEX"])
+        self.refused(2, "partition", "vgg-16", "h100:2", "--method", "type:[", says=["regular expression"])
 
 
 if __name__ == "__main__":

@@ -28,6 +28,43 @@ class Presets(CommandLineTest):
         self.done("plan", "gpt2", "v100", "--global-batch", "8", "-o", self.folder / "plan.json")
         self.assertEqual(json.loads((self.folder / "plan.json").read_text())["training"]["precision"], "fp16")
 
+    def test_what_models_clusters_and_stacks_print_is_read_back_as_the_same(self):
+        for kind in ("models", "clusters", "stacks"):
+            for entry in self.json(kind)[kind]:
+                for form in ((), ("--json",)):
+                    with self.subTest(kind=kind, name=entry["name"], form=form):
+                        printed = self.done(kind, entry["name"], *form)
+                        path = self.write("printed.json", printed)
+                        self.assertEqual(self.done(kind, path, *form), printed)
+
+    def test_a_figure_that_does_not_follow_from_the_sizes_is_refused(self):
+        for name in ("gpt2", "vgg-11"):
+            shown = self.json("models", name)
+            path = self.write("model.json", json.dumps({**shown, "parameters": shown["parameters"] + 1}))
+            self.refused(1, "models", path, says=[path, "parameters", "follows from the sizes", "leave the key out"])
+
+    def test_an_exact_name_wins_and_what_may_be_two_is_refused_with_both(self):
+        for kind in ("models", "clusters", "stacks"):
+            for entry in self.json(kind)[kind]:
+                self.assertEqual(self.json(kind, entry["name"])["name"], entry["name"])
+        self.assertEqual(self.json("models", "GPT3-13B")["name"], "gpt3-13b")
+        self.refused(1, "models", "gpt313b", says=["gpt3-1.3b", "gpt3-13b", "name one"])
+
+    def test_labels_are_not_varied_and_keys_without_effect_are_said(self):
+        plan = self.llama_plan()
+        for key in ("model.name=gpt2", "cluster.name=b200", "name=x", "model.source=x", "cluster.device.name=B200"):
+            self.refused(2, "whatif", plan, "--vary", key, says=["vary", "label", "plumb plan"])
+        self.assertIn("model.sequence changes nothing", plumb("whatif", plan, "--vary", "model.sequence=1024,2048").stderr)
+        self.assertNotIn("changes nothing", plumb("whatif", plan, "--vary", "network.bandwidth_gb_per_s=10,50").stderr)
+
+    def test_an_offloaded_optimizer_that_was_not_asked_for_is_said_first(self):
+        question = ("llama-3-70b", "h100:8", "--global-batch", 8, "--seq", 4096)
+        for verb in ("plan", "simulate"):
+            first = self.done(verb, *question).splitlines()[0]
+            self.assertIn("nothing fits the devices alone: the optimizer's state", first)
+            asked = self.done(verb, *question, "--layout", "offload=optimizer").splitlines()[0]
+            self.assertNotIn("nothing fits", asked)
+
     def test_llama_3_8b_has_8_03e9_parameters(self):
         self.assertEqual(json.loads(self.done("models", "llama-3-8b"))["parameters"], 8_030_261_248)
 
@@ -54,7 +91,7 @@ class Planning(CommandLineTest):
         away = self.json(*asked, "dp=1,tp=8,pp=1,mbs=1,zero=0,offload=optimizer")
         self.assertLess(away["peak_memory_bytes"][0], here["peak_memory_bytes"][0])
         self.assertGreater(away["step_time_s"], here["step_time_s"])
-        self.refused(1, *asked, "offload=nvme", says=["optimizer+activations"])
+        self.refused(2, *asked, "offload=nvme", says=["optimizer+activations"])
         self.refused(1, "simulate", "gpt2", "b200:8", "--global-batch", 8, "--layout", "dp=8,tp=1,pp=1,offload=optimizer", says=["host"])
 
     def test_a_plan_names_time_mfu_bubble_and_memory_by_rank(self):

@@ -4,6 +4,7 @@
 usage: run_command_line_test.py PLUMB
 """
 import json
+import signal
 import subprocess
 import time
 
@@ -33,7 +34,7 @@ class Running(CommandLineTest):
         self.assertGreaterEqual(known["others_cores"], 0)
         unknown = self.json("validate", plan, "--steps", 2)["machine"]  # a cluster without samples of kernels
         self.assertIsNone(unknown["speed_before"])
-        self.refused(1, "validate", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,b=1,unit=ms",
+        self.refused(2, "validate", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, "--costs", "f=1,b=1,unit=ms",
                      "--recalibrate", 1, says=["--recalibrate", "--backend cpu"])
 
     def test_a_plan_trains_and_its_loss_falls(self):
@@ -116,9 +117,9 @@ class Running(CommandLineTest):
                            "--baseline")
         self.assertAlmostEqual(answer["losses"][-1], answer["baseline_losses"][-1], delta=1e-4)
         self.refused(1, "run", plan, "--meshes", "tp2", says=["--meshes", "2 pipeline ranks"])
-        self.refused(1, "run", plan, "--meshes", "tp2,pp2", says=["\"pp2\" is no mesh"])
+        self.refused(2, "run", plan, "--meshes", "tp2,pp2", says=["\"pp2\" is no mesh"])
         self.refused(1, "run", plan, "--meshes", "tp2,dp4", says=["micro-batch of 2 sequences"])
-        self.refused(1, "run", plan, "--reshard", "direct", says=["--meshes"])
+        self.refused(2, "run", plan, "--reshard", "direct", says=["--meshes"])
 
     def test_a_prediction_for_meshes_of_different_shape_is_held_against_their_run(self):
         plan = self.cpu_plan("tp=2,pp=2,mbs=2", devices=4)
@@ -132,8 +133,8 @@ class Running(CommandLineTest):
         self.assertEqual(json.loads(prediction.read_text())["step_time_s"], told["step_time_s"])
         self.assertIn("meshes tp2,dp2", answer["title"])
         self.refused(1, "validate", plan, "--meshes", "tp2", says=["pipeline ranks", "give each one"])
-        self.refused(1, "validate", plan, "--reshard", "direct", says=["--meshes"])
-        self.refused(1, "validate", plan, "--meshes", "tp2,dp2", "--backend", "timed", says=["--meshes", "--backend cpu"])
+        self.refused(2, "validate", plan, "--reshard", "direct", says=["--meshes"])
+        self.refused(2, "validate", plan, "--meshes", "tp2,dp2", "--backend", "timed", says=["--meshes", "--backend cpu"])
 
     def test_meshes_of_different_shape_are_predicted(self):
         question = ["llama-2-7b", "h100:8", "--global-batch", 16, "--layout", "pp=2,tp=4,mbs=2"]
@@ -148,8 +149,8 @@ class Running(CommandLineTest):
         self.assertEqual(answer["reshardings"][0]["time_s"], min(times.values()))
         self.assertIn("crosses", self.done("simulate", *question, "--meshes", "tp4,dp2tp2"))
         self.refused(1, "simulate", *question, "--meshes", "tp4", says=["2", "give each one"])
-        self.refused(1, "simulate", *question, "--reshard", "direct", says=["--meshes"])
-        self.refused(1, "simulate", *question, "--meshes", "tp4,tp4", "--draw", says=["--meshes", "--draw"])
+        self.refused(2, "simulate", *question, "--reshard", "direct", says=["--meshes"])
+        self.refused(2, "simulate", *question, "--meshes", "tp4,tp4", "--draw", says=["--meshes", "--draw"])
 
     def test_layers_are_computed_again_and_state_moves_by_layer(self):
         plan = self.cpu_plan("pp=1,dp=2,mbs=1,zero=3")
@@ -188,6 +189,76 @@ class Running(CommandLineTest):
         self.refused(1, "run", plan, "--steps", 30, "--checkpoint-dir", folder, "--resume", says=["cut short", "5000 bytes"])
         self.refused(2, "run", plan, "--resume", says=["--checkpoint-dir"])
 
+    def started(self, *arguments):
+        """The tool, still running, when its first checkpoint is there; the checkpoint's folder."""
+        folder = self.folder / "state"
+        process = subprocess.Popen([PLUMB, *map(str, arguments), "--checkpoint-dir", folder, "--checkpoint-every", "1"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        while not (folder / "checkpoint.plumb").exists() and process.poll() is None:
+            time.sleep(0.001)
+        return process, folder
+
+    def test_a_signal_ends_a_run_with_a_checkpoint_and_what_was_measured(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        steps = 5000
+        whole = self.json("run", plan, "--steps", 12)["losses"]
+        for sent, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+            process, folder = self.started("run", plan, "--steps", steps, "--json", "--trace", self.folder / "last.json")
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=120)
+            self.assertEqual(process.returncode, code, err)
+            losses = json.loads(out)["losses"]
+            self.assertGreaterEqual(len(losses), 1)
+            self.assertEqual(losses[:12], whole[:len(losses)])
+            self.assertIn("plumb: stopping behind this step", err)
+            self.assertIn(f"plumb: {sent.name} has ended this run behind step {len(losses)} of {steps}", err)
+            self.assertIn("--resume", err)
+            self.assertEqual(self.json("trace", "info", self.folder / "last.json")["source"], "measured")
+            self.assertEqual([path.name for path in folder.iterdir()], ["checkpoint.plumb"])
+            rest = self.json("run", plan, "--steps", len(losses) + 1, "--checkpoint-dir", folder, "--resume")
+            self.assertEqual(rest["first_step"], len(losses))
+            (folder / "checkpoint.plumb").unlink()
+        costs = ("--schedule", "1f1b", "-p", 2, "-m", 4, "--costs", "f=10,b=20,unit=ms")
+        for verb in ("run", "validate"):
+            process = subprocess.Popen([PLUMB, verb, "--backend", "timed", *map(str, costs), "--steps", "1000"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(2)
+            process.terminate()
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 143, err)
+            self.assertIn("SIGTERM has ended this run", err)
+            self.assertIn("step time", out)
+
+    def test_a_second_signal_ends_a_run_at_once(self):
+        process = subprocess.Popen([PLUMB, "run", "--backend", "timed", "--schedule", "1f1b", "-p", "2", "-m", "2", "--costs", "f=60",
+                                    "--watchdog", "1000"], stderr=subprocess.PIPE, text=True)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        self.assertIn("stopping behind this step", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=20)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+
+    def test_a_checkpoint_folder_is_one_run_s_at_a_time(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        process, folder = self.started("run", plan, "--steps", 5000)
+        self.refused(1, "run", plan, "--steps", 3, "--checkpoint-dir", folder,
+                     says=[folder, f"process {process.pid} on", "name another folder"])
+        process.kill()  # its lock ends with it, and what it has left half-written is cleared away
+        process.communicate()
+        (folder / "checkpoint.plumb.aBcDeF.tmp").write_text("half")
+        self.done("run", plan, "--steps", 2, "--checkpoint-dir", folder)
+        self.assertEqual([path.name for path in folder.iterdir()], ["checkpoint.plumb"])
+
+    def test_the_initial_weights_are_a_checkpoint(self):
+        plan = self.cpu_plan("pp=2,mbs=1,schedule=1f1b")
+        folder = self.folder / "state"
+        self.assertEqual(self.json("run", plan, "--steps", 0, "--checkpoint-dir", folder)["losses"], [])
+        rest = self.json("run", plan, "--steps", 3, "--checkpoint-dir", folder, "--resume")
+        self.assertEqual((rest["first_step"], rest["losses"]), (0, self.json("run", plan, "--steps", 3)["losses"]))
+        self.refused(2, "run", plan, "--steps", 0, says=["--steps 0", "--checkpoint-dir"])
+        self.refused(2, "validate", plan, "--steps", 0, says=["--steps"])
+
     def test_validation_predicts_first_and_says_where_the_error_comes_from(self):
         prediction = self.folder / "prediction.json"
         trace = self.folder / "measured.json"
@@ -215,7 +286,7 @@ class Running(CommandLineTest):
             losses = self.json("run", plan, "--steps", 4, "--schedule", *schedule)["losses"]
             self.assertAlmostEqual(losses[-1], own["losses"][-1], delta=1e-4 * own["losses"][-1])
         self.refused(1, "run", plan, "--schedule", "1f1b", "-m", 5, says=["5 micro-batches", "4"])
-        self.refused(1, "run", plan, "--offload", 1, says=["--schedule"])
+        self.refused(2, "run", plan, "--offload", 1, says=["--schedule"])
 
     def test_networks_train_by_name_beside_one_rank(self):
         for network in ("mlp", "alexnet-32"):
@@ -238,7 +309,7 @@ class Running(CommandLineTest):
         self.refused(1, *run, "4,4", says=["places 8", "has 6"])
         self.refused(1, *run, "type:convolution", says=["no layer of such a kind"])
         self.refused(1, "run", "mlp", "-p", 7, "-m", 2, "--schedule", "gpipe", says=["7 stages", "6 layers"])
-        self.refused(1, "run", "mlp", says=["--schedule"])
+        self.refused(2, "run", "mlp", says=["--schedule"])
         self.refused(1, "run", "mlp", "-p", 2, "-m", 4, "--schedule", "pipedream", "--baseline", says=["asynchronous"])
 
     def test_schedules_are_replayed_by_the_clock(self):
@@ -263,11 +334,11 @@ class Running(CommandLineTest):
         self.assertEqual(beyond.returncode, 1)
         self.assertIn("tolerance is 0 %", beyond.stderr)
         self.assertIn("measured", beyond.stdout)  # the answer stands all the same
-        self.refused(1, "run", says=["plan file"])
+        self.refused(2, "run", says=["plan file"])
         self.refused(1, "run", "alexnett", "--schedule", "1f1b", "-p", 2, "-m", 4, says=['did you mean "alexnet"'])
         self.refused(1, "simulate", *costs, "--burst-kib", -3, says=["a burst of -3072 bytes", "give 0 for none"])
-        self.refused(1, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, says=["--costs"])
-        self.refused(1, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])
+        self.refused(2, "run", "--backend", "timed", "--schedule", "1f1b", "-p", 2, "-m", 2, says=["--costs"])
+        self.refused(2, "run", self.cpu_plan("pp=2,mbs=1"), "--slow", "rank=0:0.5", says=["--backend timed"])
         self.refused(1, "run", "--backend", "timed", *costs, "--shrink", 0, says=["1 or more"])
 
     def test_collectives_are_measured_beside_the_model(self):
@@ -280,8 +351,8 @@ class Running(CommandLineTest):
         for row in rows:
             priced = row["collective"] in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast")
             self.assertEqual(row["predicted_s"] is not None, priced and row["algorithm"] != "tree")
-        self.refused(1, "calibrate", "--only", "collectives", "-o", self.folder / "c.json", says=["--output"])
-        self.refused(1, "calibrate", says=["--output"])
+        self.refused(2, "calibrate", "--only", "collectives", "-o", self.folder / "c.json", says=["--output"])
+        self.refused(2, "calibrate", says=["--output"])
 
     def test_what_the_backend_cannot_run_is_refused(self):
         self.refused(1, "run", self.llama_plan(), says=["GiB together", "this machine has"])
@@ -289,7 +360,7 @@ class Running(CommandLineTest):
         self.refused(1, "run", plan, "--text", self.write("short.txt", "too short"), says=["short.txt", "9 bytes", "longer text"])
         self.refused(2, "run", plan, "--backend", "abacus")
         for verb, options in (("run", ("--board", self.folder, "--rank", 0)), ("validate", ("--gpus", "each")), ("run", ("--cuda-graph",))):
-            self.refused(1, verb, plan, *options, says=["--backend cuda"])
+            self.refused(2, verb, plan, *options, says=["--backend cuda"])
         shared = self.cpu_plan("cp=2,tp=2,sp=1,zero=0,mbs=1", devices=4)  # 3 heads a tensor rank
         self.refused(1, "run", shared, "--context", "ulysses", says=["3 heads", "2 context ranks"])
 

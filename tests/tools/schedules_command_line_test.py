@@ -45,7 +45,7 @@ class Schedules(CommandLineTest):
         self.assertEqual(noise, self.json(*question, "--noise", "cv=0.1,rank_cv=0.02,runs=300,seed=3")["noise"])
         exact = self.json(*question, "--noise", "cv=0,runs=5")["noise"]
         self.assertEqual(exact["p99_step_time_s"], quiet["step_time_s"])
-        self.refused(1, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
+        self.refused(2, *question, "--noise", "cv=0.1,runs=0", says=["noise", "1 or more"])
         slow = self.json(*question, "--noise", "cv=0.1,runs=20", "--slow", "rank=1:0.5")
         self.assertEqual(slow["noise"]["step_time_without_noise_s"], slow["step_time_s"])
         self.assertGreater(slow["step_time_s"], quiet["step_time_s"])
@@ -65,8 +65,65 @@ class Schedules(CommandLineTest):
         self.assertGreater(sensitivity["shared_links"]["host_memory"], 0)
         self.assertAlmostEqual(sum(sensitivity["compute_by_stage_s"]) + sensitivity["moves_s"] + sensitivity["capacity_s"],
                                shared["makespan_s"], places=6)
-        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
-        self.refused(1, *question, "host=0", says=["host=", "above 0"])
+        self.refused(2, "simulate", "--schedule", "1f1b", "-p", 4, "-m", 4, "--costs", "host=2", says=["host=", "x="])
+        self.refused(2, *question, "host=0", says=["host=", "above 0"])
+
+    def test_a_step_that_no_timeline_holds_is_refused(self):
+        late = ["that can be simulated", "fewer micro-batches"]
+        gpipe = ["simulate", "--schedule", "gpipe", "-p", 4, "-m", 64, "--costs"]
+        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 1_000_000, "--costs", "f=10,b=20", says=late)
+        self.refused(1, *gpipe, "f=1e5,b=2e5", says=[*late, "B of stage 3"])
+        self.refused(1, *gpipe, "f=1e5,b=2e5", "--noise", "cv=0.1,runs=2", says=late)
+        self.refused(1, *gpipe, "f=1e5,b=2e5,mib=1,gb_per_s=1", "--burst-kib", 1, says=late)
+        self.refused(2, *gpipe, "f=1e300", says=["--costs: a f= of 1e+300 s"])
+        self.refused(1, *gpipe, "f=1,b=2", "--slow", "rank=0:1e-7", says=[*late, "1e-07 of its speed"])
+        self.refused(1, "schedule", "search", "zb-auto", "-p", 4, "-m", 64, "--costs", "f=1e5,i=1e5,w=1e5", says=late)
+        self.refused(1, "schedule", "search", "1f1b", "-p", 4, "-m", 64, "--costs", "f=1e5,b=2e5", says=late)
+        model = ["simulate", "llama-3-8b", "h100:16", "--global-batch", 64, "--layout", "pp=4,tp=2,dp=2,mbs=1"]
+        self.refused(1, *model, "--slow", "rank=0:1e-7", says=[*late, "1e-07 of its speed"])
+        self.refused(1, *model, "--degrade", "nic:node0=1e-15", says=[*late, "nic"])
+        self.assertEqual(self.json(*gpipe, "f=1e4,b=2e4")["makespan_s"], 67 * 3e4)
+
+    def test_the_critical_path_adds_up_and_names_the_slow_rank(self):
+        model = ["simulate", "llama-3-8b", "h100:16", "--global-batch", 64, "--seq", 4096, "--layout", "pp=4,tp=2,dp=2,mbs=1"]
+        for options in (["--links", "private"], [], ["--slow", "rank=3:0.8"], ["--slow", "rank=3:0.8", "--unfolded"]):
+            answer = self.json(*model, *options)
+            self.assertAlmostEqual(sum(step["adds_s"] for step in answer["critical_path"]), answer["makespan_s"], places=9)
+            self.assertEqual(len(answer["slow_ranks"]), options.count("--slow"))
+            for slow in answer["slow_ranks"]:
+                self.assertEqual((slow["rank"], slow["speed"]), (3, 0.8))
+                self.assertGreater(slow["on_critical_path_s"], 0.5 * answer["makespan_s"])
+        self.assertRegex(self.done(*model, "--slow", "rank=3:0.8"),
+                         r"slow rank 3, at 0.8 of its speed: 1\.\d+ s of the critical path")
+        schedule = ["simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1:1:1:0.1,b=2:2:2:0.2"]
+        self.assertIn("slow rank 3, at 0.9 of its speed: not on the critical path",
+                      self.done(*schedule, "--slow", "rank=3:0.9"))
+
+    def test_an_ill_conditioned_step_tells_its_spread_and_no_sensitivities(self):
+        devices = [f"d{i}" for i in range(16)]
+        links = [{"from": d, "to": "odd" if i % 2 else "even", "bandwidth_gb_per_s": 50, "latency_us": 2}
+                 for i, d in enumerate(devices)]
+        links.append({"from": "even", "to": "odd", "bandwidth_gb_per_s": 3, "latency_us": 2})
+        topology = self.write("topology.json", json.dumps(
+            {"nodes": [*devices, "even", "odd"], "devices": devices, "links": links}))
+        question = ["simulate", "llama-2-70b", "h100:16", "--global-batch", 64, "--seq", 4096, "--topology", topology, "--layout",
+                    "pp=16,tp=1,dp=1,mbs=1,schedule=1f1b,zero=1,recompute=full"]
+        answer = self.json(*question)
+        self.assertIsNone(answer["sensitivity"])
+        self.assertTrue(answer["conditioning"]["is_ill"])
+        self.assertGreater(answer["conditioning"]["number"], answer["conditioning"]["most"])
+        for kind in ("picosecond", "per_mille"):
+            spread = answer["conditioning"]["step_with_noise"][kind]
+            self.assertLess(spread["shortest_s"], spread["longest_s"])
+            self.assertLess(abs(spread["longest_s"] / answer["makespan_s"] - 1), 0.5)
+        self.assertEqual(self.json(*question)["conditioning"], answer["conditioning"])
+        text = self.done(*question)
+        self.assertIn("no sensitivities: the step is ill-conditioned", text)
+        self.assertNotIn("each 1 % longer", text)
+        well = self.json("simulate", "llama-3-8b", "h100:16", "--global-batch", 16, "--layout", "dp=2,tp=4,pp=2")
+        self.assertFalse(well["conditioning"]["is_ill"])
+        self.assertIsNone(well["conditioning"]["step_with_noise"])
+        self.assertTrue(well["sensitivity"])
 
     def test_a_plans_replicas_wait_for_the_slowest(self):
         plan = self.llama_plan()
@@ -153,8 +210,25 @@ class Schedules(CommandLineTest):
         self.refused(1, *layout, written("few.json"), says=["16 ranks", "rank 8", "more devices"])
         document["devices"] = ["gpu99"]
         self.refused(1, *layout, written("strange.json"), says=["gpu99", "did you mean"])
-        self.refused(1, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
+        self.refused(2, "simulate", "--schedule", "1f1b", "-p", 2, "-m", 2, "--topology", written("any.json"),
                      says=["--topology", "give a plan"])
+
+    def test_checkpointing_puts_the_recomputation_into_the_order(self):
+        for verb in ("make", "convert"):
+            self.assertIn("0R0 0B0", self.done("schedule", verb, "1f1b", "-p", 2, "-m", 2, "--checkpoint", "always"))
+        order = self.folder / "order.txt"
+        self.done("schedule", "make", "1f1b", "-p", 2, "-m", 2, "-o", order)
+        self.assertIn("0R0 0B0", self.done("schedule", "convert", order, "--checkpoint", "always"))
+        self.refused(1, "schedule", "make", "forward-only", "-p", 2, "-m", 2, "--checkpoint", "always", says=["no backward"])
+
+    def test_a_default_that_changes_the_question_is_said_in_the_first_line(self):
+        sizes = ("-p", 4, "-m", 8)
+        self.assertIn("(by default -v 1)", self.done("schedule", "show", "interleaved", *sizes).splitlines()[0])
+        self.assertNotIn("by default", self.done("schedule", "show", "interleaved", *sizes, "-v", 1).splitlines()[0])
+        self.assertIn("(by default -v 1)", self.done("simulate", "--schedule", "interleaved", *sizes).splitlines()[0])
+        self.assertIn("(by default --slices 1)", self.done("schedule", "check", "seq1f1b", *sizes).splitlines()[0])
+        self.assertIn("(by default --memory 1)", self.done("schedule", "search", "zb-auto", *sizes).splitlines()[0])
+        self.assertNotIn("by default", self.done("schedule", "show", "1f1b", *sizes))
 
     def test_late_receives_cost_time_where_sends_wait_for_them(self):
         schedule = ("simulate", "--schedule", "1f1b", "-p", 4, "-m", 8, "--costs", "f=1,b=2,c=0.5")
@@ -177,9 +251,9 @@ class Schedules(CommandLineTest):
         sharded = ("schedule", "make", "bfs", "-p", 2, "-m", 4, "-v", 2, "--lowered", "--shard", 1)
         self.assertEqual(self.done(*sharded).count("0UNSHARD"), 2)
         self.assertTrue(self.done(*sharded, "--prefetch").find("2UNSHARD") < self.done(*sharded).find("2UNSHARD"))
-        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
+        self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--shard", 1, says=["--lowered"])
         self.refused(1, "schedule", "make", "bpipe", "-p", 8, "-m", 8, "--offload", 1, says=["0EVICT4"])
-        self.refused(1, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["give 0 or more"])
+        self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--offload", -1, says=["--offload", "0 or more"])
         self.refused(2, "schedule", "make", "1f1b", "-p", 2, "-m", 2, "--prefetch", says=["--shard"])
 
     def test_pytorchs_lowering_and_lenient_reading(self):
@@ -232,7 +306,7 @@ class Schedules(CommandLineTest):
         self.assertIn("stands ahead of its forward", picture.read_text())
         self.done("schedule", "show", "zb-v", "-p", 4, "-m", 8, "--costs", "f=2,c=0.1", "-o", picture)
         self.assertIn("bubble", picture.read_text())
-        self.refused(1, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
+        self.refused(2, "schedule", "show", "1f1b", "-p", 2, "-m", 2, "-o", self.folder / "x.png", says=[".svg"])
 
     def test_a_search_states_its_gap_and_writes_a_schedule_that_any_verb_takes(self):
         made = self.folder / "made.csv"

@@ -110,7 +110,7 @@ class Scores(CommandLineTest):
         fast = self.json("score", rows, "--set", "cluster.device.gemm_efficiency=0.8")["rows"][0]["predicted"]
         self.assertLess(fast, slow)
         self.refused(1, "score", rows, "--set", "cluster.device.gem=1", says=["gem", "did you mean"])
-        self.refused(1, "score", rows, "--set", "model.vocab=1", says=["model.vocab=1", "cluster.PATH=VALUE"])
+        self.refused(2, "score", rows, "--set", "model.vocab=1", says=["model.vocab=1", "cluster.PATH=VALUE"])
 
     def test_a_fit_is_judged_on_rows_that_it_does_not_see(self):
         rows = self.rows(*[dict(self.ROW, id=str(mbs), mbs=mbs) for mbs in (1, 2, 4, 8)])

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <string>
@@ -25,6 +26,40 @@ std::string error_of(std::string_view text) {
   return "";
 }
 
+/// Reads a trace as a viewer does, in doubles, and checks that on no thread a span begins before the one ahead of it
+/// has ended, added up in microseconds or in nanoseconds that are cut off (Perfetto before 2025); that every time is of
+/// whole nanoseconds; and that the samples of a counter are in order. Returns how many neighbours there are.
+int neighbours_of(const std::string& text) {
+  using Times = std::pair<double, double>;
+  std::map<int, std::vector<Times>> by_thread;
+  std::map<std::pair<int, std::string>, double> last_sample;
+  const auto is_whole = [](double us) { return std::abs(us * 1e3 - std::round(us * 1e3)) <= std::abs(us) * 1e-12; };
+  const json trace = json::parse(text);
+  for (const json& event : trace["traceEvents"]) {
+    if (event.contains("ts")) REQUIRE(is_whole(event["ts"].get<double>()));
+    if (event["ph"] == "C") {
+      double& last = last_sample[{event["pid"].get<int>(), event["name"].get<std::string>()}];
+      REQUIRE(event["ts"].get<double>() >= last);
+      last = event["ts"];
+    }
+    if (event["ph"] != "X") continue;
+    REQUIRE(event["dur"].get<double>() >= 0);
+    REQUIRE(is_whole(event["dur"].get<double>()));
+    by_thread[event["tid"]].push_back({event["ts"], event["dur"]});
+  }
+  int neighbours = 0;
+  for (auto& [thread, spans] : by_thread) {
+    std::ranges::sort(spans);
+    for (std::size_t i = 1; i < spans.size(); ++i, ++neighbours) {
+      const auto [start, duration] = spans[i - 1];
+      const double next = spans[i].first;
+      REQUIRE(start + duration <= next);
+      REQUIRE(std::trunc(start * 1e3) + std::trunc(duration * 1e3) <= std::trunc(next * 1e3));
+    }
+  }
+  return neighbours;
+}
+
 }  // namespace
 
 TEST_SUITE("unit") {
@@ -46,31 +81,54 @@ TEST_SUITE("unit") {
     }
   }
 
-  TEST_CASE("times are microseconds and keep every picosecond") {
+  TEST_CASE("times are microseconds of whole nanoseconds, and the picoseconds stand beside them") {
     Timeline timeline{.title = "t", .stages = {{}}};
     timeline.ranks.push_back({.spans = {{.start = SimTime{1'000'000},
                                          .end = SimTime{123'456'789'000'001},
                                          .action = {.op = Op::kForward, .microbatch = 0}}}});
     const std::string text = write_chrome_trace(timeline);
-    CHECK(text.find("\"ts\":1,\"dur\":123456788.000001,") != std::string::npos);
+    CHECK(text.find("\"ts\":1,\"dur\":123456788,\"exact_ps\":[1000000,123456789000001],") != std::string::npos);
     CHECK(read_chrome_trace(text).timeline == timeline);
+    for (const std::int64_t late : {std::int64_t{1} << 53, kLatestMoment.count() - 1'000'000}) {
+      timeline.ranks[0].spans[0].end = SimTime{late};
+      timeline.ranks[0].memory = {{.time = SimTime{late - 1}, .bytes = 1}};
+      CHECK(read_chrome_trace(write_chrome_trace(timeline)).timeline == timeline);
+    }
+  }
+
+  TEST_CASE("a time that no timeline holds, and exact times that are not those shown, are refused") {
+    CHECK(error_of(R"([{"ph": "X", "ts": 0, "dur": 1e300, "name": "a"}])").find("1e+300 us") != std::string::npos);
+    std::string text = write_chrome_trace(predicted_timeline("1f1b", 2, 2, 1, 0.123456789012));
+    const std::size_t exact = text.find("\"exact_ps\":[");
+    REQUIRE(exact != std::string::npos);
+    CHECK(error_of(text.insert(exact + 12, "9")).find("event ") != std::string::npos);
   }
 
   TEST_CASE("spans of one thread never overlap, so that none is drawn inside another") {
     const Schedule schedule = lower(make_schedule("gpipe", {.ranks = 3, .microbatches = 6}));
     // A hop lasts longer than a forward: transfers are under way side by side.
     const Timeline timeline = simulate(schedule, chunk_cost_table(3, {.hop_latency = Seconds{2.5}})).timeline;
-    const json trace = json::parse(write_chrome_trace(timeline));
-    std::map<int, std::vector<std::pair<double, double>>> by_thread;
-    for (const json& event : trace["traceEvents"]) {
-      if (event["ph"] == "X" && event["dur"] > 0)
-        by_thread[event["tid"]].push_back({event["ts"], event["ts"].get<double>() + event["dur"].get<double>()});
+    CHECK(neighbours_of(write_chrome_trace(timeline)) > 6);
+  }
+
+  TEST_CASE("nothing on a thread overlaps to a reader of doubles, whatever picoseconds the times have") {
+    int neighbours = 0;
+    for (const double unit : {1e-9, 1e-6, 1e-3, 0.7, 1e3}) {
+      for (const char* name : {"gpipe", "1f1b", "zb-h1"}) {
+        const Schedule schedule = lower(make_schedule(name, {.ranks = 4, .microbatches = 12}));
+        const CostTable costs = chunk_cost_table(4, {.forward = {Seconds{0.333333333333 * unit}},
+                                                     .input_grad = {Seconds{0.777777777777 * unit}},
+                                                     .weight_grad = {Seconds{0.123456789123 * unit}},
+                                                     .hop_latency = Seconds{1.010101010101 * unit}});
+        Timeline timeline = simulate(schedule, costs).timeline;
+        neighbours += neighbours_of(write_chrome_trace(timeline));
+        const Timeline predicted = timeline;
+        timeline.source = Timeline::Source::kMeasured;
+        neighbours += neighbours_of(write_chrome_trace(timeline));
+        neighbours += neighbours_of(write_compared_trace(predicted, timeline));
+      }
     }
-    CHECK(by_thread.size() > 6);
-    for (auto& [thread, spans] : by_thread) {
-      std::ranges::sort(spans);
-      for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i - 1].second <= spans[i].first);
-    }
+    CHECK(neighbours > 10'000);
   }
 
   TEST_CASE("an arrow leads from each send that takes time to the delivery of its receive") {
@@ -140,7 +198,10 @@ TEST_SUITE("unit") {
       CHECK(error_of(whole.substr(0, length)).starts_with("line "));
     }
     CHECK(error_of("{\"traceEvents\": [\n{\"ph\": \"X\"") ==
-          "line 2, column 11: the trace is not JSON from here on; it may have been cut short, write it again");
+          "line 2, column 11: the JSON ends too early: close what is open, or fetch the whole file, or write the trace "
+          "again");
+    CHECK(
+        error_of("{\"traceEvents\": [\n{\"ph\": \"X\", \"ts\": 1e999}]}").starts_with("line 2, column 19: 1e999 is "));
   }
 
   TEST_CASE("JSON that is no trace, and a trace of ours that was damaged, are refused") {

@@ -1,7 +1,6 @@
 #include "tools/inputs/costs_option.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <vector>
@@ -9,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace tools {
@@ -42,13 +42,12 @@ TimeUnit parse_unit(std::string_view name) {
 std::vector<double> parse_numbers(std::string_view key, std::string_view list) {
   std::vector<double> numbers;
   for (const std::string_view item : split(list, ':')) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(item.data(), item.data() + item.size(), value);
-    if (error != std::errc{} || end != item.data() + item.size() || !(value >= 0)) {
+    const auto value = whole_number<double>(item);
+    if (!value || *value < 0) {
       throw SpecError(fmt::format("--costs: {}={}: \"{}\" is no cost: give numbers of 0 or more, as in {}=1 or {}=1:2",
                                   key, list, item, key, key));
     }
-    numbers.push_back(value);
+    numbers.push_back(*value);
   }
   return numbers;
 }
@@ -76,13 +75,9 @@ CostsOption parse_costs(std::string_view text) {
       continue;
     }
     if (!lists.contains(key) && key != kMessageKey && key != kBandwidthKey && key != kHostKey) {
-      std::vector<std::string> names{std::string(kUnitKey), std::string(kMessageKey), std::string(kBandwidthKey),
-                                     std::string(kHostKey)};
-      for (const auto& [name, list] : lists) names.push_back(name);
-      throw SpecError(
-          fmt::format("--costs: \"{}\" is not known: did you mean \"{}\"? Give f, i, w, b, r, o, x, u, g, c, "
-                      "unit, mib, gb_per_s or host",
-                      key, nearest_name(key, names)));
+      throw SpecError(fmt::format(
+          "--costs: \"{}\" is not known: {}", key,
+          did_you_mean(key, {"f", "i", "w", "b", "r", "o", "x", "u", "g", "c", "unit", "mib", "gb_per_s", "host"})));
     }
     if (!given.emplace(key, parse_numbers(key, entry.substr(equals + 1))).second) {
       throw SpecError(fmt::format("--costs: {} is given twice: keep one", key));
@@ -100,13 +95,21 @@ CostsOption parse_costs(std::string_view text) {
   if (given.contains(kMessageKey) != given.contains(kBandwidthKey))
     throw SpecError("--costs: mib= and gb_per_s= go together: give the size of a message and the bandwidth of a hop");
   if (given.contains(kMessageKey)) {
+    constexpr double kMostBytes = 1e18;
     option.message_bytes = one_number(kMessageKey) * kBytesPerMib;
+    if (!(option.message_bytes <= kMostBytes))
+      throw SpecError(fmt::format("--costs: mib= is a message of {:g} bytes: give at most {:g} MiB",
+                                  option.message_bytes, kMostBytes / kBytesPerMib));
     option.bytes_per_second = one_number(kBandwidthKey) * kBytesPerGb;
   }
   if (given.contains(kHostKey)) option.host_moves = one_number(kHostKey);
   for (const auto& [key, numbers] : given) {
     lists.find(key)->second->clear();
-    for (const double number : numbers) lists.find(key)->second->push_back(Seconds{number * option.unit.seconds});
+    for (const double number : numbers) {
+      const Seconds time{number * option.unit.seconds};
+      to_sim_time(time, fmt::format("--costs: a {}=", key));
+      lists.find(key)->second->push_back(time);
+    }
   }
   // What is not given is one unit of the user's, not one second.
   for (std::vector<Seconds>* list : {&chunk.forward, &chunk.input_grad, &chunk.weight_grad}) {

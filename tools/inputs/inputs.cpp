@@ -14,50 +14,56 @@
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
+#include "schedules/limits.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/preset_names.h"
 #include "tools/presets.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
 
 bool names_file(const std::string& name) {
-  return name.ends_with(".json") || name.find('/') != std::string::npos;
+  return has_known_ending(name) || name.find('/') != std::string::npos;
 }
 
-/// The preset of that kind and name, in any case or spelling. Throws InputError naming the nearest.
+/// The preset of that kind and name, in any case or spelling. Throws InputError naming the nearest, or all that may be
+/// meant.
 const Preset& preset_named(Preset::Kind kind, const std::string& name) {
   std::vector<std::string> names;
   for (const Preset& preset : presets()) {
     if (preset.kind == kind) names.emplace_back(preset.name);
   }
-  const std::string spelled = preset_spelled(names, name);
-  for (const Preset& preset : presets()) {
-    if (preset.kind == kind && preset.name == spelled) return preset;
-  }
   const std::string_view what = kind == Preset::Kind::kModel     ? "model"
                                 : kind == Preset::Kind::kCluster ? "cluster"
                                                                  : "stack";
+  const std::vector<std::string> spelled = presets_spelled(names, name);
+  if (spelled.size() > 1) {
+    throw InputError(fmt::format("\"{}\" may be one of several {} presets, {}: name one of them", name, what,
+                                 fmt::join(spelled, " and ")));
+  }
+  for (const Preset& preset : presets()) {
+    if (!spelled.empty() && preset.kind == kind && preset.name == spelled.front()) return preset;
+  }
   if (const LikeCluster* like = cluster_not_held(name); kind == Preset::Kind::kCluster && like != nullptr) {
     throw InputError(fmt::format(
         "there is no cluster preset \"{}\": it is an {} with {}; `plumb clusters {}` prints a file to change so", name,
         like->preset, like->difference, like->preset));
   }
-  throw InputError(fmt::format(
-      "there is no {} preset \"{}\": did you mean \"{}\"? `plumb {}s` names them all; a file's name ends in .json",
-      what, name, nearest_preset(names, name), what));
+  const std::string nearest = nearest_preset(names, name);
+  throw InputError(
+      fmt::format("there is no {} preset \"{}\": {}`plumb {}s` names them all; a file's name ends in .json", what, name,
+                  nearest.empty() ? "" : fmt::format("did you mean \"{}\"? ", nearest), what));
 }
 
-}  // namespace
-
-ModelSpec model_input(const std::string& name_or_path) {
-  if (!names_file(name_or_path))
-    return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
+/// A file in Plumb's form or a Hugging Face config.json, whose notes go to stderr.
+ModelSpec model_file(const std::string& name_or_path) {
   const std::string text = read_text_file(name_or_path);
   const nlohmann::json document = parse_json(text, name_or_path);
   if (!document.is_object() || !document.contains("model_type")) {
-    return model_from_json(without_format(FileKind::kModel, document, name_or_path), name_or_path);
+    return model_from_json(without_format(FileForm::kModel, document, name_or_path), name_or_path);
   }
   const ImportedModel imported = model_from_huggingface(text, name_or_path);
   if (!imported.note.empty()) print_note(fmt::format("{}: {}", name_or_path, imported.note));
@@ -68,45 +74,63 @@ ModelSpec model_input(const std::string& name_or_path) {
   return imported.model;
 }
 
+}  // namespace
+
+ModelSpec model_input(const std::string& name_or_path) {
+  if (!names_file(name_or_path))
+    return parse_model(preset_named(Preset::Kind::kModel, name_or_path).text, name_or_path);
+  return read_as(FileKind::kModel, name_or_path, [&] { return model_file(name_or_path); });
+}
+
 ClusterSpec cluster_input(const std::string& name_or_path) {
   const ClusterName name = parse_cluster_name(name_or_path);
   ClusterSpec cluster = names_file(name.preset)
-                            ? parse_cluster(read_text_file(name.preset), name.preset)
+                            ? read_as(FileKind::kCluster, name.preset,
+                                      [&] { return parse_cluster(read_text_file(name.preset), name.preset); })
                             : parse_cluster_preset(preset_named(Preset::Kind::kCluster, name.preset).text, name.preset);
   return name.devices ? resize(std::move(cluster), *name.devices) : cluster;
 }
 
 StackSpec stack_input(const std::string& name_or_path) {
-  return parse_stack(names_file(name_or_path) ? read_text_file(name_or_path)
-                                              : std::string(preset_named(Preset::Kind::kStack, name_or_path).text),
-                     name_or_path);
+  if (!names_file(name_or_path))
+    return parse_stack(preset_named(Preset::Kind::kStack, name_or_path).text, name_or_path);
+  return read_as(FileKind::kStack, name_or_path,
+                 [&] { return parse_stack(read_text_file(name_or_path), name_or_path); });
 }
 
 TrainingSpec training_input(const QuestionArguments& question, const ModelSpec& model, const ClusterSpec& cluster) {
   if (question.global_batch < 1)
-    throw SpecError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
+    throw UsageError("--global-batch is missing: give the sequences of one optimizer step, 1 or more");
+  const auto at_most = [](std::string_view option, std::int64_t given, std::int64_t most) {
+    if (given > most)
+      throw UsageError(fmt::format("{} {} is more than any training has: give at most {}", option, given, most));
+  };
+  at_most("--global-batch", question.global_batch, kMostSequences);
+  at_most("--seq", question.sequence, kMostTokens);
   TrainingSpec training{.global_batch = question.global_batch, .sequence = question.sequence};
   if (training.sequence == 0) training.sequence = model.sequence;
   if (training.sequence == 0)
     throw SpecError(fmt::format("{} does not say how long its sequences are: give --seq", model.name));
   const auto& peaks = cluster.device.peak_flops_per_second;
   if (!question.precision.empty()) {
-    training.precision = precision_from_name(question.precision, "--precision");
+    training.precision = read_option([&] { return precision_from_name(question.precision, "--precision"); });
   } else {
     constexpr Precision kByPreference[] = {Precision::kBf16, Precision::kFp16, Precision::kFp32};
     const auto known = std::ranges::find_if(kByPreference, [&](Precision p) { return peaks.contains(p); });
     if (known != std::end(kByPreference)) training.precision = *known;
   }
-  if (!question.optimizer.empty()) training.optimizer = optimizer_from_name(question.optimizer, "--optimizer");
+  if (!question.optimizer.empty())
+    training.optimizer = read_option([&] { return optimizer_from_name(question.optimizer, "--optimizer"); });
   if (!question.stack.empty()) training.stack = stack_input(question.stack);
   return training;
 }
 
 LayoutRequest layout_input(const QuestionArguments& question) {
-  LayoutRequest request = question.layout.empty() ? LayoutRequest{} : parse_layout(question.layout);
+  LayoutRequest request =
+      question.layout.empty() ? LayoutRequest{} : read_option([&] { return parse_layout(question.layout); });
   if (question.split.empty()) return request;
-  if (request.split) throw SpecError("the split is given twice: keep --split or the layout's split=");
-  request.split = parse_split(question.split);
+  if (request.split) throw UsageError("the split is given twice: keep --split or the layout's split=");
+  request.split = read_option([&] { return parse_split(question.split); });
   return request;
 }
 

@@ -10,28 +10,24 @@
 #include "planner/calibrate/cluster_messages.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
+#include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 
 namespace plumb { inline namespace tools {
-nlohmann::ordered_json to_json(const MessageLink& link) {
-  return {{"latency_us", link.latency.count() / kMicro},
-          {"rendezvous_us", link.rendezvous.count() / kMicro},
-          {"eager_kib", static_cast<double>(link.eager_bytes) / kKibibyte},
-          {"bandwidth_gb_per_s", link.bytes_per_second / kGiga},
-          {"burst_kib", static_cast<double>(link.burst_bytes) / kKibibyte}};
-}
+namespace {
 
-MessageLink read_link(const std::string& path) {
-  const nlohmann::json file =
-      without_format(FileKind::kLink, nlohmann::json::parse(read_text_file(path), nullptr, false), path);
+MessageLink parse_link(const std::string& path) {
+  const nlohmann::json file = without_format(FileForm::kLink, parse_json(read_text_file(path), path), path);
   if (!file.is_object() || !file.contains("link") || !file["link"].is_object())
     throw InputError(
         fmt::format("{}: this is no measured link: make one by `plumb calibrate --only transport -o {}`", path, path));
   const auto number = [&](const char* key) {
     const nlohmann::json& link = file["link"];
-    if (!link.contains(key) || !link[key].is_number() || !(link[key].get<double>() >= 0))
-      throw InputError(fmt::format("{}: link.{} is not a number of 0 or more: give one", path, key));
+    constexpr double kMost = 1e12;
+    if (!link.contains(key) || !link[key].is_number() || !(link[key] >= 0) || !(link[key] <= kMost))
+      throw InputError(fmt::format("{}: link.{} is not a number from 0 to {}: give one", path, key, kMost));
     return link[key].get<double>();
   };
   const MessageLink link{.latency = Seconds{number("latency_us") * kMicro},
@@ -41,6 +37,20 @@ MessageLink read_link(const std::string& path) {
                          .burst_bytes = std::llround(number("burst_kib") * kKibibyte)};
   if (link.bytes_per_second == 0) throw InputError(fmt::format("{}: link.bandwidth_gb_per_s is 0: give more", path));
   return link;
+}
+
+}  // namespace
+
+MessageLink read_link(const std::string& path) {
+  return read_as(FileKind::kLink, path, [&] { return parse_link(path); });
+}
+
+nlohmann::ordered_json to_json(const MessageLink& link) {
+  return {{"latency_us", link.latency.count() / kMicro},
+          {"rendezvous_us", link.rendezvous.count() / kMicro},
+          {"eager_kib", static_cast<double>(link.eager_bytes) / kKibibyte},
+          {"bandwidth_gb_per_s", link.bytes_per_second / kGiga},
+          {"burst_kib", static_cast<double>(link.burst_bytes) / kKibibyte}};
 }
 
 std::optional<MessageLink> hop_link(const std::string& path, const ClusterSpec& cluster) {

@@ -1,13 +1,14 @@
 #include "tools/inputs/noise_option.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 #include <string>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "schedules/forms/whole_number.h"
+#include "schedules/limits.h"
 #include "schedules/nearest_name.h"
 
 namespace plumb { inline namespace tools {
@@ -15,11 +16,9 @@ namespace {
 
 template <typename Number>
 Number parse_number(std::string_view key, std::string_view text, std::string_view wanted) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size())
-    throw SpecError(fmt::format("--noise: {}={}: give {}", key, text, wanted));
-  return value;
+  const auto value = whole_number<Number>(text);
+  if (!value) throw SpecError(fmt::format("--noise: {}={}: give {}", key, text, wanted));
+  return *value;
 }
 
 Distribution parse_distribution(std::string_view text) {
@@ -52,13 +51,15 @@ NoiseSpec parse_noise(std::string_view text) {
     } else if (key == "dist") {
       noise.distribution = parse_distribution(value);
     } else if (key == "runs") {
-      noise.runs = parse_number<int>(key, value, "a whole number of runs");
+      noise.runs = parse_number<int>(key, value, fmt::format("a whole number of runs, at most {}", kMostNoiseRuns));
+      if (noise.runs < 1) throw SpecError(fmt::format("--noise: runs={}: give 1 or more", noise.runs));
+      if (noise.runs > kMostNoiseRuns)
+        throw SpecError(fmt::format("--noise: runs={} is too many: give at most {}", noise.runs, kMostNoiseRuns));
     } else if (key == "seed") {
       noise.seed = parse_number<std::uint64_t>(key, value, "a whole number of 0 or more");
     } else {
-      throw SpecError(fmt::format(
-          "--noise: \"{}\" is not known: did you mean \"{}\"? Give cv, rank_cv, comm_cv, dist, runs or seed", key,
-          nearest_name(key, {"cv", "rank_cv", "comm_cv", "dist", "runs", "seed"})));
+      throw SpecError(fmt::format("--noise: \"{}\" is not known: {}", key,
+                                  did_you_mean(key, {"cv", "rank_cv", "comm_cv", "dist", "runs", "seed"})));
     }
     if (!given.emplace(key).second) throw SpecError(fmt::format("--noise: {} is given twice: keep one", key));
   }

@@ -10,6 +10,7 @@
 
 #include "schedules/error.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/schedule_input.h"
 
@@ -57,10 +58,19 @@ void keep_those_of(const Schedule& order, const TrainingSpec& training, SearchRe
       order.name, order.microbatches, training.global_batch, order.microbatches, order.microbatches);
 }
 
+/// What the search does where nothing fits otherwise.
+std::string offload_text(const Layout& layout) {
+  if (layout.offload == Offload{}) return {};
+  return fmt::format(
+      "nothing fits the devices alone: {} waits in the hosts' memory (offload={})",
+      layout.offload.activations ? "the optimizer's state and what is saved for the backward" : "the optimizer's state",
+      offload_name(layout.offload));
+}
+
 }  // namespace
 
 Plan plan_input(const std::string& path) {
-  return parse_plan(read_text_file(path), path);
+  return read_as(FileKind::kPlan, path, [&] { return parse_plan(read_text_file(path), path); });
 }
 
 PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOptions& options) {
@@ -104,6 +114,7 @@ PlannedQuestion plan_question(const QuestionArguments& asked, const SearchOption
                            [](const RankedLayout& ranked) { return ranked.prediction.step_time; });
   if (std::ssize(planned.search.ranked) > options.keep) planned.search.ranked.resize(options.keep);
   for (const RankedLayout& ranked : planned.search.ranked) planned.plans.push_back(plan_of(ranked));
+  if (!planned.plans.empty() && !request.offload) planned.switched = offload_text(planned.plans.front().layout);
   return planned;
 }
 

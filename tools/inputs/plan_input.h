@@ -16,6 +16,7 @@ Plan plan_input(const std::string& path);
 struct PlannedQuestion {
   std::vector<Plan> plans;  ///< best first; empty: nothing is feasible, search.infeasible says why
   SearchResult search;
+  std::string switched;  ///< what was not asked for and had to be done, as a sentence; empty: nothing
 };
 
 /// Searches what the question leaves open. The layout's schedule may be a file: then only layouts of its ranks, stages

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <iterator>
 
 #include "schedules/nearest_name.h"
 #include "schedules/spelling.h"
@@ -64,6 +66,10 @@ constexpr std::array kNotHeld = {
     LikeCluster{"a100pcie", "a100", "PCIe between the devices"},
 };
 
+int lower(unsigned char c) {
+  return std::tolower(c);
+}
+
 /// Without what stands around a model's name in repositories, and before a device's.
 std::string bare(std::string_view text) {
   std::string plain = letters_and_digits(text);
@@ -78,12 +84,19 @@ std::string bare(std::string_view text) {
 
 }  // namespace
 
-std::string preset_spelled(const std::vector<std::string>& names, std::string_view text) {
+std::vector<std::string> presets_spelled(const std::vector<std::string>& names, std::string_view text) {
+  const auto is_text = [&](const std::string& name) {
+    return std::ranges::equal(name, text, [](unsigned char a, unsigned char b) { return lower(a) == lower(b); });
+  };
+  if (const auto same = std::ranges::find_if(names, is_text); same != names.end()) return {*same};
   for (const std::string& plain : {letters_and_digits(text), bare(text)}) {
-    const auto same = std::ranges::find_if(names, [&](const auto& name) { return letters_and_digits(name) == plain; });
-    if (same != names.end()) return *same;
+    std::vector<std::string> alike;
+    if (plain.empty()) continue;
+    std::ranges::copy_if(names, std::back_inserter(alike),
+                         [&](const std::string& name) { return letters_and_digits(name) == plain; });
+    if (!alike.empty()) return alike;
     const auto meant = std::ranges::find(names, meaning(kClusters, plain));
-    if (meant != names.end()) return *meant;
+    if (meant != names.end()) return {*meant};
   }
   return {};
 }

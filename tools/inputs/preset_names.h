@@ -1,7 +1,7 @@
 #pragma once
 // What people call the models and clusters of the presets.
 //
-//   preset_spelled({"a100", "a100-40gb"}, "A100-SXM4-80GB") == "a100"
+//   presets_spelled({"a100", "a100-40gb"}, "A100-SXM4-80GB") == {"a100"}
 
 #include <string>
 #include <string_view>
@@ -9,11 +9,12 @@
 
 namespace plumb { inline namespace tools {
 
-/// Which of `names` is meant: by its letters and digits in any case (what a repository puts around a model's name,
-/// "Meta-", "-Instruct", does not count), or by a device's or machine's full name. Empty if none is.
-std::string preset_spelled(const std::vector<std::string>& names, std::string_view text);
+/// Which of `names` may be meant: the one that it is, in any case; or else those of its letters and digits (what a
+/// repository puts around a model's name, "Meta-", "-Instruct", does not count), of which "gpt313b" has two; or the one
+/// of a device's or machine's full name. None if nothing is.
+std::vector<std::string> presets_spelled(const std::vector<std::string>& names, std::string_view text);
 
-/// The name that comes nearest: the longest that `text` begins with, or else by edit distance.
+/// The name that comes nearest: the longest that `text` begins with, or else by edit distance; empty if none is near.
 std::string nearest_preset(const std::vector<std::string>& names, std::string_view text);
 
 /// A device that no preset describes, as one that a preset does, with what differs.

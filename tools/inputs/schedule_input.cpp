@@ -1,8 +1,11 @@
 #include "tools/inputs/schedule_input.h"
 
+#include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
@@ -13,10 +16,13 @@
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
+#include "schedules/passes/passes.h"
 #include "schedules/passes/torch_lowering.h"
 #include "schedules/validate.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -25,14 +31,7 @@ namespace {
   throw InputError(fmt::format("{}: the form of a schedule is told by its ending: name it .txt, .csv or .json", path));
 }
 
-}  // namespace
-
-bool names_schedule_file(const std::string& name) {
-  return name.ends_with(".txt") || name.ends_with(".csv") || name.ends_with(".json") ||
-         name.find('/') != std::string::npos;
-}
-
-Schedule read_schedule(const std::string& path, bool lenient) {
+Schedule parse_schedule_file(const std::string& path, bool lenient) {
   const std::string text = read_text_file(path);
   if (path.ends_with(".csv")) {
     TorchCsv csv = read_torch_csv(text, path, lenient ? TorchReading::kLenient : TorchReading::kStrict);
@@ -44,6 +43,52 @@ Schedule read_schedule(const std::string& path, bool lenient) {
   Schedule schedule = path.ends_with(".json") ? parse_schedule_json(text, path) : parse_schedule(text, path);
   if (schedule.name.empty()) schedule.name = path;
   return schedule;
+}
+
+/// A file has its own numbers.
+void refuse_numbers(const ScheduleArguments& arguments) {
+  const ScheduleArguments none;
+  const bool given = arguments.ranks != none.ranks || arguments.microbatches != none.microbatches ||
+                     arguments.chunks != none.chunks || arguments.group != none.group ||
+                     arguments.slices != none.slices || arguments.batch != none.batch || arguments.vertical_sync ||
+                     arguments.memory_ratio != none.memory_ratio;
+  if (!given) return;
+  throw UsageError(fmt::format(
+      "{} has its own ranks, micro-batches and the like: leave -p, -m, -v, --group, --slices, --batch, --vertical-sync "
+      "and --memory away",
+      arguments.name));
+}
+
+Checkpoint checkpoint_of(const ScheduleArguments& arguments) {
+  return arguments.checkpoint == "always"        ? Checkpoint::kAlways
+         : arguments.checkpoint == "except_last" ? Checkpoint::kExceptLast
+                                                 : Checkpoint::kNever;
+}
+
+bool has_op(const Schedule& schedule, Op op) {
+  return std::ranges::any_of(schedule.ranks, [op](const std::vector<Action>& actions) {
+    return std::ranges::find(actions, op, &Action::op) != actions.end();
+  });
+}
+
+/// Throws ScheduleError if nothing could be recomputed, or is already.
+void require_recomputable(const Schedule& schedule, const ScheduleArguments& arguments) {
+  if (checkpoint_of(arguments) == Checkpoint::kNever) return;
+  if (has_op(schedule, Op::kRecompute))
+    throw ScheduleError(fmt::format("{} recomputes already: leave --checkpoint away", schedule.name));
+  if (!has_op(schedule, Op::kBackward) && !has_op(schedule, Op::kInputGrad))
+    throw ScheduleError(
+        fmt::format("{} has no backward to recompute anything for: leave --checkpoint away", schedule.name));
+}
+
+}  // namespace
+
+bool names_schedule_file(const std::string& name) {
+  return has_known_ending(name) || name.find('/') != std::string::npos;
+}
+
+Schedule read_schedule(const std::string& path, bool lenient) {
+  return read_as(FileKind::kSchedule, path, [&] { return parse_schedule_file(path, lenient); });
 }
 
 Sends sends_named(const std::string& name) {
@@ -61,18 +106,24 @@ Schedule schedule_input(const ScheduleArguments& arguments, const ChunkCosts& co
 }
 
 Schedule unchecked_input(const ScheduleArguments& arguments, const ChunkCosts& costs) {
-  if (names_schedule_file(arguments.name)) return read_schedule(arguments.name, arguments.lenient);
+  if (arguments.lenient && !arguments.name.ends_with(".csv"))
+    throw UsageError(
+        fmt::format("--lenient is for PyTorch's CSV files, and {} is none: leave it away", arguments.name));
+  if (names_schedule_file(arguments.name)) {
+    refuse_numbers(arguments);
+    return read_schedule(arguments.name, arguments.lenient);
+  }
   if (std::filesystem::is_regular_file(arguments.name)) fail_ending(arguments.name);
   return make_schedule(arguments.name, parameters_of(arguments, costs));
 }
 
 ScheduleParameters parameters_of(const ScheduleArguments& arguments, const ChunkCosts& costs) {
   if (arguments.ranks == 0 || arguments.microbatches == 0) {
-    throw ScheduleError(fmt::format("schedule {}: give its ranks (-p) and micro-batches (-m)", arguments.name));
+    throw UsageError(fmt::format("schedule {}: give its ranks (-p) and micro-batches (-m)", arguments.name));
   }
   return {.ranks = arguments.ranks,
           .microbatches = arguments.microbatches,
-          .chunks = arguments.chunks,
+          .chunks = std::max(arguments.chunks, 1),
           .group = arguments.group,
           .slices = arguments.slices,
           .batch = arguments.batch,
@@ -81,26 +132,42 @@ ScheduleParameters parameters_of(const ScheduleArguments& arguments, const Chunk
           .costs = costs};
 }
 
+bool adds_messages(const ScheduleArguments& arguments) {
+  return arguments.shard || arguments.receives != "early" || arguments.lowering != "plumb";
+}
+
 Schedule ordered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
-  return arguments.offload ? add_offload(schedule, *arguments.offload) : schedule;
+  if (adds_messages(arguments))
+    throw UsageError(
+        "--shard, --receives and --lowering say what is added to a compute order: give --lowered too, or leave them "
+        "away");
+  require_recomputable(schedule, arguments);
+  Schedule result = add_recompute(schedule, checkpoint_of(arguments));
+  return arguments.offload ? add_offload(std::move(result), *arguments.offload) : result;
 }
 
 Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& arguments) {
-  const bool changes = arguments.offload || arguments.shard || arguments.receives == "late";
-  if (changes && (has_messages(schedule) || arguments.lowering != "plumb")) {
-    throw ScheduleError(fmt::format(
-        "{}: --offload, --shard and --receives go with a compute order that plumb lowers: {}", schedule.name,
-        has_messages(schedule) ? "this one has messages already, give one without" : "leave --lowering away"));
+  const bool changes =
+      arguments.offload || arguments.shard || arguments.receives == "late" || arguments.checkpoint != "never";
+  const bool as_torch = arguments.lowering != "plumb";
+  if (has_messages(schedule) && (changes || as_torch)) {
+    throw ScheduleError(
+        fmt::format("{}: --checkpoint, --offload, --shard, --receives and --lowering go with a compute order: this one "
+                    "has messages already, give one without",
+                    schedule.name));
+  }
+  if (changes && as_torch) {
+    throw UsageError(
+        "--checkpoint, --offload, --shard and --receives go with a compute order that plumb lowers: leave --lowering "
+        "away");
   }
   if (has_messages(schedule)) return schedule;
+  require_recomputable(schedule, arguments);
   if (arguments.lowering != "plumb") {
     return lower_as_torch(schedule, {.deferred_receives = arguments.lowering == "pytorch-deferred"});
   }
-  const Checkpoint checkpoint = arguments.checkpoint == "always"        ? Checkpoint::kAlways
-                                : arguments.checkpoint == "except_last" ? Checkpoint::kExceptLast
-                                                                        : Checkpoint::kNever;
   const Sharding sharding{.gathered_stages = arguments.shard.value_or(0), .prefetch = arguments.prefetch};
-  return lower(schedule, {.checkpoint = checkpoint,
+  return lower(schedule, {.checkpoint = checkpoint_of(arguments),
                           .offload = arguments.offload,
                           .data = {.enabled = arguments.shard.has_value() || arguments.replicas,
                                    .zero = arguments.shard ? 3 : 0,
@@ -108,9 +175,23 @@ Schedule lowered_input(const Schedule& schedule, const ScheduleArguments& argume
                           .receives = arguments.receives == "late" ? Receives::kLate : Receives::kEarly});
 }
 
+std::string titled(std::string title, const ScheduleArguments& arguments) {
+  if (arguments.vertical_sync) title += ", vertical sync";
+  if (names_schedule_file(arguments.name)) return title;
+  const CatalogueEntry& entry = catalogue_entry(arguments.name);
+  const ScheduleArguments none;
+  std::vector<std::string> defaults;
+  if (entry.takes_chunks && arguments.chunks == none.chunks) defaults.emplace_back("-v 1");
+  if (entry.takes_slices && arguments.slices == none.slices) defaults.emplace_back("--slices 1");
+  if (entry.takes_memory && arguments.memory_ratio == none.memory_ratio) defaults.emplace_back("--memory 1");
+  if (entry.takes_batch && arguments.batch == none.batch)
+    defaults.push_back(fmt::format("--batch {}", arguments.ranks));
+  return defaults.empty() ? title : fmt::format("{} (by default {})", title, fmt::join(defaults, ", "));
+}
+
 std::string schedule_file_text(const Schedule& schedule, const std::string& path) {
   if (path.ends_with(".csv")) return write_torch_csv(schedule);
-  if (path.ends_with(".json")) return json_file_text(with_format(FileKind::kSchedule, schedule_to_json(schedule)));
+  if (path.ends_with(".json")) return json_file_text(with_format(FileForm::kSchedule, schedule_to_json(schedule)));
   if (!path.ends_with(".txt")) fail_ending(path);
   return to_text(schedule);
 }

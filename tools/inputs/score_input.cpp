@@ -10,7 +10,9 @@
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/presets.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -42,11 +44,13 @@ ScoreLibrary embedded_library() {
 }
 
 Override parse_override(const std::string& text) {
-  const Variation one = parse_variation(text);
+  const Variation one = read_option([&] { return parse_variation(text); });
   if (one.values.size() != 1 || (!one.key.starts_with("cluster.") && !one.key.starts_with("stack."))) {
-    throw SpecError(fmt::format(
+    throw UsageError(fmt::format(
         "set \"{}\": write cluster.PATH=VALUE or stack.PATH=VALUE, such as cluster.device.gemm_efficiency=0.8", text));
   }
+  if (is_label(one.key))
+    throw UsageError(fmt::format("set \"{}\": another label changes no answer: set a figure", text));
   return {one.key, one.values.front()};
 }
 
@@ -70,12 +74,15 @@ ScoreInput score_input(const std::vector<std::string>& files, const std::vector<
   for (const std::string& text : set) input.library.overrides.push_back(parse_override(text));
   for (const std::string& path : files) {
     const std::string name = std::filesystem::path(path).filename().string();
-    const json document = parse_json(read_text_file(path), path);
-    if (document.is_object() && !document.contains("rows")) {
+    read_as(FileKind::kRows, path, [&] {
+      const json document = parse_json(read_text_file(path), path);
+      if (!document.is_object() || document.contains("rows")) {
+        input.files.push_back(published_rows(document, name));
+        return;
+      }
+      if (const std::string what = wrong_kind(FileKind::kRows, path); !what.empty()) throw InputError(what);
       dims.update(document);
-    } else {
-      input.files.push_back(published_rows(document, name));
-    }
+    });
   }
   input.library.dims = std::make_shared<const json>(std::move(dims));
   std::vector<json> measured;

@@ -22,8 +22,8 @@ struct TimedInput {
 TimedInput timed_input(const RunArguments& arguments);
 
 /// Replays by the clock: on threads, or, where mpirun or srun has started this process, as one of its ranks. Then all
-/// but the first get nothing. A step that is interrupted is written to `trace` (interrupted_trace). Throws as run_timed
-/// and run_timed_mpi do.
-std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace = "");
+/// but the first get nothing. A step that is interrupted is written to `trace` (interrupted_trace); where it `ends`
+/// there are fewer steps. Throws as run_timed and run_timed_mpi do.
+std::optional<TimedResult> replay_timed(const TimedInput& input, const std::string& trace, const EndQuestion& ends);
 
 }}  // namespace plumb::tools

@@ -1,9 +1,12 @@
 #include "tools/reports/own_runs.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "schedules/error.h"
+#include "schedules/forms/strict_json.h"
 #include "tools/files.h"
 
 namespace plumb { inline namespace tools {
@@ -45,7 +48,7 @@ OwnRun run_of(const Answer& answer) {
   return {.title = answer.text("title"),
           .date = answer.text("date"),
           .load = answer.text("load"),
-          .steps = static_cast<int>(answer.positive("steps")),
+          .steps = static_cast<int>(std::min(answer.positive("steps"), 1e9)),
           .predicted_s = step.positive("predicted_s"),
           .measured_s = step.positive("measured_s"),
           .low_s = interval.positive("low_s"),
@@ -62,7 +65,7 @@ double error_pct(double predicted, double measured) {
 }  // namespace
 
 std::vector<OwnRun> read_own_runs(const std::string& path) {
-  const nlohmann::json file = nlohmann::json::parse(read_text_file(path), nullptr, false);
+  const nlohmann::json file = parse_json(read_text_file(path), path);
   if (!file.is_array()) return {run_of({file, path})};
   std::vector<OwnRun> runs;
   for (const nlohmann::json& entry : file) runs.push_back(run_of({entry, fmt::format("{}: [{}]", path, runs.size())}));

@@ -52,6 +52,31 @@ ordered_json sensitivity_json(const Sensitivity& sensitivity, const std::vector<
           {"step_change_pct_per_pct_of", by_resource.empty() ? ordered_json(nullptr) : figures}};
 }
 
+ordered_json conditioning_json(const Conditioning& conditioning) {
+  const auto spread = [](const StepSpread& of) {
+    return ordered_json{{"shortest_s", seconds(of.shortest)}, {"longest_s", seconds(of.longest)}};
+  };
+  const ordered_json with_noise = {{"runs", conditioning.runs},
+                                   {"picosecond", spread(conditioning.by_picosecond)},
+                                   {"per_mille", spread(conditioning.by_per_mille)}};
+  return {{"number", std::isfinite(conditioning.number) ? ordered_json(conditioning.number) : ordered_json(nullptr)},
+          {"most", kMostConditioning},
+          {"is_ill", conditioning.is_ill},
+          {"step_with_noise", conditioning.runs > 0 ? with_noise : ordered_json(nullptr)}};
+}
+
+std::string conditioning_text(const Conditioning& conditioning, const std::function<std::string(SimTime)>& time) {
+  const auto spread = [&](const StepSpread& of) {
+    return fmt::format("{} to {}", time(of.shortest), time(of.longest));
+  };
+  return fmt::format(
+      "no sensitivities: the step is ill-conditioned, its costs' smallest changes count {:.3g}-fold (more than {:g}); "
+      "in "
+      "{} runs with each duration up to a picosecond longer it takes {}, up to 0.1 % longer {}\n",
+      conditioning.number, kMostConditioning, conditioning.runs, spread(conditioning.by_picosecond),
+      spread(conditioning.by_per_mille));
+}
+
 std::string sensitivity_text(const Sensitivity& sensitivity, const std::vector<ResourceSensitivity>& by_resource,
                              SimTime makespan) {
   Seconds computing{0};

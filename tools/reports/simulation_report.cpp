@@ -30,12 +30,12 @@ std::optional<double> per_second(const std::optional<double>& per_step, const Si
   return *per_step / time;
 }
 
-/// Time on the critical path by operation, the waits for transfers between its actions apart.
+/// Time on the critical path by operation: all of the makespan.
 std::vector<std::pair<std::string, SimTime>> critical_shares(const Simulation& simulation) {
   std::map<std::string, SimTime> shares;
-  for (const CriticalStep& step : simulation.critical_path) {
-    shares[std::string(op_name(step.action.op))] += step.end - step.start;
-  }
+  const std::vector<SimTime> added = contributions(simulation.critical_path);
+  for (std::size_t i = 0; i < added.size(); ++i)
+    shares[std::string(op_name(simulation.critical_path[i].action.op))] += added[i];
   std::vector<std::pair<std::string, SimTime>> sorted(shares.begin(), shares.end());
   std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
   return sorted;
@@ -53,13 +53,20 @@ int optimizer_steps_of(const Schedule& schedule) {
 
 ordered_json simulation_json(const Simulation& simulation, const ReportContext& context) {
   ordered_json critical = ordered_json::array();
-  for (const CriticalStep& step : simulation.critical_path) {
-    critical.push_back({{"rank", step.rank},
+  const std::vector<SimTime> added = contributions(simulation.critical_path);
+  for (std::size_t i = 0; i < added.size(); ++i) {
+    const CriticalStep& step = simulation.critical_path[i];
+    critical.push_back({{"replica", step.replica},
+                        {"rank", step.rank},
                         {"position", step.position},
                         {"action", to_text(step.action)},
                         {"start_s", seconds(step.start)},
-                        {"end_s", seconds(step.end)}});
+                        {"end_s", seconds(step.end)},
+                        {"adds_s", seconds(added[i])}});
   }
+  ordered_json slow = ordered_json::array();
+  for (const SlowRankOnPath& rank : context.slow_ranks)
+    slow.push_back({{"rank", rank.world_rank}, {"speed", rank.speed}, {"on_critical_path_s", seconds(rank.on_path)}});
   ordered_json ranks = ordered_json::array();
   const std::vector<IdleByCause> idle = idle_by_cause(simulation.timeline);
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
@@ -92,9 +99,11 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
       {"peak_memory_bytes", context.has_memory ? ordered_json(simulation.peak_memory_bytes) : ordered_json(nullptr)},
       {"peak_activations", simulation.peak_activations},
       {"critical_path", simulation.critical_path.empty() ? ordered_json(nullptr) : critical},
+      {"slow_ranks", simulation.critical_path.empty() ? ordered_json(nullptr) : slow},
       {"ranks", ranks},
       {"sensitivity",
        context.sensitivity ? sensitivity_json(*context.sensitivity, context.by_resource) : ordered_json(nullptr)},
+      {"conditioning", context.conditioning ? conditioning_json(*context.conditioning) : ordered_json(nullptr)},
       {"noise", context.noise ? noise_json(*context.noise) : ordered_json(nullptr)},
       {"engine", simulation.engine}};
 }
@@ -149,6 +158,12 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
                       simulation.critical_path.size(), to_text(simulation.critical_path.front().action),
                       simulation.critical_path.front().rank, to_text(simulation.critical_path.back().action),
                       simulation.critical_path.back().rank, fmt::join(shares, ", "));
+  for (const SlowRankOnPath& rank : context.slow_ranks) {
+    text += fmt::format(
+        "slow rank {}, at {} of its speed: {}\n", rank.world_rank, rank.speed,
+        rank.on_path > SimTime{0} ? time(rank.on_path) + " of the critical path" : "not on the critical path");
+  }
+  if (context.conditioning && context.conditioning->is_ill) text += conditioning_text(*context.conditioning, time);
   if (context.sensitivity) text += sensitivity_text(*context.sensitivity, context.by_resource, simulation.makespan);
   return text;
 }

@@ -11,12 +11,20 @@
 #include "planner/search/resource_sensitivity.h"
 #include "simulator/exposed.h"
 #include "simulator/memory_holders.h"
+#include "simulator/network/conditioning.h"
 #include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_option.h"
 #include "tools/reports/noise_report.h"
 
 namespace plumb { inline namespace tools {
+
+/// A rank that was said to be slow.
+struct SlowRankOnPath {
+  int world_rank = 0;
+  double speed = 1;
+  SimTime on_path{0};  ///< that the critical path spends computing on it, or on a rank that keeps step with it
+};
 
 /// What a simulation alone does not know; nothing where there is no model.
 struct ReportContext {
@@ -29,7 +37,9 @@ struct ReportContext {
   std::vector<ExposedTime> exposed;              ///< [rank]; empty without a timeline
   std::vector<ExposedTime> exposed_on_path;      ///< [rank]; empty where transfers share links
   std::vector<ResourceSensitivity> by_resource;  ///< of a plan, where `sensitivity` is known
-  std::optional<Sensitivity> sensitivity;        ///< without shared links and with a critical path
+  std::optional<Sensitivity> sensitivity;        ///< with a critical path, of a step that is not ill-conditioned
+  std::optional<Conditioning> conditioning;      ///< where derivatives are known
+  std::vector<SlowRankOnPath> slow_ranks;        ///< those that were asked for, in that order; with a critical path
   std::optional<NoiseReport> noise;              ///< where it was asked for
   TimeUnit unit;                                 ///< of printed tables
   bool unit_given = false;                       ///< false: the unit that suits each time

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/measure/measure.h"
+#include "executor/rank_threads.h"
 #include "planner/cost/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
@@ -13,6 +14,7 @@
 #include "tools/files.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/calibrate_collectives.h"
 #include "tools/verbs/calibrate_cuda.h"
 #include "tools/verbs/calibrate_from.h"
@@ -25,18 +27,19 @@
 namespace plumb { inline namespace tools {
 
 int calibrate_verb(const CalibrateArguments& arguments) {
+  require_threads({.data = arguments.ranks});
   if (arguments.backend == "cuda") return calibrate_cuda(arguments, today());
-  if (!arguments.gpus.empty()) throw SpecError("--gpus is for --backend cuda: leave it away, or name that");
+  if (!arguments.gpus.empty()) throw UsageError("--gpus is for --backend cuda: leave it away, or name that");
   if (arguments.only == "collectives") return calibrate_collectives(arguments);
   if (arguments.only == "transport") return calibrate_transport(arguments, today());
   if (arguments.only == "gpus") return calibrate_gpus(arguments);
   if (arguments.only == "nccl") return calibrate_nccl(arguments);
   if (arguments.only == "topology") return calibrate_topology(arguments);
-  if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
+  if (arguments.output.empty()) throw UsageError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   if (!arguments.from.empty()) return calibrate_from(arguments, today());
   if (!arguments.base.empty() || !arguments.plan.empty()) {
-    throw SpecError("--base and --plan say what --from was measured on: give --from with its files");
+    throw UsageError("--base and --plan say what --from was measured on: give --from with its files");
   }
   const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   const int ranks = arguments.ranks > 0 ? arguments.ranks : cores;
@@ -45,7 +48,7 @@ int calibrate_verb(const CalibrateArguments& arguments) {
   const Measurement measurement =
       with_progress("measuring", options.budget, [&options] { return measure_cpu(options); });
   const ClusterSpec cluster = cluster_from_measurement(measurement);
-  const nlohmann::ordered_json document = with_format(FileKind::kCluster, to_json(cluster));
+  const nlohmann::ordered_json document = with_format(FileForm::kCluster, to_json(cluster));
   write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json) {

@@ -17,6 +17,7 @@
 #include "tools/priced_kind.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -84,7 +85,7 @@ std::string text_of(const std::vector<CollectiveSample>& samples, const LinkSpec
 
 int calibrate_collectives(const CalibrateArguments& arguments) {
   if (!arguments.output.empty() || !arguments.from.empty())
-    throw SpecError("--only collectives prints a table and makes no cluster: leave --output and --from away");
+    throw UsageError("--only collectives prints a table and makes no cluster: leave --output and --from away");
   const int ranks = arguments.ranks > 0 ? arguments.ranks : kDefaultRanks;
   const Seconds budget{arguments.budget_s};
   print_note(fmt::format("measuring for about {:.0f} s with {} ranks", budget.count(), ranks));

@@ -27,6 +27,7 @@
 #include "tools/nccl_cluster.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/measure_gpus.h"
 
 namespace plumb { inline namespace tools {
@@ -143,7 +144,7 @@ int gpus_of(const CalibrateArguments& arguments, const CudaLibrary& library) {
         fmt::format("--gpus each: {} ranks on {} GPUs: it measures 2 or more, a rank each; leave it away to "
                     "measure one",
                     wanted, count));
-  if (arguments.sms != "even") throw InputError("--sms is for ranks that share a GPU: leave it away, or --gpus each");
+  if (arguments.sms != "even") throw UsageError("--sms is for ranks that share a GPU: leave it away, or --gpus each");
   for (const CudaDevice& one : found)
     if (one.name != found.front().name)
       print_note(
@@ -169,8 +170,8 @@ std::vector<NcclMeasurement> measure_groups(int gpus, Precision precision, Secon
 
 int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date) {
   if (!arguments.only.empty() || !arguments.from.empty() || !arguments.base.empty() || !arguments.plan.empty())
-    throw SpecError("--only, --from, --base and --plan are for other calibrations: leave --backend cuda away");
-  if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
+    throw UsageError("--only, --from, --base and --plan are for other calibrations: leave --backend cuda away");
+  if (arguments.output.empty()) throw UsageError("calibrate writes a cluster: name the file with --output");
   const CudaSharing how = cuda_sharing(arguments.sms);
   const Precision precision = precision_from_name(arguments.precision, "--precision");
   require_writable(arguments.output);
@@ -206,7 +207,7 @@ int calibrate_cuda(const CalibrateArguments& arguments, const std::string& date)
     cluster = std::move(fit.cluster);
     slowdowns = groups.back().slowdowns;
   }
-  const nlohmann::ordered_json document = with_format(FileKind::kCluster, to_json(cluster));
+  const nlohmann::ordered_json document = with_format(FileForm::kCluster, to_json(cluster));
   write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json)

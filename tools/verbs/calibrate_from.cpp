@@ -15,6 +15,7 @@
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -43,7 +44,7 @@ ClusterEvidence read_evidence(const CalibrateArguments& arguments) {
 ClusterSpec base_of(const CalibrateArguments& arguments, const ClusterEvidence& evidence) {
   if (!arguments.base.empty()) return cluster_input(arguments.base);
   if (evidence.plan) return evidence.plan->cluster;
-  throw SpecError("--base is missing: name the cluster that was measured, a preset (`plumb clusters`) or a file");
+  throw UsageError("--base is missing: name the cluster that was measured, a preset (`plumb clusters`) or a file");
 }
 
 std::string error_text(const FittedConstant& constant) {
@@ -72,7 +73,7 @@ int calibrate_from(const CalibrateArguments& arguments, const std::string& date)
   ClusterEvidence evidence = read_evidence(arguments);
   evidence.date = date;
   const ClusterFit fit = fit_cluster(base_of(arguments, evidence), evidence);
-  write_file(arguments.output, json_file_text(with_format(FileKind::kCluster, to_json(fit.cluster))));
+  write_file(arguments.output, json_file_text(with_format(FileForm::kCluster, to_json(fit.cluster))));
   print_note(fmt::format("wrote {}", arguments.output));
   for (const std::string& note : fit.notes) print_note(note);
   if (arguments.json) {

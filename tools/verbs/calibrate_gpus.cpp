@@ -11,12 +11,13 @@
 #include "tools/console.h"
 #include "tools/cuda_run.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 
 int calibrate_gpus(const CalibrateArguments& arguments) {
   if (!arguments.output.empty() || !arguments.from.empty() || !arguments.base.empty() || !arguments.plan.empty())
-    throw SpecError("--only gpus says what is here and makes no file: leave --output, --from, --base and --plan away");
+    throw UsageError("--only gpus says what is here and makes no file: leave --output, --from, --base and --plan away");
   const std::vector<CudaDevice> found = cuda_devices(open_cuda());
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   TextTable table{.head = {"GPU", "name", "capability", "SMs", "memory", "CUDA of the driver"}};

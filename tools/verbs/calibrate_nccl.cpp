@@ -20,6 +20,7 @@
 #include "tools/priced_kind.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/measure_gpus.h"
 
 namespace plumb { inline namespace tools {
@@ -81,9 +82,9 @@ std::string text_of(const NcclMeasurement& measured, const std::optional<Cluster
 
 int calibrate_nccl(const CalibrateArguments& arguments) {
   if (!arguments.from.empty() || !arguments.plan.empty())
-    throw SpecError("--only nccl measures: leave --from and --plan away");
+    throw UsageError("--only nccl measures: leave --from and --plan away");
   if (arguments.base.empty() && !arguments.output.empty())
-    throw InputError(
+    throw UsageError(
         "--only nccl adds to a cluster what it has measured: name that with --base, or leave --output away");
   std::optional<ClusterSpec> base;
   if (!arguments.base.empty()) base = cluster_input(arguments.base);
@@ -94,7 +95,7 @@ int calibrate_nccl(const CalibrateArguments& arguments) {
   if (!arguments.output.empty()) {
     const ClusterFit fit = with_nccl(*base, {measured}, arguments.precision, today());
     for (const std::string& note : fit.notes) print_note(note);
-    write_file(arguments.output, json_file_text(with_format(FileKind::kCluster, to_json(fit.cluster))));
+    write_file(arguments.output, json_file_text(with_format(FileForm::kCluster, to_json(fit.cluster))));
     print_note(fmt::format("wrote {}: {} with what NCCL has shown", arguments.output, fit.cluster.name));
   }
   print_answer(arguments.json ? json_answer(json_of(measured, base)) : text_of(measured, base, arguments.precision));

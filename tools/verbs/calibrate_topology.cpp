@@ -18,6 +18,7 @@
 #include "tools/machine/find_topology.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -76,9 +77,9 @@ Read read(const CalibrateArguments& arguments) {
 
 int calibrate_topology(const CalibrateArguments& arguments) {
   if (arguments.from.size() > 1 || !arguments.plan.empty())
-    throw SpecError(
+    throw UsageError(
         "--only topology reads how the devices of one machine hang together: give --from one file, and no --plan");
-  if (arguments.output.empty()) throw InputError("calibrate writes a cluster: name the file with --output");
+  if (arguments.output.empty()) throw UsageError("calibrate writes a cluster: name the file with --output");
   require_writable(arguments.output);
   const Read input = read(arguments);
   std::string base = arguments.base;
@@ -88,7 +89,7 @@ int calibrate_topology(const CalibrateArguments& arguments) {
         "what the GPUs compute is none of a topology's: name them with --base, a preset (`plumb clusters`) or a "
         "cluster file");
   const ClusterSpec cluster = cluster_of_topology(input.found, cluster_input(base), input.source);
-  const nlohmann::ordered_json document = with_format(FileKind::kCluster, to_json(cluster));
+  const nlohmann::ordered_json document = with_format(FileForm::kCluster, to_json(cluster));
   write_file(arguments.output, json_file_text(document));
   print_note(fmt::format("wrote {}", arguments.output));
   if (arguments.json) {

@@ -17,6 +17,7 @@
 #include "tools/inputs/link_file.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -55,9 +56,9 @@ std::string text_of(const std::vector<KernelSample>& samples, const MessageFit& 
 
 int calibrate_transport(const CalibrateArguments& arguments, const std::string& date) {
   if (!arguments.from.empty() || !arguments.plan.empty())
-    throw SpecError("--only transport measures messages: leave --from and --plan away");
+    throw UsageError("--only transport measures messages: leave --from and --plan away");
   if (!arguments.base.empty() && arguments.output.empty())
-    throw InputError("--base takes the measured link into a cluster: name the file to write with --output");
+    throw UsageError("--base takes the measured link into a cluster: name the file to write with --output");
   std::optional<ClusterSpec> base;
   if (!arguments.base.empty()) base = cluster_input(arguments.base);
   if (!arguments.output.empty() && launched_rank() == 0) require_writable(arguments.output);
@@ -79,10 +80,10 @@ int calibrate_transport(const CalibrateArguments& arguments, const std::string& 
     const std::string source = fmt::format("measured on {}: messages between {}, off by {:.1f} % in the mean; {}", date,
                                            document["between"].get<std::string>(), fit.mean_residual_pct, load);
     const ClusterSpec cluster = with_messages(*base, samples, fit, source);
-    write_file(arguments.output, json_file_text(with_format(FileKind::kCluster, to_json(cluster))));
+    write_file(arguments.output, json_file_text(with_format(FileForm::kCluster, to_json(cluster))));
     print_note(fmt::format("wrote {}: {} with this link", arguments.output, cluster.name));
   } else if (!arguments.output.empty()) {
-    write_file(arguments.output, json_file_text(with_format(FileKind::kLink, document)));
+    write_file(arguments.output, json_file_text(with_format(FileForm::kLink, document)));
     print_note(fmt::format("wrote {}: for --link of run and validate", arguments.output));
   }
   print_answer(arguments.json ? json_answer(document) : fmt::format("{}\n{}", text_of(samples, fit), load + "\n"));

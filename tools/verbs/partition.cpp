@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <numeric>
-#include <regex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,10 +10,14 @@
 #include "planner/search/plan.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/forms/strict_json.h"
+#include "schedules/pattern.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -32,18 +35,14 @@ std::optional<std::vector<Seconds>> weights_of(const std::string& method, const 
   } else if (method == "parameters") {
     for (const GraphNode& node : nodes) weights.emplace_back(static_cast<double>(parameter_count(node)));
   } else if (method.starts_with(kType)) {
-    try {
-      const std::regex wanted(method.substr(kType.size()), std::regex::icase);
-      for (const GraphNode& node : nodes)
-        weights.emplace_back(std::regex_search(node.name, wanted) || std::regex_search(node.op, wanted) ? 1.0 : 0.0);
-    } catch (const std::regex_error&) {
-      throw InputError(fmt::format("--method {}: that is no regular expression: mend it", method));
-    }
+    const Pattern wanted = read_option([&] { return Pattern(method.substr(kType.size())); });
+    for (const GraphNode& node : nodes)
+      weights.emplace_back(wanted.found_in(node.name) || wanted.found_in(node.op) ? 1.0 : 0.0);
     if (std::ranges::none_of(weights, [](Seconds weight) { return weight.count() > 0; }))
       throw InputError(
           fmt::format("--method {}: no node has such a name or operator: `plumb models NAME` shows them", method));
   } else {
-    throw InputError(fmt::format("--method {}: give time, parameters, uniform or type:REGEX", method));
+    throw UsageError(fmt::format("--method {}: give time, parameters, uniform or type:REGEX", method));
   }
   return weights;
 }
@@ -120,7 +119,7 @@ int partition_model(const PartitionArguments& arguments) {
   const GraphTables* graph = pricing.graph();
   const int parts = plan.layout.pipeline * plan.layout.chunks;
   if (graph == nullptr && arguments.method != "time")
-    throw InputError(fmt::format("--method {} is for layer graphs: the layers of {} are alike, leave it away",
+    throw UsageError(fmt::format("--method {} is for layer graphs: the layers of {} are alike, leave it away",
                                  arguments.method, plan.model.name));
   if (graph != nullptr) {
     if (const auto weights = weights_of(arguments.method, graph->nodes); weights && plan.layout.split.empty())
@@ -155,14 +154,15 @@ int partition_model(const PartitionArguments& arguments) {
 
 int partition_verb(const PartitionArguments& arguments) {
   const std::string& graph = arguments.question.model;
-  if (graph.ends_with(".txt")) return partition_profile(arguments, read_text_file(graph));
+  if (graph.ends_with(".txt"))
+    return read_as(FileKind::kProfile, graph, [&] { return partition_profile(arguments, read_text_file(graph)); });
   if (graph.ends_with(".json")) {
     const std::string text = read_text_file(graph);
-    const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json json = read_as(FileKind::kModel, graph, [&] { return parse_json(text, graph); });
     if (json.is_object() && json.contains("nodes") && json.contains("edges")) return partition_profile(arguments, text);
   }
   if (arguments.as_pipedream || arguments.straight)
-    throw InputError(
+    throw UsageError(
         "--as-pipedream and --straight are for a profile of PipeDream or an input of Piper: leave them away");
   return partition_model(arguments);
 }

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -5,9 +7,11 @@
 #include "planner/graph/replicated_partition.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
+#include "schedules/limits.h"
 #include "tools/console.h"
 #include "tools/inputs/inputs.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -16,11 +20,28 @@ int partition_profile(const PartitionArguments& arguments, const std::string& te
   using nlohmann::ordered_json;
   const std::string& file = arguments.question.model;
   if (arguments.method != "time")
-    throw InputError(
+    throw UsageError(
         fmt::format("--method {} is for layer graphs without times: a profile is cut by its times", arguments.method));
+  const QuestionArguments& question = arguments.question;
+  if (question.global_batch > 0 || question.sequence > 0 || !question.precision.empty() ||
+      !question.optimizer.empty() || !question.layout.empty()) {
+    throw UsageError(
+        fmt::format("{} is a profile, whose times were measured: leave --global-batch, --seq, --precision, --optimizer "
+                    "and --layout "
+                    "away",
+                    file));
+  }
   const bool piper = file.ends_with(".json");
   const std::vector<ProfiledNode> nodes = piper ? parse_piper_input(text, file) : parse_pipedream_profile(text, file);
   const ClusterSpec cluster = cluster_input(arguments.question.cluster);
+  const double replicas = arguments.straight ? 1 : cluster.devices;
+  const double steps = std::pow(static_cast<double>(nodes.size()), 2) * cluster.devices * replicas;
+  if (steps > kMostPartitionSteps) {
+    throw InputError(
+        fmt::format("{}: {} nodes on {} devices have {:.2g} ways to be looked at, and {:.2g} are the most: give a "
+                    "smaller cluster, or a profile of fewer nodes",
+                    file, nodes.size(), cluster.devices, steps, static_cast<double>(kMostPartitionSteps)));
+  }
   constexpr double kAdamMoments = 2;  // in the precision of the weights, which profiles give in fp32
   const Chain chain = chain_of(nodes, kAdamMoments);
   std::vector<double> weights;

@@ -101,6 +101,7 @@ int plan_verb(const PlanArguments& arguments) {
     return kInfeasible;
   }
   const Plan& best = planned.plans.front();
+  if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
   if (!arguments.json) {
     print_answer(fmt::format("{} ({} parameters) on {} x {}, {} a step, {}\n\n", best.model.name,
                              parameters_text(static_cast<double>(model_parameter_count(best.model))),
@@ -112,7 +113,7 @@ int plan_verb(const PlanArguments& arguments) {
     if (arguments.explain) print_answer(rejections_text(planned.search));
   }
   if (!arguments.output.empty()) {
-    write_file(arguments.output, json_answer(with_format(FileKind::kPlan, to_json(best, PLUMB_VERSION))));
+    write_file(arguments.output, json_answer(with_format(FileForm::kPlan, to_json(best, PLUMB_VERSION))));
     print_note(fmt::format("wrote {}", arguments.output));
   }
   return kDone;

@@ -26,21 +26,9 @@ void for_each_preset(Preset::Kind kind, Visit visit) {
   }
 }
 
-ordered_json with_parameters(const ModelSpec& model) {
+ordered_json with_figures(const ModelSpec& model) {
   ordered_json json = to_json(model);
-  json["parameters"] = model_parameter_count(model);
-  if (!model.graph) return json;
-  const std::vector<GraphNode> nodes = graph_nodes(*model.graph);
-  json["forward_gflops"] = forward_flops(nodes) / kGiga;
-  ordered_json shapes = ordered_json::array();
-  for (const GraphNode& node : nodes) {
-    shapes.push_back({{"name", node.name},
-                      {"op", node.op},
-                      {"output", node.shape},
-                      {"parameters", parameter_count(node)},
-                      {"forward_gflops", forward_flops(node) / kGiga}});
-  }
-  json["layers"] = shapes;
+  json.update(shown_figures(model));
   return json;
 }
 
@@ -48,7 +36,7 @@ ordered_json with_parameters(const ModelSpec& model) {
 
 int models_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(json_answer(with_format(FileKind::kModel, with_parameters(model_input(arguments.name)))));
+    print_answer(json_answer(with_format(FileForm::kModel, with_figures(model_input(arguments.name)))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -57,7 +45,7 @@ int models_verb(const PresetArguments& arguments) {
   TextTable graphs{.head = {"layer graph", "parameters", "forward", "nodes", "sample", "runs on the cpu"}};
   for_each_preset(Preset::Kind::kModel, [&](const Preset& preset) {
     const ModelSpec model = parse_model(preset.text, std::string(preset.name));
-    list.push_back(with_parameters(model));
+    list.push_back(with_figures(model));
     if (model.graph) {
       const std::vector<GraphNode> nodes = graph_nodes(*model.graph);
       graphs.rows.push_back(
@@ -81,7 +69,7 @@ int models_verb(const PresetArguments& arguments) {
 
 int clusters_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(json_answer(with_format(FileKind::kCluster, to_json(cluster_input(arguments.name)))));
+    print_answer(json_answer(with_format(FileForm::kCluster, to_json(cluster_input(arguments.name)))));
     return kDone;
   }
   ordered_json list = ordered_json::array();
@@ -111,7 +99,7 @@ int clusters_verb(const PresetArguments& arguments) {
 
 int stacks_verb(const PresetArguments& arguments) {
   if (!arguments.name.empty()) {
-    print_answer(json_answer(with_format(FileKind::kStack, to_json(stack_input(arguments.name)))));
+    print_answer(json_answer(with_format(FileForm::kStack, to_json(stack_input(arguments.name)))));
     return kDone;
   }
   ordered_json list = ordered_json::array();

@@ -29,6 +29,8 @@
 #include "tools/reports/run_report.h"
 #include "tools/reports/table.h"
 #include "tools/run_layout.h"
+#include "tools/stop_signals.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 #include "traces/chrome_trace.h"
@@ -41,34 +43,45 @@ constexpr int kRunSteps = 10;
 /// The plan's own schedule, or the one that is asked for, on the plan's ranks and micro-batches.
 RunSpec scheduled(RunSpec spec, const Plan& plan, ScheduleArguments schedule) {
   if (schedule.name.empty()) {
-    if (schedule.offload || schedule.shard)
-      throw InputError("--offload and --shard change a schedule: name it with --schedule");
     if (spec.meshes.empty()) return spec;
     const Schedule order = order_of(plan);
     const Schedule lowered = lower(order, {.data = {.enabled = has_replicas(spec), .zero = spec.zero}});
     return with_schedule(std::move(spec), plan, order, lowered);
   }
-  if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
-  if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  if (!names_schedule_file(schedule.name)) {
+    if (schedule.ranks == 0) schedule.ranks = spec.grid.pipeline;
+    if (schedule.microbatches == 0) schedule.microbatches = spec.schedule.microbatches;
+  }
   schedule.replicas = has_replicas(spec);
   const Schedule order = schedule_input(schedule);
   return with_schedule(std::move(spec), plan, order, lowered_input(order, schedule));
 }
 
-void write_trace(const Timeline& last_step, const RunArguments& arguments) {
-  if (arguments.trace.empty()) return;
-  write_file(arguments.trace, write_chrome_trace(last_step));
+void write_trace(const std::vector<Timeline>& steps, const RunArguments& arguments) {
+  if (arguments.trace.empty() || steps.empty()) return;
+  write_file(arguments.trace, write_chrome_trace(steps.back()));
   print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
+}
+
+/// What is said of a run that a signal has ended before its last step, and the exit code.
+int exit_code(const StopSignals& signals, int done, int steps, const std::string& what_is_kept) {
+  if (done >= steps) return kDone;
+  print_note(
+      fmt::format("plumb: {} has ended this run behind step {} of {}{}", signals.name(), done, steps, what_is_kept));
+  return signals.exit_code();
 }
 
 /// Nothing is trained: what the replay lasts, beside what was predicted.
 int run_by_the_clock(const RunArguments& arguments) {
   TimedInput input = timed_input(arguments);
-  input.spec.steps = arguments.steps > 0 ? arguments.steps : kRunSteps;
-  const std::optional<TimedResult> of_all_ranks = replay_timed(input, arguments.trace);
+  input.spec.steps = arguments.steps.value_or(kRunSteps);
+  const StopSignals signals;
+  const std::optional<TimedResult> of_all_ranks =
+      replay_timed(input, arguments.trace, [&signals] { return signals.has_come(); });
   if (!of_all_ranks) return kDone;  // the first process reports
   const TimedResult& result = *of_all_ranks;
-  write_trace(result.timelines.back(), arguments);
+  const int done = static_cast<int>(result.step_seconds.size());
+  write_trace(result.timelines, arguments);
   if (arguments.json) {
     nlohmann::ordered_json times = nlohmann::ordered_json::array();
     for (const Seconds time : result.step_seconds) times.push_back(time.count());
@@ -76,7 +89,7 @@ int run_by_the_clock(const RunArguments& arguments) {
         json_answer(nlohmann::ordered_json{{"title", input.title},
                                            {"predicted_step_time_s", to_seconds(input.predicted.makespan).count()},
                                            {"step_times_s", times}}));
-    return kDone;
+    return exit_code(signals, done, input.spec.steps, "");
   }
   print_answer(fmt::format("{}: {} steps by the clock on {} {}, {} predicted\n\n", input.title,
                            result.step_seconds.size(), world_size(input.spec.grid),
@@ -86,7 +99,13 @@ int run_by_the_clock(const RunArguments& arguments) {
   for (std::size_t i = 0; i < result.step_seconds.size(); ++i)
     table.rows.push_back({std::to_string(i + 1), duration_text(result.step_seconds[i].count())});
   print_answer(to_text(table));
-  return kDone;
+  return exit_code(signals, done, input.spec.steps, "");
+}
+
+/// What stays of a training that is ended early.
+std::string kept_text(const RunArguments& arguments) {
+  if (arguments.checkpoint.empty()) return ", and without --checkpoint-dir what it has trained is lost";
+  return fmt::format(": go on from {} with --resume", checkpoint_path(arguments.checkpoint));
 }
 
 /// What trains, and how long its steps are expected to last.
@@ -121,8 +140,8 @@ Training training_of(const RunArguments& arguments, int steps) {
   const bool names_file = arguments.plan.find('/') != std::string::npos || arguments.plan.ends_with(".json") ||
                           std::filesystem::exists(arguments.plan);
   if (!is_layer_model(arguments.plan) && !names_file)
-    throw InputError(fmt::format("{} is neither a plan's file nor a network: did you mean \"{}\"?", arguments.plan,
-                                 nearest_name(arguments.plan, layer_model_names())));
+    throw InputError(fmt::format("{} is neither a plan's file nor a network: {}", arguments.plan,
+                                 did_you_mean(arguments.plan, layer_model_names())));
   if (!is_layer_model(arguments.plan)) return training_of_plan(arguments, steps);
   Training training{.spec = layer_model_run(arguments)};
   training.spec.steps = steps;
@@ -137,9 +156,13 @@ Training training_of(const RunArguments& arguments, int steps) {
 int run_verb(const RunArguments& arguments) {
   require_cuda_arguments_on_cuda(arguments);
   if (!arguments.trace.empty()) require_writable(arguments.trace);
+  const int steps = arguments.steps.value_or(kRunSteps);
+  if (steps == 0 && (arguments.checkpoint.empty() || arguments.baseline || arguments.backend == "timed"))
+    throw UsageError(
+        "--steps 0 trains nothing and writes the initial weights as a checkpoint: give --checkpoint-dir, without "
+        "--baseline, or more steps");
   if (arguments.backend == "timed") return run_by_the_clock(arguments);
   require_cpu_arguments(arguments);
-  const int steps = arguments.steps > 0 ? arguments.steps : kRunSteps;
   const CudaLibrary* gpu = arguments.backend == "cuda" ? &require_cuda(arguments) : nullptr;
   Training training = training_of(arguments, steps);
   RunSpec& spec = training.spec;
@@ -148,37 +171,52 @@ int run_verb(const RunArguments& arguments) {
   if (arguments.baseline) alone = baseline_of(spec);
 
   RunOptions options;
+  std::optional<FileLock> lock;
   if (!arguments.checkpoint.empty()) {
-    if (launched_rank() == 0) prepare_checkpoints(arguments.checkpoint);
+    if (launched_rank() == 0) lock.emplace(prepare_checkpoints(arguments.checkpoint));
     if (arguments.resume) {
       spec.resume = std::make_shared<TrainingState>(read_checkpoint(arguments.checkpoint));
       spec.resume_name = checkpoint_path(arguments.checkpoint);
     }
-    options.checkpoint_every = arguments.checkpoint_every > 0 ? arguments.checkpoint_every : steps;
+    options.checkpoint_every = arguments.checkpoint_every > 0 ? arguments.checkpoint_every : std::max(steps, 1);
     options.checkpoint = [&](const TrainingState& state) { write_checkpoint(arguments.checkpoint, state); };
   }
 
   options.interrupted = interrupted_trace(arguments.trace);
+  std::optional<StopSignals> signals;
+  if (gpu == nullptr || !trains_apart(*gpu, spec, arguments)) signals.emplace();
+  options.ends = [&signals] { return signals && signals->has_come(); };
   const std::optional<RunResult> of_all_ranks =
-      gpu != nullptr ? run_on_cuda(*gpu, spec, arguments, training.expected,
-                                   {.checkpoint_every = options.checkpoint_every, .checkpoint = options.checkpoint})
-                     : run_on_cpu(spec, options, training.expected);
+      gpu != nullptr
+          ? run_on_cuda(
+                *gpu, spec, arguments, training.expected,
+                {.checkpoint_every = options.checkpoint_every, .checkpoint = options.checkpoint, .ends = options.ends})
+          : run_on_cpu(spec, options, training.expected);
   if (!of_all_ranks) return kDone;  // the first process reports
   const RunResult& result = *of_all_ranks;
+  const int done = result.first_step + static_cast<int>(result.step_seconds.size());
   std::optional<RunResult> baseline;
-  if (alone) baseline = with_progress("on one rank", training.expected, [&alone] { return run(*alone); });
+  if (alone)
+    baseline = with_progress("on one rank", training.expected, [&] { return run(*alone, {.ends = options.ends}); });
+  if (options.ends()) baseline.reset();  // it may have ended early too
+  const auto end = [&]() -> int {
+    if (done < steps) return exit_code(*signals, done, steps, kept_text(arguments));
+    if (!alone || baseline) return kDone;
+    print_note(fmt::format("plumb: {} has ended the training on one rank, for --baseline", signals->name()));
+    return signals->exit_code();
+  };
 
-  write_trace(result.timelines.back(), arguments);
+  write_trace(result.timelines, arguments);
   if (arguments.json) {
     nlohmann::ordered_json answer = run_json(result);
     if (baseline) answer["baseline_losses"] = baseline->losses;
     print_answer(json_answer(answer));
-    return kDone;
+    return end();
   }
   const std::string processes = launched_ranks() > 1 ? fmt::format(", {} processes", launched_ranks()) : "";
   print_answer(fmt::format("{}: {} steps on {}\n\n", training.title, result.losses.size(),
                            gpu != nullptr ? cuda_device_text(*gpu) : "the cpu" + processes));
-  if (gpu != nullptr) print_note(result.timelines.back().title);
+  if (gpu != nullptr && done > result.first_step) print_note(result.timelines.back().title);
   const std::size_t batches = result.losses.size() / std::max<std::size_t>(1, result.step_seconds.size());
   const std::size_t first = static_cast<std::size_t>(result.first_step) * batches;
   TextTable table{.head = {"step", "loss", "step time"}};
@@ -191,7 +229,7 @@ int run_verb(const RunArguments& arguments) {
     row.push_back(timed ? duration_text(result.step_seconds[i].count()) : "-");
   }
   print_answer(to_text(table));
-  return kDone;
+  return end();
 }
 
 }}  // namespace plumb::tools

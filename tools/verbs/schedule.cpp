@@ -14,10 +14,12 @@
 #include "tools/inputs/costs_option.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 #include "traces/draw.h"
 #include "traces/draw_grid.h"
 #include "traces/draw_svg.h"
+#include "traces/timeline_title.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -40,6 +42,12 @@ void write_or_print(const Schedule& schedule, const std::string& output) {
     write_file(output, schedule_file_text(schedule, output));
     print_note(fmt::format("wrote {}", output));
   }
+}
+
+/// Where the answer is a schedule, whose form has no place for a title.
+void note_defaults(const Schedule& schedule, const ScheduleArguments& arguments) {
+  const std::string title = timeline_title(schedule);
+  if (const std::string whole = titled(title, arguments); whole != title) print_note(whole);
 }
 
 }  // namespace
@@ -70,8 +78,7 @@ int schedule_list_verb(const ScheduleVerbArguments& arguments) {
 
 int schedule_make_verb(const ScheduleVerbArguments& arguments) {
   const Schedule schedule = schedule_input(arguments.schedule);
-  if (arguments.schedule.shard && !arguments.lowered)
-    throw InputError("--shard adds collectives, which a compute order has not: give --lowered too");
+  note_defaults(schedule, arguments.schedule);
   write_or_print(
       arguments.lowered ? lowered_input(schedule, arguments.schedule) : ordered_input(schedule, arguments.schedule),
       arguments.output);
@@ -85,9 +92,9 @@ int schedule_convert_verb(const ScheduleVerbArguments& arguments) {
 int schedule_show_verb(const ScheduleVerbArguments& arguments) {
   const bool svg = !arguments.output.empty();
   if (svg && !arguments.output.ends_with(".svg")) {
-    throw InputError(fmt::format("{}: show draws in the terminal or as a picture: name it .svg", arguments.output));
+    throw UsageError(fmt::format("{}: show draws in the terminal or as a picture: name it .svg", arguments.output));
   }
-  const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
+  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
   const Schedule schedule = unchecked_input(arguments.schedule, costs.chunk);
   const std::vector<Violation> violations = validate(schedule);
   if (!violations.empty()) {
@@ -96,7 +103,8 @@ int schedule_show_verb(const ScheduleVerbArguments& arguments) {
     return kInputFault;
   }
   const Schedule lowered = lowered_input(schedule, arguments.schedule);
-  const Simulation simulation = simulate(lowered, costs_for(costs, schedule));
+  Simulation simulation = simulate(lowered, costs_for(costs, schedule));
+  simulation.timeline.title = titled(simulation.timeline.title, arguments.schedule);
   show(svg ? draw_svg({simulation.timeline}) : draw(simulation.timeline, terminal_draw_options()), arguments.output);
   return kDone;
 }
@@ -106,9 +114,10 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
   Schedule schedule = unchecked_input(arguments.schedule);
   const ValidationLimits limits{.sends = sends_named(arguments.sends), .max_activations = arguments.max_activations};
   std::vector<Violation> violations = validate(schedule, {.max_activations = limits.max_activations});
-  if (violations.empty() && limits.sends != Sends::kBuffered) {
+  if (violations.empty()) {
     // Whether a send can hold its rank is a question to messages.
-    schedule = lowered_input(schedule, arguments.schedule);
+    const bool lowers = limits.sends != Sends::kBuffered || adds_messages(arguments.schedule);
+    schedule = lowers ? lowered_input(schedule, arguments.schedule) : ordered_input(schedule, arguments.schedule);
     violations = validate(schedule, limits);
   }
   if (arguments.json) {
@@ -122,9 +131,9 @@ int schedule_check_verb(const ScheduleVerbArguments& arguments) {
     }
     print_answer(json_answer(ordered_json{{"file", path}, {"valid", violations.empty()}, {"violations", list}}));
   } else if (violations.empty()) {
-    print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n", path,
-                             schedule.ranks.size(), schedule.stages.size(), schedule.microbatches,
-                             action_count(schedule)));
+    print_answer(fmt::format("{}: valid: {} ranks, {} stages, {} micro-batches, {} actions\n",
+                             titled(path, arguments.schedule), schedule.ranks.size(), schedule.stages.size(),
+                             schedule.microbatches, action_count(schedule)));
   } else {
     for (const Violation& violation : violations) print_answer(fmt::format("{}: {}\n", path, to_text(violation)));
   }

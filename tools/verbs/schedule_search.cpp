@@ -15,6 +15,7 @@
 #include "tools/files.h"
 #include "tools/inputs/costs_option.h"
 #include "tools/inputs/schedule_input.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 #include "traces/time_text.h"
 
@@ -47,7 +48,7 @@ Schedule searched(const ScheduleArguments& arguments, const CostsOption& costs) 
 }  // namespace
 
 int schedule_search_verb(const ScheduleVerbArguments& arguments) {
-  const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
+  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
   const Schedule schedule = searched(arguments.schedule, costs);
   const std::string& name = schedule.name;
   const CostTable table = costs_for(costs, schedule);
@@ -71,9 +72,10 @@ int schedule_search_verb(const ScheduleVerbArguments& arguments) {
                                           {"peak_activations", activations}}));
     return kDone;
   }
-  print_answer(fmt::format("{} p={} m={}: span {}, bubble {:.2f} % of it, {} activations on a rank at most\n", name,
-                           schedule.ranks.size(), schedule.microbatches, time_text(span),
-                           100 * simulation.span_bubble_ratio, activations));
+  print_answer(fmt::format(
+      "{}: span {}, bubble {:.2f} % of it, {} activations on a rank at most\n",
+      titled(fmt::format("{} p={} m={}", name, schedule.ranks.size(), schedule.microbatches), arguments.schedule),
+      time_text(span), 100 * simulation.span_bubble_ratio, activations));
   print_answer(span == bound
                    ? "no order has a shorter span\n"
                    : fmt::format("no order has a span below {}: this one is at most {:.2f} % above the best\n",

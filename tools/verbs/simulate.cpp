@@ -11,6 +11,7 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/validate.h"
+#include "simulator/network/conditioning.h"
 #include "simulator/network/network_noise.h"
 #include "simulator/network/network_sensitivity.h"
 #include "simulator/network/simulate_network.h"
@@ -19,11 +20,13 @@
 #include "tools/console.h"
 #include "tools/files.h"
 #include "tools/inputs/costs_option.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/noise_option.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/inputs/schedule_input.h"
 #include "tools/reports/simulation_report.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/simulate_meshes.h"
 #include "tools/verbs/verbs.h"
 #include "traces/chrome_trace.h"
@@ -41,10 +44,13 @@ SimulationOptions options_of(const SimulateArguments& arguments) {
 NetworkOptions network_of(const NetworkArguments& arguments) {
   NetworkOptions options{.share_links = arguments.links == "shared",
                          .replicas = arguments.unfolded ? Replicas::kUnfolded : Replicas::kFolded};
-  for (const std::string& text : arguments.slow) options.slow.push_back(parse_slow_rank(text));
-  for (const std::string& text : arguments.degrade) options.degraded.push_back(parse_degraded_links(text));
+  for (const std::string& text : arguments.slow)
+    options.slow.push_back(read_option([&] { return parse_slow_rank(text); }));
+  for (const std::string& text : arguments.degrade)
+    options.degraded.push_back(read_option([&] { return parse_degraded_links(text); }));
   if (!arguments.topology.empty())
-    options.topology = parse_topology(read_text_file(arguments.topology), arguments.topology);
+    options.topology = read_as(FileKind::kTopology, arguments.topology,
+                               [&] { return parse_topology(read_text_file(arguments.topology), arguments.topology); });
   return options;
 }
 
@@ -56,7 +62,7 @@ void add_host(NetworkSpec& network, const Schedule& lowered, const CostTable& co
       fastest = std::max(fastest, move_rate(costs, {.op = op, .stage = static_cast<std::int32_t>(stage)}));
     for (const StagePlace& stage : lowered.stages) network.move_routes[move_number(op)].push_back(stage.rank);
   }
-  if (!(fastest > 0)) throw InputError("--costs: host= shares the time of moves: give x=, and --offload");
+  if (!(fastest > 0)) throw UsageError("--costs: host= shares the time of moves: give x=, and --offload");
   network.links = {{"host_memory", moves * fastest}};
   network.routes.assign(lowered.ranks.size(), {.uses = {{0, 1}}});  // a route is a channel's, and so a rank's
 }
@@ -64,12 +70,6 @@ void add_host(NetworkSpec& network, const Schedule& lowered, const CostTable& co
 /// A schedule without a cluster has no links to share but that to its host, and its ranks may be slow.
 NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double host_moves,
                         const NetworkArguments& arguments) {
-  if (!arguments.degrade.empty()) {
-    throw InputError("--degrade needs a cluster whose links it names: give a plan, or a model and a cluster");
-  }
-  if (!arguments.topology.empty()) {
-    throw InputError("--topology wires the ranks of a layout: give a plan, or a model and a cluster");
-  }
   NetworkSpec network{
       .speeds = rank_speeds({.pipeline = static_cast<int>(schedule.ranks.size())}, network_of(arguments).slow)};
   if (host_moves > 0) add_host(network, schedule, costs, host_moves);
@@ -87,20 +87,42 @@ ReportContext explained(ReportContext context, const Schedule& lowered, const Co
   if (simulation.engine != "compiled") return context;
   context.exposed_on_path = exposed_on_path(lowered, costs, simulation.critical_path);
   context.sensitivity = sensitivity_of(lowered, costs, simulation.critical_path);
+  context.conditioning = Conditioning{};
   return context;
 }
 
-constexpr const char* kNoSensitivities = "no sensitivities: more transfers share links than derivatives are kept of";
+/// What the step's time is sensitive to where transfers share links, if it can be told; then the derivatives.
+std::optional<NetworkGradient> add_shared_sensitivity(ReportContext& context, const Schedule& lowered,
+                                                      const CostTable& costs, const NetworkSpec& network,
+                                                      const SimulateArguments& arguments) {
+  std::optional<NetworkGradient> gradient = network_gradient(lowered, costs, network, options_of(arguments).sends);
+  if (!gradient) {
+    print_note("no sensitivities: more transfers share links than derivatives are kept of");
+    return {};
+  }
+  context.conditioning = conditioning_of(lowered, *gradient);
+  if (context.conditioning->is_ill) return {};
+  context.sensitivity = sensitivity_of(lowered, costs, *gradient);
+  return gradient;
+}
 
-/// What the step's time is sensitive to where transfers share links.
-void add_shared_sensitivity(ReportContext& context, const Plan& plan, const Predicted& predicted,
-                            const SimulateArguments& arguments) {
-  if (!predicted.network || predicted.simulation.critical_path.empty()) return;
-  const auto gradient =
-      network_gradient(predicted.lowered, predicted.priced.costs, *predicted.network, options_of(arguments).sends);
-  if (!gradient) return print_note(kNoSensitivities);
-  context.sensitivity = sensitivity_of(predicted.lowered, predicted.priced.costs, *gradient);
-  context.by_resource = resource_sensitivity(plan, predicted, *gradient, network_of(arguments.network));
+/// The slow ranks that were asked for, and how long the critical path computes on them. Those of a tensor group are one
+/// replica each and keep step, and one replica stands for all that are alike.
+std::vector<SlowRankOnPath> slow_ranks_on(const std::vector<CriticalStep>& path, const ProcessGrid& grid,
+                                          const std::vector<SlowRank>& slow) {
+  const int replicas = world_size(grid) / grid.pipeline;
+  const std::vector<SimTime> added = contributions(path);
+  std::vector<SlowRankOnPath> ranks;
+  for (const SlowRank& rank : slow) {
+    const std::vector<int> group = group_ranks(grid, Group::kTensor, rank.world_rank);
+    SlowRankOnPath& found = ranks.emplace_back(SlowRankOnPath{.world_rank = rank.world_rank, .speed = rank.speed});
+    for (std::size_t i = 0; i < path.size(); ++i) {
+      const int world_rank = path[i].rank * replicas + path[i].replica;
+      if (is_compute(path[i].action.op) && std::ranges::find(group, world_rank) != group.end())
+        found.on_path += added[i];
+    }
+  }
+  return ranks;
 }
 
 void report(const Simulation& simulation, const ReportContext& context, const std::string& title,
@@ -130,7 +152,7 @@ void report(const Simulation& simulation, const ReportContext& context, const st
 std::optional<NoiseReport> noise_of(const Schedule& lowered, const CostTable& costs, const NetworkSpec& network,
                                     int replicas, const SimulateArguments& arguments) {
   if (arguments.noise.empty()) return {};
-  NoiseReport report{.spec = parse_noise(arguments.noise)};
+  NoiseReport report{.spec = read_option([&] { return parse_noise(arguments.noise); })};
   report.spec.replicas = replicas;
   report.steps = simulate_noise(lowered, costs, network, report.spec, options_of(arguments).sends);
   return report;
@@ -167,12 +189,14 @@ int simulate_long_run(const SimulateArguments& arguments, const CostsOption& cos
   print_note(fmt::format("engine: {}; no timeline and no critical path of so long a run: ask for --trace or --draw",
                          simulation.engine));
   report(simulation, {.unit = costs.unit, .unit_given = arguments.costs.find("unit=") != std::string::npos},
-         timeline_title(first_periods), arguments);
+         titled(timeline_title(first_periods), arguments.schedule), arguments);
   return kDone;
 }
 
 int simulate_schedule(const SimulateArguments& arguments) {
-  const CostsOption costs = parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs);
+  const CostsOption costs = read_option([&] { return parse_costs(arguments.costs.empty() ? "c=0" : arguments.costs); });
+  if (arguments.burst_kib > 0 && costs.message_bytes == 0)
+    throw UsageError("--burst-kib delays messages that have a size: give mib= and gb_per_s= in --costs");
   const int period = costs.host_moves > 0 ? 0 : period_of_long_run(arguments, costs.chunk);
   if (period > 0) return simulate_long_run(arguments, costs, period);
   const Schedule order = schedule_input(arguments.schedule, costs.chunk);
@@ -188,21 +212,17 @@ int simulate_schedule(const SimulateArguments& arguments) {
                             .unit = costs.unit,
                             .unit_given = arguments.costs.find("unit=") != std::string::npos};
   ReportContext context = explained(known, lowered, table, simulation);
-  if (simulation.engine == "events") {
-    const auto gradient = network_gradient(lowered, table, network, options_of(arguments).sends);
-    if (gradient) context.sensitivity = sensitivity_of(lowered, table, *gradient);
-    if (!gradient) print_note(kNoSensitivities);
-  }
-  report(simulation, context, timeline_title(order), arguments);
+  if (simulation.engine == "events") add_shared_sensitivity(context, lowered, table, network, arguments);
+  context.slow_ranks = slow_ranks_on(simulation.critical_path, {.pipeline = static_cast<int>(lowered.ranks.size())},
+                                     network_of(arguments.network).slow);
+  report(simulation, context, titled(timeline_title(order), arguments.schedule), arguments);
   return kDone;
 }
 
 int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
   if (!arguments.meshes.empty()) return simulate_meshes(plan, arguments);
-  if (arguments.burst_kib > 0)
-    throw InputError("--burst-kib is for a schedule with --costs: the cards of a plan's cluster are shared links");
   if (arguments.sends == "blocking") {
-    throw InputError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
+    throw UsageError("--sends blocking checks a schedule: give it with --schedule, or to `plumb schedule check`");
   }
   const Evaluation evaluation = evaluate(plan, options_of(arguments), network_of(arguments.network),
                                          arguments.schedule.receives == "late" ? Receives::kLate : Receives::kEarly);
@@ -221,7 +241,13 @@ int simulate_plan(const Plan& plan, const SimulateArguments& arguments) {
                                                 predicted.network.value_or(NetworkSpec{.replicas = plan.layout.data}),
                                                 plan.layout.data, arguments)};
     ReportContext context = explained(known, predicted.lowered, predicted.priced.costs, predicted.simulation);
-    add_shared_sensitivity(context, plan, predicted, arguments);
+    const NetworkOptions options = network_of(arguments.network);
+    if (predicted.network && !predicted.simulation.critical_path.empty()) {
+      const auto gradient =
+          add_shared_sensitivity(context, predicted.lowered, predicted.priced.costs, *predicted.network, arguments);
+      if (gradient) context.by_resource = resource_sensitivity(plan, predicted, *gradient, options);
+    }
+    context.slow_ranks = slow_ranks_on(predicted.simulation.critical_path, replica_grid_of(plan.layout), options.slow);
     report(
         predicted.simulation, context,
         fmt::format("{} on {}:{}, {}", plan.model.name, plan.cluster.name, plan.cluster.devices, to_text(plan.layout)),
@@ -238,17 +264,12 @@ int simulate_verb(const SimulateArguments& arguments) {
   const bool asks_model = !arguments.question.cluster.empty();
   const bool asks_schedule = !arguments.schedule.name.empty();
   if (int(asks_schedule) + int(!arguments.plan.empty()) != 1) {
-    throw InputError(
+    throw UsageError(
         "simulate takes a plan file, or MODEL CLUSTER --global-batch N, or --schedule NAME with --costs: give one of "
         "them");
   }
-  if (!asks_schedule && !arguments.costs.empty()) {
-    throw InputError("--costs prices a schedule without a model: give --schedule, or leave the costs to the model");
-  }
-  if (asks_schedule && !arguments.meshes.empty())
-    throw InputError("--meshes are those of a plan's ranks: give a plan, or a model and a cluster");
   if (!arguments.reshard.empty() && arguments.meshes.empty())
-    throw InputError("--reshard is for messages between meshes of different shape: give --meshes");
+    throw UsageError("--reshard is for messages between meshes of different shape: give --meshes");
   if (!arguments.trace.empty()) require_writable(arguments.trace);
   if (asks_schedule) return simulate_schedule(arguments);
   if (!asks_model) return simulate_plan(plan_input(arguments.plan), arguments);
@@ -260,6 +281,7 @@ int simulate_verb(const SimulateArguments& arguments) {
     print_note(fmt::format("plumb: {}", planned.search.infeasible));
     return kInfeasible;
   }
+  if (!planned.switched.empty()) arguments.json ? print_note(planned.switched) : print_answer(planned.switched + "\n");
   return simulate_plan(planned.plans.front(), arguments);
 }
 

@@ -9,6 +9,7 @@
 #include "tools/console.h"
 #include "tools/mesh_prediction.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {
@@ -17,7 +18,7 @@ void refuse_other_options(const SimulateArguments& arguments) {
   const NetworkArguments& network = arguments.network;
   if (!network.slow.empty() || !network.degrade.empty() || !network.topology.empty() || network.unfolded ||
       !arguments.noise.empty() || !arguments.trace.empty() || arguments.draw) {
-    throw InputError(
+    throw UsageError(
         "--meshes prices each message by itself: leave out --slow, --degrade, --topology, --unfolded, --noise, "
         "--trace and --draw");
   }

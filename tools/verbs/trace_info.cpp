@@ -8,6 +8,7 @@
 #include "schedules/time.h"
 #include "tools/console.h"
 #include "tools/files.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/reports/idle_report.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
@@ -46,9 +47,9 @@ void print_ours(const Timeline& timeline, const TraceArguments& arguments) {
     const OpTotal& total = statistics.ops[static_cast<std::size_t>(i)];
     if (total.count == 0) continue;
     const std::string name(op_name(static_cast<Op>(i)));
-    ops[name] = {{"count", total.count}, {"total_s", seconds(total.total)}};
-    by_op.rows.push_back({name, std::to_string(total.count), duration_text(seconds(total.total)),
-                          duration_text(seconds(total.total) / static_cast<double>(total.count))});
+    ops[name] = {{"count", total.count}, {"total_s", total.total.count()}};
+    by_op.rows.push_back({name, std::to_string(total.count), duration_text(total.total.count()),
+                          duration_text(total.total.count() / static_cast<double>(total.count))});
   }
   if (arguments.json) {
     print_answer(json_answer(ordered_json{{"file", arguments.file},
@@ -98,13 +99,14 @@ void print_foreign(const std::vector<ForeignRow>& rows, const TraceArguments& ar
 }  // namespace
 
 int trace_info_verb(const TraceArguments& arguments) {
-  const std::string text = read_text_file(arguments.file);
-  ChromeTrace trace;
-  try {
-    trace = read_chrome_trace(text);
-  } catch (const InputError& error) {
-    throw InputError(fmt::format("{}: {}", arguments.file, error.what()));
-  }
+  const ChromeTrace trace = read_as(FileKind::kTrace, arguments.file, [&] {
+    const std::string text = read_text_file(arguments.file);
+    try {
+      return read_chrome_trace(text);
+    } catch (const InputError& error) {
+      throw InputError(fmt::format("{}: {}", arguments.file, error.what()));
+    }
+  });
   if (trace.timeline) {
     print_ours(*trace.timeline, arguments);
   } else {

@@ -29,6 +29,8 @@
 #include "tools/reports/run_report.h"
 #include "tools/reports/table.h"
 #include "tools/run_layout.h"
+#include "tools/stop_signals.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 #include "tools/version.h"
 #include "traces/chrome_trace.h"
@@ -52,12 +54,30 @@ struct Replayed {
   std::vector<Timeline> measured;  // warm-up left out
   std::vector<double> losses;      // empty where nothing is trained
   MachineState machine;            // nothing where ranks are processes
+  std::string ended_by;            // the signal that has ended the run before its last step; empty: none
+  int exit_code = kDone;           // of that signal
 };
+
+/// The steps of a run behind its warm-up, of which there may be fewer than it was to have.
+void take_measured(Replayed& replayed, std::vector<Timeline>& steps, int warmup) {
+  const auto first = steps.begin() + std::min<std::ptrdiff_t>(warmup, std::ssize(steps));
+  std::move(first, steps.end(), std::back_inserter(replayed.measured));
+}
+
+/// Several processes go on together: each of their further runs ends at its first meeting.
+bool goes_on(const Replayed& replayed) {
+  return replayed.ended_by.empty() || launched_ranks() > 1;
+}
+
+void note_end(Replayed& replayed, const StopSignals& signals) {
+  replayed.ended_by = signals.name();
+  replayed.exit_code = signals.exit_code();
+}
 
 /// The plan on the cluster that is measured now.
 Plan recalibrated(Plan plan, Seconds budget) {
   if (launched_ranks() > 1)
-    throw InputError("--recalibrate measures with the threads of one process: leave it away under mpirun");
+    throw UsageError("--recalibrate measures with the threads of one process: leave it away under mpirun");
   const MeasureOptions options{.budget = budget, .busy_ranks = plan.cluster.devices, .date = today()};
   print_note(fmt::format("measuring for about {:.0f} s with {} ranks at work", budget.count(), options.busy_ranks));
   const Measurement measured = with_progress("measuring", budget, [&options] { return measure_cpu(options); });
@@ -91,9 +111,9 @@ Predicted prediction_of(const Plan& plan, const RunArguments& arguments) {
     Predicted predicted = on_gpu ? runnable_prediction(plan) : cpu_prediction(plan);
     return link ? over_measured_link(std::move(predicted), *link) : predicted;
   }
-  if (on_gpu) throw InputError("--meshes is for --backend cpu: a GPU's ranks are all alike");
+  if (on_gpu) throw UsageError("--meshes is for --backend cpu: a GPU's ranks are all alike");
   if (!arguments.link.empty())
-    throw InputError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
+    throw UsageError("--link is one link for all hops, and between --meshes they differ: leave one of the two away");
   MeshPrediction meshes =
       predict_meshes(plan, arguments.meshes, arguments.reshard.empty() ? kDefaultReshard : arguments.reshard);
   double bytes = 0;
@@ -111,7 +131,7 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   const bool on_gpu = arguments.backend == "cuda";
   require_cpu_arguments(arguments);
   if (!arguments.schedule.name.empty())
-    throw InputError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
+    throw UsageError("validate predicts and runs a plan's own schedule: leave --schedule away, or use --backend timed");
   const CudaLibrary* gpu = on_gpu ? &require_cuda(arguments) : nullptr;
   Plan plan = plan_input(arguments.plan);
   if (arguments.recalibrate_s > 0) plan = recalibrated(std::move(plan), Seconds{arguments.recalibrate_s});
@@ -144,25 +164,30 @@ std::optional<Replayed> replay_plan(const RunArguments& arguments, int steps) {
   };
   replayed.machine.before = speed_now();
   const OtherProgramsClock others;
-  for (int i = 0; i < arguments.repeat; ++i) {
+  std::optional<StopSignals> signals;
+  if (!on_gpu || !trains_apart(*gpu, spec, arguments)) signals.emplace();
+  const auto ends = [&signals] { return signals && signals->has_come(); };
+  for (int i = 0; i < arguments.repeat && goes_on(replayed); ++i) {
     std::optional<RunResult> result =
-        on_gpu ? run_on_cuda(*gpu, spec, arguments, expected)
-               : run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace)}, expected);
+        on_gpu ? run_on_cuda(*gpu, spec, arguments, expected, {.ends = ends})
+               : run_on_cpu(spec, {.interrupted = interrupted_trace(arguments.trace), .ends = ends}, expected);
     if (!result) continue;
-    if (on_gpu && i == 0) replayed.title += "; " + result->timelines.back().title;
-    std::move(result->timelines.begin() + kWarmupSteps, result->timelines.end(), std::back_inserter(replayed.measured));
-    replayed.losses = std::move(result->losses);  // the same each time
+    const bool is_whole = std::ssize(result->timelines) == spec.steps;
+    if (on_gpu && i == 0 && !result->timelines.empty()) replayed.title += "; " + result->timelines.back().title;
+    take_measured(replayed, result->timelines, kWarmupSteps);
+    if (is_whole || i == 0) replayed.losses = std::move(result->losses);  // the same each time
+    if (!is_whole) note_end(replayed, *signals);
   }
   if (launched_ranks() <= 1) replayed.machine.others = others.read();
   replayed.machine.after = speed_now();
-  if (replayed.measured.empty()) return {};
+  if (replayed.measured.empty() && replayed.ended_by.empty()) return {};
   return replayed;
 }
 
 /// Nothing on all but the first of several processes.
 std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int steps) {
   if (!arguments.output.empty())
-    throw InputError("-o writes the prediction of a plan that is trained; `plumb simulate --json` says this one");
+    throw UsageError("-o writes the prediction of a plan that is trained; `plumb simulate --json` says this one");
   TimedInput input = timed_input(arguments);
   input.spec.steps = kTimedWarmupSteps + steps;
   if (launched_rank() == 0) announce(input.predicted.makespan);
@@ -170,14 +195,17 @@ std::optional<Replayed> replay_by_the_clock(const RunArguments& arguments, int s
                                          launched_ranks() > 0 ? "processes" : "threads"),
                     .predicted = input.predicted.timeline};
   const OtherProgramsClock others;
-  for (int i = 0; i < arguments.repeat; ++i) {
-    std::optional<TimedResult> result = replay_timed(input, arguments.trace);
+  const StopSignals signals;
+  const auto ends = [&signals] { return signals.has_come(); };
+  for (int i = 0; i < arguments.repeat && goes_on(replayed); ++i) {
+    std::optional<TimedResult> result = replay_timed(input, arguments.trace, ends);
     if (!result) continue;
-    std::move(result->timelines.begin() + kTimedWarmupSteps, result->timelines.end(),
-              std::back_inserter(replayed.measured));
+    const bool is_whole = std::ssize(result->timelines) == input.spec.steps;
+    take_measured(replayed, result->timelines, kTimedWarmupSteps);
+    if (!is_whole) note_end(replayed, signals);
   }
   if (launched_ranks() <= 1) replayed.machine.others = others.read();
-  if (replayed.measured.empty()) return {};
+  if (replayed.measured.empty() && replayed.ended_by.empty()) return {};
   return replayed;
 }
 
@@ -189,13 +217,17 @@ int validate_verb(const RunArguments& arguments) {
     if (!path.empty()) require_writable(path);
   }
   if (arguments.recalibrate_s > 0 && arguments.backend != "cpu")
-    throw InputError("--recalibrate measures the kernels of --backend cpu: leave it away");
-  const int steps = arguments.steps > 0 ? arguments.steps : kValidateSteps;
+    throw UsageError("--recalibrate measures the kernels of --backend cpu: leave it away");
+  const int steps = arguments.steps.value_or(kValidateSteps);
   const std::string load = load_text();
   const std::optional<Replayed> of_all_ranks =
       arguments.backend == "timed" ? replay_by_the_clock(arguments, steps) : replay_plan(arguments, steps);
   if (!of_all_ranks) return kDone;  // the first process reports
   const Replayed& replayed = *of_all_ranks;
+  if (replayed.measured.empty()) {
+    print_note(fmt::format("plumb: {} has ended this run before a step that counts", replayed.ended_by));
+    return replayed.exit_code;
+  }
   const Comparison comparison = compare(replayed.predicted, replayed.measured);
 
   const auto nearest_to_median = std::ranges::min_element(replayed.measured, {}, [&](const Timeline& t) {
@@ -221,6 +253,11 @@ int validate_verb(const RunArguments& arguments) {
   } else {
     print_answer(fmt::format("{}; {}\n{}\n{}\n{}", replayed.title, load, to_text(replayed.machine),
                              to_text(comparison, replayed.predicted), summary_text(comparison, replayed.losses)));
+  }
+  if (!replayed.ended_by.empty()) {
+    print_note(fmt::format("plumb: {} has ended this run: these are its first {} steps that count", replayed.ended_by,
+                           replayed.measured.size()));
+    return replayed.exit_code;
   }
   const double off_pct = 100 * std::abs(error_ratio(comparison.step));
   if (arguments.tolerance_pct && off_pct > *arguments.tolerance_pct) {

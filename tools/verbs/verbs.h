@@ -58,7 +58,7 @@ struct ScheduleArguments {
   std::string name;  ///< of the catalogue, or a file
   int ranks = 0;
   int microbatches = 0;
-  int chunks = 1;
+  int chunks = 0;  ///< 0: not given, one
   int group = 0;
   int slices = 1;
   int batch = 0;
@@ -173,7 +173,7 @@ struct RunArguments {
   std::string gpus;          ///< backend cuda: "one" for all ranks, "each" one of its own; empty: as many as there are
   std::string board;         ///< backend cuda: folder where ranks that are processes meet, instead of by MPI
   int rank = -1;             ///< backend cuda, with `board`: which this process is
-  int steps = 0;             ///< 0: the verb's own number
+  std::optional<int> steps;  ///< nothing: the verb's own number; run: 0 writes the initial weights
   std::string text;          ///< file to train on; empty: the text that the tool carries
   std::uint64_t seed = 1;
   std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"

@@ -1,6 +1,7 @@
 #include "planner/search/whatif.h"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include "tools/files.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/reports/table.h"
+#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
@@ -71,19 +73,48 @@ ordered_json rows_json(const std::vector<WhatIfRow>& rows) {
   return {{"rows", list}};
 }
 
+/// Whether rows that differ in that key alone are the same answer, wherever there are some.
+bool changes_nothing(const std::vector<WhatIfRow>& rows, std::size_t key) {
+  std::map<std::string, std::vector<const WhatIfRow*>> alike;
+  for (const WhatIfRow& row : rows) {
+    std::string others;
+    for (std::size_t i = 0; i < row.values.size(); ++i) {
+      if (i != key) others += json_line(row.values[i].second) + "\n";
+    }
+    alike[others].push_back(&row);
+  }
+  return std::ranges::all_of(alike, [](const auto& entry) {
+    return std::ranges::all_of(entry.second, [&](const WhatIfRow* row) {
+      const WhatIfRow& first = *entry.second.front();
+      return row->prediction == first.prediction && row->infeasible == first.infeasible;
+    });
+  });
+}
+
+void note_idle_keys(const std::vector<WhatIfRow>& rows) {
+  for (std::size_t key = 0; key < rows.front().values.size(); ++key) {
+    const std::string& name = rows.front().values[key].first;
+    if (rows.front().values[key].second != rows.back().values[key].second && changes_nothing(rows, key))
+      print_note(fmt::format("{} changes nothing here: the answer is the same for each of its values", name));
+  }
+}
+
 }  // namespace
 
 int whatif_verb(const WhatifArguments& arguments) {
   if (!arguments.csv.empty()) require_writable(arguments.csv);
   const Plan plan = plan_input(arguments.plan);
   std::vector<Variation> variations;
-  for (const std::string& text : arguments.vary) variations.push_back(parse_variation(text));
-  const std::vector<WhatIfRow> rows = whatif(plan, variations, {.replan = arguments.replan});
+  for (const std::string& text : arguments.vary)
+    variations.push_back(read_option([&] { return parse_variation(text); }));
+  const std::vector<WhatIfRow> rows =
+      read_option([&] { return whatif(plan, variations, {.replan = arguments.replan}); });
   print_answer(arguments.json ? json_answer(rows_json(rows)) : to_text(table_of(rows, false)));
   if (!arguments.csv.empty()) {
     write_file(arguments.csv, to_csv(table_of(rows, true)));
     print_note(fmt::format("wrote {}", arguments.csv));
   }
+  note_idle_keys(rows);
   const auto feasible = std::ranges::count_if(rows, [](const WhatIfRow& row) { return row.infeasible.empty(); });
   if (feasible < std::ssize(rows) && !arguments.replan && !plan.order) {
     print_note("each row kept the plan's layout and split: --replan searches the best layout of each row anew");

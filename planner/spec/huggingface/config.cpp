@@ -80,8 +80,13 @@ StrictObject HuggingFaceConfig::object(const std::string& key) {
   return used(key).object(key);
 }
 
-void HuggingFaceConfig::refuse_flag(const std::string& key, std::string_view reason) {
-  if (flag_or(key, false)) fail(key, fmt::format("{}: set it to false", reason));
+void HuggingFaceConfig::refuse_flag(const std::string& key, std::string_view what) {
+  if (flag_or(key, false)) refuse(key, what);
+}
+
+void HuggingFaceConfig::refuse(const std::string& key, std::string_view what) const {
+  fail(key,
+       fmt::format("{} are not modelled, and without them it would be another model: this one cannot be priced", what));
 }
 
 std::vector<std::string> HuggingFaceConfig::ignored_keys() const {

@@ -44,8 +44,11 @@ class HuggingFaceConfig {
   std::string text_or(const std::string& key, const std::string& fallback);
   StrictObject object(const std::string& key);
 
-  /// Refuses a flag that is set, or a number other than the one given, with the reason.
-  void refuse_flag(const std::string& key, std::string_view reason);
+  /// Refuses a flag that is set: `what` it asks for is not modelled.
+  void refuse_flag(const std::string& key, std::string_view what);
+
+  /// Refuses a value that asks for `what`. Another value would be another model, so that none is proposed.
+  [[noreturn]] void refuse(const std::string& key, std::string_view what) const;
 
   [[noreturn]] void fail(const std::string& key, const std::string& message) const { object_.fail(key, message); }
 

@@ -7,9 +7,8 @@ namespace plumb { inline namespace planner {
 namespace {
 
 void refuse_dense_layers_between(HuggingFaceConfig& config, const std::string& step) {
-  if (config.size_or(step, 1) != 1) config.fail(step, "only mixtures in every layer are priced: set it to 1");
-  if (!config.is_empty("mlp_only_layers"))
-    config.fail("mlp_only_layers", "only mixtures in every layer are priced: set it to []");
+  if (config.size_or(step, 1) != 1) config.refuse(step, "dense layers between those of experts");
+  if (!config.is_empty("mlp_only_layers")) config.refuse("mlp_only_layers", "dense layers between those of experts");
 }
 
 ModelSpec mixtral(HuggingFaceConfig& config) {
@@ -38,9 +37,9 @@ ModelSpec phimoe(HuggingFaceConfig& config) {
 /// share is as large as the others.
 ModelSpec llama4(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 8, .head_size = 128, .norm_epsilon = 1e-5, .rope_theta = 500000});
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   if (config.size_or("interleave_moe_layer_step", 1) != 1) {
-    config.fail("interleave_moe_layer_step", "only mixtures in every layer are priced: set it to 1");
+    config.refuse("interleave_moe_layer_step", "dense layers between those of experts");
   }
   config.has("intermediate_size_mlp");  // of dense layers, of which there are none
   model.window = config.size_or("attention_chunk_size", 8192);
@@ -56,7 +55,7 @@ ModelSpec llama4(HuggingFaceConfig& config) {
 /// Multipliers of embeddings, residuals and logits cost nothing.
 ModelSpec granitemoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config);
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   model.experts = config.size_or("num_local_experts", 8);
   model.experts_per_token = config.size_or("num_experts_per_tok", 2);
   model.expert_ffn = model.ffn;
@@ -66,7 +65,7 @@ ModelSpec granitemoe(HuggingFaceConfig& config) {
 /// Its norms of queries and keys are left out.
 ModelSpec olmoe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   model.experts = config.size_or("num_experts", 64);
   model.experts_per_token = config.size_or("num_experts_per_tok", 8);
   model.expert_ffn = model.ffn;
@@ -90,7 +89,7 @@ ModelSpec qwen2_moe(HuggingFaceConfig& config) {
 
 ModelSpec qwen3_moe(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 4});
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   refuse_dense_layers_between(config, "decoder_sparse_step");
   model.window = optional_window(config);
   model.experts = config.size_or("num_experts", 128);
@@ -131,9 +130,9 @@ ModelSpec glm4_moe(HuggingFaceConfig& config) {
 ModelSpec deepseek(HuggingFaceConfig& config, std::int64_t experts, std::int64_t experts_per_token,
                    std::int64_t expert_ffn, std::int64_t shared_experts, std::int64_t dense_layers) {
   ModelSpec model = rms_sizes(config, {});
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   if (config.size_or("moe_layer_freq", 1) != 1) {
-    config.fail("moe_layer_freq", "only mixtures in every layer behind the dense ones are priced: set it to 1");
+    config.refuse("moe_layer_freq", "dense layers between those of experts");
   }
   model.rotary_size = config.size_or("qk_rope_head_dim", 64);
   model.head_size = config.size_or("qk_nope_head_dim", 128) + model.rotary_size;
@@ -186,7 +185,7 @@ ModelSpec dbrx(HuggingFaceConfig& config) {
   model.head_size = head_size_of(config, model, 0);
   model.rotary_size = model.head_size;
   model.expert_ffn = model.ffn;
-  config.refuse_flag("tie_word_embeddings", "a model of this family has two tables");
+  config.refuse_flag("tie_word_embeddings", "tables that this family ties");
   return model;
 }
 

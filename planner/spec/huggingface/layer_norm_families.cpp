@@ -58,7 +58,7 @@ ModelSpec gpt_neox(HuggingFaceConfig& config) {
   model.exact_gelu = is_exact_gelu(config, "hidden_act", "gelu");
   set_biases(model, true);
   if (!config.flag_or("attention_bias", true)) {
-    config.fail("attention_bias", "an MLP with biases beside an attention without is not priced: set it to true");
+    config.refuse("attention_bias", "biases on the MLP alone");
   }
   model.parallel_residual = config.flag_or("use_parallel_residual", true);
   model.rotary_size = rotary_size_of(model.head_size, config.share_or("rotary_pct", 0.25));
@@ -92,7 +92,7 @@ ModelSpec opt(HuggingFaceConfig& config) {
                                 .sequence = config.size("max_position_embeddings")},
                                1e-5);
   if (config.size_or("word_embed_proj_dim", model.hidden) != model.hidden) {
-    config.fail("word_embed_proj_dim", "tables narrower than the model are not priced: set it to hidden_size");
+    config.refuse("word_embed_proj_dim", "tables narrower than the model");
   }
   is_exact_gelu(config, "activation_function", "relu");
   model.positions = model.sequence + 2;
@@ -173,7 +173,7 @@ ModelSpec nemotron(HuggingFaceConfig& config) {
   model.rope_theta = rope_theta_of(config, "rope_theta", 10000);
   const bool attention_bias = config.flag_or("attention_bias", false);
   if (attention_bias != config.flag_or("mlp_bias", false)) {
-    config.fail("attention_bias", "biases on the attention or the MLP alone are not priced: set mlp_bias alike");
+    config.refuse("attention_bias", "biases on the attention or the MLP alone");
   }
   set_biases(model, attention_bias);
   return model;
@@ -182,7 +182,7 @@ ModelSpec nemotron(HuggingFaceConfig& config) {
 /// Phi 1 and 2: attention and MLP share a norm (counted here as two); the head's bias is left out.
 ModelSpec phi(HuggingFaceConfig& config) {
   ModelSpec model = gelu_model(shared_sizes(config, {}), config.number_or("layer_norm_eps", 1e-5));
-  config.refuse_flag("qk_layernorm", "norms of queries and keys are not priced");
+  config.refuse_flag("qk_layernorm", "norms of queries and keys");
   model.head_size = head_size_of(config, model, 0);
   model.exact_gelu = is_exact_gelu(config, "hidden_act", "gelu_new");
   set_biases(model, true);
@@ -203,7 +203,7 @@ ModelSpec stablelm(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {});
   model.norm_epsilon = config.number_or("layer_norm_eps", 1e-5);
   model.qkv_bias = config.flag_or("use_qkv_bias", false);
-  config.refuse_flag("qk_layernorm", "norms of queries and keys are not priced");
+  config.refuse_flag("qk_layernorm", "norms of queries and keys");
   model.parallel_residual = config.flag_or("use_parallel_residual", false);
   model.rotary_size = rotary_size_of(model.head_size, config.share_or("partial_rotary_factor", 0.25));
   return model;
@@ -213,7 +213,7 @@ ModelSpec stablelm(HuggingFaceConfig& config) {
 ModelSpec cohere(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {.rope_theta = 500000, .tied = true});
   model.norm_epsilon = config.number_or("layer_norm_eps", 1e-5);
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   config.flag_or("use_qk_norm", false);  // Command R+'s norms of queries and keys are left out
   model.parallel_residual = true;
   return model;
@@ -233,7 +233,7 @@ ModelSpec cohere2(HuggingFaceConfig& config) {
 ModelSpec olmo(HuggingFaceConfig& config) {
   ModelSpec model = gated_model(config, {});
   model.norm_epsilon = 1e-5;
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   return model;
 }
 

@@ -9,7 +9,7 @@ ModelSpec llama_like(HuggingFaceConfig& config, const HuggingFaceDefaults& defau
   ModelSpec model = rms_model(config, defaults);
   const bool attention_bias = config.flag_or("attention_bias", false);
   if (attention_bias != config.flag_or("mlp_bias", false)) {
-    config.fail("attention_bias", "biases on the attention or the MLP alone are not priced: set mlp_bias alike");
+    config.refuse("attention_bias", "biases on the attention or the MLP alone");
   }
   model.qkv_bias = model.linear_bias = attention_bias;
   return model;
@@ -43,7 +43,7 @@ ModelSpec qwen2(HuggingFaceConfig& config) {
 /// Its norms of queries and keys are left out.
 ModelSpec qwen3(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.kv_heads = 32, .head_size = 128});
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   model.window = optional_window(config);
   return model;
 }
@@ -60,7 +60,7 @@ ModelSpec phi3(HuggingFaceConfig& config) {
 ModelSpec gemma(HuggingFaceConfig& config) {
   ModelSpec model = shared_sizes(config, {.kv_heads = 16, .tied = true});
   is_exact_gelu(config, config.has("hidden_activation") ? "hidden_activation" : "hidden_act", "gelu_pytorch_tanh");
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   model.norm = NormKind::kRmsNorm;
   model.norm_epsilon = config.number_or("rms_norm_eps", 1e-6);
   model.mlp = MlpKind::kSwiglu;
@@ -95,7 +95,7 @@ ModelSpec gemma3(HuggingFaceConfig& config) {
 /// Its norms stand behind attention and MLP, as many as elsewhere; those of queries and keys are left out.
 ModelSpec olmo2(HuggingFaceConfig& config) {
   ModelSpec model = rms_model(config, {.norm_epsilon = 1e-5});
-  config.refuse_flag("attention_bias", "biases on the attention alone are not priced");
+  config.refuse_flag("attention_bias", "biases on the attention alone");
   return model;
 }
 

@@ -123,4 +123,24 @@ TEST_CASE("checkpoints come as often as they are asked for, the last behind the 
   CHECK(steps == std::vector<std::int64_t>{2, 4, 5});
 }
 
+TEST_CASE("a device that is asked to end does so before the next step, with a checkpoint; of no step, too") {
+  const RunSpec spec = smooth_dropout_spec();
+  const RunResult whole = on_host(spec);
+  for (const int last : {0, 2}) {
+    INFO("behind step " << last);
+    int asked = 0;
+    std::string bytes;
+    HostMachine machine;
+    const RunResult ended = run_device(spec, machine,
+                                       {.checkpoint_every = 5,
+                                        .checkpoint = [&](const TrainingState& state) { bytes = to_bytes(state); },
+                                        .ends = [&] { return asked++ >= last; }});
+    CHECK(std::ssize(ended.losses) == last);
+    RunSpec rest = spec;
+    rest.resume = std::make_shared<const TrainingState>(training_state_from_bytes(bytes, "the checkpoint"));
+    CHECK(rest.resume->steps == last);
+    CHECK(on_host(rest).weights == whole.weights);
+  }
+}
+
 }  // namespace plumb::test

@@ -79,9 +79,13 @@ Lists recorded_lists(const Recorded& recorded) {
     const auto& [group, member] = key;
     if (group.ranks.size() == 1) continue;
     std::vector<ListedCall> calls;
-    for (const auto& [number, tag] : collectives) {
-      // How all ranks meet between steps is none of the schedule's.
-      if (group.name == "all ranks" && (tag.op != CollectiveOp::kAllReduce || tag.elements == 0)) continue;
+    for (auto it = collectives.begin(); it != collectives.end(); ++it) {
+      const auto& tag = it->second;
+      // How all ranks meet between steps is none of the schedule's: they ask each other whether to end, then one says
+      // the time.
+      const auto next = std::next(it);
+      const bool asks = next != collectives.end() && next->second.op == CollectiveOp::kBroadcast;
+      if (group.name == "all ranks" && (tag.op != CollectiveOp::kAllReduce || asks)) continue;
       if (tag.elements != 0) add_calls(calls, tag, member, static_cast<int>(group.ranks.size()));
     }
     if (calls.empty()) continue;

@@ -1,6 +1,7 @@
 #include "executor/timed/run_timed.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include <doctest/doctest.h>
 
@@ -120,6 +121,14 @@ TEST_CASE("what cannot be replayed by the clock is refused") {
   spec = small_timed_spec();
   spec.costs.stages.pop_back();
   CHECK_THROWS_AS(run_timed(spec), SpecError);
+}
+
+TEST_CASE("a timed replay that is asked to end has the steps that were done") {
+  std::atomic<int> asked{0};
+  const TimedResult result = run_timed(small_timed_spec(), {.ends = [&] { return asked++ >= 2; }});  // by 2 ranks
+  CHECK(result.step_seconds.size() == 1);
+  CHECK(result.timelines.size() == 1);
+  CHECK(run_timed(small_timed_spec(), {.ends = [] { return true; }}).step_seconds.empty());
 }
 
 }  // namespace plumb::test

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <memory>
 
 #include "schedules/error.h"
@@ -163,6 +164,49 @@ TEST_CASE("a checkpoint of another model, optimizer, seed, batch or text is refu
   other.resume = saved;
   CHECK_THROWS_WITH_AS(run(other), "the checkpoint has 1 steps behind it, and 1 are asked for: ask for more",
                        InputError);
+}
+
+TEST_CASE("the initial weights are a checkpoint too, from which any layout trains to the same losses") {
+  for (const OptimizerSettings& optimizer : kAllOptimizers)
+    for (const int zero : {0, 3}) {
+      CAPTURE(optimizer.index());
+      const bool can_share = optimizer.index() == 0 || zero == 0;
+      if (!can_share) continue;
+      const RunSpec spec = pipeline_spec(optimizer, zero > 0 ? 2 : 1, zero);
+      const CheckpointedTraining none = train_with_checkpoints(spec, 0, nullptr, 5),
+                                 whole = train_with_checkpoints(spec, 3);
+      CHECK(none.losses.empty());
+      REQUIRE(none.states.size() == 1);
+      CHECK(none.states[0]->steps == 0);
+      const CheckpointedTraining rest = train_with_checkpoints(spec, 3, none.states[0]);
+      CHECK(rest.losses == whole.losses);
+      CHECK(rest.weights == whole.weights);
+    }
+}
+
+TEST_CASE("a training that is asked to end does so before the next step on all ranks, with a last checkpoint") {
+  RunSpec spec = pipeline_spec(AdamW{});
+  const CheckpointedTraining whole = train_with_checkpoints(spec, 5);
+  for (const int every : {1, 4}) {
+    CAPTURE(every);
+    spec.steps = 5;
+    spec.resume = nullptr;
+    std::atomic<int> asked{0};
+    std::vector<State> states;
+    const RunResult ended = run(
+        spec,
+        {.checkpoint_every = every,
+         .checkpoint = [&](const TrainingState& state) { states.push_back(std::make_shared<TrainingState>(state)); },
+         .ends = [&] { return ++asked >= 5; }});  // by two ranks
+    REQUIRE_FALSE(states.empty());
+    const auto done = static_cast<int>(ended.step_seconds.size());
+    CHECK(done > 0);
+    CHECK(done < 5);
+    CHECK(states.back()->steps == done);
+    if (states.size() > 1) CHECK(states[states.size() - 2]->steps < done);
+    CHECK(train_with_checkpoints(spec, 5, states.back()).losses ==
+          std::vector<double>(whole.losses.begin() + done, whole.losses.end()));
+  }
 }
 
 }  // namespace plumb::test

@@ -23,10 +23,11 @@ inline std::string nccl_tests_text(const std::string& program, int ranks, int no
       "#       size         count   type   redop   root     time   algbw   busbw #wrong     time   algbw   busbw "
       "#wrong\n"
       "#        (B)    (elements)                           (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
+  const bool reduces = program.find("reduce") != std::string::npos || program == "sendrecv";
   for (const auto& [bytes, us] : rows) {
     text += fmt::format(
-        "{:12} {:13}  float     sum     -1  {:7.6g}    1.00    1.75      0  {:7.6g}    1.00    1.75      0\n", bytes,
-        bytes / 4, us, us);
+        "{:12} {:13}  float  {:>6}     -1  {:7.6g}    1.00    1.75      0  {:7.6g}    1.00    1.75      0\n", bytes,
+        bytes / 4, reduces ? "sum" : "none", us, us);
   }
   return text + "# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 123.4\n#\n";
 }

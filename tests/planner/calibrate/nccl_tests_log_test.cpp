@@ -38,7 +38,7 @@ TEST_CASE("each program's log is its collective") {
   CHECK(kind("alltoall") == CollectiveKind::kAllToAll);
   CHECK(kind("broadcast") == CollectiveKind::kBroadcast);
   CHECK_FALSE(kind("sendrecv"));
-  const std::string unnamed = with(nccl_tests_text("alltoall", 8, 1, {{64, 9}}), "alltoall_perf", "?");
+  const std::string unnamed = with(nccl_tests_text("reduce_scatter", 8, 1, {{64, 9}}), "reduce_scatter_perf", "?");
   CHECK(parse_nccl_tests_log(unnamed, "runs/reduce_scatter_perf.log").kind == CollectiveKind::kReduceScatter);
 }
 
@@ -114,6 +114,36 @@ TEST_CASE("logs of other versions: the largest difference, times out of place on
   const std::string both = "# out-of-place in-place\n# size count type redop root time algbw busbw #wrong\n";
   check_refused<SpecError>([&] { parsed(both + " 1024 256 float sum -1 20.0 58.4 102.2 0 21.0 59.0 103.3\n"); }, "cut",
                            "");
+}
+
+TEST_CASE("a log whose rows contradict the test that it is named after is refused") {
+  const std::string gathers = with(nccl_tests_text("all_gather", 8, 1, {{1024, 20}}), "all_gather_perf", "?");
+  check_refused<SpecError>([&] { parse_nccl_tests_log(gathers, "all_reduce.log"); }, "all_reduce.log", "which test");
+  check_refused<SpecError>([&] { parse_nccl_tests_log(gathers, "all_reduce_perf.log"); }, "all_reduce_perf.log:14",
+                           "redop is none");
+  CHECK(parse_nccl_tests_log(gathers, "all_gather_perf.log").kind == CollectiveKind::kAllGather);
+  const std::string reduces = with(nccl_tests_text("all_reduce", 8, 1, {{1024, 20}}), "all_reduce_perf", "?");
+  check_refused<SpecError>([&] { parse_nccl_tests_log(reduces, "alltoall_perf.log"); }, "alltoall_perf.log:14",
+                           "redop is sum");
+}
+
+TEST_CASE("a log of a test that is not priced is refused by its program's name, whatever the file is called") {
+  const std::string reduce = nccl_tests_text("reduce", 8, 1, {{1024, 20}});
+  check_refused<SpecError>([&] { parse_nccl_tests_log(reduce, "all_reduce_perf.log"); }, "all_reduce_perf.log:1",
+                           "reduce_perf, which is not priced");
+}
+
+TEST_CASE("times out of place alone are told by the columns' names, with or without a title above them") {
+  const std::string head = "# all_reduce_perf\n#  Rank  0 Pid 1 on h device 0\n#  Rank  1 Pid 2 on h device 1\n";
+  const std::string columns = "# size count type redop root time algbw busbw #wrong\n";
+  const std::string row = " 1024 256 float sum -1 20.0 1 1 0\n";
+  const std::string tail = "# Out of bounds values : 0 OK\n# Avg bus bandwidth : 9\n";
+  for (const char* title : {"", "# out-of-place\n", "# out-of-place in-place\n"}) {
+    CAPTURE(title);
+    const NcclTestsLog log = parse_nccl_tests_log(head + title + columns + row + tail, "a.log");
+    REQUIRE(log.sizes.size() == 1);
+    CHECK(log.sizes.front().out_of_place.count() == doctest::Approx(20e-6));
+  }
 }
 
 }  // namespace plumb::test

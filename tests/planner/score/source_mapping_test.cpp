@@ -141,4 +141,16 @@ TEST_CASE("rows are chosen by a field and an expression") {
   CHECK_THROWS_WITH_AS(parse_row_condition("precision=("), doctest::Contains("no regular expression"), SpecError);
 }
 
+TEST_CASE("a rule is not for rows that meet one of its exclusions") {
+  const SourceMapping mapping = parse_source_mapping(
+      R"({"name": "m", "cites": ["a"], "clusters": [],
+          "rules": [{"where": {"case": "1node$"}, "unless": {"case": "release", "kind": "old"}, "fill": {"gpus": 4}}]})",
+      "m.json");
+  const auto gpus = [&](const char* row) { return value_at(*read_by(mapping, parsed_row(row)).row, "gpus"); };
+  CHECK(gpus(R"({"case": "gpt 1node"})") == 4);
+  CHECK(gpus(R"({"case": "Release gpt 1node"})").is_null());
+  CHECK(gpus(R"({"case": "gpt 1node", "kind": "old"})").is_null());
+  CHECK(gpus(R"({"case": "gpt"})").is_null());
+}
+
 }  // namespace plumb::test

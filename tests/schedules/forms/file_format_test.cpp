@@ -14,16 +14,16 @@ namespace {
 
 using nlohmann::json;
 
-std::vector<FileKind> all_kinds() {
-  std::vector<FileKind> kinds;
-  for (int kind = 0; kind < kFileKindCount; ++kind) kinds.push_back(static_cast<FileKind>(kind));
+std::vector<FileForm> all_kinds() {
+  std::vector<FileForm> kinds;
+  for (int kind = 0; kind < kFileFormCount; ++kind) kinds.push_back(static_cast<FileForm>(kind));
   return kinds;
 }
 
 }  // namespace
 
 TEST_CASE("a file of each kind has its number first, and is read without it") {
-  for (const FileKind kind : all_kinds()) {
+  for (const FileForm kind : all_kinds()) {
     const nlohmann::ordered_json document{{"name", "a"}, {"devices", 2}};
     const nlohmann::ordered_json numbered = with_format(kind, document);
     CHECK(numbered.begin().key() == "plumb_format");
@@ -33,7 +33,7 @@ TEST_CASE("a file of each kind has its number first, and is read without it") {
 }
 
 TEST_CASE("a file without a number is of the first format, as is one that is no object") {
-  for (const FileKind kind : all_kinds()) {
+  for (const FileForm kind : all_kinds()) {
     CHECK(parse_file(kind, R"({"name": "a"})", "a.json") == json{{"name", "a"}});
     CHECK(parse_file(kind, R"(["0F0 0B0"])", "a.json") == json{"0F0 0B0"});
     CHECK(parse_file(kind, R"({"plumb_format": 1})", "a.json") == json::object());
@@ -41,7 +41,7 @@ TEST_CASE("a file without a number is of the first format, as is one that is no 
 }
 
 TEST_CASE("a newer format is refused in a sentence with file, number, the newest that is read, and remedy") {
-  for (const FileKind kind : all_kinds()) {
+  for (const FileForm kind : all_kinds()) {
     const int newest = newest_format(kind);
     json document{{"unheard-of", 1}};
     document["plumb_format"] = newest + 1;
@@ -49,13 +49,13 @@ TEST_CASE("a newer format is refused in a sentence with file, number, the newest
                          SpecError);
     CHECK_THROWS_AS(checked_format(kind, "99999999999999999999", "a"), SpecError);  // more than an int holds
   }
-  CHECK_THROWS_WITH(parse_file(FileKind::kPlan, R"({"plumb_format": 3})", "plan.json"),
+  CHECK_THROWS_WITH(parse_file(FileForm::kPlan, R"({"plumb_format": 3})", "plan.json"),
                     "plan.json: format 3 of a plan is newer than this Plumb, which reads up to 1: update Plumb, or "
                     "write the file again with `plumb plan ... -o`");
 }
 
 TEST_CASE("what numbers no format is refused") {
-  for (const FileKind kind : all_kinds()) {
+  for (const FileForm kind : all_kinds()) {
     for (const char* nonsense : {"0", "-1", "1.5", "1.0", "1e0", "true", "null", "\"1\"", "[1]", "{}"}) {
       CAPTURE(nonsense);
       const std::string text = std::string("{\"plumb_format\": ") + nonsense + "}";
@@ -65,7 +65,7 @@ TEST_CASE("what numbers no format is refused") {
     for (const char* nonsense : {"", "01", "+1", " 1", "1 ", "one"})
       CHECK_THROWS_AS(checked_format(kind, nonsense, "a"), SpecError);
   }
-  CHECK_THROWS_WITH(parse_file(FileKind::kSchedule, R"({"plumb_format": "new"})", "a.json"),
+  CHECK_THROWS_WITH(parse_file(FileForm::kSchedule, R"({"plumb_format": "new"})", "a.json"),
                     "a.json: format \"new\" is no whole number of 1 or more: write the file again with "
                     "`plumb schedule make ... -o`");
 }
@@ -73,7 +73,7 @@ TEST_CASE("what numbers no format is refused") {
 TEST_CASE("a schedule file is read with its number and without, and not inside another document") {
   const Schedule schedule = parse_schedule("0F0 0B0\n1F0 1B0");
   const nlohmann::ordered_json document = schedule_to_json(schedule);
-  const nlohmann::ordered_json numbered = with_format(FileKind::kSchedule, document);
+  const nlohmann::ordered_json numbered = with_format(FileForm::kSchedule, document);
   CHECK(parse_schedule_json(document.dump(), "a.json") == schedule);
   CHECK(parse_schedule_json(numbered.dump(), "a.json") == schedule);
   CHECK_THROWS_WITH_AS(schedule_from_json(numbered, "plan.json: schedule"), doctest::Contains("plumb_format"),

@@ -67,4 +67,35 @@ TEST_CASE("text that is no JSON is refused with line and column") {
   CHECK_THROWS_AS(parse_json("", "m.json"), SpecError);
 }
 
+TEST_CASE("a count has a largest value where its reader gives one") {
+  const json document = parse_json(R"({"stages": 17})", "s.json");
+  StrictObject object(document, "s.json");
+  CHECK(object.positive_integer("stages", 17) == 17);
+  CHECK_THROWS_WITH_AS(object.non_negative_integer("stages", 16), "s.json: stages: 17 is out of range: give at most 16",
+                       SpecError);
+}
+
+TEST_CASE("a long list of objects is read in proportion to its length") {
+  std::string text = "[{}";  // as traces are; minutes where each object looks through all before it
+  for (int i = 0; i < 300'000; ++i) text += ",{}";
+  CHECK(parse_json(text + "]", "long.json").size() == 300'001);
+}
+
+TEST_CASE("a number larger than any is refused with its place, wherever it stands") {
+  CHECK_THROWS_WITH_AS(parse_json("{\"a\": \"1e999\",\n \"b\": [0, -1e999]}", "m.json"),
+                       "m.json: line 2, column 11: -1e999 is larger than any number: mend it here", SpecError);
+}
+
+TEST_CASE("a number that no quantity can be is refused, in either direction") {
+  const json document =
+      parse_json(R"({"tiny": 5e-324, "vast": 1e308, "none": 0, "flops": 1e21, "share": 1e-9})", "m.json");
+  StrictObject object(document, "m.json");
+  CHECK_THROWS_WITH_AS(object.positive_number("tiny"),
+                       doctest::Contains("m.json: tiny: 5e-324 is out of range: nothing"), SpecError);
+  CHECK_THROWS_WITH_AS(object.non_negative_number("vast"), doctest::Contains("nothing here is so large"), SpecError);
+  CHECK(object.non_negative_number("none") == 0);
+  CHECK(object.positive_number("flops") == 1e21);
+  CHECK(object.fraction("share") == 1e-9);
+}
+
 }  // namespace plumb::test

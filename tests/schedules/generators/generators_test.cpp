@@ -209,6 +209,25 @@ TEST_CASE("names and numbers that cannot be are refused with the remedy") {
   CHECK_THROWS_AS(make_schedule("1f1b", {.chunks = 2}), ScheduleError);
 }
 
+TEST_CASE("a parameter that a schedule does not take is refused with those that do") {
+  const auto refused = [](const ScheduleParameters& parameters, std::string_view taker, bool CatalogueEntry::*takes) {
+    for (const CatalogueEntry& entry : catalogue()) {
+      CAPTURE(entry.name);
+      if (entry.*takes) {
+        CHECK_NOTHROW(make_schedule(entry.name, parameters));
+      } else {
+        CHECK_THROWS_WITH_AS(make_schedule(entry.name, parameters),
+                             doctest::Contains(std::string("leave it out, or use " + std::string(taker)).c_str()),
+                             ScheduleError);
+      }
+    }
+  };
+  refused({.ranks = 2, .microbatches = 4, .group = 2}, "interleaved or izb", &CatalogueEntry::takes_group);
+  refused({.ranks = 2, .microbatches = 4, .batch = 2}, "pipedream-2bw", &CatalogueEntry::takes_batch);
+  refused({.ranks = 2, .microbatches = 4, .vertical_sync = true}, "pipedream", &CatalogueEntry::takes_vertical_sync);
+  refused({.ranks = 2, .microbatches = 4, .memory_ratio = 2}, "zb-auto", &CatalogueEntry::takes_memory);
+}
+
 TEST_CASE("the period of a schedule is its ranks or its group; what does not repeat has none") {
   CHECK(period_of("1f1b", {.ranks = 4}) == 4);
   CHECK(period_of("Interleaved", {.ranks = 4, .chunks = 2, .group = 6}) == 6);

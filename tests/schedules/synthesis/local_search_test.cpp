@@ -25,6 +25,19 @@ TEST_CASE("an order that waits for no reason is put right") {
   CHECK(validate(better).empty());
 }
 
+TEST_CASE("a search finds the same among hours as among units") {
+  const Schedule start = make_schedule("zb-v", {.ranks = 4, .microbatches = 8});
+  const LocalSearch search{.steps = 2000, .seed = 7};
+  // Sixths of F + I + W, and their thresholds at every step, are whole numbers of both.
+  const auto found = [&](std::int64_t unit) {
+    return shorten_span(
+        start, equal_costs({.forward = 10 * unit, .input_grad = 15 * unit, .weight_grad = 5 * unit, .hop = unit}, 8),
+        search);
+  };
+  CHECK(found(2000) == found(2'000'000'000'000'000));  // F lasts 20,000 s: threshold times steps leaves 64 bits
+  CHECK(found(2000) != start);
+}
+
 TEST_CASE("a search keeps to its limit of activations, to its seed and to what it started from") {
   const Schedule start = make_schedule("zb-v", {.ranks = 4, .microbatches = 8});
   const OrderCosts costs = equal_costs({.forward = 10, .input_grad = 15, .weight_grad = 8, .hop = 1}, 8);

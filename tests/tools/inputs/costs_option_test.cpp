@@ -1,5 +1,7 @@
 #include "tools/inputs/costs_option.h"
 
+#include <string>
+
 #include <doctest/doctest.h>
 
 #include "schedules/error.h"
@@ -20,6 +22,20 @@ TEST_CASE("costs are read in their unit, by stage where there is a list") {
   CHECK(cost(costs, Op::kBackward, 0) == to_sim_time(Seconds{3.5e-3}));
   CHECK(costs.default_link.latency == Seconds{0.25e-3});
   CHECK(option.unit.name == "ms");
+}
+
+TEST_CASE("a cost that no timeline holds is refused by its key") {
+  for (const char* text : {"f=1e7", "f=1:1e300", "f=1e19,unit=ps", "c=1e7"}) {
+    const std::string key = std::string("--costs: a ") + text[0] + "= of ";
+    try {
+      parse_costs(text);
+      FAIL(text);
+    } catch (const SpecError& error) {
+      CHECK_MESSAGE(std::string(error.what()).starts_with(key), error.what());
+    }
+  }
+  CHECK(parse_costs("f=2e6").chunk.forward.front() == Seconds{2e6});
+  for (const char* text : {"f=inf", "f=nan", "mib=1e300,gb_per_s=1"}) CHECK_THROWS_AS(parse_costs(text), SpecError);
 }
 
 TEST_CASE("what is left out is one unit for F, I and W and nothing for the rest") {

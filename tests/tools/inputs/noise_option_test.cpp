@@ -29,11 +29,13 @@ TEST_SUITE("unit") {
     refused("", "give cv=, rank_cv= or comm_cv=");
     refused("runs=5", "give cv=, rank_cv= or comm_cv=");
     refused("cv", "\"cv\" has no value");
+    for (const char* text : {"cv=nan", "rank_cv=inf", "comm_cv=1e999"}) refused(text, "a share of the mean");
     refused("cv=much", "--noise: cv=much: give a share of the mean");
     refused("cv=0.1,cv=0.2", "cv is given twice");
     refused("cv=0.1,dist=cauchy", "give lognormal, normal or gamma");
     refused("cv=0.1,run=5", "did you mean \"runs\"");
     refused("cv=0.1,runs=2.5", "a whole number of runs");
+    refused("cv=0.1,runs=100000000", "runs=100000000 is too many: give at most 1000000");
     refused("cv=0.1,seed=-1", "a whole number of 0 or more");
   }
 }

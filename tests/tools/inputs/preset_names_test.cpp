@@ -5,6 +5,13 @@
 namespace plumb::test {
 namespace {
 
+/// The one that is meant; empty where none is.
+std::string spelled(const std::vector<std::string>& names, std::string_view text) {
+  const std::vector<std::string> meant = presets_spelled(names, text);
+  REQUIRE(meant.size() <= 1);
+  return meant.empty() ? std::string{} : meant.front();
+}
+
 const std::vector<std::string> kClusterNames{"a100", "a100-40gb", "h100", "h100-500w", "p3", "v100"};
 const std::vector<std::string> kModelNames{"bert-base", "llama-3-70b", "llama-3-8b", "llama-3.1-8b", "qwen3-8b"};
 
@@ -12,19 +19,34 @@ const std::vector<std::string> kModelNames{"bert-base", "llama-3-70b", "llama-3-
 
 TEST_CASE("clusters are found by the full names of their devices and machines") {
   for (const char* text : {"a100", "A100-80GB", "A100-SXM4-80GB", "NVIDIA A100 80GB", "dgx-a100"})
-    CHECK(preset_spelled(kClusterNames, text) == "a100");
-  CHECK(preset_spelled(kClusterNames, "A100-SXM4-40GB") == "a100-40gb");
-  CHECK(preset_spelled(kClusterNames, "h100-sxm5") == "h100");
-  CHECK(preset_spelled(kClusterNames, "v100-16gb") == "p3");
-  CHECK(preset_spelled(kClusterNames, "h200").empty());  // not among these
+    CHECK(spelled(kClusterNames, text) == "a100");
+  CHECK(spelled(kClusterNames, "A100-SXM4-40GB") == "a100-40gb");
+  CHECK(spelled(kClusterNames, "h100-sxm5") == "h100");
+  CHECK(spelled(kClusterNames, "v100-16gb") == "p3");
+  CHECK(spelled(kClusterNames, "h200").empty());  // not among these
 }
 
 TEST_CASE("models are found by what repositories call them") {
   for (const char* text : {"llama3-8b", "Meta-Llama-3-8B", "Llama-3-8B-Instruct"})
-    CHECK(preset_spelled(kModelNames, text) == "llama-3-8b");
-  CHECK(preset_spelled(kModelNames, "bert-base") == "bert-base");
-  CHECK(preset_spelled(kModelNames, "Qwen3-8B-Base") == "qwen3-8b");
-  CHECK(preset_spelled(kModelNames, "llama").empty());
+    CHECK(spelled(kModelNames, text) == "llama-3-8b");
+  CHECK(spelled(kModelNames, "bert-base") == "bert-base");
+  CHECK(spelled(kModelNames, "Qwen3-8B-Base") == "qwen3-8b");
+  CHECK(spelled(kModelNames, "llama").empty());
+}
+
+TEST_CASE("an exact name wins, and what may be two is both") {
+  const std::vector<std::string> names{"gpt3-1.3b", "gpt3-13b", "gpt2"};
+  CHECK(presets_spelled(names, "gpt3-13b") == std::vector<std::string>{"gpt3-13b"});
+  CHECK(presets_spelled(names, "GPT3-13B") == std::vector<std::string>{"gpt3-13b"});
+  CHECK(presets_spelled(names, "gpt3-1.3b") == std::vector<std::string>{"gpt3-1.3b"});
+  CHECK(presets_spelled(names, "gpt313b") == std::vector<std::string>{"gpt3-1.3b", "gpt3-13b"});
+  CHECK(presets_spelled(names, "GPT3 13B-hf") == std::vector<std::string>{"gpt3-1.3b", "gpt3-13b"});
+  CHECK(presets_spelled(names, ".").empty());
+}
+
+TEST_CASE("nothing is proposed for what is like no name") {
+  for (const char* text : {".", "model.onnx", "x", "zzzzzzzz"})
+    CHECK(nearest_preset({"alexnet", "mlp", "gpt2"}, text).empty());
 }
 
 TEST_CASE("the nearest name is one that the text begins with, or is spelled alike") {

@@ -1,0 +1,37 @@
+#pragma once
+// What a number on the command line may look like.
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+namespace CLI {
+class App;
+class Validator;
+}  // namespace CLI
+
+namespace plumb { inline namespace tools {
+
+/// What `plumb VERB --help` says of them.
+inline constexpr const char* kCountsRead = "Counts may end in k, M or G, powers of 1024: --seq 8k is 8192.";
+
+/// Rewrites "8k", "1M" and "2G" as whole numbers, and refuses what is none from `least` to `most`.
+CLI::Validator count_between(std::int64_t least, std::int64_t most);
+
+/// The same up to what a Number holds.
+template <typename Number>
+auto count_of(std::int64_t least) {
+  constexpr auto kMost = std::numeric_limits<std::conditional_t<sizeof(Number) < 8, Number, std::int64_t>>::max();
+  return count_between(least, kMost);
+}
+
+/// Refuses what is no number above 0, or of 0 or more.
+CLI::Validator above_zero();
+CLI::Validator zero_or_more();
+
+/// Adds to every option of `app` and its verbs that takes a number the check that it is one: finite, and whole where
+/// whole numbers are counted. To be called when all options are there.
+void require_numbers(CLI::App& app);
+
+}}  // namespace plumb::tools

@@ -1,0 +1,26 @@
+#pragma once
+// Mistakes in the options themselves, as the parser cannot see them: exit code 2.
+
+#include <string>
+
+#include "schedules/error.h"
+
+namespace plumb { inline namespace tools {
+
+/// An option has a value that cannot be read, goes with none of the others, or is missing. The text is one sentence.
+class UsageError : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+/// parse()'s value. What an option's text is refused with is a mistake of usage.
+template <typename Parse>
+auto read_option(Parse parse) {
+  try {
+    return parse();
+  } catch (const InputError& error) {
+    throw UsageError(error.what());
+  }
+}
+
+}}  // namespace plumb::tools
