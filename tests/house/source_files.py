@@ -26,19 +26,20 @@ def _git(root, *arguments):
 
 
 def changed_files(root, endings, folders=tuple(FOLDERS), commits=COMMITS):
-    """Those of source_files() that the last commits or the working tree changed; all of them outside of git."""
+    """Those of source_files() that the last commits or the working tree changed, the newest first; all outside of git."""
     every = source_files(root, endings, folders)
     revisions = _git(root, "log", "--first-parent", f"-{commits}", "--format=%H")
     if revisions is None:
         return every
     ignored_file = pathlib.Path(root) / ".git-blame-ignore-revs"
     ignored = set(ignored_file.read_text().split()) if ignored_file.is_file() else set()
-    changed = set(_git(root, "diff", "--name-only", "HEAD") or [])
-    changed |= set(_git(root, "ls-files", "--others", "--exclude-standard") or [])
+    changed = _git(root, "diff", "--name-only", "HEAD") or []
+    changed += _git(root, "ls-files", "--others", "--exclude-standard") or []
     read = [revision for revision in revisions if revision and revision not in ignored]
     if read:
-        changed |= set(_git(root, "show", "-m", "--first-parent", "--name-only", "--no-renames", "--format=", *read) or [])
-    return [path for path in every if path in changed]
+        changed += _git(root, "show", "-m", "--first-parent", "--name-only", "--no-renames", "--format=", *read) or []
+    known = set(every)
+    return [path for path in dict.fromkeys(changed) if path in known]
 
 
 if __name__ == "__main__":  # source_files.py ROOT ENDING: those that changed, a line each

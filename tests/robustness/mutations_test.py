@@ -192,7 +192,7 @@ class Run:
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("plumb")
-    parser.add_argument("--mutants", type=int, default=12, help="of each seed")
+    parser.add_argument("--mutants", type=int, default=5, help="of each seed")
     parser.add_argument("--first", type=int, default=0, help="the number of the first")
     parser.add_argument("--only", default="", help="seeds with this in their name")
     parser.add_argument("--keep", default="", help="a folder for the files that failed")
