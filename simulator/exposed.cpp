@@ -109,8 +109,8 @@ SimTime total(const ExposedTime& time) {
   return sum;
 }
 
-std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline& predicted) {
-  const std::vector<IdleByCause> idle = idle_by_cause(predicted);
+std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline& predicted,
+                                         const std::vector<IdleByCause>& idle) {
   std::vector<ExposedTime> ranks(predicted.ranks.size());
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::vector<Span>& spans = predicted.ranks[r].spans;

@@ -11,6 +11,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
 #include "simulator/critical_path.h"
+#include "traces/idle_causes.h"
 #include "traces/timeline.h"
 
 namespace plumb { inline namespace simulator {
@@ -29,8 +30,9 @@ struct ExposedTime {
 SimTime total(const ExposedTime& time);
 
 /// [rank] of a simulation under `costs`; each adds up to the makespan, exactly. The actions of a slow rank, and those
-/// slowed down by collectives, are divided as their costs are.
-std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline& predicted);
+/// slowed down by collectives, are divided as their costs are. `idle` is idle_by_cause(predicted).
+std::vector<ExposedTime> exposed_by_rank(const CostTable& costs, const Timeline& predicted,
+                                         const std::vector<IdleByCause>& idle);
 
 /// [rank] what of the makespan the critical path spends on each rank, a message on the rank that sends it: together
 /// they are the makespan, exactly. Nothing is `waiting` on the path.

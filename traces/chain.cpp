@@ -19,8 +19,9 @@ struct Awaited {
 /// The actions that each action waits for, by id.
 class Predecessors {
  public:
-  explicit Predecessors(const Schedule& schedule) : ids_(action_ids(schedule)) {
-    std::vector<Dependency> kept = dependencies(schedule);
+  explicit Predecessors(const Schedule& schedule) : Predecessors(schedule, ActionTable(schedule)) {}
+  Predecessors(const Schedule& schedule, const ActionTable& table) : ids_(action_ids(schedule)) {
+    std::vector<Dependency> kept = dependencies(schedule, table, Sends::kBuffered);
     std::erase_if(kept, [&](const Dependency& dependency) {
       return dependency.reason == Reason::kChannel && is_send(action_of(schedule, dependency.to).op);
     });
@@ -89,8 +90,9 @@ std::vector<std::vector<SimTime>> ready_times(const Timeline& timeline) {
   return ready;
 }
 
-std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline) {
-  const Predecessors predecessors(schedule_of(timeline));
+std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline, const Schedule& schedule,
+                                                 const ActionTable& table) {
+  const Predecessors predecessors(schedule, table);
   std::vector<std::vector<ChainLink>> awaited;
   std::int32_t id = 0;
   for (const RankTimeline& rank : timeline.ranks) {

@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "schedules/action_table.h"
+#include "schedules/schedule.h"
 #include "traces/timeline.h"
 
 namespace plumb { inline namespace traces {
@@ -25,8 +27,9 @@ struct ChainLink {
 };
 
 /// [rank][span] the span that it waited for last: of those that ready_times looks at, the first of those that end last.
-/// Rank -1 for a span that waits for none.
-std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline);
+/// Rank -1 for a span that waits for none. `schedule` is schedule_of(timeline), and `table` is its table.
+std::vector<std::vector<ChainLink>> last_awaited(const Timeline& timeline, const Schedule& schedule,
+                                                 const ActionTable& table);
 
 /// First to last: from the first span of those that end last back to the span it waited for last, and so on. Messages
 /// are the SENDs. Ties go to the rank's own order. Empty without spans. Where no send waits for its channel or its

@@ -1,10 +1,9 @@
 #include "traces/idle_causes.h"
 
 #include <algorithm>
-#include <map>
 #include <string_view>
-#include <tuple>
 
+#include "schedules/action_table.h"
 #include "traces/chain.h"
 #include "traces/statistics.h"
 
@@ -39,14 +38,11 @@ class Gap {
 /// When the input of each rank's next forward is there.
 class NextForwards {
  public:
-  explicit NextForwards(const Timeline& timeline)
-      : stages_(timeline.stages), predecessor_(stage_neighbors({.stages = timeline.stages}).predecessor) {
-    for (const RankTimeline& rank : timeline.ranks) {
-      for (const Span& span : rank.spans) {
-        if (span.action.op == Op::kSendActivation || span.action.op == Op::kForward)
-          ends_[key_of(span.action)] = span.end;
-      }
-    }
+  NextForwards(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
+      : timeline_(timeline),
+        table_(table),
+        ids_(action_ids(schedule)),
+        predecessor_(stage_neighbors(schedule).predecessor) {
     for (const RankTimeline& rank : timeline.ranks) {
       std::vector<SimTime>& ready = ready_.emplace_back(rank.spans.size(), SimTime::max());
       for (std::size_t i = rank.spans.size(); i-- > 1;)
@@ -58,30 +54,29 @@ class NextForwards {
   SimTime ready(std::size_t rank, std::size_t span) const { return ready_[rank][span]; }
 
  private:
-  using Key = std::tuple<Op, std::int32_t, std::int32_t, std::int16_t>;
-  static Key key_of(const Action& action) { return {action.op, action.stage, action.microbatch, action.part}; }
-
   SimTime input_of(const Action& forward) const {
-    const StagePlace& place = stages_[forward.stage];
+    const StagePlace& place = timeline_.stages[forward.stage];
     if (place.model_part == 0) return SimTime::min();
-    Action maker = forward;
-    maker.stage = predecessor_[forward.stage];
-    if (maker.stage < 0) return SimTime::max();
-    maker.op = stages_[maker.stage].rank == place.rank ? Op::kForward : Op::kSendActivation;
-    const auto end = ends_.find(key_of(maker));
-    return end == ends_.end() ? SimTime::max() : end->second;
+    const int before = predecessor_[forward.stage];
+    if (before < 0) return SimTime::max();
+    const Op maker = timeline_.stages[before].rank == place.rank ? Op::kForward : Op::kSendActivation;
+    const std::int32_t id = table_.find(maker, before, forward.microbatch, forward.part);
+    if (id == ActionTable::kNone) return SimTime::max();
+    const ActionPlace made = place_of(ids_, id);
+    return timeline_.ranks[made.rank].spans[made.position].end;
   }
 
-  const std::vector<StagePlace>& stages_;
-  std::vector<int> predecessor_;  ///< [stage] or -1
-  std::map<Key, SimTime> ends_;
+  const Timeline& timeline_;
+  const ActionTable& table_;
+  ActionIds ids_;
+  std::vector<int> predecessor_;             ///< [stage] or -1
   std::vector<std::vector<SimTime>> ready_;  ///< [rank][span]
 };
 
 class Collector {
  public:
-  explicit Collector(const Timeline& timeline)
-      : timeline_(timeline), awaited_(last_awaited(timeline)), forwards_(timeline) {}
+  Collector(const Timeline& timeline, const Schedule& schedule, const ActionTable& table)
+      : timeline_(timeline), awaited_(last_awaited(timeline, schedule, table)), forwards_(timeline, schedule, table) {}
 
   /// The gap in front of a rank's compute action.
   void explain(Gap& gap, std::size_t rank, std::size_t span) const {
@@ -157,7 +152,9 @@ std::vector<IdleByCause> idle_by_cause(const Timeline& timeline) {
   SimTime most_busy{0};
   for (const RankStatistics& rank : statistics.ranks) most_busy = std::max(most_busy, rank.busy);
 
-  const Collector collector(timeline);
+  const Schedule schedule = schedule_of(timeline);
+  const ActionTable table(schedule);
+  const Collector collector(timeline, schedule, table);
   std::vector<IdleByCause> ranks(timeline.ranks.size(), IdleByCause{});
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     SimTime now = start;  // the end of what the rank has computed so far

@@ -25,6 +25,10 @@ SimTime in_group(const ExposedTime& time, Group group) {
   return time.collectives[static_cast<std::size_t>(group)];
 }
 
+std::vector<ExposedTime> exposed_of(const CostTable& costs, const Timeline& timeline) {
+  return exposed_by_rank(costs, timeline, idle_by_cause(timeline));
+}
+
 /// Random costs with collectives in every compute action, some of them beside the computing.
 CostTable with_collectives(CostTable costs, std::uint64_t seed) {
   std::mt19937_64 random(seed);
@@ -48,7 +52,7 @@ TEST_SUITE("unit") {
     set_segments(costs, 0, Op::kForward,
                  {computing(5), timed_collective(Group::kTensor, 2), timed_collective(Group::kExpert, 3, true)});
     set_segments(costs, 0, Op::kBackward, {computing(4), timed_collective(Group::kContext, 6, true)});
-    const ExposedTime time = exposed_by_rank(costs, simulate(schedule, costs).timeline)[0];
+    const ExposedTime time = exposed_of(costs, simulate(schedule, costs).timeline)[0];
     CHECK(time.computing == 9 * kSecond);
     CHECK(in_group(time, Group::kTensor) == 2 * kSecond);
     CHECK(in_group(time, Group::kExpert) == SimTime{0});  // 3 s beside 7 s
@@ -64,7 +68,7 @@ TEST_SUITE("unit") {
     const Schedule order = parse_schedule("0UNSHARD 0F0 0B0 0RESHARD 0REDUCE_GRAD 0UNSHARD\n");
     const Simulation result = simulate(order, costs, {.validate = false});
     CHECK(result.makespan == 9 * kSecond);
-    const ExposedTime time = exposed_by_rank(costs, result.timeline)[0];
+    const ExposedTime time = exposed_of(costs, result.timeline)[0];
     CHECK(time.computing == 3 * kSecond);
     CHECK(time.waiting == SimTime{0});
     CHECK(time.reductions == 2 * kSecond);
@@ -73,7 +77,7 @@ TEST_SUITE("unit") {
 
     const Schedule hop = lower(parse_schedule("0F0 0B0\n1F0 1B0\n"));
     const CostTable far = whole_costs(2, 1, 2, 0.5);
-    const auto ranks = exposed_by_rank(far, simulate(hop, far).timeline);
+    const auto ranks = exposed_of(far, simulate(hop, far).timeline);
     CHECK(ranks[0].messages == kSecond / 2);  // of the 4 s between F0 and B0, the gradient's way
     CHECK(ranks[0].waiting == 3 * kSecond + kSecond / 2);
     const auto path = exposed_on_path(hop, far, simulate(hop, far).critical_path);
@@ -85,7 +89,7 @@ TEST_SUITE("unit") {
     set_segments(moved, 0, Op::kOffload, {computing(1)});
     set_segments(moved, 0, Op::kReload, {computing(4)});
     const Schedule away = parse_schedule("0F0 0OFFLOAD0 0F1 0RELOAD0 0B0 0B1\n");
-    const ExposedTime reload = exposed_by_rank(moved, simulate(away, moved).timeline)[0];
+    const ExposedTime reload = exposed_of(moved, simulate(away, moved).timeline)[0];
     CHECK(reload.moves == 4 * kSecond);  // issued at the end of F1, B0 waits for it
     CHECK(reload.waiting == SimTime{0});
   }
@@ -106,7 +110,7 @@ TEST_SUITE("property") {
         CAPTURE(seed);
         const CostTable costs = with_collectives(random_costs(schedule, seed), seed);
         const Simulation result = simulate(schedule, costs);
-        const auto ranks = exposed_by_rank(costs, result.timeline);
+        const auto ranks = exposed_of(costs, result.timeline);
         for (std::size_t r = 0; r < ranks.size(); ++r) {
           REQUIRE(total(ranks[r]) == result.makespan);
           REQUIRE(ranks[r].waiting >= SimTime{0});
@@ -130,7 +134,7 @@ TEST_SUITE("property") {
     const NetworkSpec slow{.speeds = {1, 0.7, 1, 0.9}};
     const Simulation result = simulate(schedule, costs, slow);
     REQUIRE(result.engine == "events");
-    for (const ExposedTime& time : exposed_by_rank(costs, result.timeline)) CHECK(total(time) == result.makespan);
+    for (const ExposedTime& time : exposed_of(costs, result.timeline)) CHECK(total(time) == result.makespan);
   }
 }
 

@@ -68,7 +68,6 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
   for (const SlowRankOnPath& rank : context.slow_ranks)
     slow.push_back({{"rank", rank.world_rank}, {"speed", rank.speed}, {"on_critical_path_s", seconds(rank.on_path)}});
   ordered_json ranks = ordered_json::array();
-  const std::vector<IdleByCause> idle = idle_by_cause(simulation.timeline);
   for (std::size_t r = 0; r < simulation.busy.size(); ++r) {
     ranks.push_back({{"rank", r},
                      {"busy_s", seconds(simulation.busy[r])},
@@ -80,7 +79,7 @@ ordered_json simulation_json(const Simulation& simulation, const ReportContext& 
                      {"memory_at_peak",
                       context.memory_peaks.empty() ? ordered_json(nullptr) : memory_peak_json(context.memory_peaks[r])},
                      {"peak_activations", simulation.peak_activations[r]},
-                     {"idle_by_cause", idle.empty() ? ordered_json(nullptr) : idle_json(idle[r])},
+                     {"idle_by_cause", context.idle.empty() ? ordered_json(nullptr) : idle_json(context.idle[r])},
                      {"time", context.exposed.empty() ? ordered_json(nullptr) : exposed_json(context.exposed[r])},
                      {"on_critical_path", context.exposed_on_path.empty() ? ordered_json(nullptr)
                                                                           : exposed_json(context.exposed_on_path[r])}});
@@ -148,7 +147,7 @@ std::string simulation_text(const Simulation& simulation, const ReportContext& c
   text += to_text(table);
   if (context.noise) text += "\n" + noise_text(*context.noise, time);
   if (simulation.critical_path.empty()) return text;
-  text += "\n" + idle_text(idle_by_cause(simulation.timeline), time);
+  text += "\n" + idle_text(context.idle, time);
   if (has_communication(context.exposed)) text += "\n" + exposed_text(context.exposed, context.exposed_on_path, time);
   std::vector<std::string> shares;
   for (const auto& [op, share] : critical_shares(simulation)) {

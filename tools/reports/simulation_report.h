@@ -16,6 +16,7 @@
 #include "simulator/simulate.h"
 #include "tools/inputs/costs_option.h"
 #include "tools/reports/noise_report.h"
+#include "traces/idle_causes.h"
 
 namespace plumb { inline namespace tools {
 
@@ -34,6 +35,7 @@ struct ReportContext {
   bool has_memory = false;                       ///< the costs came with bytes
   std::vector<MemoryPeak> memory_peaks;          ///< [rank]; empty without bytes or without a timeline
   int optimizer_steps = 1;                       ///< that the schedule takes: an asynchronous run has many
+  std::vector<IdleByCause> idle;                 ///< [rank]; empty without a timeline
   std::vector<ExposedTime> exposed;              ///< [rank]; empty without a timeline
   std::vector<ExposedTime> exposed_on_path;      ///< [rank]; empty where transfers share links
   std::vector<ResourceSensitivity> by_resource;  ///< of a plan, where `sensitivity` is known
@@ -45,7 +47,7 @@ struct ReportContext {
   bool unit_given = false;                       ///< false: the unit that suits each time
 };
 
-/// Keys as DESIGN.md section 4 lists them for `simulate --json`; what is not known is null. step_time_s is the
+/// Keys as docs/commands.md lists them for `simulate --json`; what is not known is null. step_time_s is the
 /// makespan: of one step, or of an asynchronous schedule's whole run between flushes.
 nlohmann::ordered_json simulation_json(const Simulation& simulation, const ReportContext& context);
 

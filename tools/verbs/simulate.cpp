@@ -81,8 +81,9 @@ NetworkSpec ranks_alone(const Schedule& schedule, const CostTable& costs, double
 ReportContext explained(ReportContext context, const Schedule& lowered, const CostTable& costs,
                         const Simulation& simulation) {
   context.optimizer_steps = optimizer_steps_of(lowered);
+  context.idle = idle_by_cause(simulation.timeline);
   if (simulation.critical_path.empty()) return context;
-  context.exposed = exposed_by_rank(costs, simulation.timeline);
+  context.exposed = exposed_by_rank(costs, simulation.timeline, context.idle);
   if (context.has_memory) context.memory_peaks = memory_peaks(lowered, costs, simulation.timeline);
   if (simulation.engine != "compiled") return context;
   context.exposed_on_path = exposed_on_path(lowered, costs, simulation.critical_path);
