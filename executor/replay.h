@@ -1,6 +1,6 @@
 #pragma once
 // The replay loop: one rank's list of a lowered schedule, in issue order, on whatever stages and transport it is given.
-// It is the executor's only reading of DESIGN.md section 3 and knows nothing of layers or devices.
+// It is the executor's only reading of docs/design.md and knows nothing of layers or devices.
 //
 //   const ReplayPlan plan = plan_replay(schedule, grid, tied);
 //   RankTimeline measured = replay(plan, seat, clock());          // on each rank's thread or process

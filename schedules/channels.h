@@ -1,6 +1,6 @@
 #pragma once
 // Channels: what messages between two ranks queue on. A channel is (source rank, destination rank, activations or
-// gradients) and serves first in, first out (DESIGN.md section 3, rule 1).
+// gradients) and serves first in, first out (docs/design.md, rule 1).
 
 #include <vector>
 

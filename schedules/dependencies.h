@@ -1,5 +1,5 @@
 #pragma once
-// DESIGN.md section 3 as data: which action waits for which, and for what of it. The action graph, and through it
+// docs/design.md as data: which action waits for which, and for what of it. The action graph, and through it
 // deadlock reports and the tests' longest path, are built from this list; the engine and the executor follow the same
 // rules on their own and are tested against it.
 

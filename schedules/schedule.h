@@ -1,6 +1,6 @@
 #pragma once
 // A Schedule is the ordered actions of each pipeline rank, and where its stages live. It holds order only: no times, no
-// padding. What the order means is DESIGN.md section 3, restated in schedules/README.md; every part of Plumb follows
+// padding. What the order means is in docs/design.md; every part of Plumb follows
 // it.
 //
 // A schedule as a generator makes it holds compute actions alone. schedules/lower.h adds messages, collectives and the
@@ -25,7 +25,7 @@ enum class WeightPolicy : std::uint8_t {
   kTwoBuffered,   ///< every micro-batch of batch t takes version max(0, t-1) (PipeDream-2BW)
 };
 
-/// How a message moves (DESIGN.md section 3, rule 3).
+/// How a message moves (docs/design.md, rule 3).
 enum class Sends : std::uint8_t {
   kBuffered,    ///< starts when the send is issued, its producer has ended and its channel is free
   kRendezvous,  ///< also waits for the receive to be issued

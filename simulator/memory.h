@@ -1,5 +1,5 @@
 #pragma once
-// How many bytes each rank holds at each moment of a simulated step (DESIGN.md section 3, rules 5 and 6), from what the
+// How many bytes each rank holds at each moment of a simulated step (docs/design.md, rules 5 and 6), from what the
 // cost table says of each stage. Collectives work in place; what is sent leaves from where it was made.
 
 #include <cstdint>

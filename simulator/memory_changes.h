@@ -1,5 +1,5 @@
 #pragma once
-// Every acquisition and release of memory in a simulated step (DESIGN.md section 3, rules 5 and 6), and who holds it:
+// Every acquisition and release of memory in a simulated step (docs/design.md, rules 5 and 6), and who holds it:
 // what memory.h sums up over time and memory_holders.h at the peak.
 
 #include <cstdint>

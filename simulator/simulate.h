@@ -6,7 +6,7 @@
 //   predicted.makespan == to_sim_time(Seconds{33})                          // (m+p-1)(F+B)
 //
 // Issue is in order by rank, a message occupies its channel first in first out, all times are integer picoseconds. The
-// semantics are DESIGN.md section 3 (schedules/README.md), the same that the executor replays.
+// semantics are those of docs/design.md, the same that the executor replays.
 
 #include <cstdint>
 #include <string_view>

@@ -1,5 +1,5 @@
 #pragma once
-// What a timeline adds up to: the numbers of DESIGN.md section 3, from spans alone, whether predicted or measured.
+// What a timeline adds up to: the numbers of docs/design.md, from spans alone, whether predicted or measured.
 
 #include <array>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // Where the picks of a router go: to which row of which expert, or nowhere where the expert is full. An expert takes of
 // each sequence the first picks in the order of its tokens, so that no division of tokens over ranks, slices or
-// micro-batches changes what is dropped (DESIGN.md section 5).
+// micro-batches changes what is dropped (docs/design.md).
 
 #include <cstdint>
 #include <span>

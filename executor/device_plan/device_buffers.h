@@ -1,6 +1,6 @@
 #pragma once
 // Which temporary tensors a schedule's calls need on each rank, and from which call to which (schedules/cost_table.h
-// says how many bytes; DESIGN.md section 3, rule 5 how long).
+// says how many bytes; docs/design.md, rule 5 how long).
 
 #include <cstdint>
 #include <span>

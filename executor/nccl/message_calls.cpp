@@ -59,7 +59,7 @@ void MessageCalls::message(std::size_t position) {
   const int there = pipeline_rank_of(peer_stage(action));
   std::int32_t group = std::exchange(open_group_, NcclCall::kNone);
   if (in_.groups.contains({place_.pipeline, position})) open_group_ = group = calls_.new_group();
-  // A receive is issued when the compute before it has ended (DESIGN.md section 3, rule 1).
+  // A receive is issued when the compute before it has ended (docs/design.md, rule 1).
   const std::int32_t behind = sends ? made_[index(kind)][slot(action)] : calls_.last_compute();
   std::vector<std::int32_t>& arrived = arrived_[index(kind)][slot(action)];
   const auto move = [&](int peer, std::int64_t words) {

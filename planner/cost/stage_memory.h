@@ -17,7 +17,7 @@
 //   selective  without the outputs of norms and of the MLP's activation; one layer's are rebuilt at a time
 //   full       each transformer layer keeps its input; one layer is rebuilt at a time
 // Where the backward is split, what is rebuilt at I waits for W: then all layers' stand at once. With R actions F keeps
-// the stage's input and R holds all the rest (DESIGN.md section 3, rule 5).
+// the stage's input and R holds all the rest (docs/design.md, rule 5).
 
 #include <cstdint>
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
 // The event-driven engine: when each action of every replica starts and ends where transfers share links.
 //
-// The rules are DESIGN.md section 3 as schedules/dependencies.h has them: an action starts when all that it waits for
+// The rules are docs/design.md as schedules/dependencies.h has them: an action starts when all that it waits for
 // has happened. A message or collective with a route is a flow; its rate changes with whatever shares its links. Where
 // nothing shares, the times are those of the compiled engine (simulator/engine.h), to the picosecond.
 

@@ -1,5 +1,5 @@
 // Expert parallelism against one rank: gradients of every tensor within 1e-5 of its largest, losses of 20 steps within
-// 1e-4 (DESIGN.md section 5).
+// 1e-4 (docs/design.md).
 
 #include <doctest/doctest.h>
 

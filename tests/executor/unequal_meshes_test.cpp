@@ -1,5 +1,5 @@
 // Pipeline ranks that are meshes of different shape, against one rank: gradients within 1e-5, losses within 1e-4
-// (DESIGN.md section 5).
+// (docs/design.md).
 
 #include <doctest/doctest.h>
 

@@ -194,7 +194,7 @@ TEST_SUITE("unit") {
     CHECK(result.critical_path[result.critical_path.size() - 2].reason == Reason::kMoved);
   }
 
-  TEST_CASE("both bubbles are those of DESIGN.md: the one counts waiting at the ends, the other does not") {
+  TEST_CASE("both bubbles are those of docs/design.md: the one counts waiting at the ends, the other does not") {
     // Rank 0 works 6 s of 9, rank 1 of its span [1, 7] all of it.
     const Simulation result =
         simulate(lower(parse_schedule("0F0 0F1 0B0 0B1\n1F0 1B0 1F1 1B1\n")), whole_costs(2, 1, 2));
