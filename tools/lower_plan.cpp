@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/cost_table.h"
-#include "planner/cost/data_parallel_price.h"
+#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/data_parallel_price.h"
 #include "schedules/error.h"
 #include "tools/usage.h"
 

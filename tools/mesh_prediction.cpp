@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/model_flops.h"
+#include "planner/price/layer/model_flops.h"
 #include "schedules/lower.h"
 #include "simulator/simulate.h"
 #include "tools/console.h"

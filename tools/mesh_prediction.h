@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "planner/cost/unequal_stages.h"
+#include "planner/evaluate/unequal_stages.h"
 #include "planner/search/plan.h"
 #include "planner/search/predict.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/calibration.h"
+#include "planner/calibrate/calibration.h"
 #include "tools/priced_kind.h"
 
 namespace plumb { inline namespace tools {

@@ -1,7 +1,7 @@
 #pragma once
 // How a tensor of a micro-batch goes from the mesh of one pipeline rank to another of a different shape (Zheng et al.
 // 2022, section 6): which piece of it each rank sends to which, and what the destination's tensor ranks then do among
-// themselves. planner/cost/resharding.h has what it costs.
+// themselves. planner/price/collective/resharding.h has what it costs.
 //
 // The rows of the tensor, sequences first, are divided over the data ranks that share the micro-batch; the tensor ranks
 // of each hold all of them, or a block each (sequence parallelism).

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/cost/collective_price.h"
-#include "planner/cost/kernel_price.h"
-#include "planner/cost/nccl/launch_fit.h"
-#include "planner/cost/nccl/point_to_point.h"
+#include "planner/price/collective/collective_price.h"
+#include "planner/price/kernel/kernel_price.h"
+#include "planner/price/collective/nccl_launch_fit.h"
+#include "planner/price/collective/nccl_point_to_point.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
 

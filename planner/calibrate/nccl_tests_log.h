@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planner/cost/group_placement.h"
+#include "planner/price/collective/group_placement.h"
 #include "schedules/cost_table.h"
 #include "schedules/time.h"
 

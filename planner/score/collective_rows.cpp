@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/collective_price.h"
-#include "planner/cost/nccl/point_to_point.h"
-#include "planner/cost/nccl/tuning.h"
+#include "planner/price/collective/collective_price.h"
+#include "planner/price/collective/nccl_point_to_point.h"
+#include "planner/price/collective/nccl_tuning.h"
 #include "planner/score/row_fields.h"
 #include "schedules/spelling.h"
 

@@ -5,7 +5,7 @@
 //
 // A row has `collective`, `bytes` (the whole buffer), `gpus`, `nodes`, `hardware` and a measured time, bus bandwidth or
 // algorithm bandwidth. Rows whose machine NCCL sees alike (an H100 and an H200 node) share one set of at most three
-// constants (cost/nccl/launch_fit.h). They are fitted on one half of the machine's sweeps and judged on the other, both
+// constants (price/collective/nccl_launch_fit.h). They are fitted on one half of the machine's sweeps and judged on the other, both
 // ways round: a sweep is all rows of one source with the same hardware, collective, ranks, nodes and forced algorithm;
 // whole sweeps are dealt, the longest first, each to the half that has fewer rows. Where a machine has one sweep only
 // nothing is judged. The error of a row is predicted / measured time - 1.
@@ -18,8 +18,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "planner/cost/group_placement.h"
-#include "planner/cost/nccl/launch_fit.h"
+#include "planner/price/collective/group_placement.h"
+#include "planner/price/collective/nccl_launch_fit.h"
 #include "planner/score/error_statistics.h"
 #include "planner/score/score.h"
 #include "planner/spec/cluster_spec.h"

@@ -7,7 +7,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "planner/cost/model_flops.h"
+#include "planner/price/layer/model_flops.h"
 #include "schedules/time.h"
 
 namespace plumb { inline namespace planner {

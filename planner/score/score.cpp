@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/model_flops.h"
+#include "planner/price/layer/model_flops.h"
 #include "planner/score/row_fields.h"
 #include "planner/score/row_spelling.h"
 #include "schedules/error.h"

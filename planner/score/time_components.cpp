@@ -2,10 +2,10 @@
 
 #include <variant>
 
-#include "planner/cost/framework/kernel_time.h"
-#include "planner/cost/framework/transformer_ops.h"
-#include "planner/cost/framework/vocabulary_ops.h"
-#include "planner/cost/stage_memory.h"
+#include "planner/price/framework/kernel_time.h"
+#include "planner/price/framework/transformer_ops.h"
+#include "planner/price/framework/vocabulary_ops.h"
+#include "planner/price/memory/stage_memory.h"
 
 namespace plumb { inline namespace planner {
 namespace {

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "planner/cost/cost_table.h"
+#include "planner/evaluate/priced_layout.h"
 #include "planner/spec/layout.h"
 #include "schedules/time.h"
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/host_offload.h"
+#include "planner/evaluate/host_offload.h"
 #include "planner/search/enumerate.h"
 #include "planner/search/layout_conflict.h"
 #include "planner/search/predict.h"

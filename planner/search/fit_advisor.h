@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "planner/cost/stage_prices.h"
+#include "planner/evaluate/stage_prices.h"
 #include "planner/search/bounds.h"
 #include "planner/spec/layout.h"
 

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/host_offload.h"
+#include "planner/evaluate/host_offload.h"
 #include "planner/search/bounds.h"
 #include "planner/search/fit_advisor.h"
 #include "planner/search/layout_conflict.h"

@@ -6,9 +6,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/host_offload.h"
-#include "planner/cost/model_flops.h"
-#include "planner/cost/topology_links.h"
+#include "planner/evaluate/host_offload.h"
+#include "planner/price/layer/model_flops.h"
+#include "planner/evaluate/topology_links.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/limits.h"

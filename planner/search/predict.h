@@ -10,8 +10,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "planner/cost/cluster_network.h"
-#include "planner/cost/cost_table.h"
+#include "planner/evaluate/cluster_network.h"
+#include "planner/evaluate/priced_layout.h"
 #include "planner/spec/layout.h"
 #include "schedules/passes/passes.h"
 #include "schedules/schedule.h"
@@ -27,7 +27,7 @@ struct Prediction {
   double span_bubble_ratio = 0;
   double samples_per_second = 0;                ///< sequences, images
   double tokens_per_second = 0;                 ///< 0 where samples are no sequences
-  double mfu_ratio = 0;                         ///< cost/model_flops.h
+  double mfu_ratio = 0;                         ///< price/layer/model_flops.h
   std::vector<std::int64_t> peak_memory_bytes;  ///< [pipeline rank] of tensors, of one device
   std::vector<int> peak_activations;            ///< [pipeline rank] in chunks, released at W
 
@@ -54,7 +54,7 @@ struct Predicted {
 };
 
 /// `order` is order_of() or a schedule of the user's own with layout.pipeline ranks; asynchronous schedules are a whole
-/// run, whose time counts as the step's. With a network the transfers share its links (cost/cluster_network.h);
+/// run, whose time counts as the step's. With a network the transfers share its links (evaluate/cluster_network.h);
 /// without, each has its links to itself, which is quicker to answer: the search's way. The order that the layout names
 /// is not made in full where no timeline is asked for and its steady state is proven (simulator/steady_state.h). Throws
 /// as price_layout and simulate do.

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "planner/cost/topology_links.h"
+#include "planner/evaluate/topology_links.h"
 #include "simulator/path_length.h"
 
 namespace plumb { inline namespace planner {

@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/host_offload.h"
+#include "planner/evaluate/host_offload.h"
 #include "planner/search/fit_advisor.h"
 #include "schedules/generators/catalogue.h"
 

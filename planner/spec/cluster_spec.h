@@ -1,6 +1,6 @@
 #pragma once
 // The machine: devices in nodes, nodes on a network. All figures come from a preset, from a user's file or from a
-// calibration (cost/calibration.h); none stands in code.
+// calibration (calibrate/calibration.h); none stands in code.
 //
 //   ClusterSpec cluster = resize(parse_cluster(text_of("tools/specs/clusters/h100.json"), "h100.json"), 16);
 //

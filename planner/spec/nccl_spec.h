@@ -4,7 +4,7 @@
 //   "nccl": {"generation": "hopper", "host_cpu": "intel", "nvlink_sharp": true, "nics": 8}
 //
 // Channels and their speeds follow from the node's and the network's bandwidths by NCCL's search constants
-// (cost/nccl/channels.h), or are given.
+// (price/collective/nccl_channels.h), or are given.
 
 #include <cstdint>
 #include <optional>

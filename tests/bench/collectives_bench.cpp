@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/collective_price.h"
+#include "planner/price/collective/collective_price.h"
 #include "tests/bench/stopwatch.h"
 
 namespace {

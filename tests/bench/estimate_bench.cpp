@@ -11,8 +11,8 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost/cost_table.h"
-#include "planner/cost/stage_prices.h"
+#include "planner/evaluate/priced_layout.h"
+#include "planner/evaluate/stage_prices.h"
 #include "planner/search/bounds.h"
 #include "planner/search/predict.h"
 #include "tests/bench/stopwatch.h"

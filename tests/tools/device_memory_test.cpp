@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "executor/device/stage/device_stage.h"
-#include "planner/cost/device_memory.h"
+#include "planner/price/memory/device_memory.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {

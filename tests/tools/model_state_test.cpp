@@ -4,7 +4,7 @@
 
 #include "executor/check_run_spec.h"
 #include "executor/run.h"
-#include "planner/cost/stage_memory.h"
+#include "planner/price/memory/stage_memory.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/lower.h"
 #include "tools/lower_plan.h"

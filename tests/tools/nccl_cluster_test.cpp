@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/collective_price.h"
+#include "planner/price/collective/collective_price.h"
 #include "schedules/error.h"
 
 namespace plumb::test {

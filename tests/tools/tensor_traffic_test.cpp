@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "planner/cost/layer_price.h"
+#include "planner/price/layer/layer_price.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {

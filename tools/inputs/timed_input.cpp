@@ -7,7 +7,7 @@
 
 #include "executor/mpi/launched.h"
 #include "executor/mpi/run_timed_mpi.h"
-#include "planner/cost/cluster_network.h"
+#include "planner/evaluate/cluster_network.h"
 #include "schedules/error.h"
 #include "simulator/network/simulate_network.h"
 #include "tools/console.h"

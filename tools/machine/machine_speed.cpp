@@ -10,7 +10,7 @@
 
 #include "executor/cpu/measure_kernels.h"
 #include "kernels/cpu/gemm.h"
-#include "planner/cost/kernel_price.h"
+#include "planner/price/kernel/kernel_price.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -38,7 +38,7 @@ std::string collective_text(const CollectiveScore& score) {
 std::string collective_page(const CollectiveScore& score) {
   std::string page =
       "\n## Collectives\n\nBus bandwidth and time of collectives of 16 MiB and more against NCCL's own model "
-      "(planner/cost/nccl), mean errors. Three constants a machine (launch of the low-latency and of the simple "
+      "(planner/price/collective), mean errors. Three constants a machine (launch of the low-latency and of the simple "
       "protocol, a scale of all bandwidths) are fitted on one half of its sweeps and judged on the other, both ways "
       "round.\n\n|";
   for (const std::string& head : kCollectiveHead) page += " " + head + " |";

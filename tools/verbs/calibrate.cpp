@@ -6,7 +6,7 @@
 
 #include "executor/measure/measure.h"
 #include "executor/rank_threads.h"
-#include "planner/cost/calibration.h"
+#include "planner/calibrate/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"

@@ -15,7 +15,7 @@
 #include "executor/device/open_cuda_library.h"
 #include "executor/transport/transport.h"
 #include "kernels/layer.h"
-#include "planner/cost/calibration.h"
+#include "planner/calibrate/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/nccl/nccl_library.h"
-#include "planner/cost/collective_price.h"
+#include "planner/price/collective/collective_price.h"
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "executor/device_plan/plan_device.h"
-#include "planner/cost/stage_memory.h"
+#include "planner/price/memory/stage_memory.h"
 #include "planner/search/bounds.h"
 #include "schedules/action_table.h"
 #include "schedules/forms/json_text.h"

@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/graph_stages.h"
-#include "planner/graph/chain_partition.h"
+#include "planner/evaluate/graph_stages.h"
+#include "planner/partition/chain_partition.h"
 #include "planner/search/layout_conflict.h"
 #include "planner/search/plan.h"
 #include "schedules/error.h"

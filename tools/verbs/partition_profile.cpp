@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/graph/profiled_graph.h"
-#include "planner/graph/replicated_partition.h"
+#include "planner/partition/profiled_graph.h"
+#include "planner/partition/replicated_partition.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/limits.h"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/cluster_network.h"
+#include "planner/evaluate/cluster_network.h"
 #include "planner/search/plan.h"
 #include "planner/spec/topology_spec.h"
 #include "schedules/error.h"

@@ -11,7 +11,7 @@
 #include "executor/measure/measure.h"
 #include "executor/mpi/launched.h"
 #include "executor/run.h"
-#include "planner/cost/calibration.h"
+#include "planner/calibrate/calibration.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "tools/console.h"

@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "planner/cost/collective_price.h"
-#include "planner/cost/kernel_price.h"
-#include "planner/cost/nccl/point_to_point.h"
-#include "planner/cost/nccl/tuning.h"
+#include "planner/price/collective/collective_price.h"
+#include "planner/price/kernel/kernel_price.h"
+#include "planner/price/collective/nccl_point_to_point.h"
+#include "planner/price/collective/nccl_tuning.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"

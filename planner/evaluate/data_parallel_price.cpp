@@ -1,0 +1,97 @@
+#include "planner/evaluate/data_parallel_price.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "planner/price/collective/nccl_occupied_units.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+constexpr std::int64_t kBytesPerMib = 1 << 20;
+
+/// Of one gradient.
+std::int64_t gradient_bytes(const TrainingSpec& training) {
+  const bool own_width = training.stack && training.stack->gradient_bytes > 0;
+  return own_width ? training.stack->gradient_bytes : bytes_per_element(training.gradient_precision);
+}
+
+SegmentsByPart::value_type collective(CollectiveKind kind, Seconds seconds, std::int64_t bytes) {
+  SegmentsByPart::value_type segments(1);
+  segments.front() = {.kind = Segment::Kind::kCollective,
+                      .seconds = seconds,
+                      .group = Group::kData,
+                      .collective = kind,
+                      .bytes = bytes};
+  return segments;
+}
+
+Seconds replicated_time(Pricing& pricing, const Replicated& stage, CollectiveKind kind, std::int64_t bytes) {
+  Seconds time{0};
+  if (stage.parameters > 0) {
+    time += pricing.collective_time(stage.group, kind, stage.parameters * bytes);
+  }
+  if (stage.expert_parameters > 0) {
+    time += pricing.collective_time(stage.expert_group, kind, stage.expert_parameters * bytes);
+  }
+  return time;
+}
+
+/// What is left of a collective that goes layer by layer beside a pass.
+Seconds layer_by_layer(Seconds whole_time, const Replicated& stage, Seconds pass) {
+  const double first = static_cast<double>(stage.largest_layer) /
+                       static_cast<double>(std::max<std::int64_t>(1, stage.parameters + stage.expert_parameters));
+  return std::max(first * whole_time, whole_time - pass);
+}
+
+/// Share of the device that collectives of the stage's replicas hold.
+double held_share(const Pricing& pricing, const GroupPlacement& group) {
+  const std::optional<NcclMachine>& nccl = pricing.collectives().nccl;
+  const int units = pricing.cluster().device.compute_units;
+  if (!nccl || units <= 1) return 0;
+  return std::min(1.0, static_cast<double>(occupied_units(*nccl, group)) / units);
+}
+
+}  // namespace
+
+DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
+                                      Seconds backward, const std::vector<GradientBucket>& buckets) {
+  DataParallelPrice price;
+  if (stage.group.ranks == 1) return price;
+  const TrainingSpec& training = pricing.training();
+  const std::optional<StackSpec>& stack = training.stack;
+  const std::int64_t gradient = gradient_bytes(training);
+  const bool narrow = stack && stack->fp8_weight_gathers && training.precision == Precision::kFp8;
+  const std::int64_t weight = narrow ? 1 : bytes_per_element(training.precision);
+  const CollectiveKind reduction = layout.zero == 0 ? CollectiveKind::kAllReduce : CollectiveKind::kReduceScatter;
+  Seconds reduce = replicated_time(pricing, stage, reduction, gradient);
+  Seconds gather = layout.zero == 0 ? Seconds{0} : replicated_time(pricing, stage, CollectiveKind::kAllGather, weight);
+  if (stack && layout.zero == 3) {
+    const double held = held_share(pricing, stage.group);
+    price.forward_slowed = held * std::min(gather, forward);
+    price.backward_slowed = held * std::min(gather + reduce, backward);
+    reduce = layer_by_layer(reduce, stage, backward);
+    gather = layer_by_layer(gather, stage, forward);
+  } else if (stack) {
+    reduce = std::max(Seconds{0}, reduce - stack->data_hidden * backward);
+    gather = std::max(Seconds{0}, gather - stack->gather_hidden * forward);
+  }
+  for (const GradientBucket& bucket : buckets) {
+    Replicated held = stage;
+    held.parameters = bucket.parameters;
+    held.expert_parameters = bucket.expert_parameters;
+    price.reduce_grad.push_back(collective(reduction, replicated_time(pricing, held, reduction, gradient),
+                                           (bucket.parameters + bucket.expert_parameters) * gradient));
+    price.bucket_offsets.push_back(bucket.offset);
+  }
+  const std::int64_t parameters = stage.parameters + stage.expert_parameters;
+  if (buckets.empty()) price.reduce_grad.push_back(collective(reduction, reduce, parameters * gradient));
+  if (layout.zero > 0) price.unshard.push_back(collective(CollectiveKind::kAllGather, gather, parameters * weight));
+  return price;
+}
+
+std::int64_t bucket_parameters(const TrainingSpec& training, const Layout& layout) {
+  return layout.bucket_mib * kBytesPerMib / gradient_bytes(training);
+}
+
+}}  // namespace plumb::planner

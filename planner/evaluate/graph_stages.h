@@ -1,0 +1,38 @@
+#pragma once
+// A layer graph to the stages of a layout: which consecutive nodes each model part holds (partition/chain_partition.h).
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "planner/partition/balanced_partition.h"
+#include "planner/price/pricing.h"
+#include "schedules/schedule.h"
+
+namespace plumb { inline namespace planner {
+
+/// `split` counts nodes. The layout's own split, or the one whose slowest stage is fastest among those that fit the
+/// devices (where none fits, among all); 1F1B's micro-batches in flight are counted, with GPipe all of them. Throws
+/// SpecError if a split of the user's does not give every part a node, or all nodes to some part.
+Partition graph_partition(Pricing& pricing, const Layout& layout, const Schedule& schedule);
+
+/// [model part] the node that it begins with, and one more behind the last.
+std::vector<int> first_nodes(const std::vector<int>& split);
+
+/// [model part] the layers that the executor runs; empty lists where it does not run the graph.
+std::vector<std::vector<Layer>> runnable_layers_by_part(const GraphTables& graph, const std::vector<int>& split);
+
+/// Footprints of the nodes of one model part.
+std::vector<LayerFootprint> graph_footprints_of_part(const Pricing& pricing, const Layout& layout,
+                                                     const std::vector<int>& split, int part);
+
+/// What a part sends on for a micro-batch, all tensors that cross its end, and the gradients that it sends back, of the
+/// tensors that cross its beginning; `bytes` is those of an element of the whole micro-batch.
+std::pair<std::int64_t, std::int64_t> graph_message_bytes(const GraphTables& graph, const std::vector<int>& split,
+                                                          int part, std::int64_t bytes);
+
+/// Sums of the gradients of tables that nodes of this part share with nodes on other ranks, once a step.
+std::vector<Segment> graph_tied_reduction(const Pricing& pricing, const ProcessGrid& grid, const Schedule& schedule,
+                                          const std::vector<int>& split, int part);
+
+}}  // namespace plumb::planner

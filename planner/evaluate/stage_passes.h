@@ -1,0 +1,46 @@
+#pragma once
+// The passes of a stage: sums over its layers, and as segments of its operations.
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/price/layer/layer_price.h"
+#include "planner/price/memory/stage_memory.h"
+#include "planner/spec/layout.h"
+#include "schedules/cost_table.h"
+
+namespace plumb { inline namespace planner {
+
+/// How many layers of a kind a stage has.
+struct KindCount {
+  int kind = 0;
+  int count = 0;
+
+  friend bool operator==(const KindCount&, const KindCount&) = default;
+};
+
+/// What that recomputation repeats of a layer.
+const PassPrice& rebuild_price(const LayerPrice& price, Recompute recompute);
+
+/// What a stage's passes last by themselves. Without R actions recomputation stands at the head of `input_grad` and
+/// `backward` too.
+struct StagePasses {
+  PassPrice forward, rebuild, input_grad, weight_grad, backward;
+};
+
+/// `prices` by kind of layer.
+StagePasses stage_passes(const std::vector<KindCount>& counts, const std::vector<LayerPrice>& prices,
+                         Recompute recompute, BackwardForm form);
+
+/// A device of Plumb's own copies what has come from other stages to where the first or the last layer takes it: bytes
+/// of activations in the forward, of gradients in the backward.
+void add_incoming_copies(StagePasses& passes, const KernelPrices& kernels, std::int64_t activation_bytes,
+                         std::int64_t gradient_bytes);
+
+/// Puts F, R, I, W and B into the stage's segments; each that lasts any time lasts `action_overhead` longer.
+void price_compute(StageCosts& costs, const StagePasses& passes, Seconds action_overhead);
+
+/// The segments of an operation that has a single part.
+SegmentsByPart whole(std::vector<Segment> segments);
+
+}}  // namespace plumb::planner

@@ -1,0 +1,65 @@
+#pragma once
+// What a framework's rank does for one layer and one micro-batch: kernels with their own shapes and bytes, and the
+// collectives around them. The lists are made by framework/transformer_ops.h and framework/vocabulary_ops.h, and timed
+// by framework/kernel_time.h.
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "kernels/layer.h"
+#include "planner/price/kernel/gemm_time.h"
+#include "schedules/cost_table.h"
+
+namespace plumb { inline namespace planner {
+
+/// Kernels that are alike.
+struct DeviceKernel {
+  enum class Kind : std::uint8_t { kGemm, kAttentionForward, kAttentionBackward, kTraffic };
+  std::string_view name;
+  Kind kind = Kind::kTraffic;
+  GemmShape shape{};                   ///< GEMMs only; of one kernel
+  GemmForm form = GemmForm::kForward;  ///< GEMMs only
+  std::int64_t alignment = 0;          ///< GEMMs only: elements of a row in memory; 0: aligned
+  bool batched = false;                ///< GEMMs only: activations by activations, in the wider precision
+  bool wide = false;                   ///< GEMMs only: weights in the wider precision
+  bool routed = false;                 ///< of routed experts, their exchange included
+  bool biased = false;                 ///< of routed experts whose biases are added by kernels of their own
+  double flops = 0;                    ///< attention only
+  double sequence = 0;                 ///< attention only: tokens of a query's past and future
+  double bytes = 0;                    ///< that must cross memory once
+  int launches = 1;                    ///< that the host makes for it
+};
+
+/// A collective of one rank's group.
+struct KernelExchange {
+  Group group = Group::kTensor;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  std::int64_t bytes = 0;  ///< the whole buffer of one rank
+  int count = 1;
+  int experts = 0;  ///< an exchange of tokens in which one for several experts of a rank travels once: of so many
+  int picks = 0;    ///< as many experts a token, of which `bytes` counts each
+};
+
+struct PassOps {
+  std::vector<DeviceKernel> kernels;
+  std::vector<KernelExchange> exchanges;
+};
+
+struct LayerOps {
+  PassOps forward;
+  PassOps input_grad;
+  PassOps weight_grad;
+  PassOps rebuild_selective;  ///< what StackSpec::selective rebuilds
+  PassOps rebuild_full;       ///< a transformer layer's forward again
+};
+
+/// Bytes of one element.
+struct ElementBytes {
+  double activation = 2;
+  double gathered = 2;  ///< of what a tensor group gathers: 1 where it is quantized before
+  double gradient = 4;  ///< of the buffer in which weight gradients accumulate
+  double cast = 0;      ///< moved to quantize one; 0: nothing is quantized
+};
+
+}}  // namespace plumb::planner

@@ -1,0 +1,161 @@
+#include "planner/price/framework/transformer_ops.h"
+
+#include "planner/price/framework/attention_ops.h"
+#include "planner/price/framework/mlp_ops.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// Residual streams in bytes.
+double stream_bytes(const LayerContext& c) {
+  return c.sizes.stream * c.bytes.activation;
+}
+double gathered_bytes(const LayerContext& c) {
+  return c.sizes.stream * c.bytes.gathered;
+}
+double residual_bytes(const LayerContext& c) {
+  return c.sizes.residual * c.bytes.activation;
+}
+
+/// One branch's end: bias, dropout and residual.
+void branch_end_forward(const LayerContext& c, const PassBuilder& pass) {
+  const double es = residual_bytes(c);
+  if (c.stack.fused_bias_dropout || (c.layer.dropout == 0 && !c.layer.linear_bias)) {
+    pass.traffic("bias, dropout, residual", (c.layer.dropout > 0 ? 3.5 : 3) * es);
+    return;
+  }
+  if (c.layer.linear_bias) pass.traffic("bias", 2 * es);
+  if (c.layer.dropout > 0) pass.traffic("dropout", 2.5 * es);
+  pass.traffic("residual", 3 * es);
+}
+
+void branch_end_input_grad(const LayerContext& c, const PassBuilder& pass) {
+  const double es = residual_bytes(c);
+  if (c.layer.dropout > 0) pass.traffic("dropout", 2.5 * es);
+  if (c.layer.linear_bias) pass.traffic("bias gradient", es);
+}
+
+void norm_forward(const LayerContext& c, const PassBuilder& pass) {
+  pass.traffic("norm", 2 * residual_bytes(c));
+}
+
+void norm_input_grad(const LayerContext& c, const PassBuilder& pass) {
+  if (c.stack.fused_norm) {  // the sum is neither written apart nor read again
+    pass.traffic("norm, residual", 6 * residual_bytes(c));
+    return;
+  }
+  pass.traffic("norm", 5 * residual_bytes(c));
+  pass.traffic("residual", 3 * residual_bytes(c));
+}
+
+/// Column- and row-parallel products: `branches` begin, and `ends` of them are summed. NCCL gathers and scatters along
+/// the first dimension; where the sequence is another, the whole stream is read and written once more.
+void exchange_tensor(const LayerContext& c, const PassBuilder& pass, int branches, int ends) {
+  if (c.work.tensor_parallel == 1) return;
+  const double e = stream_bytes(c);
+  if (c.work.sequence_parallel) {
+    const bool copied = c.stack.copied_collectives;
+    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), branches);
+    if (copied) pass.traffic("gathered rows copied", 2 * branches * gathered_bytes(c), branches);
+    if (ends > 0) pass.exchange(Group::kTensor, CollectiveKind::kReduceScatter, e, ends);
+    if (copied && ends > 0) pass.traffic("rows to scatter copied", 2 * ends * e, ends);
+  } else if (ends > 0) {
+    pass.exchange(Group::kTensor, CollectiveKind::kAllReduce, e, ends);
+  }
+}
+
+/// Under fp8 what the tensor group gathers in 16 bit is quantized whole by every rank; otherwise a norm has done it.
+void cast_gathered(const LayerContext& c, const PassBuilder& pass) {
+  const bool gathered = c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.bytes.gathered > 1;
+  if (gathered) pass.cast(c.sizes.stream);
+}
+
+/// Attention, and the MLP unless experts that are not divided exchange their tokens themselves.
+int tensor_branches(const LayerContext& c) {
+  return c.layer.experts > 0 && c.layer.shared_ffn == 0 && c.work.sequence_parallel && c.work.experts.tensor == 1 ? 1
+                                                                                                                  : 2;
+}
+
+void forward(const LayerContext& c, const PassBuilder& pass, bool early_stop) {
+  const auto h = static_cast<double>(c.layer.hidden);
+  norm_forward(c, pass);
+  cast_gathered(c, pass);
+  attention_inputs_forward(c, pass);
+  attention_core_forward(c, pass);
+  pass.cast(c.sizes.tokens * c.sizes.value);
+  pass.gemm("projection", c.sizes.tokens, h, c.sizes.value);
+  branch_end_forward(c, pass);
+  norm_forward(c, pass);
+  if (c.layer.experts == 0) cast_gathered(c, pass);
+  mlp_forward(c, pass, early_stop);
+  if (!early_stop) branch_end_forward(c, pass);
+  const bool unfinished = early_stop && c.layer.experts == 0;
+  exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c) - (unfinished ? 1 : 0));
+}
+
+/// All but the results of every second product in the order queries, keys, values, projection, gate, up, down, of
+/// attention's core and of the tensor group's reductions, up to the last tensor that the backward needs.
+void rebuild_alternate_products(const LayerContext& c, const PassBuilder& pass) {
+  norm_forward(c, pass);
+  cast_gathered(c, pass);
+  attention_inputs_rebuild(c, pass);
+  pass.cast(c.sizes.tokens * c.sizes.value);
+  pass.gemm("projection", c.sizes.tokens, static_cast<double>(c.layer.hidden), c.sizes.value);
+  branch_end_forward(c, pass);
+  norm_forward(c, pass);
+  if (c.layer.experts == 0) cast_gathered(c, pass);
+  mlp_rebuild(c, pass);
+  exchange_tensor(c, pass, tensor_branches(c), 0);
+}
+
+void rebuild_norms_and_activations(const LayerContext& c, const PassBuilder& pass) {
+  norm_forward(c, pass);
+  norm_forward(c, pass);
+  expert_activation(c, pass);
+}
+
+void input_grad(const LayerContext& c, const PassBuilder& pass) {
+  const auto h = static_cast<double>(c.layer.hidden);
+  branch_end_input_grad(c, pass);
+  mlp_input_grad(c, pass);
+  norm_input_grad(c, pass);
+  branch_end_input_grad(c, pass);
+  pass.cast(c.sizes.tokens * h);
+  pass.gemm("projection", c.sizes.tokens, c.sizes.value, h, GemmForm::kInputGrad);
+  attention_core_backward(c, pass);
+  attention_inputs_input_grad(c, pass);
+  norm_input_grad(c, pass);
+  exchange_tensor(c, pass, tensor_branches(c), tensor_branches(c));
+}
+
+void weight_grad(const LayerContext& c, const PassBuilder& pass) {
+  const auto h = static_cast<double>(c.layer.hidden);
+  mlp_weight_grad(c, pass);
+  pass.weight_gradient("projection", h, c.sizes.value, c.sizes.tokens, c.stack.fused_accumulation);
+  attention_inputs_weight_grad(c, pass);
+  if (c.work.tensor_parallel > 1 && c.work.sequence_parallel && c.stack.regathered_inputs) {
+    pass.exchange(Group::kTensor, CollectiveKind::kAllGather, gathered_bytes(c), tensor_branches(c));
+  }
+}
+
+}  // namespace
+
+LayerOps transformer_ops(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                         ElementBytes bytes) {
+  const LayerContext context{layer, work, stack, bytes, rank_sizes(layer, work)};
+  LayerOps ops;
+  forward(context, {ops.forward, bytes}, false);
+  input_grad(context, {ops.input_grad, bytes});
+  weight_grad(context, {ops.weight_grad, bytes});
+  if (stack.selective == SelectiveKind::kAlternateProducts) {
+    rebuild_alternate_products(context, {ops.rebuild_selective, bytes});
+  } else if (stack.selective == SelectiveKind::kNormsAndActivations) {
+    rebuild_norms_and_activations(context, {ops.rebuild_selective, bytes});
+  } else {
+    attention_core_forward(context, {ops.rebuild_selective, bytes});
+  }
+  forward(context, {ops.rebuild_full, bytes}, stack.early_stop);
+  return ops;
+}
+
+}}  // namespace plumb::planner

@@ -1,0 +1,387 @@
+#include "planner/price/memory/framework_memory.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "planner/price/memory/backward_moments.h"
+#include "planner/price/framework/sizes.h"
+#include "planner/price/memory/stage_memory.h"
+#include "schedules/units.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+std::int64_t whole(double bytes) {
+  return std::llround(bytes);
+}
+
+struct Activations {
+  double kept = 0;
+  double rebuilt = 0;
+};
+
+/// What a tensor takes for each element: as computed with, and as a product keeps its input.
+struct SavedBytes {
+  double element = 0;
+  double input = 0;
+};
+
+/// Bytes that a block of products keeps of each row of `channels` behind its activation: the activation's input, the
+/// gate's own result where the two factors are kernels of their own, and the next product's input.
+double block_bytes(const TransformerLayer& layer, const StackSpec& stack, double channels, SavedBytes bytes) {
+  const double gate = stack.fused_activation || up_products(layer) == 1 ? 0 : 1;
+  return channels * ((up_products(layer) + gate) * bytes.element + bytes.input);
+}
+
+/// Copies of tokens that the rank's experts compute.
+double expert_rows(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                   const RankSizes& sizes) {
+  const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
+  return tokens * static_cast<double>(layer.experts_per_token) * work.experts.tensor * expert_load(layer, stack);
+}
+
+double expert_channels(const TransformerLayer& layer, const LayerWork& work) {
+  return static_cast<double>(layer.expert_ffn) / work.experts.tensor;
+}
+
+/// What experts keep of the copies of tokens that reach them.
+double expert_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                    const RankSizes& sizes, SavedBytes bytes) {
+  const double tokens = work.sequence_parallel ? sizes.tokens / work.tensor_parallel : sizes.tokens;
+  const double channels = expert_channels(layer, work);
+  const auto h = static_cast<double>(layer.hidden);
+  // Copies as sorted by expert (sending and sorting keep none), what the block keeps, and what is weighed: the
+  // combination's operands, or the activation's result where a kernel of its own multiplies it.
+  const double product = stack.fused_activation ? 0 : channels;
+  const double weighed = (stack.weighted_activations ? product : h) * bytes.element;
+  const double routed =
+      expert_rows(layer, work, stack, sizes) * (h * bytes.input + block_bytes(layer, stack, channels, bytes) + weighed);
+  const double shared =
+      sizes.tokens * block_bytes(layer, stack, static_cast<double>(layer.shared_ffn), bytes) / work.tensor_parallel;
+  constexpr double kSingle = 4;
+  return routed + shared + tokens * static_cast<double>(layer.experts) * kSingle;
+}
+
+double latent_bytes(const TransformerLayer& layer, const RankSizes& sizes, SavedBytes bytes) {
+  if (layer.kv_rank == 0) return 0;
+  // Compressed queries, keys and values before and behind their norms.
+  const auto ranks = static_cast<double>(layer.query_rank + layer.kv_rank);
+  return sizes.tokens *
+         (ranks * (bytes.element + bytes.input) + static_cast<double>(layer.rotary_size) * bytes.element);
+}
+
+/// Results of both norms and of routed experts' activations.
+double norms_and_activations_bytes(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                                   const RankSizes& sizes, SavedBytes bytes) {
+  double activations = 0;
+  if (layer.experts > 0)
+    activations = expert_rows(layer, work, stack, sizes) * expert_channels(layer, work) * bytes.input;
+  return 2 * sizes.residual * bytes.input + activations;
+}
+
+/// What torchtitan's per-operation checkpoints keep of a layer: its input, every second product (queries, values, gate,
+/// down), attention's result with its log-sum-exp, and what the tensor group has reduced.
+double alternate_products_bytes(const TransformerLayer& layer, const LayerWork& work, const RankSizes& sizes,
+                                double element) {
+  constexpr double kSingle = 4;
+  const bool gated = layer.mlp == MlpKind::kSwiglu;
+  const double values = sizes.kv_heads * static_cast<double>(layer.value_size > 0 ? layer.value_size : layer.head_size);
+  const double reduced = work.tensor_parallel > 1 ? 2 * sizes.residual : 0;
+  const double products = sizes.tokens * (sizes.query + values + sizes.ffn) + (gated ? sizes.stream : 0);
+  return (sizes.residual + reduced + products + sizes.tokens * sizes.value) * element +
+         sizes.heads * sizes.tokens * kSingle;
+}
+
+/// What attention keeps beside its inputs, and the result that the next product takes.
+double context_bytes(const StackSpec& stack, const RankSizes& sizes, SavedBytes bytes) {
+  const bool fused = stack.attention != AttentionKernel::kUnfused;
+  const bool copied = stack.copied_context || bytes.input != bytes.element;
+  return sizes.value * sizes.tokens * (fused && copied ? bytes.element + bytes.input : bytes.input);
+}
+
+Activations transformer_activations(const TransformerLayer& layer, const LayerWork& work, const StackSpec& stack,
+                                    Recompute recompute, SavedBytes bytes) {
+  const RankSizes sizes = rank_sizes(layer, work);
+  const double element = bytes.element;
+  const double residual = sizes.residual * element;
+  double core = 0;
+  if (stack.attention == AttentionKernel::kUnfused) {
+    const double scores = sizes.heads * sizes.tokens * static_cast<double>(work.sequence);
+    core = scores * (layer.dropout > 0 ? 2 * element + 1 : element);
+  } else {
+    constexpr double kSingle = 4;
+    const bool dropped = recompute == Recompute::kSelective && stack.selective == SelectiveKind::kAttentionCore;
+    if (!dropped) core = sizes.heads * sizes.tokens * kSingle;  // log-sum-exp
+  }
+  const double masks = layer.dropout > 0 ? 2 * sizes.residual : 0;
+  const double mlp = layer.experts > 0 ? expert_bytes(layer, work, stack, sizes, bytes)
+                                       : sizes.tokens * block_bytes(layer, stack, sizes.ffn, bytes);
+  const double norms = 2 * sizes.residual * (element + bytes.input);  // inputs and results
+  const double rest = norms + masks + sizes.qkv * sizes.tokens * element + context_bytes(stack, sizes, bytes) + mlp +
+                      latent_bytes(layer, sizes, bytes);
+  switch (recompute) {
+    case Recompute::kNone:
+      return {.kept = rest + core};
+    case Recompute::kSelective: {
+      if (stack.selective == SelectiveKind::kAttentionCore) return {.kept = rest, .rebuilt = core};
+      if (stack.selective == SelectiveKind::kNormsAndActivations) {
+        const double rebuilt = norms_and_activations_bytes(layer, work, stack, sizes, bytes);
+        return {.kept = rest + core - rebuilt, .rebuilt = rebuilt};
+      }
+      const double kept = std::min(rest + core, alternate_products_bytes(layer, work, sizes, element));
+      return {.kept = kept, .rebuilt = rest + core - kept};
+    }
+    case Recompute::kFull:
+      return {.kept = residual, .rebuilt = rest + core - residual};
+  }
+  return {};
+}
+
+/// What the layers of a stage add up to, in the order in which they come.
+struct StageSum {
+  std::int64_t parameters = 0;  ///< besides those of routed experts
+  std::int64_t expert_parameters = 0;
+  std::int64_t last_layer = 0;
+  std::int64_t largest_layer = 0;
+  std::int64_t largest_pair = 0;   ///< of neighbours
+  std::int64_t largest_inner = 0;  ///< of transformer layers
+  std::int64_t tables = 0;         ///< parameters of the model's two ends
+  double kept = 0;                 ///< bytes of a micro-batch
+  double rebuilt = 0;
+  double largest_rebuilt = 0;
+  double at_loss = 0;
+  double head_backward = 0;
+  double layer_backward = 0;
+  double released = 0;      ///< of kept, with I
+  double score_buffer = 0;  ///< held throughout
+  double table_gradient = 0;
+  std::int64_t largest_tensor = 0;   ///< of one weight
+  double output = 0;                 ///< the stage's
+  std::vector<WeightShape> weights;  ///< of products
+};
+
+struct MemoryContext {
+  const StackSpec& stack;
+  const Layout& layout;
+  LayerWork work;
+  double element = 0;
+  double saved_input = 0;  ///< bytes an element that products keep
+
+  /// Elements of a residual stream of that width.
+  double stream(std::int64_t hidden) const {
+    const double tokens = static_cast<double>(work.microbatch * work.sequence) / work.context_parallel;
+    return tokens * static_cast<double>(hidden) / (work.sequence_parallel ? work.tensor_parallel : 1);
+  }
+
+  /// Rows of a table on one rank, padded as the stack does.
+  std::int64_t rows(std::int64_t vocab) const { return padded_vocab(stack, vocab, layout.tensor) / layout.tensor; }
+};
+
+FrameworkFootprint embedding_footprint(const EmbeddingLayer& layer, const MemoryContext& context) {
+  const std::int64_t rows = context.rows(layer.vocab);
+  const std::int64_t padding = rows - largest_share(layer.vocab, context.layout.tensor);
+  return {.place = FrameworkFootprint::Place::kFirst,
+          .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
+          .largest_tensor = rows * layer.hidden,
+          .kept = (layer.dropout > 0 ? context.stream(layer.hidden) : 0) +  // a mask of one byte
+                  context.stack.embedding_outputs * context.stream(layer.hidden) * context.element,
+          .table_gradient = context.stack.embedding_gradient_bytes * static_cast<double>(rows * layer.hidden)};
+}
+
+FrameworkFootprint head_footprint(const HeadLayer& layer, const MemoryContext& context) {
+  const std::int64_t rows = context.rows(layer.vocab);
+  const std::int64_t padding = rows - largest_share(layer.vocab, context.layout.tensor);
+  const double logits = static_cast<double>(context.work.microbatch * context.work.sequence) /
+                        context.work.context_parallel * static_cast<double>(rows);
+  const double residual = context.stream(layer.hidden);
+  const double stream = context.work.sequence_parallel ? residual * context.work.tensor_parallel : residual;
+  return {.place = FrameworkFootprint::Place::kLast,
+          .parameters = parameter_count(layer, context.layout.tensor) + padding * layer.hidden,
+          .shared_parameters = layer.tied ? rows * layer.hidden : 0,
+          .largest_tensor = rows * layer.hidden,
+          .output = context.stack.kept_logits && context.layout.pipeline > 1 ? logits * context.element : 0,
+          .at_loss = context.stack.logit_bytes * logits * (context.stack.gathered_logits ? context.layout.tensor : 1) +
+                     2 * residual * context.element,
+          .head_backward = head_backward_bytes(layer, context.stack, logits, static_cast<double>(rows), stream,
+                                               residual, context.element)};
+}
+
+/// What a layer frees before W: all that it kept but what W needs. Nothing is known of what is rebuilt, of experts and
+/// of latent attention.
+double released_bytes(const TransformerLayer& layer, const MemoryContext& context, const Activations& held) {
+  const double needed = weight_grad_bytes(layer, context.work, context.element);
+  const bool known = context.layout.recompute == Recompute::kNone && needed > 0;
+  return known ? std::max(0.0, held.kept - needed) : 0;
+}
+
+/// A pipeline that sends 1/t of a stage's output from each tensor rank keeps no more of it.
+double kept_output(const TransformerLayer& layer, const MemoryContext& context) {
+  const bool divided = context.stack.scattered_messages && !context.work.sequence_parallel;
+  return context.stream(layer.hidden) * context.element / (divided ? context.work.tensor_parallel : 1);
+}
+
+std::int64_t largest_weight(const TransformerLayer& layer, const LayerWork& work) {
+  double elements = 0;
+  for (const auto& [rows, columns] : weight_shapes(layer, work)) elements = std::max(elements, rows * columns);
+  return whole(elements);
+}
+
+FrameworkFootprint transformer_footprint(const TransformerLayer& layer, const MemoryContext& context) {
+  const std::int64_t experts = expert_parameter_count(layer, context.work.experts);
+  Activations held = transformer_activations(layer, context.work, context.stack, context.layout.recompute,
+                                             {context.element, context.saved_input});
+  const double products = layer_backward_bytes(layer, context.work, context.stack, context.element);
+  const auto with_attention = [&](bool split) {
+    return std::max(products, attention_backward_bytes(layer, context.work, context.stack, split, context.element));
+  };
+  const double scores = score_elements(layer, context.work, context.stack) * context.element;
+  const double released = released_bytes(layer, context, held);
+  const double away = context.stack.offloaded_share * held.kept;  // comes back for the layer's backward
+  held.kept -= away;
+  held.rebuilt += away;
+  return {
+      .parameters = parameter_count(layer, context.layout.tensor, context.work.experts) - experts,
+      .expert_parameters = experts,
+      .largest_tensor = context.stack.norm_bytes > 0 ? largest_weight(layer, context.work) : 0,
+      .kept = held.kept,
+      .rebuilt = held.rebuilt,
+      .released = released * (1 - context.stack.offloaded_share),
+      .backward = with_attention(false),
+      .split_backward = with_attention(true),
+      .score_buffer = context.stack.score_buffer ? scores : 0,
+      .output = context.stack.kept_outputs ? kept_output(layer, context) : 0,
+      .weights = context.stack.kept_weight_gradients ? weight_shapes(layer, context.work) : std::vector<WeightShape>{}};
+}
+
+/// `shares_table`: one table serves both ends of a stage.
+void add_layer(StageSum& sum, const FrameworkFootprint& layer, bool shares_table, bool split) {
+  const std::int64_t parameters = layer.parameters - (shares_table ? layer.shared_parameters : 0);
+  const std::int64_t whole = parameters + layer.expert_parameters;
+  sum.parameters += parameters;
+  sum.expert_parameters += layer.expert_parameters;
+  sum.largest_layer = std::max(sum.largest_layer, whole);
+  sum.largest_pair = std::max(sum.largest_pair, sum.last_layer + whole);
+  sum.last_layer = whole;
+  if (layer.place == FrameworkFootprint::Place::kInner)
+    sum.largest_inner = std::max(sum.largest_inner, whole);
+  else
+    sum.tables += parameters;
+  sum.kept += layer.kept;
+  sum.rebuilt += layer.rebuilt;
+  sum.largest_rebuilt = std::max(sum.largest_rebuilt, layer.rebuilt);
+  sum.layer_backward = std::max(sum.layer_backward, split ? layer.split_backward : layer.backward);
+  sum.released += split ? layer.released : 0;
+  sum.score_buffer = std::max(sum.score_buffer, layer.score_buffer);
+  sum.output = layer.output;
+  sum.at_loss = std::max(sum.at_loss, layer.at_loss);
+  sum.head_backward = std::max(sum.head_backward, layer.head_backward);
+  sum.table_gradient = std::max(sum.table_gradient, layer.table_gradient);
+  sum.largest_tensor = std::max(sum.largest_tensor, layer.largest_tensor);
+}
+
+/// `state(stage, bytes)`: so many bytes of each parameter that a rank holds from that ZeRO stage on.
+template <class State>
+std::int64_t optimizer_state(const TrainingSpec& training, const StackSpec& stack, State&& state) {
+  constexpr std::int64_t kSingle = 4;
+  const std::int64_t masters = bytes_per_element(training.precision) < kSingle ? kSingle : 0;
+  const std::int64_t moments = optimizer_bytes_per_parameter(training) - masters;
+  if (stack.state_bytes > 0) return whole(stack.state_bytes * static_cast<double>(state(1, 1)));
+  if (!stack.replicated_masters) return state(1, moments + masters);
+  return state(1, moments) + state(3, masters);
+}
+
+/// What the optimizer holds at its step of the `stepped` parameters of the rank, besides its state: the norm of one
+/// tensor (under ZeRO) is gone before the copies of all of them are made, and these fit into its place.
+std::int64_t at_step(const StageSum& sum, const StackSpec& stack, int zero, std::int64_t stepped) {
+  const double norm = stack.norm_bytes * static_cast<double>(std::min(sum.largest_tensor, stepped));
+  const double copies = stack.step_bytes * static_cast<double>(stepped);
+  return whole(zero >= 1 ? std::max(norm, copies) + stack.bucket_mib * kMebibyte : copies);
+}
+
+}  // namespace
+
+FrameworkFootprint framework_footprint(const Layer& layer, const TrainingSpec& training, const StackSpec& stack,
+                                       const Layout& layout) {
+  const auto element = static_cast<double>(bytes_per_element(training.precision));
+  const bool narrow = training.precision == Precision::kFp8 && stack.fp8_saved;
+  const MemoryContext context{stack, layout, work_of(training, layout), element, narrow ? 1 : element};
+  if (const auto* embedding = std::get_if<EmbeddingLayer>(&layer)) return embedding_footprint(*embedding, context);
+  if (const auto* head = std::get_if<HeadLayer>(&layer)) return head_footprint(*head, context);
+  return transformer_footprint(std::get<TransformerLayer>(layer), context);
+}
+
+StageMemory framework_memory(const std::vector<Layer>& layers, const TrainingSpec& training, const StackSpec& stack,
+                             const Layout& layout, BackwardForm backward) {
+  std::vector<FrameworkFootprint> kinds;
+  std::vector<int> order;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (i == 0 || !(layers[i] == layers[i - 1]))
+      kinds.push_back(framework_footprint(layers[i], training, stack, layout));
+    order.push_back(static_cast<int>(kinds.size()) - 1);
+  }
+  return framework_memory(kinds, order, training, stack, layout, backward);
+}
+
+StageMemory framework_memory(const std::vector<FrameworkFootprint>& kinds, std::span<const int> layers,
+                             const TrainingSpec& training, const StackSpec& stack, const Layout& layout,
+                             BackwardForm backward) {
+  const std::int64_t element = bytes_per_element(training.precision);
+  const auto element_bytes = static_cast<double>(element);
+  StageSum sum;
+  const bool has_table = kinds[layers.front()].place == FrameworkFootprint::Place::kFirst;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    const FrameworkFootprint& layer = kinds[layers[i]];
+    if (i == 0 || layers[i] != layers[i - 1])
+      sum.weights.insert(sum.weights.end(), layer.weights.begin(), layer.weights.end());
+    add_layer(sum, layer, has_table, backward.split);
+  }
+
+  const int replicas = layout.data * layout.context;
+  const int expert_replicas = expert_grid_of(layout).data;
+  const auto state = [&](int from_stage, std::int64_t bytes) {
+    const bool sharded = layout.zero >= from_stage;
+    return (largest_share(sum.parameters, sharded ? replicas : 1) +
+            largest_share(sum.expert_parameters, sharded ? expert_replicas : 1)) *
+           bytes;
+  };
+  const std::int64_t gradient = bytes_per_element(training.gradient_precision);
+  const bool all_rebuilt = backward.split || backward.recompute_actions;
+  StageMemory memory;
+  const bool gathers = layout.zero >= 3 && replicas > 1;
+  memory.parameter_bytes = gathers && stack.sharded_masters ? 0 : state(3, element);
+  const bool adds_whole =
+      stack.whole_gradients && layout.zero >= 2 && replicas > 1 && microbatches_of(training, layout) > 1;
+  const std::int64_t reduced_bytes = stack.gradient_bytes > 0 ? stack.gradient_bytes : gradient;
+  memory.gradient_bytes = (adds_whole ? state(4, reduced_bytes) : state(2, gradient)) +
+                          whole(distinct_elements(std::move(sum.weights)) * element_bytes);
+  memory.gradient_bytes += whole(stack.copied_gradient_bytes * static_cast<double>(state(2, 1)));
+  memory.optimizer_bytes = optimizer_state(training, stack, state) + at_step(sum, stack, layout.zero, state(1, 1));
+  const bool has_head = kinds[layers.back()].place == FrameworkFootprint::Place::kLast;
+  memory.forward_bytes = whole(sum.kept + (has_head ? 0 : sum.output));
+  memory.released_at_input_grad_bytes = whole(sum.released);
+  memory.recompute_bytes = whole(all_rebuilt ? sum.rebuilt : sum.largest_rebuilt);
+  memory.forward_workspace_bytes = whole(sum.at_loss);
+  // The largest of a backward's moments: the loss, the head and the table with nothing rebuilt (the table with the
+  // micro-batch's other tensors gone), a layer with what it rebuilds.
+  const std::int64_t rebuilt_later = backward.recompute_actions ? 0 : memory.recompute_bytes;
+  const bool reduces = layout.zero >= 2 && replicas > 1;
+  const std::int64_t reduced = stack.tables_stay_gathered ? sum.largest_inner : sum.largest_layer;
+  const double cached = stack.cached_moments ? sum.layer_backward : 0;
+  const double at_ends = std::max({sum.at_loss, sum.head_backward, sum.table_gradient - sum.kept}) + cached;
+  memory.backward_workspace_bytes =
+      std::max(whole(sum.layer_backward) + (reduces ? reduced * gradient : 0), whole(at_ends) - rebuilt_later);
+  // The model's outputs wait for the end of the step, of all micro-batches.
+  const bool waits = has_head && sum.output > 0;
+  const double logits = waits ? static_cast<double>(microbatches_of(training, layout)) * sum.output : 0;
+  const std::int64_t throughout = whole(stack.workspace_mib * kMebibyte + sum.score_buffer + logits);
+  memory.forward_workspace_bytes += throughout;
+  memory.backward_workspace_bytes += throughout;
+  if (gathers) {
+    memory.unsharded_bytes =
+        (stack.tables_stay_gathered ? sum.tables + 2 * sum.largest_inner : sum.largest_pair) * element;
+  }
+  return memory;
+}
+
+}}  // namespace plumb::planner

@@ -1,0 +1,33 @@
+#pragma once
+// What crosses a cut of a layer graph, and the bytes that a stage of consecutive nodes holds.
+//
+// A tensor that several nodes read is kept once on a stage, and crosses a cut once, also where it only passes through
+// on its way to a later stage (a skip). Full recomputation keeps what enters each block and rebuilds one block at a
+// time; nodes outside blocks keep everything.
+
+#include <cstdint>
+#include <vector>
+
+#include "planner/price/memory/stage_memory.h"
+#include "planner/graph/graph_node.h"
+
+namespace plumb { inline namespace planner {
+
+/// Elements of one sample between the nodes before a place and those from it on.
+struct GraphCut {
+  std::int64_t elements = 0;           ///< of activations
+  std::int64_t gradient_elements = 0;  ///< of these, the ones that something before the cut learns from
+  int tensors = 0;
+
+  friend bool operator==(const GraphCut&, const GraphCut&) = default;
+};
+
+/// [place] before node 0, before node 1, ..., behind the last.
+std::vector<GraphCut> graph_cuts(const std::vector<GraphNode>& nodes);
+
+/// Footprints of the nodes [begin, end) for a micro-batch of so many samples: one for each node, or where it is rebuilt
+/// for each block, in order.
+std::vector<LayerFootprint> graph_footprints(const std::vector<GraphNode>& nodes, int begin, int end,
+                                             const TrainingSpec& training, std::int64_t samples, Recompute recompute);
+
+}}  // namespace plumb::planner

@@ -1,0 +1,181 @@
+#include "planner/price/pricing.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "planner/price/layer/model_flops.h"
+#include "planner/price/layer/graph_price.h"
+#include "schedules/error.h"
+
+namespace plumb { inline namespace planner {
+namespace {
+
+/// Nodes that cost the same, wherever they stand.
+bool alike(const GraphNode& one, const GraphNode& other) {
+  return one.op == other.op && one.layer == other.layer && one.parameters == other.parameters &&
+         one.forward == other.forward && one.input_grad == other.input_grad && one.weight_grad == other.weight_grad &&
+         (one.segment >= 0) == (other.segment >= 0);
+}
+
+std::optional<GraphTables> graph_tables(const ModelSpec& model, const TrainingSpec& training) {
+  if (!model.graph) return {};
+  if (!has_sequence(model) && training.sequence != 1) {
+    throw SpecError(fmt::format(
+        "the samples of {} are no sequences, and {} tokens are asked for: leave --seq away, or set seq to 1",
+        model.name, training.sequence));
+  }
+  GraphTables tables{.nodes = graph_nodes(*model.graph, training.sequence, model.name)};
+  for (const GraphNode& node : tables.nodes) {
+    const auto known = std::ranges::find_if(tables.kinds, [&](const GraphNode& kind) { return alike(kind, node); });
+    tables.kind_of_node.push_back(static_cast<int>(known - tables.kinds.begin()));
+    if (known == tables.kinds.end()) tables.kinds.push_back(node);
+  }
+  tables.cuts = graph_cuts(tables.nodes);
+  tables.runs = is_runnable(tables.nodes);
+  return tables;
+}
+
+std::array<std::int64_t, 7> memory_key(const Layout& layout) {
+  return {layout.tensor,
+          layout.context,
+          layout.expert,
+          layout.expert_tensor,
+          layout.sequence_parallel ? 1 : 0,
+          layout.microbatch,
+          static_cast<std::int64_t>(layout.recompute)};
+}
+
+}  // namespace
+
+Pricing::Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training)
+    : model_(model),
+      cluster_(cluster),
+      training_(training),
+      layers_(model.graph ? std::vector<Layer>{} : model_layers(model)),
+      graph_(graph_tables(model, training)),
+      kernels_(kernel_prices(cluster, training, std::min(cluster.devices, cluster.devices_per_node))),
+      collectives_(collective_prices(cluster, std::min(cluster.devices, cluster.devices_per_node))),
+      flops_per_step_(model_flops_per_step(model, training)) {
+  if (model.positions > 0 && training.sequence > model.positions) {
+    throw SpecError(
+        fmt::format("{} has {} positions, and a sequence of {} tokens needs as many: give sequences of {} or fewer",
+                    model.name, model.positions, training.sequence, model.positions));
+  }
+  for (const Layer& layer : layers_) {
+    const auto known = std::ranges::find(kinds_, layer);
+    kind_of_layer_.push_back(static_cast<int>(known - kinds_.begin()));
+    if (known == kinds_.end()) kinds_.push_back(layer);
+  }
+}
+
+const Pricing::Placements& Pricing::placements(const Layout& layout) {
+  const auto [it, added] = placements_.try_emplace(
+      {layout.tensor, layout.context, layout.data, layout.pipeline, layout.expert, layout.expert_tensor});
+  if (!added) return it->second;
+  const ProcessGrid grid = grid_of(layout), replicas = replica_grid_of(layout), experts = expert_grid_of(layout);
+  for (int rank = 0; rank < grid.pipeline; ++rank) {
+    const auto worst = [&](const ProcessGrid& ranks, Group group) {
+      return worst_placement(ranks, group, rank, cluster_.devices_per_node);
+    };
+    it->second.inner.push_back({.tensor = worst(grid, Group::kTensor),
+                                .context = worst(grid, Group::kContext),
+                                .expert = worst(experts, Group::kContext)});
+    it->second.data.push_back(worst(replicas, Group::kData));
+    it->second.expert_data.push_back(worst(experts, Group::kData));
+  }
+  return it->second;
+}
+
+const std::vector<LayerPrice>& Pricing::layer_prices(const Layout& layout, const InnerGroups& groups) {
+  const bool rebuilds_cheap = kernels_.fused && layout.recompute == Recompute::kSelective;
+  const std::array<std::int64_t, 16> key = {layout.tensor,
+                                            layout.context,
+                                            layout.expert,
+                                            layout.expert_tensor,
+                                            layout.sequence_parallel ? 1 : 0,
+                                            layout.microbatch,
+                                            groups.tensor.ranks,
+                                            groups.tensor.nodes,
+                                            groups.tensor.ranks_per_node,
+                                            groups.context.ranks,
+                                            groups.context.nodes,
+                                            groups.context.ranks_per_node,
+                                            groups.expert.ranks,
+                                            groups.expert.nodes,
+                                            groups.expert.ranks_per_node,
+                                            rebuilds_cheap ? 1 : 0};
+  const auto known = layer_prices_.find(key);
+  if (known != layer_prices_.end()) return known->second;
+  const LayerWork work = work_of(training_, layout);
+  std::vector<LayerPrice> prices;
+  if (graph_)
+    for (const GraphNode& node : graph_->kinds) prices.push_back(graph_node_price(kernels_, node, layout.microbatch));
+  for (const Layer& layer : kinds_) {
+    prices.push_back(layer_price(kernels_, collectives_, groups, layer, work, training_.stack, rebuilds_cheap));
+  }
+  return layer_prices_.emplace(key, std::move(prices)).first->second;
+}
+
+const std::vector<Pricing::LayerState>& Pricing::layer_states(const Layout& layout) {
+  const bool sharded = layout.zero >= 1;
+  const int shards = sharded ? layout.data * layout.context : 1;
+  const int expert_shards = sharded ? expert_grid_of(layout).data : 1;
+  const std::array<std::int64_t, 5> key = {layout.tensor, layout.expert, layout.expert_tensor, shards, expert_shards};
+  const auto known = layer_states_.find(key);
+  if (known != layer_states_.end()) return known->second;
+  const LayerWork work = work_of(training_, layout);
+  const double bytes_per_second = cluster_.device.memory_bytes_per_second * cluster_.device.memory_efficiency;
+  std::vector<LayerState> states;
+  if (graph_) {
+    for (const GraphNode& node : graph_->kinds) {
+      states.push_back({.optimizer = graph_optimizer_time(kernels_, node, shards)});
+      for (const ParameterTensor& tensor : node.parameters) states.back().parameters += element_count(tensor);
+    }
+  }
+  for (const Layer& kind : kinds_) {
+    const std::int64_t experts = expert_parameter_count(kind, work.experts);
+    LayerState state{.parameters = parameter_count(kind, layout.tensor, work.experts) - experts,
+                     .expert_parameters = experts,
+                     .optimizer = optimizer_time(kernels_, kind, work, shards, expert_shards)};
+    if (training_.stack) {
+      const double stepped =
+          static_cast<double>(state.parameters) / shards + static_cast<double>(state.expert_parameters) / expert_shards;
+      state.optimizer += Seconds{stepped * training_.stack->step_traffic / bytes_per_second};
+    }
+    states.push_back(state);
+  }
+  return layer_states_.emplace(key, std::move(states)).first->second;
+}
+
+const std::vector<LayerFootprint>& Pricing::layer_footprints(const Layout& layout) {
+  const auto [known, added] = layer_footprints_.try_emplace(memory_key(layout));
+  if (added) {
+    for (const Layer& kind : kinds_)
+      known->second.push_back(layer_footprint(kind, training_, work_of(training_, layout), layout.recompute));
+  }
+  return known->second;
+}
+
+const std::vector<DeviceFootprint>* Pricing::device_footprints(const Layout& layout) {
+  if (!kernels_.fused || training_.stack || graph_ || layout.context > 1 ||
+      !std::ranges::all_of(kinds_, has_device_bytes))
+    return nullptr;
+  const auto [known, added] = device_footprints_.try_emplace(memory_key(layout));
+  if (added)
+    for (const Layer& kind : kinds_)
+      known->second.push_back(device_footprint(kind, training_, work_of(training_, layout)));
+  return &known->second;
+}
+
+const std::vector<FrameworkFootprint>& Pricing::framework_footprints(const Layout& layout) {
+  const auto [known, added] = framework_footprints_.try_emplace(memory_key(layout));
+  if (added) {
+    for (const Layer& kind : kinds_)
+      known->second.push_back(framework_footprint(kind, training_, *training_.stack, layout));
+  }
+  return known->second;
+}
+
+}}  // namespace plumb::planner

@@ -1,0 +1,134 @@
+#pragma once
+// The tables behind every layout of one model on one cluster: what a kind of layer costs and holds, and where the
+// groups sit, each worked out once. What a layout's estimate asks of them stands in evaluate/priced_layout.h.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "planner/price/collective/collective_price.h"
+#include "planner/price/memory/device_memory.h"
+#include "planner/price/memory/framework_memory.h"
+#include "planner/price/kernel/kernel_price.h"
+#include "planner/price/layer/layer_price.h"
+#include "planner/partition/balanced_partition.h"
+#include "planner/price/memory/stage_memory.h"
+#include "planner/price/memory/graph_memory.h"
+#include "planner/spec/cluster_spec.h"
+#include "planner/spec/layout.h"
+#include "planner/spec/model_spec.h"
+#include "planner/spec/training_spec.h"
+
+namespace plumb { inline namespace planner {
+
+/// A layer graph worked out for the training's sequences.
+struct GraphTables {
+  std::vector<GraphNode> nodes;
+  std::vector<GraphNode> kinds;  ///< the nodes that differ
+  std::vector<int> kind_of_node;
+  std::vector<GraphCut> cuts;  ///< [place]
+  bool runs = false;           ///< the executor runs it
+};
+
+/// The prices of one model on one cluster. It keeps what it has worked out; no answer depends on earlier questions.
+/// Throws SpecError as kernel_prices and collective_prices do, and if a sequence has more tokens than the model learned
+/// positions for, or gives one to a graph whose samples are no sequences.
+class Pricing {
+ public:
+  Pricing(const ModelSpec& model, const ClusterSpec& cluster, const TrainingSpec& training);
+
+  const ModelSpec& model() const { return model_; }
+  const ClusterSpec& cluster() const { return cluster_; }
+  const TrainingSpec& training() const { return training_; }
+  const std::vector<Layer>& layers() const { return layers_; }
+  const KernelPrices& kernels() const { return kernels_; }
+  const CollectivePrices& collectives() const { return collectives_; }
+
+  /// The layers that differ, in the order in which the model has them first, and for each layer which of them it is.
+  const std::vector<Layer>& kinds() const { return kinds_; }
+  const std::vector<int>& kind_of_layer() const { return kind_of_layer_; }
+
+  /// What a collective over that group lasts.
+  Seconds collective_time(const GroupPlacement& placement, CollectiveKind kind, std::int64_t bytes) {
+    return collective_times_(collectives_, placement, kind, bytes);
+  }
+
+  double flops_per_step() const { return flops_per_step_; }  ///< price/layer/model_flops.h
+
+  /// Where the model is a layer graph, whose nodes are then what is asked for below; otherwise null.
+  const GraphTables* graph() const { return graph_ ? &*graph_ : nullptr; }
+  std::size_t kind_count() const { return graph_ ? graph_->kinds.size() : kinds_.size(); }
+
+  /// [pipeline rank] where the groups of its ranks sit: those of a layer's collectives, those that reduce gradients.
+  struct Placements {
+    std::vector<InnerGroups> inner;
+    std::vector<GroupPlacement> data;         ///< all replicas of the weights
+    std::vector<GroupPlacement> expert_data;  ///< all replicas of routed experts
+  };
+  const Placements& placements(const Layout& layout);
+
+  /// [kind of layer]
+  const std::vector<LayerPrice>& layer_prices(const Layout& layout, const InnerGroups& groups);
+
+  /// The balanced split of the model's transformer layers (partition/balanced_partition.h) at these prices, which are layer_prices();
+  /// asked for once, `weigh` says what layers cost.
+  template <typename Weigh>
+  const Partition& balanced_split(const std::vector<LayerPrice>& prices, Recompute recompute,
+                                  const std::vector<StagePlace>& stages, const Weigh& weigh) {
+    std::vector<int> places;
+    places.reserve(2 * stages.size());
+    for (const StagePlace& stage : stages) {
+      places.push_back(stage.rank);
+      places.push_back(stage.model_part);
+    }
+    const auto [known, added] = splits_.try_emplace({&prices, recompute, std::move(places)});
+    if (added) known->second = balanced_partition(static_cast<int>(model_.layers), weigh(), stages);
+    return known->second;
+  }
+
+  /// What one rank keeps and updates of a layer.
+  struct LayerState {
+    std::int64_t parameters = 0;  ///< besides those of routed experts
+    std::int64_t expert_parameters = 0;
+    Seconds optimizer{0};  ///< an update of its share of them
+  };
+  /// [kind of layer]
+  const std::vector<LayerState>& layer_states(const Layout& layout);
+
+  /// [kind of layer], without a stack; not of graphs, whose nodes share tensors (price/memory/graph_memory.h)
+  const std::vector<LayerFootprint>& layer_footprints(const Layout& layout);
+
+  /// [kind of layer]; null where the cluster's devices are not known to be those of Plumb's own executor, or the layout
+  /// divides what kernels/layer/device_bytes.h does not count divided
+  const std::vector<DeviceFootprint>* device_footprints(const Layout& layout);
+
+  /// [kind of layer], with a stack
+  const std::vector<FrameworkFootprint>& framework_footprints(const Layout& layout);
+
+ private:
+  ModelSpec model_;
+  ClusterSpec cluster_;
+  TrainingSpec training_;
+  std::vector<Layer> layers_;
+  std::vector<Layer> kinds_;
+  std::vector<int> kind_of_layer_;
+  std::optional<GraphTables> graph_;
+  KernelPrices kernels_;
+  CollectivePrices collectives_;
+  CollectiveTimes collective_times_;
+  double flops_per_step_ = 0;
+  std::map<std::array<int, 6>, Placements> placements_;                           ///< by the degrees
+  std::map<std::array<std::int64_t, 16>, std::vector<LayerPrice>> layer_prices_;  ///< by work, groups, recomputation
+  std::map<std::array<std::int64_t, 5>, std::vector<LayerState>> layer_states_;   ///< by degrees and shards
+  std::map<std::tuple<const std::vector<LayerPrice>*, Recompute, std::vector<int>>, Partition> splits_;
+  using MemoryKey = std::array<std::int64_t, 7>;  ///< work and recomputation
+  std::map<MemoryKey, std::vector<LayerFootprint>> layer_footprints_;
+  std::map<MemoryKey, std::vector<DeviceFootprint>> device_footprints_;
+  std::map<MemoryKey, std::vector<FrameworkFootprint>> framework_footprints_;
+};
+
+}}  // namespace plumb::planner

@@ -1,0 +1,178 @@
+#include "planner/price/collective/collective_price.h"
+
+#include <string>
+
+#include <doctest/doctest.h>
+
+#include "schedules/error.h"
+#include "tests/planner/fixtures.h"
+#include "tests/planner/refusal.h"
+
+namespace plumb::test {
+namespace {
+
+constexpr std::int64_t kBufferBytes = 1'000'000'000;
+
+double collective_s(int ranks, int nodes, int per_node, CollectiveKind kind) {
+  const CollectivePrices prices = collective_prices(round_cluster(8), 4);
+  return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBufferBytes)
+      .count();
+}
+
+}  // namespace
+
+// round_cluster: 100 GB/s and 1 us in a node, 10 GB/s a device and 10 us between nodes.
+
+TEST_CASE("collectives inside a node take alpha-beta ring times") {
+  using enum CollectiveKind;
+  CHECK(collective_s(4, 1, 4, kAllReduce) == doctest::Approx(2 * 3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kAllGather) == doctest::Approx(3 * (1e-6 + 1e9 / (4 * 100e9))).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kReduceScatter) == collective_s(4, 1, 4, kAllGather));
+  CHECK(collective_s(4, 1, 4, kBroadcast) == doctest::Approx(3e-6 + 1e9 / 100e9).epsilon(1e-12));
+  CHECK(collective_s(4, 1, 4, kAllToAll) == doctest::Approx(3e-6 + 0.75 * 1e9 / 100e9).epsilon(1e-12));
+}
+
+TEST_CASE("a group of one costs nothing") {
+  for (const auto kind : {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kAllToAll}) {
+    CHECK(collective_s(1, 1, 1, kind) == 0);
+  }
+}
+
+TEST_CASE("a ring across nodes enters and leaves through the NICs of its ranks there") {
+  using enum CollectiveKind;
+  // 8 ranks on 2 nodes: 6 hops inside and 1 between each way; 4 NICs of 10 GB/s are slower than 100 GB/s inside.
+  CHECK(collective_s(8, 2, 4, kAllGather) == doctest::Approx(6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9).epsilon(1e-12));
+  CHECK(collective_s(8, 2, 4, kAllReduce) == doctest::Approx(2 * (6e-6 + 10e-6 + 7.0 / 8 * 1e9 / 40e9)).epsilon(1e-12));
+  // one rank a node: its NIC alone, every hop between nodes
+  CHECK(collective_s(2, 2, 1, kAllReduce) == doctest::Approx(2 * (10e-6 + 0.5 * 1e9 / 10e9)).epsilon(1e-12));
+  // all-to-all: of 7/8 of the bytes, 3/8 stay inside and 4/8 leave by the rank's own NIC
+  CHECK(collective_s(8, 2, 4, kAllToAll) == doctest::Approx(7 * 10e-6 + 0.5 * 1e9 / 10e9).epsilon(1e-12));
+}
+
+TEST_CASE("in a full mesh a group uses only the links between its own devices") {
+  using enum CollectiveKind;
+  ClusterSpec cluster = round_cluster(8);
+  cluster.wiring.hub = NodeHub::kMesh;  // 4 devices: each has 3 links of 33.3 GB/s
+  const CollectivePrices prices = collective_prices(cluster, 4);
+  const auto time = [&](int ranks, int nodes, int per_node, CollectiveKind kind) {
+    return collective_time(prices, {.ranks = ranks, .nodes = nodes, .ranks_per_node = per_node}, kind, kBufferBytes)
+        .count();
+  };
+  CHECK(time(4, 1, 4, kAllReduce) == collective_s(4, 1, 4, kAllReduce));
+  CHECK(time(2, 1, 2, kAllReduce) == doctest::Approx(2 * (1e-6 + 0.5 * 1e9 / (100e9 / 3))).epsilon(1e-12));
+  CHECK(time(3, 1, 3, kAllGather) == doctest::Approx(2e-6 + 2.0 / 3 * 1e9 / (200e9 / 3)).epsilon(1e-12));
+  CHECK(time(2, 1, 2, kAllToAll) == doctest::Approx(1e-6 + 0.5 * 1e9 / (100e9 / 3)).epsilon(1e-12));
+  CHECK(time(2, 2, 1, kAllReduce) == collective_s(2, 2, 1, kAllReduce));  // the mesh has no part in it
+  const ProcessGrid pipeline{.pipeline = 4};
+  CHECK(pipeline_link(prices, pipeline, 0, 1, 4).bytes_per_second == doctest::Approx(100e9 / 3));
+  CHECK(pipeline_link(prices, pipeline, 0, 1, 1).bytes_per_second == doctest::Approx(10e9));
+}
+
+TEST_CASE("two MI300X exchange over one of seven links, as measured to 7 %") {
+  // stas00/ml-engineering@744d01e network/README.md: bus bandwidth of 2 devices 47.7 GB/s; the preset's efficiency is
+  // that of 8.
+  const CollectivePrices prices = collective_prices(preset_cluster("mi300x"), 8);
+  const std::int64_t bytes = std::int64_t{16} << 30;
+  const Seconds time =
+      collective_time(prices, {.ranks = 2, .nodes = 1, .ranks_per_node = 2}, CollectiveKind::kAllReduce, bytes);
+  CHECK(static_cast<double>(bytes) / time.count() == doctest::Approx(47.7e9).epsilon(0.07));
+}
+
+TEST_CASE("NCCL's model gives the published all-reduce of 72 GB200 on one NVLink domain to 2 %") {
+  // coreweave/nccl-tests#43: 8 GiB, bus bandwidth 834.6 GB/s, 2 * 71 / 72 times the bytes a second.
+  const CollectivePrices prices = collective_prices(preset_cluster("gb200-nvl72"), 72);
+  const std::int64_t bytes = std::int64_t{8} << 30;
+  const PricedCollective priced =
+      price_collective(prices, {.ranks = 72, .nodes = 1, .ranks_per_node = 72}, CollectiveKind::kAllReduce, bytes);
+  CHECK(priced.algorithm == "NVLS");
+  CHECK(2 * 71.0 / 72 * static_cast<double>(bytes) / priced.time.count() == doctest::Approx(834.6e9).epsilon(0.02));
+}
+
+TEST_CASE("measured all-reduces come out as measured") {
+  ClusterSpec cluster = round_cluster(4);
+  cluster.samples = {{.kernel = "all_reduce", .shape = {1000, 4}, .median = Seconds{1e-3}, .busy_ranks = 4},
+                     {.kernel = "all_reduce", .shape = {1000000, 4}, .median = Seconds{4e-3}, .busy_ranks = 4}};
+  const CollectivePrices prices = collective_prices(cluster, 4);
+  const GroupPlacement group{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
+  CHECK(collective_time(prices, group, CollectiveKind::kAllReduce, 1000).count() == doctest::Approx(1e-3));
+  CHECK(collective_time(prices, group, CollectiveKind::kAllReduce, 1000000).count() == doctest::Approx(4e-3));
+}
+
+TEST_CASE("a cluster with an nccl block is priced by NCCL's choice, which is named") {
+  const CollectivePrices prices = collective_prices(preset_cluster("h100:64"), 8);
+  const GroupPlacement node{.ranks = 8, .nodes = 1, .ranks_per_node = 8};
+  const auto named = [&](const GroupPlacement& group, CollectiveKind kind, std::int64_t bytes) {
+    const PricedCollective priced = price_collective(prices, group, kind, bytes);
+    return std::string(priced.algorithm) + " " + std::string(priced.protocol);
+  };
+  CHECK(named(node, CollectiveKind::kAllReduce, 8192) == "Ring LL");
+  CHECK(named(node, CollectiveKind::kAllReduce, kBufferBytes) == "NVLS Simple");
+  CHECK(named(node, CollectiveKind::kReduceScatter, kBufferBytes) == "Ring Simple");
+  CHECK(named(node, CollectiveKind::kAllToAll, kBufferBytes) == "pairwise Simple");
+  const GroupPlacement apart{.ranks = 4, .nodes = 4, .ranks_per_node = 1};
+  CHECK(named(apart, CollectiveKind::kAllGather, kBufferBytes) == "Ring Simple");
+  CHECK(price_collective(prices, {}, CollectiveKind::kAllReduce, kBufferBytes).time == Seconds{0});
+  // A quarter of the ranks of a node has a quarter of its NICs: 2 channels of 48 GB/s instead of 8 of 45 carry 7/8 of
+  // the bytes instead of 31/32, 3.4 times as long but for the latency.
+  const GroupPlacement whole{.ranks = 32, .nodes = 4, .ranks_per_node = 8};
+  const GroupPlacement quarter{.ranks = 8, .nodes = 4, .ranks_per_node = 2};
+  const double more = collective_time(prices, quarter, CollectiveKind::kAllGather, kBufferBytes) /
+                      collective_time(prices, whole, CollectiveKind::kAllGather, kBufferBytes);
+  CHECK(more > 3.1);
+  CHECK(more < 3.4);
+}
+
+TEST_CASE("a measured table overrides the model, straight in logarithms") {
+  ClusterSpec cluster = round_cluster(4);
+  cluster.collective_tables = {{.kind = CollectiveKind::kAllGather,
+                                .ranks = 4,
+                                .bytes = {1000, 100'000},
+                                .times = {Seconds{1e-3}, Seconds{9e-3}}}};
+  const CollectivePrices prices = collective_prices(cluster, 4);
+  const GroupPlacement group{.ranks = 4, .nodes = 1, .ranks_per_node = 4};
+  const auto time = [&](std::int64_t bytes) {
+    return collective_time(prices, group, CollectiveKind::kAllGather, bytes).count();
+  };
+  CHECK(time(1000) == doctest::Approx(1e-3));
+  CHECK(time(100'000) == doctest::Approx(9e-3));
+  CHECK(time(10'000) == doctest::Approx(3e-3));  // half way in log bytes, half way in log time
+  CHECK(price_collective(prices, group, CollectiveKind::kAllGather, 10'000).algorithm == "measured");
+  // Beyond its ends the table's last ratio to the model holds.
+  const auto model = [](double bytes) { return 3 * (1e-6 + bytes / (4 * 100e9)); };
+  CHECK(time(1'000'000) == doctest::Approx(9e-3 * model(1e6) / model(1e5)));
+  CHECK(time(10) == doctest::Approx(1e-3 * model(10) / model(1000)));
+  // Another group, and another collective, are modelled.
+  CHECK(collective_time(prices, {.ranks = 2, .nodes = 1, .ranks_per_node = 2}, CollectiveKind::kAllGather, 1000) <
+        Seconds{1e-5});
+  CHECK(price_collective(prices, group, CollectiveKind::kReduceScatter, 1000).algorithm == "ring");
+}
+
+TEST_CASE("groups sit where the process grid puts them") {
+  CHECK(placement_of({0, 1, 2, 3}, 4) == GroupPlacement{.ranks = 4, .nodes = 1, .ranks_per_node = 4});
+  CHECK(placement_of({0, 2, 4, 6}, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
+  const ProcessGrid grid{.tensor = 2, .data = 4, .pipeline = 2};
+  CHECK(worst_placement(grid, Group::kTensor, 0, 4) == GroupPlacement{.ranks = 2, .nodes = 1, .ranks_per_node = 2});
+  CHECK(worst_placement(grid, Group::kData, 1, 4) == GroupPlacement{.ranks = 4, .nodes = 2, .ranks_per_node = 2});
+  // tensor groups of 3 on nodes of 4: the second one, ranks 3 to 5, crosses.
+  CHECK(worst_placement({.tensor = 3, .data = 4}, Group::kTensor, 0, 4).nodes == 2);
+}
+
+TEST_CASE("pipeline neighbours exchange over the slowest of their devices' links") {
+  const CollectivePrices prices = collective_prices(round_cluster(8), 4);
+  const ProcessGrid inside{.tensor = 1, .data = 1, .pipeline = 8};
+  CHECK(pipeline_link(prices, inside, 0, 1, 4).bytes_per_second == 100e9);
+  CHECK(pipeline_link(prices, inside, 3, 4, 4).bytes_per_second == 10e9);
+  CHECK(pipeline_link(prices, inside, 3, 4, 4).latency == Seconds{10e-6});
+  CHECK(pipeline_link(prices, {.tensor = 2, .data = 2, .pipeline = 2}, 0, 1, 4).bytes_per_second == 10e9);
+}
+
+TEST_CASE("a missing link is asked for") {
+  ClusterSpec cluster = round_cluster(4);
+  cluster.node_link.reset();
+  check_refused<SpecError>([&] { collective_prices(cluster, 4); }, "round", "node.bandwidth_gb_per_s");
+  cluster = round_cluster(8);
+  cluster.network.reset();
+  check_refused<SpecError>([&] { collective_prices(cluster, 4); }, "round", "network");
+}
+
+}  // namespace plumb::test

@@ -1,0 +1,241 @@
+#include "planner/price/layer/layer_price.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <doctest/doctest.h>
+
+#include "planner/price/pricing.h"
+#include "tests/planner/fixtures.h"
+
+namespace plumb::test {
+namespace {
+
+constexpr std::size_t kTensor = static_cast<std::size_t>(Group::kTensor);
+
+/// A transformer layer of small_gpt over two tensor ranks of a node, micro-batches of 4 sequences of 512 tokens.
+struct TensorPair {
+  StackSpec stack{.name = "async", .async_tensor_gradients = true};
+  bool sequence_parallel = false;
+  double node_bytes_per_second = 10e9;
+
+  LayerPrice price() const {
+    ClusterSpec cluster = round_cluster(2);
+    cluster.node_link->bytes_per_second = node_bytes_per_second;
+    const TrainingSpec training{.global_batch = 4, .sequence = 512, .stack = stack};
+    Pricing pricing(small_gpt(), cluster, training);
+    const Layout layout{.tensor = 2, .sequence_parallel = sequence_parallel, .microbatch = 4};
+    const InnerGroups groups = pricing.placements(layout).inner.front();
+    return pricing.layer_prices(layout, groups)[static_cast<std::size_t>(pricing.kind_of_layer()[1])];
+  }
+};
+
+constexpr double kMicro = 1e-6;
+
+/// Microseconds.
+double exchange_us(const PassPrice& price, CollectiveKind kind) {
+  return price.collective_seconds[kTensor][static_cast<std::size_t>(kind)].count() / kMicro;
+}
+
+// Microseconds of 2 T n k FLOPs at 100 TFLOP/s, T = 2048 tokens: QKV has 1536 x 1024 weights on a rank, the up
+// projection 2048 x 1024.
+constexpr double kQkv = 2.0 * 2048 * 1536 * 1024 / 100e12 / kMicro;
+constexpr double kUp = 2.0 * 2048 * 2048 * 1024 / 100e12 / kMicro;
+
+}  // namespace
+
+TEST_CASE("sums of input gradients run beside the products of their weight gradients, as far as these last") {
+  TensorPair pair;
+  LayerPrice price = pair.price();
+  const double each = exchange_us(price.input_grad, CollectiveKind::kAllReduce) / 2;
+  CHECK(each > kUp);
+  CHECK(exchange_us(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(2 * each - kQkv - kUp));
+
+  pair.node_bytes_per_second = 1e12;  // shorter than either product: nothing is left
+  price = pair.price();
+  CHECK(exchange_us(price.input_grad, CollectiveKind::kAllReduce) / 2 < kQkv);
+  CHECK(exchange_us(whole_backward(price), CollectiveKind::kAllReduce) == doctest::Approx(0));
+  CHECK(total(whole_backward(price)) / (price.input_grad.compute + price.weight_grad.compute) == doctest::Approx(1));
+}
+
+TEST_CASE("under sequence parallelism gathered gradients of outputs still block a whole backward") {
+  TensorPair pair{.sequence_parallel = true, .node_bytes_per_second = 1e12};
+  const LayerPrice price = pair.price();
+  const PassPrice whole = whole_backward(price);
+  CHECK(exchange_us(whole, CollectiveKind::kReduceScatter) == doctest::Approx(0));
+  CHECK(exchange_us(whole, CollectiveKind::kAllGather) ==
+        doctest::Approx(exchange_us(price.input_grad, CollectiveKind::kAllGather)));
+  CHECK(exchange_us(price.weight_grad, CollectiveKind::kAllGather) > 0);
+}
+
+TEST_CASE("without asynchronous sums a whole backward is its two gradients") {
+  const LayerPrice price = TensorPair{.stack = {.name = "blocking"}}.price();
+  CHECK(total(whole_backward(price)) / (total(price.input_grad) + total(price.weight_grad)) == doctest::Approx(1));
+}
+
+TEST_CASE("a token sent once to each rank, and over the network once to each node, is less than a copy an expert") {
+  ModelSpec model = small_gpt();
+  model.experts = 16;
+  model.experts_per_token = 4;
+  model.expert_ffn = 512;
+  const auto exchange = [&model](ExpertDispatch dispatch, int devices, double share) {
+    ClusterSpec cluster = round_cluster(devices);
+    cluster.devices_per_node = 4;
+    StackSpec stack{.name = "any"};
+    stack.dispatch = dispatch;
+    stack.dispatch_share = share;
+    const TrainingSpec training{.global_batch = devices, .sequence = 512, .stack = stack};
+    Pricing pricing(model, cluster, training);
+    const Layout layout{.data = devices, .expert = devices};
+    const InnerGroups groups = pricing.placements(layout).inner.front();
+    const LayerPrice price = pricing.layer_prices(layout, groups)[static_cast<std::size_t>(pricing.kind_of_layer()[1])];
+    return price.forward
+        .collective_seconds[static_cast<std::size_t>(Group::kExpert)]
+                           [static_cast<std::size_t>(CollectiveKind::kAllToAll)]
+        .count();
+  };
+  using enum ExpertDispatch;
+  // Of 4 of 16 experts on 4 ranks 4 (1 - 12 11 10 9 / 16 15 14 13) = 2.9 ranks hold one; latency is the same.
+  const double one_node = exchange(kPerRank, 4, 1) / exchange(kPerExpert, 4, 1);
+  CHECK(one_node > 0.728);
+  CHECK(one_node < 0.8);
+  // On two nodes nearly every token goes to both: 2 (1 - 8 7 6 5 / 16 15 14 13) = 1.92 copies in the place of 4.
+  const double two_nodes = exchange(kPerRank, 8, 1) / exchange(kPerExpert, 8, 1);
+  CHECK(two_nodes > 0.48);
+  CHECK(two_nodes < 0.65);
+  CHECK(exchange(kPerRank, 8, 0.5) == doctest::Approx(2 * exchange(kPerRank, 8, 1)));
+}
+
+TEST_CASE("where the host waits at the ends, their time stands beside layers that the host bounds") {
+  const auto forward = [](bool waits) {
+    const StackSpec stack{
+        .name = "launched", .kernel_launch = Seconds{1e-3}, .layer_launches_forward = 5, .waits_at_ends = waits};
+    const TrainingSpec training{.global_batch = 4, .sequence = 512, .stack = stack};
+    Pricing pricing(small_gpt(), round_cluster(1), training);
+    const Layout layout{.microbatch = 4};
+    const InnerGroups groups = pricing.placements(layout).inner.front();
+    const std::vector<LayerPrice>& prices = pricing.layer_prices(layout, groups);
+    PassPrice layer = prices[static_cast<std::size_t>(pricing.kind_of_layer()[1])].forward;
+    const PassPrice& head = prices[static_cast<std::size_t>(pricing.kind_of_layer().back())].forward;
+    CHECK(layer.host > layer.compute);
+    const Seconds alone = total(layer);
+    layer += head;
+    return std::pair(total(layer) - alone, head);
+  };
+  const auto [hidden, free_head] = forward(false);
+  const auto [shown, awaited_head] = forward(true);
+  CHECK(hidden.count() == doctest::Approx(free_head.host.count()));
+  CHECK(shown.count() == doctest::Approx(std::max(awaited_head.compute, free_head.host).count()));
+}
+
+TEST_CASE("captured kernels cost the host nothing: outside of experts, or all of them") {
+  const auto host = [](GraphScope graphs, std::int64_t experts) {
+    ModelSpec model = small_gpt();
+    model.experts = experts;
+    model.experts_per_token = std::min<std::int64_t>(experts, 2);
+    model.expert_ffn = experts > 0 ? 512 : 0;
+    StackSpec stack{.name = "any", .kernel_launch = Seconds{1}, .layer_launches_forward = 10};
+    stack.expert_launches = 7;
+    stack.graphs = graphs;
+    const TrainingSpec training{.global_batch = 1, .sequence = 512, .stack = stack};
+    Pricing pricing(model, round_cluster(1), training);
+    const InnerGroups groups = pricing.placements({}).inner.front();
+    return pricing.layer_prices({}, groups)[static_cast<std::size_t>(pricing.kind_of_layer()[1])].forward.host.count();
+  };
+  using enum GraphScope;
+  CHECK(host(kIteration, 8) == 0);
+  CHECK(host(kOutsideExperts, 0) == 0);
+  // Both permutations, both products, the activation.
+  CHECK(host(kOutsideExperts, 8) == 5 + 7);
+  CHECK(host(kNone, 8) > 5 + 7 + 10);
+  CHECK(host(kNone, 0) > 10);
+}
+
+TEST_CASE("a step's other passes move their bytes of every parameter that the rank steps") {
+  const auto optimizer = [](double step_traffic, int zero) {
+    const TrainingSpec training{
+        .global_batch = 4, .sequence = 512, .stack = StackSpec{.name = "any", .step_traffic = step_traffic}};
+    Pricing pricing(small_gpt(), round_cluster(4), training);
+    return pricing.layer_states({.data = 4, .zero = zero})[1];
+  };
+  const Pricing::LayerState plain = optimizer(0, 0);
+  const auto parameters = static_cast<double>(plain.parameters);
+  const Seconds whole{32 * parameters / 1e12};  // at 1 TB/s
+  CHECK((optimizer(32, 0).optimizer - plain.optimizer) / whole == doctest::Approx(1));
+  CHECK((optimizer(32, 1).optimizer - optimizer(0, 1).optimizer) / whole == doctest::Approx(0.25));
+}
+
+namespace {
+
+/// Of one rank, without a stack: the machine's times are measured, or what its figures say.
+std::vector<LayerPrice> own_prices(const ClusterSpec& cluster, Recompute recompute, Optimizer optimizer) {
+  const TrainingSpec training{.global_batch = 4, .sequence = 512, .optimizer = optimizer};
+  Pricing pricing(small_gpt(), cluster, training);
+  const Layout layout{.microbatch = 4, .recompute = recompute};
+  return pricing.layer_prices(layout, pricing.placements(layout).inner.front());
+}
+
+Seconds sum_of(const KernelPrices& prices, const std::vector<KernelCall>& calls) {
+  Seconds sum{0};
+  for (const KernelCall& call : calls) sum += kernel_time(prices, call);
+  return sum;
+}
+
+KernelSample measured_as(std::string kernel, std::vector<std::int64_t> shape, double seconds) {
+  return {.kernel = std::move(kernel), .shape = std::move(shape), .median = Seconds{seconds}};
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a cluster with samples of fused products is priced by the kernels of a device, any other by one for each thing") {
+  const ClusterSpec plain = round_cluster(1);
+  ClusterSpec fused = plain;
+  fused.samples.push_back(
+      measured_as("gemm", {2048, 4096, 1024, 1, static_cast<std::int64_t>(GemmForm::kForwardBias)}, 2e-3));
+  const TrainingSpec training{.global_batch = 4, .sequence = 512};
+  const LayerWork work{.microbatch = 4, .sequence = 512};
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kSelective, Recompute::kFull}) {
+    const bool rebuilds_cheap = recompute == Recompute::kSelective;
+    for (const bool is_fused : {false, true}) {
+      const ClusterSpec& cluster = is_fused ? fused : plain;
+      const KernelPrices kernels = kernel_prices(cluster, training, 1);
+      CHECK(kernels.fused == is_fused);
+      const std::vector<LayerPrice> prices = own_prices(cluster, recompute, Optimizer::kAdamW);
+      const std::vector<Layer> layers = model_layers(small_gpt());
+      const std::vector<Layer> kinds = {layers.front(), layers[1], layers.back()};
+      REQUIRE(prices.size() == kinds.size());
+      for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        const LayerKernels lists =
+            is_fused ? fused_kernels(kinds[kind], work, rebuilds_cheap) : plain_kernels(kinds[kind], work);
+        CHECK(prices[kind].forward.compute == sum_of(kernels, lists.forward));
+        CHECK(prices[kind].input_grad.compute == sum_of(kernels, lists.input_grad));
+        CHECK(prices[kind].weight_grad.compute == sum_of(kernels, lists.weight_grad));
+        CHECK(prices[kind].rebuild_selective.compute == sum_of(kernels, lists.rebuild_selective));
+        // Plumb's own executor computes all of a stage again; elsewhere ends of the model are kept.
+        const bool again = is_fused || kind == 1;
+        CHECK(prices[kind].rebuild_full.compute == (again ? prices[kind].forward.compute : Seconds{0}));
+      }
+    }
+  }
+}
+
+TEST_CASE("an optimizer's own samples price its step, AdamW's where there are none") {
+  ClusterSpec cluster = round_cluster(1);
+  cluster.samples = {measured_as("adamw", {1 << 20}, 5e-3), measured_as("lion", {1 << 20}, 2e-3),
+                     measured_as("adafactor", {1, 1024, 1024}, 3e-3)};
+  const ParameterTensor matrix{.name = "weight", .shape = {1024, 1024}};
+  const auto time = [&](Optimizer optimizer) {
+    const KernelPrices prices = kernel_prices(cluster, {.global_batch = 1, .sequence = 1, .optimizer = optimizer}, 1);
+    return kernel_time(prices, update_call(prices, matrix, 1 << 20)).count();
+  };
+  CHECK(time(Optimizer::kAdamW) == doctest::Approx(5e-3));
+  CHECK(time(Optimizer::kLion) == doctest::Approx(2e-3));
+  CHECK(time(Optimizer::kAdafactor) == doctest::Approx(3e-3));
+  CHECK(time(Optimizer::kSgd) == doctest::Approx(5e-3));
+}
+
+}  // namespace plumb::test
