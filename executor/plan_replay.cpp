@@ -11,7 +11,7 @@
 #include "schedules/error.h"
 #include "schedules/inner_reductions.h"
 #include "schedules/like_copies.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb { inline namespace executor {
 namespace {

@@ -1,6 +1,6 @@
 #pragma once
 // Everything a run needs, and nothing about how it was found: the layers of each stage, the process grid, the lowered
-// schedule, precision, optimizer and data. tools/lower_plan.h makes one from a plan.
+// schedule, precision, optimizer and data. tools/runs/lower_plan.h makes one from a plan.
 
 #include <cstdint>
 #include <memory>
@@ -13,7 +13,7 @@
 #include "executor/division/rank_grid.h"
 #include "executor/division/resharding_pieces.h"
 #include "kernels/half_format.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "kernels/optimizer.h"
 #include "schedules/schedule.h"
 

@@ -19,7 +19,7 @@ struct RankLiveness {
   int peak = 0;           ///< max(held) + guests: exact without EVICT, a bound with it
 };
 
-/// [rank], for a schedule that breaks no rule of schedules/validate.h.
+/// [rank], for a schedule that breaks no rule of schedules/rules/validate.h.
 std::vector<RankLiveness> liveness(const Schedule& schedule);
 
 }}  // namespace plumb::schedules

@@ -3,9 +3,9 @@
 // padding. What the order means is in docs/design.md; every part of Plumb follows
 // it.
 //
-// A schedule as a generator makes it holds compute actions alone. schedules/lower.h adds messages, collectives and the
-// optimizer step; the result is a Schedule as well, and it is the one object that the simulator predicts and the
-// executor replays.
+// A schedule as a generator makes it holds compute actions alone. schedules/passes/lower.h adds messages, collectives
+// and the optimizer step; the result is a Schedule as well, and it is the one object that the simulator predicts and
+// the executor replays.
 
 #include <cstdint>
 #include <optional>

@@ -1,7 +1,7 @@
 #pragma once
 // The engine: when each action of a compiled schedule starts and ends. One pass over the steps, in their fixed order;
-// the recurrence is in simulator/compiled_schedule.h. simulator/longest_path.h computes the same starts from the action
-// graph and is its reference.
+// the recurrence is in simulator/compile/compiled_schedule.h. simulator/longest_path.h computes the same starts from
+// the action graph and is its reference.
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/schedule.h"
 #include "simulator/action_costs.h"
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 
 namespace plumb { inline namespace simulator {
 

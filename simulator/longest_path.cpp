@@ -8,7 +8,7 @@
 
 #include "schedules/action_graph.h"
 #include "schedules/joint_reductions.h"
-#include "simulator/deadlock.h"
+#include "simulator/compile/deadlock.h"
 
 namespace plumb { inline namespace simulator {
 namespace {

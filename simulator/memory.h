@@ -8,7 +8,7 @@
 #include "schedules/action_table.h"
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 #include "simulator/engine.h"
 #include "traces/timeline.h"
 

@@ -10,7 +10,7 @@
 #include "schedules/error.h"
 #include "schedules/limits.h"
 #include "simulator/action_costs.h"
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 #include "simulator/engine.h"
 #include "simulator/noise_draws.h"
 

@@ -4,7 +4,7 @@
 
 #include "schedules/action_table.h"
 #include "schedules/error.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"

@@ -14,7 +14,7 @@
 
 #include "schedules/cost_table.h"
 #include "schedules/schedule.h"
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 #include "simulator/critical_path.h"
 #include "traces/timeline.h"
 
@@ -23,7 +23,8 @@ namespace plumb { inline namespace simulator {
 struct SimulationOptions {
   Sends sends = Sends::kBuffered;
   std::int64_t burst_bytes = 0;  ///< above 0: all that a rank sends leaves by one card, which lets so much pass at once
-  bool validate = true;  ///< refuse what schedules/validate.h refuses; false where the schedule is known to be valid
+  bool validate =
+      true;  ///< refuse what schedules/rules/validate.h refuses; false where the schedule is known to be valid
   bool record_timeline = true;  ///< spans and memory samples; without them only the sums below (the planner's search)
 };
 
@@ -53,7 +54,7 @@ SimTime longest_span(const Simulation& simulation);
 Simulation simulate(const Schedule& lowered, const CostTable& costs, const SimulationOptions& options = {});
 
 /// The same for one who simulates a schedule under many cost tables: `compiled` is made of `lowered`
-/// (simulator/compiled_schedule.h), once, and says how sends move. Nothing is validated.
+/// (simulator/compile/compiled_schedule.h), once, and says how sends move. Nothing is validated.
 Simulation simulate(const Schedule& lowered, const CompiledSchedule& compiled, const CostTable& costs,
                     bool record_timeline);
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "simulator/action_costs.h"
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 #include "simulator/engine.h"
 #include "simulator/memory.h"
 #include "simulator/summary.h"

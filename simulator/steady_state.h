@@ -3,13 +3,13 @@
 // times repeat as well, shifted by a constant, they do so to the end of the middle, and what it would add for further
 // periods is known exactly without simulating it: 32768 accumulation steps cost what 64 do.
 //
-// The proof, in terms of compiled steps (simulator/compiled_schedule.h). The steps for m + period micro-batches are
-// those for m with one block of L steps inserted somewhere in a stretch that repeats with that block: compared step by
-// step, with the distance to the step that wrote each register read. Let no step of the stretch read further back than
-// W steps, and let, for W steps in a row, start and departure of the step L behind be later by one shift. A time is a
-// maximum of earlier times plus a cost, so by induction every later step of the stretch is shifted against the one L
-// ahead of it, and every step behind n inserted blocks by n shifts. Memory repeats if a block takes what it gives back
-// on every rank.
+// The proof, in terms of compiled steps (simulator/compile/compiled_schedule.h). The steps for m + period micro-batches
+// are those for m with one block of L steps inserted somewhere in a stretch that repeats with that block: compared step
+// by step, with the distance to the step that wrote each register read. Let no step of the stretch read further back
+// than W steps, and let, for W steps in a row, start and departure of the step L behind be later by one shift. A time
+// is a maximum of earlier times plus a cost, so by induction every later step of the stretch is shifted against the one
+// L ahead of it, and every step behind n inserted blocks by n shifts. Memory repeats if a block takes what it gives
+// back on every rank.
 
 #include <functional>
 

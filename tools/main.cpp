@@ -1,5 +1,5 @@
-#include "tools/command_line.h"
-#include "tools/console.h"
+#include "tools/command_line/command_line.h"
+#include "tools/io/console.h"
 #include "tools/machine/blas_core.h"
 
 int main(int argc, char** argv) {

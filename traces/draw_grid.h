@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "schedules/rules/validate.h"
 #include "schedules/schedule.h"
-#include "schedules/validate.h"
 #include "traces/draw.h"
 
 namespace plumb { inline namespace traces {

@@ -1,5 +1,5 @@
-// Token and position embedding on the CPU. Symbols as in kernels/layer.h. A tensor rank has V/t rows of the token table
-// and looks up the tokens among them; the first adds the positions, whose table every rank has.
+// Token and position embedding on the CPU. Symbols as in kernels/layer/layer.h. A tensor rank has V/t rows of the token
+// table and looks up the tokens among them; the first adds the positions, whose table every rank has.
 
 #include <algorithm>
 #include <utility>

@@ -1,7 +1,7 @@
-// Final norm, projection and loss on the CPU. Symbols as in kernels/layer.h. A gradient takes the storage of a tensor
-// that is not needed any more: the logits hold their own gradient already from the forward on, the input that of the
-// layer's input after the input gradient. A tensor rank has V/t rows of the projection and the logits of these tokens;
-// where t does not divide V, what pads the last rank's takes no part.
+// Final norm, projection and loss on the CPU. Symbols as in kernels/layer/layer.h. A gradient takes the storage of a
+// tensor that is not needed any more: the logits hold their own gradient already from the forward on, the input that of
+// the layer's input after the input gradient. A tensor rank has V/t rows of the projection and the logits of these
+// tokens; where t does not divide V, what pads the last rank's takes no part.
 
 #include <algorithm>
 #include <utility>

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -1,6 +1,6 @@
 #pragma once
 // One layer on the CPU: forward, input gradient and weight gradient of one micro-batch (slice), in the order and with
-// the tensors that kernels/layer.h promises. A file a kind (layer_kinds.h); make_cpu_layer is the one way in.
+// the tensors that kernels/layer/layer.h promises. A file a kind (layer_kinds.h); make_cpu_layer is the one way in.
 //
 // What a layer keeps from its forward to its backward is opaque to the stage, which only lists its tensors, to move or
 // to drop them. A layer itself is constant: weights, gradients and what was saved come with the call.
@@ -19,7 +19,7 @@
 #include "executor/stage.h"
 #include "executor/tensor_pool.h"
 #include "executor/transport/communicator.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace executor {
 

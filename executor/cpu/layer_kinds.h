@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "executor/cpu/layer.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace executor {
 

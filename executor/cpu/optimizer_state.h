@@ -11,7 +11,7 @@
 
 #include "executor/cpu/kernel_set.h"
 #include "executor/tensor_pool.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "kernels/optimizer.h"
 #include "kernels/simt/adafactor.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "executor/cpu/layer.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -24,7 +24,7 @@ struct DeviceCalls {
   std::vector<std::int32_t> of_action;  ///< [action id] its call; -1 where there is none
 };
 
-/// `lowered` breaks no rule of schedules/validate.h, and `costs` has all of its stages.
+/// `lowered` breaks no rule of schedules/rules/validate.h, and `costs` has all of its stages.
 /// `agrees`: what the optimizer does depends on all gradients (clipping, loss scaling), so that each OPTIMIZER_STEP
 /// waits for the last gradients of every rank, and their REDUCE_GRADs; then no rank computes behind its first one.
 /// `pairs`: messages that start together, one call right behind the other.

@@ -15,8 +15,9 @@ namespace plumb { inline namespace executor {
 /// Offsets are multiples of it: what vectorised loads, tensor cores and bulk copies ask for, with room (128 bytes do).
 inline constexpr std::int64_t kArenaAlignment = 512;
 
-/// `lowered` breaks no rule of schedules/validate.h; `costs` gives the bytes of its stages, and durations by which
-/// lifetimes are guessed: other durations than these cost time, not correctness. The same inputs give the same program.
+/// `lowered` breaks no rule of schedules/rules/validate.h; `costs` gives the bytes of its stages, and durations by
+/// which lifetimes are guessed: other durations than these cost time, not correctness. The same inputs give the same
+/// program.
 ///
 /// `agrees`: as device_calls(). `waits`: those that others imply are left out, or all are there (world_calls.h).
 /// stage_bytes: [stage]; none: no stage has such.

@@ -8,7 +8,7 @@
 
 #include "executor/division/context_division.h"
 #include "executor/transport/collective.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace executor {
 

@@ -32,7 +32,7 @@ struct MessagePair {
 };
 
 /// In the order of `sends`; no message is in two pairs. Between ranks whose meshes differ there are none: there a
-/// message falls into pieces. `lowered` breaks no rule of schedules/validate.h.
+/// message falls into pieces. `lowered` breaks no rule of schedules/rules/validate.h.
 std::vector<MessagePair> message_pairs(const Schedule& lowered, const RankGrid& grid);
 
 }}  // namespace plumb::executor

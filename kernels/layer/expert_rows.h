@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace kernels {
 

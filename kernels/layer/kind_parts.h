@@ -1,12 +1,12 @@
 #pragma once
-// What each kind of layer says of itself; kernels/layer.h asks the kind of a Layer. One file a family: ends.cpp
+// What each kind of layer says of itself; kernels/layer/layer.h asks the kind of a Layer. One file a family: ends.cpp
 // (embedding, head, input, loss), transformer.cpp, image.cpp (convolution, pooling), linear.cpp (linear, MLP).
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace kernels {
 

@@ -7,9 +7,9 @@
 #include <fmt/ranges.h>
 
 #include "planner/price/collective/collective_price.h"
-#include "planner/price/kernel/kernel_price.h"
 #include "planner/price/collective/nccl_launch_fit.h"
 #include "planner/price/collective/nccl_point_to_point.h"
+#include "planner/price/kernel/kernel_price.h"
 #include "schedules/error.h"
 #include "schedules/units.h"
 

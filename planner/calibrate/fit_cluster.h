@@ -5,9 +5,8 @@
 //
 // What is measured goes in as it is: tables of the collectives by group shape (out of place, which is how training
 // calls them), samples of the matrix products. The constants between and beyond them are fitted:
-//   nccl.low_latency_launch_us,   least squares on relative errors over all collectives (price/collective/nccl_launch_fit.h); needs
-//   simple_launch_us,             the base's nccl block
-//   bandwidth_scale
+//   nccl.low_latency_launch_us,   least squares on relative errors over all collectives
+//   (price/collective/nccl_launch_fit.h); needs simple_launch_us,             the base's nccl block bandwidth_scale
 //   device.gemm_efficiency        the median of what products reach of the roofline's FLOPs, over those that are bound
 //                                 by them and fill half of the device; or, where no product was measured, the
 //                                 efficiency at which the plan's predicted step lasts as long as the log's median step

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/price/collective/collective_price.h"
-#include "planner/evaluate/priced_layout.h"
 #include "planner/evaluate/gradient_buckets.h"
+#include "planner/evaluate/priced_layout.h"
+#include "planner/price/collective/collective_price.h"
 
 namespace plumb { inline namespace planner {
 
@@ -30,8 +30,8 @@ struct DataParallelPrice {
 /// `forward` and `backward` are the stage's passes, beside which a stack hides a part of what is reduced or gathered
 /// whole (spec/stack_spec.h); ZeRO 3 of a stack goes layer by layer beside them. With `buckets` each is priced whole:
 /// what is hidden is the simulation's answer. Under ZeRO 3 of a stack each micro-batch gathers beside both its passes
-/// and reduces beside the second: they compute without the units that NCCL then holds (price/collective/nccl_occupied_units.h).
-/// Nothing without replicas.
+/// and reduces beside the second: they compute without the units that NCCL then holds
+/// (price/collective/nccl_occupied_units.h). Nothing without replicas.
 DataParallelPrice data_parallel_price(Pricing& pricing, const Layout& layout, const Replicated& stage, Seconds forward,
                                       Seconds backward, const std::vector<GradientBucket>& buckets);
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "planner/evaluate/graph_stages.h"
-#include "planner/partition/balanced_partition.h"
 #include "planner/evaluate/stage_prices.h"
+#include "planner/partition/balanced_partition.h"
 
 namespace plumb { inline namespace planner {
 namespace {

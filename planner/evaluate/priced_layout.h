@@ -13,12 +13,13 @@
 //                   is R's, otherwise it stands at the head of B and I
 //   REDUCE_GRAD     all-reduce of the gradients in their precision (ZeRO 0), reduce-scatter (ZeRO 1 to 3), routed
 //                   experts' over their own replicas; less what a stack hides beside the stage's last backward; by
-//                   bucket inside that backward where the layout has buckets (evaluate/gradient_buckets.h), and then whole
+//                   bucket inside that backward where the layout has buckets (evaluate/gradient_buckets.h), and then
+//                   whole
 //   UNSHARD         all-gather of the weights; RESHARD costs nothing. A stack's ZeRO 3 gathers and reduces layer by
 //                   layer beside the pass: what is left is the first layer, and what lasts longer than the pass
 //   OFFLOAD, RELOAD the stage's activations of a micro-batch over the device's link to its host
-//   OPTIMIZER_STEP  AdamW on the rank's shard, or on the CPU (evaluate/host_offload.h); the stages of a tied table first
-//   sum its gradient between them
+//   OPTIMIZER_STEP  AdamW on the rank's shard, or on the CPU (evaluate/host_offload.h); the stages of a tied table
+//   first sum its gradient between them
 // Messages are the stage's output, divided by the tensor group with sequence parallelism or where a stack scatters
 // them. Links follow the placement of the pipeline ranks' devices.
 

@@ -9,15 +9,15 @@
 #include <fmt/format.h>
 
 #include "planner/evaluate/data_parallel_price.h"
-#include "planner/price/memory/device_memory.h"
-#include "planner/price/memory/framework_memory.h"
 #include "planner/evaluate/gradient_buckets.h"
 #include "planner/evaluate/graph_stages.h"
 #include "planner/evaluate/host_offload.h"
-#include "planner/partition/balanced_partition.h"
 #include "planner/evaluate/pipeline_hops.h"
-#include "planner/price/memory/stage_memory.h"
 #include "planner/evaluate/stage_passes.h"
+#include "planner/partition/balanced_partition.h"
+#include "planner/price/memory/device_memory.h"
+#include "planner/price/memory/framework_memory.h"
+#include "planner/price/memory/stage_memory.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {

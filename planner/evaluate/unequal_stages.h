@@ -6,8 +6,8 @@
 //
 // The layout's `data` counts pipelines. A mesh with more data ranks divides the sequences of every micro-batch among
 // data / layout.data of them, so that its rank computes fewer of them; its groups sit as those of a layout of its
-// degrees do. Between meshes of different shape a message is a resharding (price/collective/resharding.h), the given kind or the
-// fastest, which keeps the way between the two ranks for as long as it takes.
+// degrees do. Between meshes of different shape a message is a resharding (price/collective/resharding.h), the given
+// kind or the fastest, which keeps the way between the two ranks for as long as it takes.
 
 #include <optional>
 #include <vector>

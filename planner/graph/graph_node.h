@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb { inline namespace planner {
 
@@ -62,13 +62,14 @@ struct OwnTensor {
 struct GraphNode {
   std::string name;
   std::string op;
-  std::vector<int> inputs;     ///< nodes, all of them before this one
-  TensorShape shape;           ///< of the output; empty for one that ends the graph
-  int segment = -1;            ///< the use of a block that it belongs to, rebuilt as one by recomputation; -1: none
-  bool tokens = false;         ///< the output is integers, without a gradient
-  bool needs_grad = true;      ///< something before it, or it, learns
-  std::optional<Layer> layer;  ///< the kind that the executor runs (kernels/layer.h), which then says all the rest
-  bool runs = false;           ///< the executor runs it: it has a layer, or is nothing to compute
+  std::vector<int> inputs;  ///< nodes, all of them before this one
+  TensorShape shape;        ///< of the output; empty for one that ends the graph
+  int segment = -1;         ///< the use of a block that it belongs to, rebuilt as one by recomputation; -1: none
+  bool tokens = false;      ///< the output is integers, without a gradient
+  bool needs_grad = true;   ///< something before it, or it, learns
+  std::optional<Layer>
+      layer;          ///< the kind that the executor runs (kernels/layer/layer.h), which then says all the rest
+  bool runs = false;  ///< the executor runs it: it has a layer, or is nothing to compute
   std::vector<ParameterTensor> parameters;
   int tied_to = -1;  ///< the node whose table it shares: its first parameter is that one
   std::vector<GraphKernel> forward, input_grad, weight_grad;

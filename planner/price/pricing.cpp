@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "planner/price/layer/model_flops.h"
 #include "planner/price/layer/graph_price.h"
+#include "planner/price/layer/model_flops.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {

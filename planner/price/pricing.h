@@ -10,14 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "planner/partition/balanced_partition.h"
 #include "planner/price/collective/collective_price.h"
-#include "planner/price/memory/device_memory.h"
-#include "planner/price/memory/framework_memory.h"
 #include "planner/price/kernel/kernel_price.h"
 #include "planner/price/layer/layer_price.h"
-#include "planner/partition/balanced_partition.h"
-#include "planner/price/memory/stage_memory.h"
+#include "planner/price/memory/device_memory.h"
+#include "planner/price/memory/framework_memory.h"
 #include "planner/price/memory/graph_memory.h"
+#include "planner/price/memory/stage_memory.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
@@ -74,8 +74,8 @@ class Pricing {
   /// [kind of layer]
   const std::vector<LayerPrice>& layer_prices(const Layout& layout, const InnerGroups& groups);
 
-  /// The balanced split of the model's transformer layers (partition/balanced_partition.h) at these prices, which are layer_prices();
-  /// asked for once, `weigh` says what layers cost.
+  /// The balanced split of the model's transformer layers (partition/balanced_partition.h) at these prices, which are
+  /// layer_prices(); asked for once, `weigh` says what layers cost.
   template <typename Weigh>
   const Partition& balanced_split(const std::vector<LayerPrice>& prices, Recompute recompute,
                                   const std::vector<StagePlace>& stages, const Weigh& weigh) {

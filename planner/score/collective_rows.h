@@ -5,10 +5,10 @@
 //
 // A row has `collective`, `bytes` (the whole buffer), `gpus`, `nodes`, `hardware` and a measured time, bus bandwidth or
 // algorithm bandwidth. Rows whose machine NCCL sees alike (an H100 and an H200 node) share one set of at most three
-// constants (price/collective/nccl_launch_fit.h). They are fitted on one half of the machine's sweeps and judged on the other, both
-// ways round: a sweep is all rows of one source with the same hardware, collective, ranks, nodes and forced algorithm;
-// whole sweeps are dealt, the longest first, each to the half that has fewer rows. Where a machine has one sweep only
-// nothing is judged. The error of a row is predicted / measured time - 1.
+// constants (price/collective/nccl_launch_fit.h). They are fitted on one half of the machine's sweeps and judged on the
+// other, both ways round: a sweep is all rows of one source with the same hardware, collective, ranks, nodes and forced
+// algorithm; whole sweeps are dealt, the longest first, each to the half that has fewer rows. Where a machine has one
+// sweep only nothing is judged. The error of a row is predicted / measured time - 1.
 
 #include <cstdint>
 #include <map>

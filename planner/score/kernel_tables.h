@@ -1,5 +1,6 @@
 #pragma once
-// Measured products of a published table as kernel samples, which bend a cluster's model (price/kernel/shape_correction.h).
+// Measured products of a published table as kernel samples, which bend a cluster's model
+// (price/kernel/shape_correction.h).
 
 #include <string>
 #include <vector>

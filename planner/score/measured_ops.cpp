@@ -12,7 +12,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/simulate.h"
 
 namespace plumb { inline namespace planner {

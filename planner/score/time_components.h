@@ -30,8 +30,8 @@ std::string_view component_name(TimeComponent component);
 using TimeComponents = std::array<Seconds, kTimeComponentCount>;
 
 /// Of a priced layout whose step takes `step_time`. Without a stack all of a pass's compute counts as memory-bound or
-/// product by its kernels' kind in kernels/layer.h; only training with a stack is told apart here, otherwise compute is
-/// one sum under kGemm.
+/// product by its kernels' kind in kernels/layer/layer.h; only training with a stack is told apart here, otherwise
+/// compute is one sum under kGemm.
 TimeComponents time_components(const Pricing& pricing, const Layout& layout, const PricedLayout& priced,
                                Seconds step_time);
 

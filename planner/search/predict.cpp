@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/evaluate/host_offload.h"
-#include "planner/price/layer/model_flops.h"
 #include "planner/evaluate/topology_links.h"
+#include "planner/price/layer/model_flops.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/limits.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/steady_state.h"
 
 namespace plumb { inline namespace planner {

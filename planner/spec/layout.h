@@ -49,7 +49,8 @@ struct Layout {
   std::string schedule = "1f1b";  ///< a name of the catalogue
   int group = 0;                  ///< interleaved: micro-batches of a chunk in a row; 0: the ranks
   std::int64_t bucket_mib = 0;  ///< gradients reduced inside the last backward in buckets of so many MiB; 0: behind it
-  std::vector<int> split;       ///< [model part] transformer layers; empty: balanced by cost (partition/balanced_partition.h)
+  std::vector<int>
+      split;  ///< [model part] transformer layers; empty: balanced by cost (partition/balanced_partition.h)
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };

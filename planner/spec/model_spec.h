@@ -14,7 +14,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/graph/layer_graph.h"
 
 namespace plumb { inline namespace planner {
@@ -44,7 +44,7 @@ struct ModelSpec {
   std::int64_t full_attention_every = 0;  ///< of so many layers the last sees the whole past; 0: all have the window
   bool tied_embeddings = false;
   double dropout = 0;  ///< of attention probabilities and residual branches; 0: none
-  // Mixture of experts (kernels/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
+  // Mixture of experts (kernels/layer/layer.h), in all layers behind the first `dense_layers`; 0 experts: none.
   std::int64_t experts = 0;
   std::int64_t experts_per_token = 0;
   std::int64_t expert_ffn = 0;
@@ -53,7 +53,7 @@ struct ModelSpec {
   bool renormalised = true;
   double capacity_factor = 0;
   double balance_loss = 0;
-  // Multi-head latent attention (kernels/layer.h); kv_rank 0: none.
+  // Multi-head latent attention (kernels/layer/layer.h); kv_rank 0: none.
   std::int64_t query_rank = 0;
   std::int64_t kv_rank = 0;
   std::int64_t value_size = 0;

@@ -46,8 +46,9 @@ Precision precision_from_name(std::string_view name, std::string_view place);
 
 /// Bytes of optimizer state for a parameter: the moments, and an fp32 master copy of the weights where the computing
 /// precision is narrower (Micikevicius et al. 2018). Moments: AdamW two in fp32 (Kingma & Ba 2015), its 8-bit form one
-/// byte each (Dettmers et al. 2022; their scales are counted by price/memory/stage_memory.h), Lion (Chen et al. 2023) and SGD's
-/// momentum one in fp32, Adafactor (Shazeer & Stern 2018) sums by row and column, which price/memory/stage_memory.h counts.
+/// byte each (Dettmers et al. 2022; their scales are counted by price/memory/stage_memory.h), Lion (Chen et al. 2023)
+/// and SGD's momentum one in fp32, Adafactor (Shazeer & Stern 2018) sums by row and column, which
+/// price/memory/stage_memory.h counts.
 std::int64_t optimizer_bytes_per_parameter(const TrainingSpec& training);
 
 /// Bytes that one update of a parameter moves: reads and zeroes the gradient, reads and writes the moments and the fp32

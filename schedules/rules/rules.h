@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "schedules/action_table.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb { inline namespace schedules {
 

@@ -1,6 +1,6 @@
 #include "simulator/compile/own_inputs.h"
 
-#include "simulator/deadlock.h"
+#include "simulator/compile/deadlock.h"
 
 namespace plumb { inline namespace simulator {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb { inline namespace simulator {
 

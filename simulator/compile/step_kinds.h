@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 
 namespace plumb { inline namespace simulator {
 

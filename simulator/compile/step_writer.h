@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "schedules/action_table.h"
+#include "simulator/compile/compiled_schedule.h"
 #include "simulator/compile/step_kinds.h"
-#include "simulator/compiled_schedule.h"
 
 namespace plumb { inline namespace simulator {
 

@@ -5,7 +5,7 @@
 #include <deque>
 #include <vector>
 
-#include "simulator/compiled_schedule.h"
+#include "simulator/compile/compiled_schedule.h"
 
 namespace plumb { inline namespace simulator {
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "simulator/deadlock.h"
+#include "simulator/compile/deadlock.h"
 #include "simulator/network/collective_meetings.h"
 #include "simulator/network/event_queue.h"
 #include "simulator/network/rank_compute.h"

@@ -17,7 +17,7 @@
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/network/fabric.h"
 #include "simulator/network/place.h"
 #include "simulator/network/simulate_network.h"

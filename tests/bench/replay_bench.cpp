@@ -22,7 +22,7 @@
 #include "executor/transport/in_process_transport.h"
 #include "kernels/cpu/gemm.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "tests/bench/stopwatch.h"
 #include "traces/median_interval.h"
 

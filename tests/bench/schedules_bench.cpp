@@ -11,8 +11,8 @@
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
-#include "schedules/validate.h"
+#include "schedules/passes/lower.h"
+#include "schedules/rules/validate.h"
 #include "tests/bench/stopwatch.h"
 
 namespace {

@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
 #include "simulator/simulate.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "executor/run.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 

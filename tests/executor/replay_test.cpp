@@ -16,7 +16,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 namespace {

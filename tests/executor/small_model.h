@@ -11,7 +11,7 @@
 
 #include "executor/run.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 

@@ -18,7 +18,7 @@ def header(folder, body, includes=""):
 
 SOUND = {
     "schedules/action.h": header("schedules", "struct Action {\n  int stage = 0;\n};\n\ninline int twice(int x) {\n  return 2 * x;\n}"),
-    "schedules/lower.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 3;\n\nint half(int x) {\n  return x / 2;\n}\n\n}  // namespace"),
+    "schedules/passes/lower.cpp": header("schedules", "namespace {\n\nconstexpr int kLimit = 3;\n\nint half(int x) {\n  return x / 2;\n}\n\n}  // namespace"),
     "simulator/engine.h": header("simulator", "struct Engine {\n  Action next;\n};", '\n#include "schedules/action.h"\n'),
 }
 # What is broken: the files that do it, the check, and what it must say.

@@ -13,7 +13,7 @@ ALLOWED = {
     "traces": ["schedules"],
     "simulator": ["schedules", "traces"],
     "kernels": [],
-    "planner": ["schedules", "traces", "simulator", "kernels/layer.h"],
+    "planner": ["schedules", "traces", "simulator", "kernels/layer/layer.h"],
     "executor": ["schedules", "traces", "kernels"],
     "tools": ["schedules", "traces", "simulator", "kernels", "planner", "executor"],
 }

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include "schedules/forms/text_form.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 namespace {

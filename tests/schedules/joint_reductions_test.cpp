@@ -4,7 +4,7 @@
 
 #include "schedules/forms/text_form.h"
 #include "schedules/progress.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb::test {
 namespace {

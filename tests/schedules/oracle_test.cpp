@@ -10,7 +10,7 @@
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/torch_lowering.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 #include "tests/shared_folder.h"
 
 namespace plumb::test {

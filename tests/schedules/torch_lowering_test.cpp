@@ -5,8 +5,8 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
-#include "schedules/validate.h"
+#include "schedules/passes/lower.h"
+#include "schedules/rules/validate.h"
 #include "tests/schedules/text_rows.h"
 
 namespace plumb::test {

@@ -10,7 +10,7 @@
 
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/sensitivity.h"
 #include "simulator/simulate.h"
 

@@ -9,7 +9,7 @@
 #include <doctest/doctest.h>
 
 #include "schedules/forms/torch_csv.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 #include "tests/schedules/zero_bubble_rows.h"
 #include "tests/shared_folder.h"
 #include "tests/simulator/support.h"

@@ -6,8 +6,8 @@
 #include "executor/run.h"
 #include "planner/price/memory/stage_memory.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
-#include "tools/lower_plan.h"
+#include "schedules/passes/lower.h"
+#include "tools/runs/lower_plan.h"
 
 namespace plumb::test {
 namespace {

@@ -14,7 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/executor/small_model.h"
-#include "tools/layer_models.h"
+#include "tools/runs/layer_models.h"
 
 namespace plumb::test {
 using nlohmann::json;

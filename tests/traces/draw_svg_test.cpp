@@ -6,7 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/simulate.h"
 #include "tests/traces/support.h"
 

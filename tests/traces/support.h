@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/simulate.h"
 
 namespace plumb::test {

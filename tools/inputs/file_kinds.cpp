@@ -11,7 +11,7 @@
 
 #include "planner/calibrate/nccl_tests_log.h"
 #include "schedules/forms/strict_json.h"
-#include "tools/files.h"
+#include "tools/io/files.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -15,12 +15,12 @@
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/limits.h"
-#include "tools/console.h"
-#include "tools/files.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/preset_names.h"
-#include "tools/presets.h"
-#include "tools/usage.h"
+#include "tools/inputs/presets.h"
+#include "tools/io/console.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -7,7 +7,7 @@
 #include "planner/spec/layout.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/training_spec.h"
-#include "tools/verbs/verbs.h"
+#include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {
 

@@ -12,8 +12,8 @@
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/units.h"
-#include "tools/files.h"
 #include "tools/inputs/file_kinds.h"
+#include "tools/io/files.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
-#include "tools/files.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/schedule_input.h"
+#include "tools/io/files.h"
 
 namespace plumb { inline namespace tools {
 namespace {

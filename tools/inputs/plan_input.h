@@ -6,7 +6,7 @@
 
 #include "planner/search/plan.h"
 #include "planner/search/search.h"
-#include "tools/verbs/verbs.h"
+#include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {
 

@@ -15,14 +15,14 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/forms/torch_csv.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "schedules/passes/passes.h"
 #include "schedules/passes/torch_lowering.h"
-#include "schedules/validate.h"
-#include "tools/console.h"
-#include "tools/files.h"
+#include "schedules/rules/validate.h"
 #include "tools/inputs/file_kinds.h"
-#include "tools/usage.h"
+#include "tools/io/console.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {

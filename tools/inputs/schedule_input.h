@@ -4,7 +4,7 @@
 #include "schedules/cost_table.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/schedule.h"
-#include "tools/verbs/verbs.h"
+#include "tools/inputs/arguments.h"
 
 namespace plumb { inline namespace tools {
 

@@ -9,10 +9,10 @@
 #include "planner/search/whatif.h"
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
-#include "tools/files.h"
 #include "tools/inputs/file_kinds.h"
-#include "tools/presets.h"
-#include "tools/usage.h"
+#include "tools/inputs/presets.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 #include "schedules/forms/strict_json.h"
-#include "tools/files.h"
+#include "tools/io/files.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -17,7 +17,7 @@ def main():
     output, depfile, folder, text_file = sys.argv[1:]
     folders = [pathlib.Path(folder) / name for name in KINDS]
     files = [file for one in folders for file in one.glob("*.json")] + [pathlib.Path(text_file)]
-    lines = ['#include "tools/presets.h"', "", "namespace plumb { inline namespace tools {", "", "const std::vector<Preset>& presets() {",
+    lines = ['#include "tools/inputs/presets.h"', "", "namespace plumb { inline namespace tools {", "", "const std::vector<Preset>& presets() {",
              "  static const std::vector<Preset> kPresets = {"]
     for path in sorted(files):
         kind = KINDS.get(path.parent.name, "kText")

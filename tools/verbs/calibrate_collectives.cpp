@@ -13,11 +13,11 @@
 #include "planner/price/collective/collective_price.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
-#include "tools/console.h"
-#include "tools/priced_kind.h"
+#include "tools/io/console.h"
+#include "tools/io/usage.h"
 #include "tools/reports/slowdown_report.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
+#include "tools/runs/priced_kind.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -8,10 +8,10 @@
 #include "executor/device/open_cuda_library.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
-#include "tools/console.h"
-#include "tools/cuda_run.h"
+#include "tools/io/console.h"
+#include "tools/io/usage.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
+#include "tools/runs/cuda_run.h"
 
 namespace plumb { inline namespace tools {
 

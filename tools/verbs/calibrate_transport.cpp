@@ -11,13 +11,13 @@
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
-#include "tools/console.h"
-#include "tools/files.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/link_file.h"
+#include "tools/io/console.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
 #include "tools/machine/machine_load.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "executor/nccl/measure_nccl_slowdown.h"
 #include "executor/transport/transport.h"
-#include "tools/console.h"
-#include "tools/cuda_run.h"
+#include "tools/io/console.h"
+#include "tools/runs/cuda_run.h"
 
 namespace plumb { inline namespace tools {
 

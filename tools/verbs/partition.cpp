@@ -12,12 +12,12 @@
 #include "schedules/forms/json_text.h"
 #include "schedules/forms/strict_json.h"
 #include "schedules/pattern.h"
-#include "tools/console.h"
-#include "tools/files.h"
 #include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
+#include "tools/io/console.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {

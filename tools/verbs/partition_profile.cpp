@@ -8,10 +8,10 @@
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/limits.h"
-#include "tools/console.h"
 #include "tools/inputs/inputs.h"
+#include "tools/io/console.h"
+#include "tools/io/usage.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {

@@ -5,9 +5,9 @@
 
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
-#include "tools/console.h"
-#include "tools/files.h"
 #include "tools/inputs/plan_input.h"
+#include "tools/io/console.h"
+#include "tools/io/files.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 

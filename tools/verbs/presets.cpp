@@ -1,16 +1,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/model_spec.h"
 #include "planner/spec/preset_sources.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
 #include "schedules/units.h"
-#include "tools/console.h"
 #include "tools/inputs/inputs.h"
-#include "tools/presets.h"
+#include "tools/inputs/presets.h"
+#include "tools/io/console.h"
 #include "tools/reports/table.h"
 #include "tools/verbs/verbs.h"
 

@@ -6,10 +6,10 @@
 #include "planner/search/bounds.h"
 #include "schedules/error.h"
 #include "schedules/forms/json_text.h"
-#include "tools/console.h"
-#include "tools/mesh_prediction.h"
+#include "tools/io/console.h"
+#include "tools/io/usage.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
+#include "tools/runs/mesh_prediction.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "schedules/forms/json_text.h"
-#include "tools/console.h"
-#include "tools/files.h"
 #include "tools/inputs/plan_input.h"
+#include "tools/io/console.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
 #include "tools/reports/table.h"
-#include "tools/usage.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {

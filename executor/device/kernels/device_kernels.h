@@ -17,7 +17,7 @@
 #include "kernels/cpu/norm.h"
 #include "kernels/cpu/rotary.h"
 #include "kernels/cpu/vocab_parallel_cross_entropy.h"
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "kernels/step_numbers.h"
 
 namespace plumb { inline namespace executor {

@@ -1,4 +1,4 @@
-// Final norm, projection and cross-entropy on a device. Symbols as in kernels/layer.h.
+// Final norm, projection and cross-entropy on a device. Symbols as in kernels/layer/layer.h.
 
 #include <algorithm>
 

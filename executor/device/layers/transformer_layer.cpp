@@ -1,4 +1,4 @@
-// A decoder block on a device. Symbols as in kernels/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
+// A decoder block on a device. Symbols as in kernels/layer/layer.h: T tokens, h hidden, q = a*d, w = (a+2k)*d, f
 // feed-forward, u = 2f (gated) or f. A gradient takes the storage of a kept tensor that is not needed any more:
 // `residual`, `up` and `qkv` hold their own gradients behind the input gradient. With a parallel residual both branches
 // read the block's input, and nothing of what joins them is kept.

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
-#include "planner/price/kernel/kernel_price.h"
 #include "planner/price/collective/nccl_point_to_point.h"
 #include "planner/price/collective/nccl_tuning.h"
+#include "planner/price/kernel/kernel_price.h"
 #include "schedules/error.h"
 
 namespace plumb { inline namespace planner {

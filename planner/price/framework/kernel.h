@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/price/kernel/gemm_time.h"
 #include "schedules/cost_table.h"
 

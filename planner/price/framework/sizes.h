@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

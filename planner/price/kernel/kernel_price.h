@@ -10,9 +10,10 @@
 // (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs (price/kernel/gemm_time.h), convolutions as
 // their implicit GEMMs (Chetlur et al. 2014), and attention are bounded by FLOPs.
 //
-// Where the cluster has measured samples of a kernel, the roofline is corrected by them (price/kernel/shape_correction.h), by
-// those of the same variant (GEMM form, kind of norm, gated or not, learned positions or not) where there are any.
-// A cluster with samples of fused products is of devices that run fused_kernels() (kernels/layer/fused_kernels.h).
+// Where the cluster has measured samples of a kernel, the roofline is corrected by them
+// (price/kernel/shape_correction.h), by those of the same variant (GEMM form, kind of norm, gated or not, learned
+// positions or not) where there are any. A cluster with samples of fused products is of devices that run
+// fused_kernels() (kernels/layer/fused_kernels.h).
 
 #include <array>
 #include <cstdint>
@@ -20,7 +21,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/price/kernel/shape_correction.h"
 #include "planner/spec/cluster_spec.h"
 #include "planner/spec/training_spec.h"

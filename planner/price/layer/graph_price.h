@@ -1,14 +1,14 @@
 #pragma once
 // What a node of a layer graph lasts on one device, pass by pass. A node that the executor runs has the kernels of
-// kernels/layer.h; of the others products are priced by tiles and waves (price/kernel/gemm_time.h), a convolution as its
-// implicit product, everything else by the bytes that cross memory. Where the cluster has measured products, they
-// correct both.
+// kernels/layer/layer.h; of the others products are priced by tiles and waves (price/kernel/gemm_time.h), a convolution
+// as its implicit product, everything else by the bytes that cross memory. Where the cluster has measured products,
+// they correct both.
 
 #include <cstdint>
 
+#include "planner/graph/graph_node.h"
 #include "planner/price/kernel/kernel_price.h"
 #include "planner/price/layer/layer_price.h"
-#include "planner/graph/graph_node.h"
 
 namespace plumb { inline namespace planner {
 

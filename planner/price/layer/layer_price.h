@@ -1,6 +1,7 @@
 #pragma once
-// What one layer costs on one rank, pass by pass: the kernels of kernels/layer.h and the collectives of the tensor
-// group around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h elements:
+// What one layer costs on one rank, pass by pass: the kernels of kernels/layer/layer.h and the collectives of the
+// tensor group around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h
+// elements:
 //
 //   transformer  F  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E
 //                I  2 all-reduce E              | sp: 2 all-gather + 2 reduce-scatter E

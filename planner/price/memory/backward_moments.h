@@ -21,7 +21,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/spec/stack_spec.h"
 
 namespace plumb { inline namespace planner {

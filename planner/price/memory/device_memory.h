@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/price/memory/stage_memory.h"
 #include "planner/spec/layout.h"
 #include "schedules/cost_table.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/price/memory/backward_moments.h"
 #include "planner/price/framework/sizes.h"
+#include "planner/price/memory/backward_moments.h"
 #include "planner/price/memory/stage_memory.h"
 #include "schedules/units.h"
 

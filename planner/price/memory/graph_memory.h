@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "planner/price/memory/stage_memory.h"
 #include "planner/graph/graph_node.h"
+#include "planner/price/memory/stage_memory.h"
 
 namespace plumb { inline namespace planner {
 

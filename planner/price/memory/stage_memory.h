@@ -11,8 +11,8 @@
 // and a scale of 4 bytes for each block of 2048 (Dettmers et al. 2022), Adafactor's the sums of a matrix by row and by
 // column, in fp32, and the second moment of a vector (Shazeer & Stern 2018).
 //
-// Activations are the tensors that kernels/layer.h says are saved (Korthikanti et al. 2022, section 4, without dropout
-// and, the attention being fused, without the s^2 term), all of them or what recomputation leaves:
+// Activations are the tensors that kernels/layer/layer.h says are saved (Korthikanti et al. 2022, section 4, without
+// dropout and, the attention being fused, without the s^2 term), all of them or what recomputation leaves:
 //   none       all
 //   selective  without the outputs of norms and of the MLP's activation; one layer's are rebuilt at a time
 //   full       each transformer layer keeps its input; one layer is rebuilt at a time
@@ -22,7 +22,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/spec/layout.h"
 #include "planner/spec/training_spec.h"
 #include "schedules/cost_table.h"

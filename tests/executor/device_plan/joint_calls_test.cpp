@@ -10,7 +10,7 @@
 #include "schedules/dependencies.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 namespace {

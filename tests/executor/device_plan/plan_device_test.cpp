@@ -14,8 +14,8 @@
 #include "schedules/dependencies.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
-#include "schedules/validate.h"
+#include "schedules/passes/lower.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb::test { namespace {
 

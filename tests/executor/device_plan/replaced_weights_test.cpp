@@ -6,7 +6,7 @@
 
 #include "schedules/dependencies.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 namespace {

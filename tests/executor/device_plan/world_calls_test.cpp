@@ -8,7 +8,7 @@
 #include "executor/device_plan/plan_device.h"
 #include "schedules/dependencies.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 
 namespace plumb::test {
 namespace {

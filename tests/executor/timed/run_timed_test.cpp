@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/simulate.h"
 #include "tests/executor/timed/milliseconds.h"
 

@@ -1,6 +1,6 @@
 // Against the device's own layers: tests/tools/device_memory_test.cpp.
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 #include <doctest/doctest.h>
 

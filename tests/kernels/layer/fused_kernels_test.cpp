@@ -1,4 +1,4 @@
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 
 namespace plumb::test {
 namespace {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/price/collective/collective_price.h"
-#include "planner/price/kernel/kernel_price.h"
 #include "planner/price/collective/nccl_point_to_point.h"
 #include "planner/price/collective/nccl_tuning.h"
+#include "planner/price/kernel/kernel_price.h"
 #include "schedules/error.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"

@@ -4,7 +4,7 @@
 
 #include "planner/search/plan.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/network/fabric.h"
 #include "tests/planner/fixtures.h"
 #include "tests/planner/refusal.h"

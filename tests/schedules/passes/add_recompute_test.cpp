@@ -3,9 +3,9 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "schedules/passes/passes.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb::test {
 

@@ -8,8 +8,8 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/like_copies.h"
-#include "schedules/lower.h"
-#include "schedules/validate.h"
+#include "schedules/passes/lower.h"
+#include "schedules/rules/validate.h"
 #include "tests/schedules/text_rows.h"
 
 namespace plumb::test {

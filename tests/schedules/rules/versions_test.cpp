@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "schedules/forms/text_form.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 
 namespace plumb::test {
 

@@ -4,8 +4,8 @@
 
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/rules/validate.h"
 #include "schedules/synthesis/local_search.h"
-#include "schedules/validate.h"
 
 namespace plumb::test {
 

@@ -5,8 +5,8 @@
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/liveness.h"
+#include "schedules/rules/validate.h"
 #include "schedules/synthesis/timed_order.h"
-#include "schedules/validate.h"
 
 namespace plumb::test {
 

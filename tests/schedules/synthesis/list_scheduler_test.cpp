@@ -5,7 +5,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 #include "tests/schedules/text_rows.h"
 
 namespace plumb::test {

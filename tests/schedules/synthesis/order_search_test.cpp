@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include "schedules/generators/catalogue.h"
+#include "schedules/rules/validate.h"
 #include "schedules/synthesis/local_search.h"
-#include "schedules/validate.h"
 
 namespace plumb::test {
 

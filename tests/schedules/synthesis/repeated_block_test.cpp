@@ -6,8 +6,8 @@
 
 #include "schedules/forms/text_form.h"
 #include "schedules/generators/catalogue.h"
+#include "schedules/rules/validate.h"
 #include "schedules/synthesis/local_search.h"
-#include "schedules/validate.h"
 
 namespace plumb::test {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
-#include "schedules/validate.h"
+#include "schedules/rules/validate.h"
 #include "tests/schedules/zero_bubble_rows.h"
 #include "tests/shared_folder.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "schedules/lower.h"
+#include "schedules/passes/lower.h"
 #include "simulator/network/fabric.h"
 #include "simulator/network/simulate_network.h"
 #include "tests/simulator/support.h"

@@ -1,7 +1,7 @@
 #pragma once
 // The layer and the stack that the tests of frameworks start from.
 
-#include "kernels/layer.h"
+#include "kernels/layer/layer.h"
 #include "planner/price/framework/kernel.h"
 #include "planner/spec/stack_spec.h"
 

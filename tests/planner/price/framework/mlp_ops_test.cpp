@@ -4,9 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include "planner/price/memory/framework_memory.h"
 #include "planner/price/framework/sizes.h"
 #include "planner/price/framework/transformer_ops.h"
+#include "planner/price/memory/framework_memory.h"
 #include "tests/planner/price/framework/gpt_layer.h"
 
 namespace plumb::test {

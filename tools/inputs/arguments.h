@@ -1,0 +1,201 @@
+#pragma once
+// What each verb is asked, as the command line (command_line/) has read it: no files have been opened yet.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace plumb { inline namespace tools {
+
+struct PresetArguments {
+  std::string name;  ///< empty: all of them
+  bool json = false;
+};
+
+/// What is asked of a planner: model and cluster by preset or file, the training, and what of the layout is fixed.
+struct QuestionArguments {
+  std::string model;
+  std::string cluster;
+  std::int64_t global_batch = 0;
+  std::int64_t sequence = 0;  ///< 0: the model's own
+  std::string precision;      ///< empty: bf16, or fp32 where the device has nothing else
+  std::string stack;          ///< a preset or a file; empty: Plumb's own executor
+  std::string optimizer;      ///< empty: adamw
+  std::string layout;         ///< dp=2,tp=4,...
+  std::string split;          ///< 8,8,10,6
+};
+
+struct PlanArguments {
+  QuestionArguments question;
+  int top = 5;
+  bool explain = false;
+  std::string output;
+  bool json = false;
+};
+
+struct PartitionArguments {
+  QuestionArguments question;   ///< `model` may be a profile of PipeDream or an input of Piper
+  std::string method = "time";  ///< time, parameters, uniform, type:REGEX
+  bool as_pipedream = false;    ///< a profile's stages as PipeDream's optimizer chooses them
+  bool straight = false;        ///< a profile's stages without copies
+  bool json = false;
+};
+
+/// A schedule by name and numbers, or by file.
+struct ScheduleArguments {
+  std::string name;  ///< of the catalogue, or a file
+  int ranks = 0;
+  int microbatches = 0;
+  int chunks = 0;  ///< 0: not given, one
+  int group = 0;
+  int slices = 1;
+  int batch = 0;
+  bool vertical_sync = false;
+  double memory_ratio = 1;
+  std::string checkpoint = "never";  ///< when lowered: never, except_last, always
+  std::string lowering = "plumb";    ///< plumb, pytorch, pytorch-deferred
+  std::optional<int> offload;        ///< activations that a rank keeps; the others wait in host memory
+  std::optional<int> shard;          ///< when lowered: parameters are sharded, and so many stages stay gathered
+  bool prefetch = false;             ///< with `shard`: gathered one run of actions ahead
+  bool replicas = false;             ///< when lowered: gradients are reduced over replicas
+  std::string receives =
+      "early";           ///< when lowered: one action ahead of the consumer (early), or right before it (late)
+  bool lenient = false;  ///< a CSV is read as PyTorch's parser reads it
+};
+
+struct NetworkArguments {
+  std::string links = "shared";      ///< or private: each transfer has its links to itself
+  bool unfolded = false;             ///< every replica is simulated, also where all are alike
+  std::vector<std::string> slow;     ///< rank=17:0.8
+  std::vector<std::string> degrade;  ///< nic:node3=0.5, nvlink:rank17=0.5
+  std::string topology;              ///< a file: what is wired to what, instead of the cluster's own fabric
+};
+
+struct SimulateArguments {
+  std::string plan;            ///< a plan file; or
+  QuestionArguments question;  ///< a model on a cluster with a layout; or
+  ScheduleArguments schedule;  ///< a schedule
+  std::string costs;           ///< with `schedule`
+  NetworkArguments network;
+  std::string sends = "buffered";
+  double burst_kib = 0;  ///< with `schedule`: what passes a rank's idle network card at once
+  std::string noise;     ///< cv=0.05,runs=1000,...; empty: none
+  std::string meshes;    ///< of the pipeline ranks, "tp2,dp2"; empty: the layout's
+  std::string reshard;   ///< with `meshes`: direct, all-gather, broadcast; empty: the fastest
+  std::string trace;
+  bool draw = false;
+  bool json = false;
+};
+
+struct ScheduleVerbArguments {
+  ScheduleArguments schedule;
+  std::string output;
+  std::string costs;                 ///< show: what it is drawn for
+  std::string sends = "buffered";    ///< check
+  std::vector<int> max_activations;  ///< check: that a rank may hold; none, one for all, or one a rank
+  bool lowered = false;
+  bool json = false;
+};
+
+struct MemoryArguments {
+  std::string plan;
+  bool arena = false;  ///< also what a device would be given beforehand
+  bool json = false;
+};
+
+struct WhatifArguments {
+  std::string plan;
+  std::vector<std::string> vary;  ///< KEY=a,b,c
+  bool replan = false;
+  std::string csv;
+  bool json = false;
+};
+
+struct ScoreArguments {
+  std::vector<std::string> files;
+  std::vector<std::string> set;  ///< cluster.PATH=VALUE or stack.PATH=VALUE, in every preset
+  std::vector<std::string> fit;  ///< PATH=LOW,HIGH
+  std::string holdout = "model";
+  std::vector<std::string> only;      ///< FIELD=EXPRESSION that rows must meet
+  std::vector<std::string> tables;    ///< files of measured products
+  std::vector<std::string> mappings;  ///< files that say how sources are read, before those that the tool carries
+  std::vector<std::string> runs;      ///< files of validate's answers
+  int worst = 0;                      ///< rows to list, those that are furthest off first
+  std::string output;                 ///< a report in Markdown
+  std::string svg;
+  bool json = false;
+};
+
+/// Of a network (layer_models.h) that is run without a plan.
+struct LayerModelArguments {
+  std::string split = "uniform";  ///< executor/division/layer_split.h
+  std::string images;             ///< CIFAR-10's binary form; empty: made-up samples
+  bool normalise = false;         ///< the images
+  std::int64_t microbatch = 1;    ///< samples
+  int replicas = 1;
+};
+
+struct RunArguments {
+  std::string plan;            ///< a plan file, or a network's name; backend timed: or
+  ScheduleArguments schedule;  ///< run: instead of the plan's own, if it has a name; backend timed: with `costs`
+  std::string costs;
+  std::vector<std::string> slow;  ///< backend timed: rank=3:0.8
+  double burst_kib = 0;           ///< backend timed: what passes a rank's idle network card at once
+  std::string link;               ///< a measured network (calibrate --only transport): what predictions hop over
+  double shrink = 1;              ///< backend timed: bytes and bandwidths are divided by it
+  double watchdog_s = 60;         ///< a run fails if nothing moves for so long
+  std::string sends = "buffered";
+  std::string backend = "cpu";
+  std::string sms = "even";  ///< backend cuda: how ranks share the GPU's SMs: even, all, or a share each (3,1)
+  bool cuda_graph = false;   ///< backend cuda: a step is captured, and launched as a whole
+  std::string gpus;          ///< backend cuda: "one" for all ranks, "each" one of its own; empty: as many as there are
+  std::string board;         ///< backend cuda: folder where ranks that are processes meet, instead of by MPI
+  int rank = -1;             ///< backend cuda, with `board`: which this process is
+  std::optional<int> steps;  ///< nothing: the verb's own number; run: 0 writes the initial weights
+  std::string text;          ///< file to train on; empty: the text that the tool carries
+  std::uint64_t seed = 1;
+  std::string context = "ring";     ///< backend cpu: how context ranks attend to each other's tokens; or "ulysses"
+  double clip_norm = 0;             ///< 0: gradients are not clipped
+  bool offload_optimizer = false;   ///< its state in the host's memory
+  std::string meshes;               ///< tp2,dp2: of each pipeline rank; empty: all alike, as the plan says
+  std::string reshard;              ///< between these: direct, all-gather (also if empty), broadcast
+  int recompute_every = 0;          ///< run: layers whose input is kept; 0: as the plan says
+  bool zero_layerwise = false;      ///< run: ZeRO 2 and 3 move gradients and weights layer by layer
+  std::string zero_by = "element";  ///< run: or "layer"
+  std::string checkpoint;           ///< run: folder of the checkpoints
+  int checkpoint_every = 0;         ///< run: steps; 0: behind the last one
+  bool resume = false;              ///< run: from the checkpoint on
+  LayerModelArguments layer_model;
+  bool baseline = false;  ///< run: train on one rank too
+  std::string trace;
+  std::string svg;                      ///< validate: prediction above measurement
+  std::string output;                   ///< validate: the prediction, written before the first step
+  std::string lanes;                    ///< validate: a Chrome trace with both, rank by rank
+  int repeat = 1;                       ///< validate: runs, each from the beginning, whose steps are taken together
+  double recalibrate_s = 0;             ///< validate, backend cpu: measure for so long before predicting; 0: not
+  std::optional<double> tolerance_pct;  ///< validate: exit 1 if the step time is further off
+  bool json = false;
+};
+
+struct CalibrateArguments {
+  std::string backend = "cpu";
+  std::string only;  ///< "collectives" (a table), "transport" (a file for `link`); empty: all that a cluster needs
+  int ranks = 0;     ///< that work at once; 0: one a core, of collectives 4, of a GPU 1, of GPUs all
+  std::string precision = "bf16";  ///< backend cuda: that kernels compute in
+  std::string sms = "even";        ///< backend cuda: as RunArguments::sms
+  std::string gpus;  ///< backend cuda: "one" that ranks share (also if empty), or "each", NCCL between them
+  double budget_s = 20;
+  std::vector<std::string> from;  ///< measurements to fit instead of measuring: logs and tables
+  std::string base;               ///< with `from`, messages, NCCL: the cluster that they were measured on
+  std::string plan;               ///< with `from`: what the training logs ran
+  std::string output;
+  bool json = false;
+};
+
+struct TraceArguments {
+  std::string file;
+  bool json = false;
+};
+
+}}  // namespace plumb::tools

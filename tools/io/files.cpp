@@ -1,0 +1,261 @@
+#include "tools/io/files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "schedules/limits.h"
+#include "tools/io/utf8.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
+  throw InputError(fmt::format("{}: {} ({})", path, what, std::strerror(error)));
+}
+
+constexpr mode_t kAnybodyReads = 0644;
+constexpr std::string_view kTemporaryEnd = ".tmp";
+constexpr std::string_view kSixLetters = "XXXXXX";  // mkstemps chooses them
+constexpr const char* kOtherFolder = "cannot be written: name a file in a folder that exists and that you may write to";
+constexpr const char* kNoRoom = "cannot be written whole: nothing was changed; make room and try again";
+
+/// Returns what `path` leads to, through symbolic links; nothing if nothing is there.
+std::optional<struct stat> status_of(const std::string& path) {
+  struct stat status {};
+  if (stat(path.c_str(), &status) != 0) return std::nullopt;
+  return status;
+}
+
+/// Returns the name behind a chain of symbolic links, also where it is of a file that is yet to be made.
+std::string behind_links(const std::string& path) {
+  constexpr int kLongestChain = 40;
+  fs::path name = path;
+  for (int links = 0; links < kLongestChain; ++links) {
+    std::error_code is_no_link;
+    const fs::path target = fs::read_symlink(name, is_no_link);
+    if (is_no_link) return name.string();
+    name = name.parent_path() / target;
+  }
+  fail(path, "these symbolic links lead to each other: name a file", ELOOP);
+}
+
+void write_all(int descriptor, std::string_view contents, const std::string& path, std::string_view remedy) {
+  while (!contents.empty()) {
+    const ssize_t written = ::write(descriptor, contents.data(), contents.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail(path, remedy, errno);
+    contents.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+/// A descriptor that is closed with its owner.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  int number() const { return number_; }
+  bool is_open() const { return number_ >= 0; }
+
+ private:
+  int number_;
+};
+
+/// Returns this process's descriptor of what `status` is of, if it is where answers or notes go: `-o /dev/stdout`.
+std::optional<int> own_stream(const struct stat& status) {
+  for (const int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat own {};
+    const bool is_written =
+        (fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;  // main() has put what was closed there
+    if (is_written && fstat(descriptor, &own) == 0 && own.st_dev == status.st_dev && own.st_ino == status.st_ino)
+      return descriptor;
+  }
+  return std::nullopt;
+}
+
+/// What takes bytes as they come: a device, a FIFO, a socket, or a file that answers go to.
+bool is_stream(const struct stat& status) {
+  return !S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || own_stream(status).has_value());
+}
+
+void write_stream(const std::string& path, const struct stat& status, std::string_view contents) {
+  constexpr std::string_view kRemedy = "cannot be written to its end: see to who reads it, or name a file";
+  if (const std::optional<int> own = own_stream(status)) {
+    std::fflush(nullptr);  // what was answered before stands before it
+    return write_all(*own, contents, path, kRemedy);
+  }
+  const Descriptor stream(open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  if (!stream.is_open()) fail(path, "cannot be opened to write: name a file, or what somebody reads", errno);
+  write_all(stream.number(), contents, path, kRemedy);
+}
+
+bool is_temporary_of(std::string_view name, std::string_view file) {
+  if (!name.starts_with(file) || !name.ends_with(kTemporaryEnd)) return false;
+  return name.size() == file.size() + 1 + kSixLetters.size() + kTemporaryEnd.size() && name[file.size()] == '.';
+}
+
+/// Takes away the temporaries that killed processes have left beside `path`. Who still writes one holds its lock.
+void clear_temporaries(const std::string& path) {
+  const fs::path file = path, folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    if (is_temporary_of(entry->path().filename().string(), file.filename().string())) found.push_back(entry->path());
+  for (const fs::path& temporary : found) {
+    const Descriptor handle(open(temporary.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (handle.is_open() && flock(handle.number(), LOCK_EX | LOCK_NB) == 0) unlink(temporary.c_str());
+  }
+}
+
+/// A file beside `path` that is gone with its owner unless it was renamed. It is locked, so that others know it from
+/// what a killed process has left.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& path) {
+    clear_temporaries(path);
+    struct stat status {};
+    do {  // again if another has cleared it away between its making and its lock
+      if (descriptor_ >= 0) close(descriptor_);
+      name_ = fmt::format("{}.{}{}", path, kSixLetters, kTemporaryEnd);
+      descriptor_ = mkostemps(name_.data(), static_cast<int>(kTemporaryEnd.size()), O_CLOEXEC);
+      if (descriptor_ < 0) fail(path, kOtherFolder, errno);
+      flock(descriptor_, LOCK_EX);
+    } while (fstat(descriptor_, &status) == 0 && status.st_nlink == 0);
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() {
+    if (!renamed_) unlink(name_.c_str());
+    close(descriptor_);
+  }
+
+  void write(const std::string& path, std::string_view contents, mode_t mode) {
+    write_all(descriptor_, contents, path, kNoRoom);
+    const bool finished = fchmod(descriptor_, mode) == 0 && fsync(descriptor_) == 0;
+    if (!finished) fail(path, kNoRoom, errno);
+  }
+
+  void rename_to(const std::string& path) {
+    if (std::rename(name_.c_str(), path.c_str()) != 0)
+      fail(path, "cannot be replaced: name a file, not a folder", errno);
+    renamed_ = true;
+    // The new name outlives a power cut once its folder is on the disk; a file system without this leaves it as it is.
+    const fs::path folder = fs::path(path).parent_path();
+    const Descriptor handle(open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (handle.is_open()) fsync(handle.number());
+  }
+
+ private:
+  std::string name_;
+  int descriptor_ = -1;
+  bool renamed_ = false;
+};
+
+}  // namespace
+
+std::string read_file(const std::string& path) {
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) throw InputError(fmt::format("{}: there is no such file: check the path", path));
+  if (fs::is_directory(path, ignored)) throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
+  std::ifstream file(path, std::ios::binary);
+  std::string contents;
+  constexpr std::size_t kBlock = std::size_t{1} << 20;
+  while (file) {
+    const std::size_t before = contents.size();
+    if (before >= kMostFileBytes) {
+      throw InputError(
+          fmt::format("{}: this file has more than {} MiB, which nothing that Plumb reads has: give the right file",
+                      path, kMostFileBytes >> 20));
+    }
+    contents.resize(before + kBlock);
+    file.read(contents.data() + before, kBlock);
+    contents.resize(before + static_cast<std::size_t>(file.gcount()));
+  }
+  if (!file.eof()) throw InputError(fmt::format("{}: this file cannot be read: check that you may read it", path));
+  return contents;
+}
+
+std::string read_text_file(const std::string& path) {
+  std::string text = read_file(path);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // spreadsheets and Windows editors begin with it
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
+  const std::size_t at = first_invalid_utf8(text);
+  if (at == std::string::npos) return text;
+  throw InputError(fmt::format("{}: byte {} is not text (UTF-8): give the right file, or mend it there", path, at));
+}
+
+void write_file(const std::string& path, std::string_view contents) {
+  const std::optional<struct stat> there = status_of(path);
+  if (there && is_stream(*there)) return write_stream(path, *there, contents);
+  constexpr mode_t kPermissions = 0777;
+  const std::string name = behind_links(path);
+  TemporaryFile temporary(name);
+  temporary.write(path, contents, there ? there->st_mode & kPermissions : kAnybodyReads);
+  temporary.rename_to(name);
+}
+
+void require_writable(const std::string& path) {
+  const std::optional<struct stat> there = status_of(path);
+  if (there && S_ISDIR(there->st_mode)) throw InputError(fmt::format("{}: this is a folder: name a file in it", path));
+  if (!there || !is_stream(*there)) {
+    TemporaryFile probe(behind_links(path));
+  } else if (!own_stream(*there) && access(path.c_str(), W_OK) != 0) {
+    fail(path, "cannot be written: name what you may write to", errno);
+  }
+}
+
+FileLock::FileLock(const std::string& path) : path_(path) {
+  struct stat own {
+  }, there{};
+  do {  // again if the one before has taken its file away between our opening and our lock
+    if (descriptor_ >= 0) close(descriptor_);
+    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnybodyReads);
+    if (descriptor_ < 0) fail(path, kOtherFolder, errno);
+    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      std::array<char, 256> text{};
+      const ssize_t size = read(descriptor_, text.data(), text.size());
+      held_by_ =
+          size > 0 ? printable(std::string_view(text.data(), static_cast<std::size_t>(size))) : "another process";
+      return;
+    }
+  } while (fstat(descriptor_, &own) != 0 || stat(path.c_str(), &there) != 0 || own.st_ino != there.st_ino);
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  const std::string owner = fmt::format("process {} on {}", getpid(), host.data());
+  const bool is_written = ftruncate(descriptor_, 0) == 0 && pwrite(descriptor_, owner.data(), owner.size(), 0) > 0;
+  if (!is_written) fail(path, kNoRoom, errno);
+}
+
+FileLock::FileLock(FileLock&& other) noexcept
+    : path_(std::move(other.path_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      held_by_(std::move(other.held_by_)) {}
+
+FileLock::~FileLock() {
+  if (descriptor_ < 0) return;
+  if (held_by_.empty()) unlink(path_.c_str());
+  close(descriptor_);
+}
+
+}}  // namespace plumb::tools

@@ -1,0 +1,190 @@
+#include "tools/runs/cuda_run.h"
+
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "executor/check_run_spec.h"
+#include "executor/device/open_cuda_library.h"
+#include "executor/mpi/launched.h"
+#include "executor/mpi/mpi_board.h"
+#include "executor/nccl/folder_board.h"
+#include "executor/nccl/thread_board.h"
+#include "executor/transport/transport.h"
+#include "schedules/error.h"
+#include "tools/io/console.h"
+#include "tools/io/usage.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+std::string own_folder() {
+  std::error_code none;
+  return std::filesystem::read_symlink("/proc/self/exe", none).parent_path().string();
+}
+
+}  // namespace
+
+const CudaLibrary& open_cuda() {
+  const CudaLibrary& library = open_cuda_library(own_folder(), PLUMB_VERSION);
+  cuda_devices(library);
+  return library;
+}
+
+const NcclLibrary& open_nccl() {
+  return open_nccl_library(own_folder(), PLUMB_VERSION);
+}
+
+void require_cuda_arguments_on_cuda(const RunArguments& arguments) {
+  if (arguments.backend == "cuda") return;
+  if (arguments.sms != "even" || arguments.cuda_graph || !arguments.gpus.empty() || !arguments.board.empty() ||
+      arguments.rank >= 0)
+    throw UsageError(
+        "--sms, --cuda-graph, --gpus, --board and --rank are for --backend cuda: leave them away (mpirun starts "
+        "processes of the other backends)");
+}
+
+const CudaLibrary& require_cuda(const RunArguments& arguments) {
+  if (arguments.rank >= 0 && arguments.board.empty())
+    throw UsageError("--rank says which of several processes this is: name the folder where they meet with --board");
+  if (is_one_cuda_rank(arguments) && (arguments.sms != "even" || arguments.cuda_graph || arguments.gpus == "one"))
+    throw UsageError(
+        "--sms, --cuda-graph and --gpus one are for ranks on one GPU, in one process: leave them away, or start it "
+        "alone");
+  return open_cuda();
+}
+
+CudaSharing cuda_sharing(const std::string& sms, bool graph) {
+  CudaSharing how{.parts = sms != "all", .graph = graph};
+  if (sms == "all" || sms == "even") return how;
+  const char* at = sms.data();
+  const char* const end = at + sms.size();
+  while (true) {
+    int share = 0;
+    const auto [next, error] = std::from_chars(at, end, share);
+    if (error != std::errc() || share < 1 || (next != end && *next != ','))
+      throw UsageError(fmt::format("--sms {}: give even, all, or a share of the SMs for each rank, as in 3,1", sms));
+    how.shares.push_back(share);
+    if (next == end) return how;
+    at = next + 1;
+  }
+}
+
+std::string cuda_device_text(const CudaLibrary& library) {
+  const CudaDevice first = cuda_devices(library).front();
+  return fmt::format("{}, sm_{}{}, {} SMs, {:.1f} GiB, CUDA {}", first.name, first.major, first.minor,
+                     first.multiprocessors, static_cast<double>(first.memory_bytes) / (1 << 30), first.driver);
+}
+
+bool is_one_cuda_rank(const RunArguments& arguments) {
+  return launched_ranks() > 1 || !arguments.board.empty();
+}
+
+namespace {
+
+/// What run_rank() of the library has answered, as exceptions.
+struct RankAnswer {
+  std::string wrong;
+  bool was_told = false, is_spec = false;
+
+  void raise(int rank) const {
+    if (wrong.empty()) return;
+    if (was_told || (is_spec && rank != 0)) throw RunAborted(wrong);  // who has found it says it
+    if (is_spec) throw SpecError(wrong);
+    throw RunError(wrong);
+  }
+};
+
+std::optional<RunResult> run_rank(const CudaLibrary& library, const NcclLibrary& nccl, const RunSpec& spec,
+                                  const RunArguments& arguments) {
+  const int world = world_size(rank_grid_of(spec));
+  std::unique_ptr<RankBoard> board;
+  int local = launched_local_rank();
+  if (arguments.board.empty()) {
+    board = mpi_board(spec.watchdog);
+  } else {
+    const int rank = arguments.rank >= 0 ? arguments.rank : launched_rank();
+    if (arguments.rank >= 0) local = rank;
+    board = std::make_unique<FolderBoard>(arguments.board, rank, world, spec.watchdog);
+  }
+  std::optional<RunResult> result;
+  RankAnswer answer;
+  const int device = local % static_cast<int>(cuda_devices(library).size());
+  answer.wrong = nccl.run_rank(spec, *board, device, result, answer.was_told, answer.is_spec);
+  answer.raise(board->rank());
+  return result;
+}
+
+RunResult run_on_each(const NcclLibrary& nccl, const RunSpec& spec) {
+  const int world = world_size(rank_grid_of(spec));
+  ThreadMeeting meeting(world, spec.watchdog);
+  std::vector<RankAnswer> answers(static_cast<std::size_t>(world));
+  std::optional<RunResult> of_all;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      const std::unique_ptr<RankBoard> board = meeting.board(rank);
+      RankAnswer& answer = answers[static_cast<std::size_t>(rank)];
+      std::optional<RunResult> own;
+      answer.wrong = nccl.run_rank(spec, *board, rank, own, answer.was_told, answer.is_spec);
+      if (own) of_all = std::move(own);
+    });
+  for (std::thread& thread : threads) thread.join();
+  for (const RankAnswer& answer : answers)
+    if (!answer.was_told) answer.raise(0);
+  for (const RankAnswer& answer : answers) answer.raise(0);
+  return std::move(of_all).value();
+}
+
+/// Whether the ranks take a GPU each.
+bool takes_each(const CudaLibrary& library, int world, const RunArguments& arguments) {
+  const auto gpus = static_cast<int>(cuda_devices(library).size());
+  const bool shares = arguments.sms != "even" || arguments.cuda_graph;
+  if (arguments.gpus == "each" && gpus < world)
+    throw InputError(
+        fmt::format("--gpus each: there are {} ranks and {} GPUs here; take --gpus one, or start a process "
+                    "for each rank on several machines",
+                    world, gpus));
+  if (arguments.gpus == "each" && shares)
+    throw UsageError("--sms and --cuda-graph are for ranks on one GPU: leave them away, or take --gpus one");
+  return arguments.gpus == "each" || (arguments.gpus.empty() && !shares && world > 1 && gpus >= world);
+}
+
+}  // namespace
+
+bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments) {
+  return is_one_cuda_rank(arguments) || takes_each(library, world_size(rank_grid_of(spec)), arguments);
+}
+
+std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
+                                     Seconds expected, const DeviceRunOptions& options) {
+  const CudaSharing how = cuda_sharing(arguments.sms, arguments.cuda_graph);
+  const int world = world_size(rank_grid_of(spec));
+  const bool is_one = is_one_cuda_rank(arguments);
+  std::optional<RunResult> result;
+  std::string sharing = fmt::format("{} GPUs with NCCL", world);
+  if (trains_apart(library, spec, arguments)) {
+    if (options.checkpoint_every > 0)
+      throw InputError(
+          "checkpoints of ranks on a GPU each are not there yet: leave --checkpoint-dir away, or take --gpus one");
+    const NcclLibrary& nccl = open_nccl();
+    result = with_progress("running", expected, [&]() -> std::optional<RunResult> {
+      return is_one ? run_rank(library, nccl, spec, arguments) : run_on_each(nccl, spec);
+    });
+    if (!result) return {};
+  } else {
+    const std::string wrong =
+        with_progress("running", expected, [&] { return library.run(spec, how, options, result.emplace(), sharing); });
+    if (!wrong.empty()) throw RunError(wrong);
+  }
+  for (Timeline& timeline : result->timelines) timeline.title += " on " + sharing;
+  return result;
+}
+
+}}  // namespace plumb::tools

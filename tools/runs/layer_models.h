@@ -1,0 +1,22 @@
+#pragma once
+// The presets that the cpu backend trains as they are: layer graphs that are chains of the executor's layers.
+//
+//   layer_model("vgg-16", 10)   // on 224 x 224, with ten classes
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/layer/layer.h"
+
+namespace plumb { inline namespace tools {
+
+/// alexnet, alexnet-32, alexnet-one-tower, mlp, vgg-11, vgg-16, vgg-19.
+const std::vector<std::string>& layer_model_names();
+bool is_layer_model(std::string_view name);
+
+/// The layers of a network that is_layer_model, with so many classes (the MLP: numbers of a target).
+std::vector<Layer> layer_model(std::string_view name, std::int64_t outputs);
+
+}}  // namespace plumb::tools

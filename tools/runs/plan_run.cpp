@@ -1,0 +1,61 @@
+#include "tools/runs/plan_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "schedules/error.h"
+#include "tools/inputs/presets.h"
+#include "tools/io/files.h"
+#include "tools/io/usage.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+const Preset& carried_text() {
+  return *std::ranges::find(presets(), Preset::Kind::kText, &Preset::kind);
+}
+
+}  // namespace
+
+void require_cpu_arguments(const RunArguments& arguments) {
+  if (arguments.plan.empty())
+    throw UsageError("the cpu backend trains a plan's model: give a plan file, or replay by --backend timed");
+}
+
+Predicted runnable_prediction(const Plan& plan) {
+  Evaluation evaluation = evaluate(plan);
+  if (!evaluation.predicted) throw SpecError(evaluation.infeasible);
+  return std::move(*evaluation.predicted);
+}
+
+void require_room(double bytes) {
+  constexpr double kBytesPerGib = 1024.0 * 1024.0 * 1024.0;
+  const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  if (bytes > memory)
+    throw SpecError(
+        fmt::format("the ranks of this plan take {:.1f} GiB together, and this machine has {:.1f} GiB: run a "
+                    "smaller model here, or replay it by --backend timed",
+                    bytes / kBytesPerGib, memory / kBytesPerGib));
+}
+
+Predicted cpu_prediction(const Plan& plan) {
+  Predicted predicted = runnable_prediction(plan);
+  double bytes = 0;
+  for (const std::int64_t rank : predicted.simulation.peak_memory_bytes) bytes += static_cast<double>(rank);
+  require_room(bytes * static_cast<double>(world_size(grid_of(plan.layout))) / plan.layout.pipeline);
+  return predicted;
+}
+
+std::string training_text(const std::string& path) {
+  return path.empty() ? std::string(carried_text().text) : read_file(path);
+}
+
+std::string text_name(const std::string& path) {
+  return path.empty() ? std::string(carried_text().name) : path;
+}
+
+}}  // namespace plumb::tools

@@ -1,0 +1,29 @@
+#pragma once
+// A plan made runnable on this machine, and the text that it trains on.
+
+#include <string>
+
+#include "planner/search/plan.h"
+#include "tools/inputs/arguments.h"
+
+namespace plumb { inline namespace tools {
+
+/// Throws InputError if the cpu backend is given no plan, or options that are the timed backend's alone.
+void require_cpu_arguments(const RunArguments& arguments);
+
+/// The plan's prediction with its timeline. Throws SpecError if the layout cannot exist.
+Predicted runnable_prediction(const Plan& plan);
+
+/// Throws SpecError if so many bytes, of all ranks together, are more than this machine's memory.
+void require_room(double bytes);
+
+/// The same for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
+Predicted cpu_prediction(const Plan& plan);
+
+/// The file's contents, or the text that the tool carries for an empty path.
+std::string training_text(const std::string& path);
+
+/// The path, or what the text that the tool carries is called.
+std::string text_name(const std::string& path);
+
+}}  // namespace plumb::tools
