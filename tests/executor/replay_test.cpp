@@ -28,7 +28,7 @@ class CountingStage : public Stage {
 
   void begin(std::int64_t) override {}
   Tensor forward(MicrobatchSlice of, Tensor input) override {
-    if (of.microbatch == fails_at) throw std::runtime_error("the stage is broken");
+    if (of.microbatch == fails_at) throw SpecError("the stage is broken");
     note("F" + text(of));
     return is_last_ ? Tensor{} : number(input.empty() ? 1 : input.data()[0] + 1);
   }

@@ -41,6 +41,10 @@ BROKEN = {
     "an include against the arrows": (
         {"schedules/clock.h": header("schedules", "struct Clock {\n  Engine engine;\n};", '\n#include "simulator/engine.h"\n')},
         "include_direction.py", 'schedules may not include "simulator/engine.h"'),
+    "an include against the arrows between rooms": (
+        {"schedules/clock.h": header("schedules", "struct Clock {\n  int limit = 0;\n};", '\n#include "schedules/passes/limit.h"\n'),
+         "schedules/passes/limit.h": header("schedules", "struct Limit {\n  int most = 0;\n};")},
+        "include_direction.py", 'the room schedules may not include "schedules/passes/limit.h"'),
     "a header that needs another": (
         {"simulator/engine.h": header("simulator", "struct Engine {\n  Action next;\n};")},
         "headers_alone.py", "simulator/engine.h does not compile alone"),
@@ -52,6 +56,7 @@ def check(script, files):
         for folder in ("schedules", "traces", "simulator", "kernels", "planner", "executor", "tools", "tests"):
             pathlib.Path(root, folder).mkdir()
         for name, text in files.items():
+            pathlib.Path(root, name).parent.mkdir(parents=True, exist_ok=True)
             pathlib.Path(root, name).write_text(text)
         arguments = ["--all", *COMPILER] if script == "headers_alone.py" else []
         return subprocess.run([sys.executable, HERE / script, root, *arguments], capture_output=True, text=True)

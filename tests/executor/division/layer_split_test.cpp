@@ -63,7 +63,7 @@ TEST_CASE("a split that leaves a stage empty, or places too much, is refused wit
           "split \"evenly\": give uniform, parameters, type:REGEX, or a number of layers for each stage as in 3,2,2");
   refuses("type:transformer",
           "split type:transformer: the model has no layer of such a kind; its first is of kind convolution");
-  refuses("type:(", "split type:(: this is no regular expression; name kinds, as in type:linear|mlp");
+  refuses("type:(", "split type:(: \"(\" is no regular expression (RE2's: no look-ahead, no references back): mend it");
 }
 
 }  // namespace plumb::test
