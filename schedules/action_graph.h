@@ -1,6 +1,6 @@
 #pragma once
 // The action graph on Boost.Graph: a vertex an action (its id), an edge a dependency. A cycle is a deadlock; the
-// longest path, once edges are given lengths, is the critical path (simulator/longest_path.h).
+// longest path, once edges are given lengths, is the critical path (tests/simulator/longest_path.h).
 
 #include <string>
 #include <vector>

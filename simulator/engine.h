@@ -1,6 +1,6 @@
 #pragma once
 // The engine: when each action of a compiled schedule starts and ends. One pass over the steps, in their fixed order;
-// the recurrence is in simulator/compile/compiled_schedule.h. simulator/longest_path.h computes the same starts from
+// the recurrence is in simulator/compile/compiled_schedule.h. tests/simulator/longest_path.h computes the same starts from
 // the action graph and is its reference.
 
 #include <cstdint>

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Compiles units by themselves, without writing objects: the builds join them, so that one could lean on what its
-neighbour includes. Those that the latest commits changed, or with --all every one and the tests'.
+neighbour includes. Those that the latest commits changed, or with --all every one and the tests'. With --seconds N it
+begins no more after so long and says so: what changed last has been compiled then.
 
-usage: units_alone.py ROOT BUILD_FOLDER [--all]   (BUILD_FOLDER: configured with -Dunity=off; it need not be built)
+usage: units_alone.py ROOT BUILD_FOLDER [--all | --seconds N]   (BUILD_FOLDER: configured with -Dunity=off; it need not be built)
 """
-import concurrent.futures
 import json
 import os
 import pathlib
@@ -13,16 +13,17 @@ import shlex
 import subprocess
 import sys
 
+from in_time import checked_in_time, seconds_allowed, told
 from source_files import FOLDERS, NEEDS_CUDA, changed_files, source_files
 
 
-def check(command, folder):
-    words = shlex.split(command)
+def check(entry):
+    words = shlex.split(entry["command"])
     words = [word for word in words if not re.match(r"-O\d|-g|-MD", word) and word != "ccache"]
     for option in ("-o", "-MQ", "-MF"):
         if option in words:
             del words[words.index(option):words.index(option) + 2]
-    return subprocess.run([*words, "-fsyntax-only", "-Werror"], cwd=folder, capture_output=True, text=True)
+    return subprocess.run([*words, "-fsyntax-only", "-Werror"], cwd=entry["directory"], capture_output=True, text=True)
 
 
 def main():
@@ -36,14 +37,14 @@ def main():
         path = os.path.relpath(pathlib.Path(entry["directory"], entry["file"]).resolve(), pathlib.Path(root).resolve())
         commands[path] = entry
     units = [path for path in wanted if path in commands and not path.startswith(NEEDS_CUDA)]
-    failed = 0
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        checks = pool.map(lambda unit: check(commands[unit]["command"], commands[unit]["directory"]), units)
-        for unit, result in zip(units, checks):
-            if result.returncode != 0:
-                failed += 1
-                print(f"{unit} does not compile alone:\n{result.stderr}")
-    print(f"{len(units)} units, {failed} of which do not compile alone")
+    failed = left = 0
+    for unit, result in checked_in_time(lambda unit: check(commands[unit]), units, seconds_allowed()):
+        if result is None:
+            left += 1
+        elif result.returncode != 0:
+            failed += 1
+            print(f"{unit} does not compile alone:\n{result.stderr}")
+    print(f"{len(units) - left} units, {failed} of which do not compile alone" + told(left))
     sys.exit(1 if failed else 0)
 
 

@@ -8,7 +8,7 @@
 #include "schedules/forms/text_form.h"
 #include "simulator/action_costs.h"
 #include "simulator/engine.h"
-#include "simulator/longest_path.h"
+#include "tests/simulator/longest_path.h"
 #include "tests/simulator/support.h"
 
 namespace plumb::test {

@@ -5,7 +5,7 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/device_plan/check_device_program.h"
+#include "tests/executor/device_plan/check_device_program.h"
 #include "executor/device_plan/plan_device.h"
 #include "schedules/dependencies.h"
 #include "schedules/error.h"

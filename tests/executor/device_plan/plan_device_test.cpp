@@ -8,7 +8,7 @@
 
 #include <doctest/doctest.h>
 
-#include "executor/device_plan/check_device_program.h"
+#include "tests/executor/device_plan/check_device_program.h"
 #include "executor/device_plan/device_calls.h"
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"

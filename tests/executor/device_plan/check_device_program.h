@@ -9,7 +9,7 @@
 #include "executor/device_plan/joint_calls.h"
 #include "schedules/schedule.h"
 
-namespace plumb { inline namespace executor {
+namespace plumb::test {
 
 /// What is wrong, a sentence each; empty if nothing is:
 ///   a wait names a call that stands later, whose event is not recorded yet;
@@ -22,4 +22,4 @@ namespace plumb { inline namespace executor {
 std::vector<std::string> check_device_program(const DeviceProgram& program, const Schedule& lowered,
                                               JointPasses passes = JointPasses::kNone);
 
-}}  // namespace plumb::executor
+}  // namespace plumb::test

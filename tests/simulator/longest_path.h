@@ -7,11 +7,11 @@
 #include "schedules/schedule.h"
 #include "simulator/action_costs.h"
 
-namespace plumb { inline namespace simulator {
+namespace plumb::test {
 
 /// [action id] the start, the length of the longest path to the action:
 ///   start(a) = max over dependencies d of a:  start(d.from) + {0, occupied, occupied + latency, offset}(d.wait)
 /// Throws ScheduleError if the graph has a cycle.
 std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionCosts& costs, Sends sends);
 
-}}  // namespace plumb::simulator
+}  // namespace plumb::test

@@ -1,4 +1,4 @@
-#include "executor/device_plan/check_device_program.h"
+#include "tests/executor/device_plan/check_device_program.h"
 
 #include <algorithm>
 #include <map>
@@ -11,7 +11,7 @@
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"
 
-namespace plumb { inline namespace executor {
+namespace plumb::test {
 namespace {
 
 class ProgramChecker {
@@ -184,4 +184,4 @@ std::vector<std::string> check_device_program(const DeviceProgram& program, cons
   return ProgramChecker(program, lowered, passes).check();
 }
 
-}}  // namespace plumb::executor
+}  // namespace plumb::test

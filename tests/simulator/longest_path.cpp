@@ -1,4 +1,4 @@
-#include "simulator/longest_path.h"
+#include "tests/simulator/longest_path.h"
 
 #include <algorithm>
 #include <iterator>
@@ -10,7 +10,7 @@
 #include "schedules/joint_reductions.h"
 #include "simulator/compile/deadlock.h"
 
-namespace plumb { inline namespace simulator {
+namespace plumb::test {
 namespace {
 
 /// [action id] what it holds its rank or channel for. A pair's first action holds it for both, the first of a
@@ -89,4 +89,4 @@ std::vector<SimTime> longest_path_starts(const Schedule& schedule, const ActionC
   return start;
 }
 
-}}  // namespace plumb::simulator
+}  // namespace plumb::test
