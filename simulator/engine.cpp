@@ -15,7 +15,7 @@ constexpr std::int32_t kNone = ActionTable::kNone;
 
 /// The recurrence of compiled_schedule.h.
 template <typename Time>
-MomentsIn<Time> advance(Time* registers, const Step& step, const StepCost& cost) {
+inline MomentsIn<Time> advance(Time* registers, const Step& step, const StepCost& cost) {
   return run_step(registers, step, cost, start_of(registers, step, cost));
 }
 

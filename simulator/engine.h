@@ -1,7 +1,7 @@
 #pragma once
 // The engine: when each action of a compiled schedule starts and ends. One pass over the steps, in their fixed order;
-// the recurrence is in simulator/compile/compiled_schedule.h. tests/simulator/longest_path.h computes the same starts from
-// the action graph and is its reference.
+// the recurrence is in simulator/compile/compiled_schedule.h. tests/simulator/longest_path.h computes the same starts
+// from the action graph and is its reference.
 
 #include <cstdint>
 #include <string>
@@ -57,7 +57,7 @@ using Moments = MomentsIn<SimTime>;
 
 /// When a step may start. Two registers, by value: std::max, which takes references, would send both through memory.
 template <typename Time>
-Time start_of(const Time* registers, const Step& step, const StepCost& cost) {
+inline Time start_of(const Time* registers, const Step& step, const StepCost& cost) {
   const Time free = registers[cost.from];
   const Time input = registers[step.input];
   return free < input ? input : free;
@@ -65,7 +65,7 @@ Time start_of(const Time* registers, const Step& step, const StepCost& cost) {
 
 /// Runs a step from `start` on: the rest of the recurrence of compiled_schedule.h.
 template <typename Time>
-MomentsIn<Time> run_step(Time* registers, const Step& step, const StepCost& cost, Time start) {
+inline MomentsIn<Time> run_step(Time* registers, const Step& step, const StepCost& cost, Time start) {
   const Time end = start + cost.duration;
   registers[cost.to] = end;
   const Time channel_free = registers[cost.channel];

@@ -210,7 +210,7 @@ class Running(CommandLineTest):
             losses = json.loads(out)["losses"]
             self.assertGreaterEqual(len(losses), 1)
             self.assertEqual(losses[:12], whole[:len(losses)])
-            self.assertIn("plumb: stopping behind this step", err)
+            self.assertIn("stopping behind this step", err)
             self.assertIn(f"plumb: {sent.name} has ended this run behind step {len(losses)} of {steps}", err)
             self.assertIn("--resume", err)
             self.assertEqual(self.json("trace", "info", self.folder / "last.json")["source"], "measured")

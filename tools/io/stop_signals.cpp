@@ -21,7 +21,7 @@ static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_alw
 void note_stop(int signal) {
   stop_signal.store(signal);
   for (const int each : kStopSignals) std::signal(each, SIG_DFL);
-  constexpr std::string_view kSaid = "plumb: stopping behind this step; once more stops at once\n";
+  constexpr std::string_view kSaid = "stopping behind this step; once more stops at once\n";
   if (!stop_is_said.load()) return;
   if (write(STDERR_FILENO, kSaid.data(), kSaid.size()) < 0) return;  // nobody hears it, and nothing is lost
 }

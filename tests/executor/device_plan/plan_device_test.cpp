@@ -8,7 +8,6 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/executor/device_plan/check_device_program.h"
 #include "executor/device_plan/device_calls.h"
 #include "schedules/action_table.h"
 #include "schedules/dependencies.h"
@@ -16,6 +15,7 @@
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
 #include "schedules/rules/validate.h"
+#include "tests/executor/device_plan/check_device_program.h"
 
 namespace plumb::test { namespace {
 
@@ -347,6 +347,9 @@ TEST_CASE("device plan: messages of a group are neighbours, behind the same call
         return (before.rank == call.rank && before.stream == call.stream) ||
                std::ranges::find(call.waits, wait) != call.waits.end();
       };
+      std::vector<std::vector<const DeviceBuffer*>> used(program.calls.size());  // [call]
+      for (const DeviceBuffer& buffer : program.buffers)
+        for (const std::int32_t call : buffer.calls) used[static_cast<std::size_t>(call)].push_back(&buffer);
       for (std::size_t first = 0; first + 1 < program.calls.size(); ++first) {
         const DeviceCall &one = program.calls[first], &other = program.calls[first + 1];
         if (!one.with_next) continue;
@@ -359,13 +362,10 @@ TEST_CASE("device plan: messages of a group are neighbours, behind the same call
           CHECK(wait.call != static_cast<std::int32_t>(first));
           CHECK(stands_behind(one, wait));
         }
-        const auto used_by = [&](const DeviceBuffer& buffer, std::size_t call) {
-          return std::ranges::find(buffer.calls, static_cast<std::int32_t>(call)) != buffer.calls.end();
-        };
-        for (const DeviceBuffer& sent : program.buffers)
-          for (const DeviceBuffer& came : program.buffers)
-            if (used_by(sent, first) && used_by(came, first + 1) && sent.rank == came.rank && &sent != &came)
-              CHECK((sent.offset + sent.bytes <= came.offset || came.offset + came.bytes <= sent.offset));
+        for (const DeviceBuffer* sent : used[first])
+          for (const DeviceBuffer* came : used[first + 1])
+            if (sent->rank == came->rank && sent != came)
+              CHECK((sent->offset + sent->bytes <= came->offset || came->offset + came->bytes <= sent->offset));
       }
       // It costs no time that the costs tell of: a hop is shorter than an action.
       const DeviceCalls alone = device_calls(sample.lowered, costs),
