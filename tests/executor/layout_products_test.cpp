@@ -11,14 +11,12 @@
 #include <cstdlib>
 #include <map>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
 #include "executor/run.h"
 #include "schedules/error.h"
 #include "tests/executor/product_forms.h"
-#include "tests/executor/product_pairs.h"
 #include "tests/executor/small_model.h"
 
 namespace plumb::test {
@@ -124,21 +122,56 @@ std::vector<LayoutProduct> all_products() {
   }
 }
 
+/// Pairs of two factors' values that have been seen, as a flat table: the greedy cover asks for hundreds of millions.
+class SeenPairs {
+  static constexpr std::size_t kFactors = LayoutProductFactors::kFactors;
+
+ public:
+  explicit SeenPairs(const LayoutProduct& counts) : values_(std::ranges::max(counts)) {
+    seen_.resize(kFactors * kFactors * static_cast<std::size_t>(values_ * values_), 0);
+  }
+  void add(const LayoutProduct& product) {
+    for (std::size_t a = 0; a < kFactors; ++a)
+      for (std::size_t b = a + 1; b < kFactors; ++b) seen_[place(product, a, b)] = 1;
+  }
+  int new_ones(const LayoutProduct& product) const {
+    int found = 0;
+    const char* seen = seen_.data();
+    for (std::size_t a = 0; a < kFactors; ++a)
+      for (std::size_t b = a + 1; b < kFactors; ++b) found += seen[place(product, a, b)] == 0 ? 1 : 0;
+    return found;
+  }
+
+ private:
+  std::size_t place(const LayoutProduct& product, std::size_t a, std::size_t b) const {
+    return ((a * kFactors + b) * static_cast<std::size_t>(values_) + static_cast<std::size_t>(product[a])) *
+               static_cast<std::size_t>(values_) +
+           static_cast<std::size_t>(product[b]);
+  }
+
+  int values_;
+  std::vector<char> seen_;
+};
+
 /// Greedily: of the products shuffled, each that has a pair which has not been seen, those with many first.
 std::vector<LayoutProduct> greedy_cover(std::vector<LayoutProduct> all) {
   using enum LayoutProductFactors::Number;
   std::ranges::shuffle(all, std::mt19937_64(1));
-  std::set<FactorPair> seen;
+  SeenPairs seen(layout_counts());
   std::vector<LayoutProduct> cover;
-  for (std::size_t wanted = kFactors * (kFactors - 1) / 2; wanted > 0;
-       wanted = wanted > 6 ? wanted * 2 / 3 : wanted - 1)
+  for (int wanted = kFactors * (kFactors - 1) / 2; wanted > 0; wanted = wanted > 6 ? wanted * 2 / 3 : wanted - 1) {
+    std::vector<LayoutProduct> left;  // what has no new pair has none later
     for (const LayoutProduct& product : all) {
-      const std::vector<FactorPair> pairs = pairs_of(product);
-      const auto gain = std::ranges::count_if(pairs, [&](const FactorPair& pair) { return !seen.contains(pair); });
-      if (gain < static_cast<std::ptrdiff_t>(wanted)) continue;
+      const int gain = seen.new_ones(product);
+      if (gain < wanted) {
+        if (gain > 0) left.push_back(product);
+        continue;
+      }
       cover.push_back(product);
-      seen.insert(pairs.begin(), pairs.end());
+      seen.add(product);
     }
+    all = std::move(left);
+  }
   return cover;
 }
 
