@@ -5,12 +5,12 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/executor/device_plan/check_device_program.h"
 #include "executor/device_plan/plan_device.h"
 #include "schedules/dependencies.h"
 #include "schedules/error.h"
 #include "schedules/generators/catalogue.h"
 #include "schedules/passes/lower.h"
+#include "tests/executor/device_plan/check_device_program.h"
 
 namespace plumb::test {
 namespace {
