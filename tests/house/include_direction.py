@@ -79,7 +79,7 @@ ROOMS = {
     "tools/runs": ["tools/inputs", "tools/io"],
     "tools/reports": ["tools/inputs", "tools/io"],
     "tools/verbs": ["tools/inputs", "tools/io", "tools/machine", "tools/reports", "tools/runs"],
-    "tools/command_line": ["tools/io", "tools/runs", "tools/verbs"],
+    "tools/command_line": ["tools/inputs", "tools/io", "tools/runs", "tools/verbs"],
     "tools": ["tools/command_line", "tools/io", "tools/machine"],
 }
 

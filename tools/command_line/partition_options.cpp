@@ -1,18 +1,19 @@
-#include "tools/command_line/command_line_partition.h"
+#include "tools/command_line/add_verbs.h"
 
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
+#include "tools/command_line/option_groups.h"
 #include "tools/command_line/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
 
-void add_partition(CLI::App& app, std::function<int()>& chosen) {
+void add_partition(CLI::App& app, Chosen& chosen) {
   const auto arguments = std::make_shared<PartitionArguments>();
-  CLI::App* verb = app.add_subcommand("partition", "cut a model into pipeline stages, and say what crosses each cut");
-  verb->callback([&chosen, arguments] { chosen = [arguments] { return partition_verb(*arguments); }; });
+  CLI::App* verb = add_verb(app, chosen, "partition", "cut a model into pipeline stages, and say what crosses each cut",
+                            arguments, partition_verb);
   QuestionArguments& question = arguments->question;
   verb->add_option("graph", question.model,
                    "a preset, a layer graph or model (.json), a profile of PipeDream (.txt), an input of Piper (.json)")
@@ -31,7 +32,7 @@ void add_partition(CLI::App& app, std::function<int()>& chosen) {
   verb->add_flag("--as-pipedream", arguments->as_pipedream,
                  "of a profile: without transfers and memory, as PipeDream's own optimizer");
   verb->add_flag("--straight", arguments->straight, "of a profile: one device a stage");
-  verb->add_flag("--json", arguments->json, "print one JSON document and nothing else");
+  add_json(verb, arguments->json);
 }
 
 }}  // namespace plumb::tools

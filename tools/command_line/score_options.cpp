@@ -1,18 +1,19 @@
-#include "tools/command_line/command_line_score.h"
+#include "tools/command_line/add_verbs.h"
 
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
+#include "tools/command_line/option_groups.h"
 #include "tools/command_line/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
 
-void add_score(CLI::App& app, std::function<int()>& chosen) {
+void add_score(CLI::App& app, Chosen& chosen) {
   const auto score = std::make_shared<ScoreArguments>();
-  CLI::App* verb = app.add_subcommand("score", "predict published runs and say how far off each prediction is");
-  verb->callback([&chosen, score] { chosen = [score] { return score_verb(*score); }; });
+  CLI::App* verb = add_verb(app, chosen, "score", "predict published runs and say how far off each prediction is",
+                            score, score_verb);
   verb->add_option("files", score->files,
                    "files of published rows; one without rows gives sizes by name to the others' dims_key")
       ->required();
@@ -45,7 +46,7 @@ void add_score(CLI::App& app, std::function<int()>& chosen) {
   verb->add_option("--svg", score->svg, "draw predictions against measurements");
   verb->add_option("--worst", score->worst, "list so many rows of each source, those that are furthest off first")
       ->transform(count_of<int>(0));
-  verb->add_flag("--json", score->json, "print one JSON document and nothing else");
+  add_json(verb, score->json);
 }
 
 }}  // namespace plumb::tools

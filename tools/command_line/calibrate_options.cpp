@@ -1,18 +1,19 @@
-#include "tools/command_line/command_line_calibrate.h"
+#include "tools/command_line/add_verbs.h"
 
 #include <memory>
 
 #include <CLI/CLI.hpp>
 
+#include "tools/command_line/option_groups.h"
 #include "tools/command_line/option_values.h"
 #include "tools/verbs/verbs.h"
 
 namespace plumb { inline namespace tools {
 
-void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
+void add_calibrate(CLI::App& app, Chosen& chosen) {
   const auto calibrate = std::make_shared<CalibrateArguments>();
-  CLI::App* verb = app.add_subcommand("calibrate", "measure this machine and write it as a cluster");
-  verb->callback([&chosen, calibrate] { chosen = [calibrate] { return calibrate_verb(*calibrate); }; });
+  CLI::App* verb =
+      add_verb(app, chosen, "calibrate", "measure this machine and write it as a cluster", calibrate, calibrate_verb);
   verb->add_option("--backend", calibrate->backend, "what to measure: cpu, or cuda: the first GPU")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   verb->add_option("--precision", calibrate->precision, "on GPUs: bf16, fp16 or fp32")
@@ -38,7 +39,7 @@ void add_calibrate(CLI::App& app, std::function<int()>& chosen) {
           "(those that CUDA sees)")
       ->check(CLI::IsMember({"collectives", "nccl", "transport", "topology", "gpus"}));
   verb->add_option("-o,--output", calibrate->output, "file to write");
-  verb->add_flag("--json", calibrate->json, "print one JSON document and nothing else");
+  add_json(verb, calibrate->json);
 }
 
 }}  // namespace plumb::tools

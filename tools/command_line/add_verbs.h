@@ -1,0 +1,18 @@
+#pragma once
+// The options of each verb, a file a family of verbs. Each adds its verbs to `app`; the one that the command line names
+// is left in `chosen`.
+
+#include "tools/command_line/option_groups.h"
+
+namespace plumb { inline namespace tools {
+
+void add_plan(CLI::App& app, Chosen& chosen);
+void add_simulate(CLI::App& app, Chosen& chosen);
+void add_plan_readers(CLI::App& app, Chosen& chosen);  ///< memory, whatif
+void add_schedule(CLI::App& app, Chosen& chosen);
+void add_hardware(CLI::App& app, Chosen& chosen);  ///< run, validate
+void add_calibrate(CLI::App& app, Chosen& chosen);
+void add_partition(CLI::App& app, Chosen& chosen);
+void add_score(CLI::App& app, Chosen& chosen);
+
+}}  // namespace plumb::tools

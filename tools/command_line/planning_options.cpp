@@ -1,0 +1,111 @@
+#include "tools/command_line/add_verbs.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "tools/command_line/option_groups.h"
+#include "tools/command_line/option_values.h"
+#include "tools/verbs/verbs.h"
+
+namespace plumb { inline namespace tools {
+namespace {
+
+void add_network(CLI::App* verb, NetworkArguments& network) {
+  const auto add = [&](const std::string& name, auto& value, const std::string& what) {
+    return of(kOfLinks, verb->add_option(name, value, what));
+  };
+  add("--links", network.links,
+      "shared: messages and collectives of a model share the cluster's links; private: each has its own")
+      ->check(CLI::IsMember({"shared", "private"}));
+  of(kOfLinks, verb->add_flag("--unfolded", network.unfolded, "simulate every replica, also where one stands for all"));
+  verb->add_option("--slow", network.slow, "a rank that computes at a share of its speed, as in rank=17:0.8");
+  add("--degrade", network.degrade,
+      "links that have a share of their capacity left, or failed, as in nic:node3=0.5, nvlink:rank17=0 or "
+      "link:NAME=0.5");
+  add("--topology", network.topology, "a JSON file of nodes, devices and links, instead of the cluster's own fabric");
+}
+
+/// A schedule has costs, a plan has a cluster, and what is planned has a model too.
+void check_simulate(const CLI::App& app, const SimulateArguments& arguments) {
+  if (!arguments.schedule.name.empty()) {
+    refuse_group(app, kOfQuestion,
+                 "is of a model, and a schedule alone has none: leave it away, or give MODEL CLUSTER");
+    refuse_group(app, kOfLinks, "needs a cluster, and a schedule alone has none: give a plan, or MODEL CLUSTER");
+    return;
+  }
+  if (arguments.plan.empty()) return;
+  refuse_group(app, kOfSchedule, "is of a schedule: name it with --schedule, or leave it away: a plan has its own");
+  refuse_group(app, kOfOrder, "is of a schedule with --costs: name it with --schedule, or leave it away");
+  if (arguments.question.cluster.empty())
+    refuse_group(app, kOfQuestion, "is in the plan already: leave it away, or vary it with `plumb whatif`");
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, Chosen& chosen) {
+  const auto arguments = std::make_shared<PlanArguments>();
+  CLI::App* verb =
+      add_verb(app, chosen, "plan", "search the best layout of a model on a cluster", arguments, plan_verb);
+  verb->add_option("model", arguments->question.model, "a preset, or a file (a Hugging Face config.json as it is)")
+      ->required();
+  verb->add_option("cluster", arguments->question.cluster, "a preset (h100:16 for 16 devices) or a file")->required();
+  add_question(verb, arguments->question);
+  verb->add_option("--top", arguments->top, "how many layouts to list")->transform(count_of<int>(1));
+  verb->add_flag("--explain", arguments->explain, "say why each of the others lost");
+  verb->add_option("-o,--output", arguments->output, "write the plan to a file");
+  add_json(verb, arguments->json);
+}
+
+void add_simulate(CLI::App& app, Chosen& chosen) {
+  const auto arguments = std::make_shared<SimulateArguments>();
+  CLI::App* verb = add_verb(app, chosen, "simulate", "predict a plan, a layout or a schedule", arguments, simulate_verb,
+                            check_simulate);
+  verb->add_option("plan_or_model", arguments->plan, "a plan file, or a model with a cluster behind it");
+  verb->add_option("cluster", arguments->question.cluster, "a preset or a file");
+  add_question(verb, arguments->question);
+  verb->add_option("--schedule,--schedule-file", arguments->schedule.name,
+                   "a schedule's name or file (.txt, .csv, .json)");
+  add_schedule_numbers(verb, arguments->schedule);
+  of(kOfOrder,
+     verb->add_option(
+         "--costs", arguments->costs,
+         "of one chunk, as in f=1,i=1,w=1,c=0.1,unit=ms (also b, r, o, x for a move of an activation, u for "
+         "UNSHARD, g for REDUCE_GRAD, host=N where the host's memory carries N moves at a time at full speed; lists "
+         "by stage f=1:1:2)"));
+  add_sends(verb, arguments->sends);
+  of(kOfOrder, add_burst(verb, arguments->burst_kib));
+  add_network(verb, arguments->network);
+  verb->add_option("--noise", arguments->noise,
+                   "durations that vary, as in cv=0.05 (of each compute action; also rank_cv of a rank for a whole "
+                   "run, comm_cv of each transfer, dist=lognormal, normal or gamma, runs=1000, seed=1)");
+  add_meshes(verb, arguments->meshes, arguments->reshard);
+  verb->add_option("--trace", arguments->trace, "write a Chrome trace, to open in ui.perfetto.dev");
+  CLI::Option* draw = verb->add_flag("--draw", arguments->draw, "draw the timeline");
+  add_json(verb, arguments->json)->excludes(draw);
+}
+
+void add_plan_readers(CLI::App& app, Chosen& chosen) {
+  const auto memory = std::make_shared<MemoryArguments>();
+  CLI::App* memory_app =
+      add_verb(app, chosen, "memory", "where a plan's bytes go, by rank and over time", memory, memory_verb);
+  memory_app->add_option("plan", memory->plan, "a plan file")->required();
+  memory_app->add_flag("--arena", memory->arena,
+                       "also plan each rank's temporary tensors into one block of memory, as a device gets it");
+  add_json(memory_app, memory->json);
+
+  const auto whatif = std::make_shared<WhatifArguments>();
+  CLI::App* whatif_app =
+      add_verb(app, chosen, "whatif", "ask a plan's question over a grid of answers", whatif, whatif_verb);
+  whatif_app->add_option("plan", whatif->plan, "a plan file")->required();
+  whatif_app
+      ->add_option("--vary", whatif->vary,
+                   "KEY=a,b,c with KEY a field of the plan, as in cluster.network.bandwidth_gb_per_s")
+      ->required()
+      ->take_all();
+  whatif_app->add_flag("--replan", whatif->replan, "search the best layout anew for each");
+  whatif_app->add_option("--csv", whatif->csv, "write the table to a file");
+  add_json(whatif_app, whatif->json);
+}
+
+}}  // namespace plumb::tools
