@@ -18,30 +18,44 @@ namespace {
 
 using nlohmann::json;
 
-/// Notes where the parser stops, and why. It hears of a number that is too large too, which the exception does not
-/// place.
+/// Hears a document without keeping any of it, and notes where the parser stops. It hears of a number that is too large
+/// too, which the exception does not place.
 class FaultFinder : public nlohmann::json_sax<json> {
  public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
+  bool null() override { return heard(); }
+  bool boolean(bool) override { return heard(); }
+  bool number_integer(number_integer_t) override { return heard(); }
+  bool number_unsigned(number_unsigned_t) override { return heard(); }
+  bool number_float(number_float_t, const string_t&) override { return heard(); }
+  bool string(string_t&) override { return heard(); }
+  bool binary(binary_t&) override { return heard(); }
+  bool start_object(std::size_t) override { return heard(); }
+  bool key(string_t&) override { return heard(); }
+  bool end_object() override { return heard(); }
+  bool start_array(std::size_t) override { return heard(); }
+  bool end_array() override { return heard(); }
   bool parse_error(std::size_t end, const std::string& token, const json::exception& error) override {
     end_ = end;
     if (dynamic_cast<const json::out_of_range*>(&error) != nullptr) number_ = token;
     return false;
   }
 
-  std::size_t end() const { return end_; }
-  const std::string& number() const { return number_; }
+  /// "line L, column C: ...", where and why the parser stopped in `text`, with the remedy.
+  std::string fault_in(std::string_view text) const {
+    const std::size_t length = std::max<std::size_t>(number_.size(), 1);
+    const std::size_t first = std::min(end_ - std::min(end_, length), text.size());
+    const std::string_view before = text.substr(0, first);
+    const auto line = 1 + std::ranges::count(before, '\n');
+    const std::size_t column = first - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
+    const std::string what = !number_.empty() ? fmt::format("{} is larger than any number: mend it here", number_)
+                             : end_ > text.size()
+                                 ? "the JSON ends too early: close what is open, or fetch the whole file"
+                                 : "this is not JSON: mend it here";
+    return fmt::format("line {}, column {}: {}", line, column, what);
+  }
+
+ protected:
+  virtual bool heard() { return true; }
 
  private:
   std::size_t end_ = 0;
@@ -54,19 +68,11 @@ const json& unwrap(const json& value) {
   return value.is_object() && it != value.end() ? *it : value;
 }
 
-/// Reads a document once without keeping any of it. Throws SpecError for what is too deep or too much, and for a key
-/// that one object has twice; stops at what is no JSON.
-class BoundsCheck : public nlohmann::json_sax<json> {
+/// Throws SpecError for what is too deep or too much, and for a key that one object has twice.
+class BoundsCheck : public FaultFinder {
  public:
   explicit BoundsCheck(const std::string& file) : file_(file) {}
 
-  bool null() override { return count(); }
-  bool boolean(bool) override { return count(); }
-  bool number_integer(number_integer_t) override { return count(); }
-  bool number_unsigned(number_unsigned_t) override { return count(); }
-  bool number_float(number_float_t, const string_t&) override { return count(); }
-  bool string(string_t&) override { return count(); }
-  bool binary(binary_t&) override { return count(); }
   bool start_array(std::size_t) override { return open(); }
   bool end_array() override { return close(); }
   bool start_object(std::size_t) override {
@@ -80,9 +86,8 @@ class BoundsCheck : public nlohmann::json_sax<json> {
   bool key(string_t& key) override {
     if (!keys_.back().insert(key).second)
       throw SpecError(fmt::format("{}: one object has the key {} twice: keep one", file_, json_line(json(key))));
-    return count();
+    return heard();
   }
-  bool parse_error(std::size_t, const std::string&, const json::exception&) override { return false; }
 
  private:
   bool open() {
@@ -92,13 +97,13 @@ class BoundsCheck : public nlohmann::json_sax<json> {
                       "does; give the right file",
                       file_, kDeepestJson));
     }
-    return count();
+    return heard();
   }
   bool close() {
     --depth_;
-    return count();
+    return heard();
   }
-  bool count() {
+  bool heard() override {
     if (++values_ <= kMostJsonValues) return true;
     throw SpecError(fmt::format("{}: more than {} values: nothing that Plumb reads has as many; give the right file",
                                 file_, kMostJsonValues));
@@ -118,26 +123,13 @@ constexpr double kLargestNumber = 1e30, kSmallestNumber = 1e-30;
 std::string json_fault(std::string_view text) {
   FaultFinder finder;
   json::sax_parse(text, &finder);
-  const std::size_t length = std::max<std::size_t>(finder.number().size(), 1);
-  const std::size_t first = std::min(finder.end() - std::min(finder.end(), length), text.size());
-  const std::string_view before = text.substr(0, first);
-  const auto line = 1 + std::ranges::count(before, '\n');
-  const std::size_t column = first - (before.rfind('\n') + 1) + 1;  // npos + 1 is 0
-  const std::string what =
-      !finder.number().empty()     ? fmt::format("{} is larger than any number: mend it here", finder.number())
-      : finder.end() > text.size() ? "the JSON ends too early: close what is open, or fetch the whole file"
-                                   : "this is not JSON: mend it here";
-  return fmt::format("line {}, column {}: {}", line, column, what);
+  return finder.fault_in(text);
 }
 
 json parse_json(std::string_view text, const std::string& file) {
   BoundsCheck bounds(file);
-  json::sax_parse(text, &bounds);
-  try {
-    return json::parse(text);
-  } catch (const json::exception&) {
-    throw SpecError(fmt::format("{}: {}", file, json_fault(text)));
-  }
+  if (!json::sax_parse(text, &bounds)) throw SpecError(fmt::format("{}: {}", file, bounds.fault_in(text)));
+  return json::parse(text);
 }
 
 StrictObject::StrictObject(const json& value, std::string place) : value_(&value), place_(std::move(place)) {
