@@ -17,8 +17,9 @@ namespace plumb { inline namespace executor {
 
 using InterruptionListener = std::function<void(const Timeline&)>;
 
-/// Whether the run is to end: asked on each rank before each replay, from any thread; who has said so says so from then
-/// on. One is enough, and all end there, with a checkpoint where there are any. Empty: it goes on to its last step.
+/// Says whether the run is to end. It is asked on each rank before each replay, from any thread; who has said so says
+/// so from then on. One is enough, and all end there, with a checkpoint where there are any. Empty: it goes on to its
+/// last step.
 using EndQuestion = std::function<bool()>;
 
 class Interruption {

@@ -1,8 +1,8 @@
 #pragma once
-// How much of everything Plumb takes: every limit of an input that time or memory asks for, in one table. What lies
-// within them is answered on one core in a minute or two and in 4 GiB of memory; what lies beyond is refused before
-// anything is allocated for it, by a sentence that names the limit, the value and what to give instead. They are far
-// beyond what is trained today: what reaches one is most likely a mistake.
+// This table says how much of everything Plumb takes: every limit of an input that time or memory asks for, in one
+// table. What lies within them is answered on one core in a minute or two and in 4 GiB of memory; what lies beyond is
+// refused before anything is allocated for it, by a sentence that names the limit, the value and what to give instead.
+// They are far beyond what is trained today: what reaches one is most likely a mistake.
 
 #include <cstddef>
 #include <cstdint>

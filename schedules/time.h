@@ -29,7 +29,7 @@ bool is_simulable(Seconds cost);
 /// exceeds kLongestCost; `of` is what has it, with the place where it was given: "--costs: f", "F of stage 3".
 SimTime to_sim_time(Seconds cost, std::string_view of = "a time");
 
-/// That many picoseconds, rounded up or down by the caller; kLatestMoment for more than that, however much more.
+/// Returns that many picoseconds, which the caller has rounded, or kLatestMoment where they are more, however many.
 inline SimTime at_most_latest(double picoseconds) {
   constexpr auto kMost = static_cast<double>(kLatestMoment.count());
   return picoseconds < kMost ? SimTime{static_cast<std::int64_t>(picoseconds)} : kLatestMoment;

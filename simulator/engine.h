@@ -43,7 +43,7 @@ struct StepCost {
 /// the steps last, and where that sum is later the recurrence is run in doubles first.
 std::vector<StepCost> step_costs(const CompiledSchedule& compiled, const ActionCosts& costs);
 
-/// What takes most of all steps' time under these costs, to be named where that is too much: "most of it B of stage 3".
+/// Names what takes most of all steps' time under these costs, for refusals: "most of it B of stage 3".
 std::string longest_part(const CompiledSchedule& compiled, const std::vector<StepCost>& costs);
 
 /// What one step does.

@@ -1,5 +1,5 @@
 #pragma once
-// What a timeline adds up to: the numbers of docs/design.md, from spans alone, whether predicted or measured.
+// Statistics add a timeline up: the numbers of docs/design.md, from spans alone, whether predicted or measured.
 
 #include <array>
 #include <cstdint>

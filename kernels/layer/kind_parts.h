@@ -1,6 +1,6 @@
 #pragma once
-// What each kind of layer says of itself; kernels/layer/layer.h asks the kind of a Layer. One file a family: ends.cpp
-// (embedding, head, input, loss), transformer.cpp, image.cpp (convolution, pooling), linear.cpp (linear, MLP).
+// Each kind of layer answers for itself here; kernels/layer/layer.h asks the kind of a Layer. One file a family:
+// ends.cpp (embedding, head, input, loss), transformer.cpp, image.cpp (convolution, pooling), linear.cpp (linear, MLP).
 
 #include <cstdint>
 #include <string>

@@ -40,7 +40,7 @@ std::string_view without_prefix(std::string_view line) {
 /// Programs of nccl-tests whose exchanges Plumb does not price.
 constexpr std::array<std::string_view, 4> kOtherPrograms{"reduce", "gather", "scatter", "hypercube"};
 
-/// Where the text names the program as a word of its own: "reduce_perf" is not in "all_reduce_perf".
+/// Returns where the text names the program as a word of its own: "reduce_perf" is not in "all_reduce_perf".
 std::size_t find_program(std::string_view text, std::string_view name) {
   const std::string word = fmt::format("{}_perf", name);
   const auto continues = [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -69,7 +69,7 @@ struct Columns {
   bool redop = false;    ///< the reduction's operation stands behind the type
 };
 
-/// Of the line that heads the rows; where there is none, both times are there, as the programs print by default.
+/// Reads the line that heads the rows. Without one, both times are there, as the programs print by default.
 Columns columns_of(std::string_view text) {
   Columns columns;
   for (const std::string_view line : lines_of(text)) {

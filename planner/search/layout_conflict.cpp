@@ -68,7 +68,7 @@ std::optional<std::string> graph_conflict(const ModelSpec& model, const Training
   return std::nullopt;
 }
 
-/// Of a schedule of the catalogue; one of the user's own is as it is.
+/// True for a schedule of the catalogue that takes no groups; a schedule of the user's own is as it is.
 bool has_no_groups(std::string_view schedule) {
   const auto entry = std::ranges::find(catalogue(), schedule, &CatalogueEntry::name);
   return entry != catalogue().end() && !entry->takes_group;

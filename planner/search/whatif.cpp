@@ -28,7 +28,7 @@ std::vector<std::string> words_of(std::string_view path) {
   return words;
 }
 
-/// What can be varied by name: the leaves of the parts but labels, by dotted path.
+/// Collects what can be varied by name: the leaves of the parts but labels, by dotted path.
 void collect_leaves(const json& value, const std::string& path, std::vector<std::string>& leaves) {
   const bool sourced = value.is_object() && value.contains("value");
   if (!value.is_object() || sourced) {

@@ -25,7 +25,7 @@ enum class Recompute : std::uint8_t {
   kFull,       ///< everything but each layer's input
 };
 
-/// What waits in the host's memory (evaluate/host_offload.h).
+/// Parts of a training that wait in the host's memory (evaluate/host_offload.h).
 struct Offload {
   bool optimizer = false;    ///< its state, which the CPU updates
   bool activations = false;  ///< those that are not needed soon

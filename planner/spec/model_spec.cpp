@@ -60,7 +60,7 @@ void read_latent_attention(StrictObject& object, ModelSpec& model) {
   model.value_size = width(object, "value_size");
 }
 
-/// What `plumb models` shows beside the sizes; the last two of a graph.
+/// Keys that `plumb models` shows beside the sizes; the last two belong to graphs.
 constexpr const char* kParameters = "parameters";
 constexpr const char* kForward = "forward_gflops";
 constexpr const char* kNodes = "layers";

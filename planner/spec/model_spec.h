@@ -87,7 +87,7 @@ ModelSpec model_from_json(const nlohmann::json& json, const std::string& place);
 ModelSpec parse_model(std::string_view text, const std::string& file);
 nlohmann::ordered_json to_json(const ModelSpec& model);
 
-/// What follows from the sizes: "parameters"; of a graph also "forward_gflops", and its nodes under "layers".
+/// Returns what follows from the sizes: "parameters"; for a graph also "forward_gflops", and its nodes under "layers".
 nlohmann::ordered_json shown_figures(const ModelSpec& model);
 
 }}  // namespace plumb::planner

@@ -11,7 +11,7 @@
 
 namespace plumb { inline namespace schedules {
 
-/// What a schedule can do wrong (docs/design.md).
+/// The faults that a schedule can have (docs/design.md).
 enum class Rule : std::uint8_t {
   kPlacement,         ///< a stage without a rank, a model part without a stage, a rank without a stage
   kForeign,           ///< a stage, micro-batch or part that the schedule does not have

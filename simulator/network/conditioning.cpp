@@ -9,7 +9,7 @@ namespace {
 
 constexpr int kRuns = 8;
 
-/// What of each duration a run adds at most: picoseconds, or a share of it.
+/// The most that a run adds to each duration: picoseconds, or a share of it.
 struct MostAdded {
   std::int64_t picoseconds = 0;
   double share = 0;

@@ -1,7 +1,8 @@
 #pragma once
-// Whether a step's derivatives say anything. Transfers that share links follow each other so closely that a picosecond
-// may decide who is first; then the step is a different one, and derivatives grow without limit from there on. How far
-// that goes is their condition number; what the step is worth instead is how it spreads when its durations move.
+// This file tells whether a step's derivatives say anything. Transfers that share links follow each other so closely
+// that a picosecond may decide who is first; then the step is a different one, and derivatives grow without limit from
+// there on. How far that goes is their condition number; what the step is worth instead is how it spreads when its
+// durations move.
 
 #include "schedules/schedule.h"
 #include "simulator/network/network_sensitivity.h"
@@ -22,13 +23,14 @@ struct Conditioning {
   /// the step changes at most when each number changes by one small share. 1 along a critical path.
   double number = 1;
   bool is_ill = false;  ///< above kMostConditioning, or not finite
-  // Of an ill-conditioned step: with each duration longer by a random time from 0 to so much, `runs` times.
+  // An ill-conditioned step is simulated `runs` times, each duration longer by a random time from 0 to so much.
   int runs = 0;
   StepSpread by_picosecond;  ///< a picosecond
   StepSpread by_per_mille;   ///< a thousandth of itself
 };
 
-/// Of a simulation of `lowered`. The runs have seeds 1, 2, ...; a step that is not ill-conditioned has none.
+/// Returns that of a simulation of `lowered`. The runs have seeds 1, 2, ...; a step that is not ill-conditioned has
+/// none.
 Conditioning conditioning_of(const Schedule& lowered, const NetworkGradient& gradient);
 
 }}  // namespace plumb::simulator

@@ -13,7 +13,7 @@
 
 namespace plumb { inline namespace simulator {
 
-/// What an engine's run has besides; tape and draws outlive it, and only one of them is given.
+/// An engine's run may have these besides; tape and draws outlive it, and only one of them is given.
 struct EventOptions {
   DerivativeTape* tape = nullptr;     ///< records how each moment depends on the numbers of network/event_numbers.h
   const EventDraws* draws = nullptr;  ///< random factors of all durations

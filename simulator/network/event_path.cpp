@@ -66,7 +66,7 @@ class PathFinder {
             .end = times_.end[instance]};
   }
 
-  /// In the order in which they happened.
+  /// Numbers go in the order in which meetings happened.
   struct NumberedMeeting {
     Meeting meeting;
     std::size_t number = 0;
@@ -85,8 +85,8 @@ class PathFinder {
     return nullptr;
   }
 
-  /// When what it waited for had happened, as far as the times of actions tell. Inside a host that is where its speed
-  /// had brought it.
+  /// Returns when what it waited for had happened, as far as the times of actions tell. Inside a host that is where its
+  /// speed had brought it.
   SimTime bound_of(const Dependency& dependency, std::int32_t base) const {
     const std::int32_t from = base + dependency.from;
     switch (dependency.wait) {
@@ -137,7 +137,7 @@ class PathFinder {
     return last;
   }
 
-  /// Nothing if it started at 0 of itself.
+  /// Returns nothing if it started at 0 of itself.
   std::optional<Way> way_to(std::int32_t instance) const {
     const std::int32_t own = action_of(program_, instance);
     const std::int32_t waited = last_of_group(instance - own + program_.lead[own]);

@@ -11,10 +11,10 @@
 
 namespace plumb { inline namespace simulator {
 
-/// As critical_path (simulator/critical_path.h), of the last of all replicas; the replica of each step is the number of
-/// one that is simulated. `times` need their meetings. An action whose collective waited inside it for another replica
-/// is on the path from that moment on, behind the action of the other, with Reason::kReduction. Of several replicas
-/// that came last together the own one is named.
+/// Returns the critical path (simulator/critical_path.h) of the last of all replicas; the replica of each step is the
+/// number of one that is simulated. `times` need their meetings. An action whose collective waited inside it for
+/// another replica is on the path from that moment on, behind the action of the other, with Reason::kReduction. Of
+/// several replicas that came last together the own one is named.
 std::vector<CriticalStep> critical_path(const Schedule& lowered, const EventProgram& program,
                                         const NetworkSpec& network, const EventTimes& times);
 

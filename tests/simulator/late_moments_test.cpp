@@ -16,7 +16,7 @@
 namespace plumb::test {
 namespace {
 
-/// What `simulate` throws; "" if it does not.
+/// Returns what `simulate` throws, or "" if it throws nothing.
 template <typename Simulate>
 std::string refusal_of(Simulate simulate) {
   try {

@@ -1,5 +1,5 @@
 #pragma once
-// What the options of several verbs share: how a verb is added, the groups of options, and options that come together.
+// Verbs share these: how a verb is added, the groups of options, and options that come together.
 
 #include <functional>
 #include <memory>
@@ -23,7 +23,7 @@ using Chosen = std::function<int()>;
 CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, const std::string& what, Chosen run,
                    std::function<void(const CLI::App&)> check = {});
 
-/// The same for a verb whose options fill `arguments`, which live as long as the verb.
+/// Adds a verb whose options fill `arguments`, which live as long as the verb.
 template <typename Arguments>
 CLI::App* add_verb(CLI::App& parent, Chosen& chosen, const std::string& name, const std::string& what,
                    const std::shared_ptr<Arguments>& arguments, int (*verb)(const Arguments&),

@@ -1,5 +1,5 @@
 #pragma once
-// What a number on the command line may look like.
+// These checks say what a number on the command line may look like.
 
 #include <cstdint>
 #include <limits>
@@ -13,13 +13,13 @@ class Validator;
 
 namespace plumb { inline namespace tools {
 
-/// What `plumb VERB --help` says of them.
+/// `plumb VERB --help` says this of counts.
 inline constexpr const char* kCountsRead = "Counts may end in k, M or G, powers of 1024: --seq 8k is 8192.";
 
 /// Rewrites "8k", "1M" and "2G" as whole numbers, and refuses what is none from `least` to `most`.
 CLI::Validator count_between(std::int64_t least, std::int64_t most);
 
-/// The same up to what a Number holds.
+/// Does so up to what a Number holds.
 template <typename Number>
 auto count_of(std::int64_t least) {
   constexpr auto kMost = std::numeric_limits<std::conditional_t<sizeof(Number) < 8, Number, std::int64_t>>::max();

@@ -1,5 +1,5 @@
 #pragma once
-// What becomes of a mistake in the input, of a run that failed, and of every other exception.
+// Every verb ends here after a mistake in the input, of a run that failed, and of every other exception.
 
 #include <exception>
 

@@ -28,7 +28,7 @@ std::string full_name(const CLI::App& app) {
   return parent == nullptr ? app.get_name() : fmt::format("{} {}", full_name(*parent), app.get_name());
 }
 
-/// With their dashes.
+/// Returns the names with their dashes.
 std::vector<std::string> option_names(const CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options()) {
@@ -70,7 +70,7 @@ std::string unknown_option(const CLI::App& root, const CLI::App& app, const std:
   return fmt::format("`{}` has no option {}: {}", full_name(app), option, remedy);
 }
 
-/// What the option library says, in words of ours where its own are poor.
+/// Returns what the option library says, in words of ours where its own are poor.
 std::string fault_of_library(const std::string& said) {
   const auto behind = [&said](std::string_view start) { return said.substr(start.size()); };
   constexpr std::string_view kUnread = "Could not convert: ", kUnknown = "The following argument was not expected: ",

@@ -1,5 +1,5 @@
 #pragma once
-// What each verb is asked, as the command line (command_line/) has read it: no files have been opened yet.
+// Each verb is asked one of these, as command_line/ has read it; no file has been opened yet.
 
 #include <cstdint>
 #include <optional>

@@ -1,5 +1,5 @@
 #pragma once
-// What a file is, told by its ending and its keys, where it was given to a verb that reads another kind.
+// A file's kind is told by its ending and its keys, where it was given to a verb that reads another kind.
 //
 //   read_as(FileKind::kPlan, path, [&] { return parse_plan(read_text_file(path), path); });
 //   // trace.json: this is a Chrome trace, and a plan is wanted: `plumb trace info` reads it
@@ -30,8 +30,8 @@ enum class FileKind : std::uint8_t {
 /// Returns true for the ending of a kind of file that is known, Plumb's or not: no preset is named so.
 bool has_known_ending(std::string_view path);
 
-/// What is wrong with giving the file where `wanted` is read: its kind, and what reads it. Empty if it is of that kind,
-/// or its kind cannot be told.
+/// Says what is wrong with giving the file where `wanted` is read: its kind, and what reads it. Empty if it is of that
+/// kind, or its kind cannot be told.
 std::string wrong_kind(FileKind wanted, const std::string& path);
 
 /// read()'s value. Throws InputError with wrong_kind's text where that says more than what read() throws.

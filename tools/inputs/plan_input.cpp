@@ -58,7 +58,7 @@ void keep_those_of(const Schedule& order, const TrainingSpec& training, SearchRe
       order.name, order.microbatches, training.global_batch, order.microbatches, order.microbatches);
 }
 
-/// What the search does where nothing fits otherwise.
+/// Returns what the search switched to because nothing fits otherwise.
 std::string offload_text(const Layout& layout) {
   if (layout.offload == Offload{}) return {};
   return fmt::format(

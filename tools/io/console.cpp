@@ -19,7 +19,7 @@
 namespace plumb { inline namespace tools {
 namespace {
 
-/// What cannot be said is lost: it never ends the work that it is about.
+/// A note that cannot be written is lost: it never ends the work that it is about.
 void print_to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }

@@ -19,13 +19,13 @@ DrawOptions terminal_draw_options();
 /// numbers, and lets a write to a pipe that nobody reads fail instead of ending the process. Called before all else.
 void open_standard_streams();
 
-/// To stdout as it is. Throws InputError if it cannot be written.
+/// Writes to stdout as it is. Throws InputError if it cannot be written.
 void print_answer(std::string_view text);
 
 /// Sees to it that all answers have left. Throws InputError if they cannot: a full disk, a pipe that nobody reads.
 void finish_answers();
 
-/// To stderr, as a line of its own, without what a terminal should not get (tools/io/utf8.h).
+/// Writes to stderr, as a line of its own, without what a terminal should not get (tools/io/utf8.h).
 void print_note(std::string_view text);
 
 /// True if a person watches stderr.

@@ -94,7 +94,7 @@ std::optional<int> own_stream(const struct stat& status) {
   return std::nullopt;
 }
 
-/// What takes bytes as they come: a device, a FIFO, a socket, or a file that answers go to.
+/// True for what takes bytes as they come: a device, a FIFO, a socket, or a file that answers go to.
 bool is_stream(const struct stat& status) {
   return !S_ISDIR(status.st_mode) && (!S_ISREG(status.st_mode) || own_stream(status).has_value());
 }

@@ -1,5 +1,5 @@
 #pragma once
-// How a verb ends: its exit code, and mistakes in the options that the parser cannot see.
+// A verb ends with an exit code, or with a mistake in the options that the parser cannot see.
 
 #include <string>
 

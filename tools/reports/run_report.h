@@ -1,5 +1,5 @@
 #pragma once
-// What a run on hardware came to, as `plumb run --json` and `validate --json` print it.
+// `plumb run --json` and `validate --json` print what a run on hardware came to.
 
 #include <nlohmann/json_fwd.hpp>
 

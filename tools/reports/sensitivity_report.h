@@ -21,7 +21,7 @@ nlohmann::ordered_json sensitivity_json(const Sensitivity& sensitivity,
 /// {"number", "most", "is_ill", "step_with_noise"}; the last is null of a well-conditioned step.
 nlohmann::ordered_json conditioning_json(const Conditioning& conditioning);
 
-/// In place of the sensitivities of an ill-conditioned step: "no sensitivities: ..." and how the step spreads.
+/// Stands in place of the sensitivities of an ill-conditioned step: "no sensitivities: ..." and how the step spreads.
 std::string conditioning_text(const Conditioning& conditioning, const std::function<std::string(SimTime)>& time);
 
 /// "each 1 % longer makes the step longer by: ..." and, where figures are known, "1 % more of a figure changes the step

@@ -37,7 +37,7 @@ CudaSharing cuda_sharing(const std::string& sms, bool graph = false);
 std::optional<RunResult> run_on_cuda(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments,
                                      Seconds expected, const DeviceRunOptions& options = {});
 
-/// Whether ranks have a GPU each: then no checkpoints are written, and no step ends early.
+/// True if ranks have a GPU each: then no checkpoints are written, and no step ends early.
 bool trains_apart(const CudaLibrary& library, const RunSpec& spec, const RunArguments& arguments);
 
 /// Whether this process has one rank of several.

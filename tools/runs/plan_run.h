@@ -17,7 +17,7 @@ Predicted runnable_prediction(const Plan& plan);
 /// Throws SpecError if so many bytes, of all ranks together, are more than this machine's memory.
 void require_room(double bytes);
 
-/// The same for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
+/// Returns it for the cpu backend. Throws SpecError if all ranks together would take more than this machine's memory.
 Predicted cpu_prediction(const Plan& plan);
 
 /// The file's contents, or the text that the tool carries for an empty path.

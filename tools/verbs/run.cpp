@@ -64,7 +64,7 @@ void write_trace(const std::vector<Timeline>& steps, const RunArguments& argumen
   print_note(fmt::format("wrote {}: the last step, to open at https://ui.perfetto.dev", arguments.trace));
 }
 
-/// What is said of a run that a signal has ended before its last step, and the exit code.
+/// Says that a signal has ended the run before its last step, and returns the exit code.
 int exit_code(const StopSignals& signals, int done, int steps, const std::string& what_is_kept) {
   if (done >= steps) return kDone;
   print_note(
@@ -103,7 +103,7 @@ int run_by_the_clock(const RunArguments& arguments) {
   return exit_code(signals, done, input.spec.steps, "");
 }
 
-/// What stays of a training that is ended early.
+/// Returns what is kept of a training that ends early, as the end of a sentence.
 std::string kept_text(const RunArguments& arguments) {
   if (arguments.checkpoint.empty()) return ", and without --checkpoint-dir what it has trained is lost";
   return fmt::format(": go on from {} with --resume", checkpoint_path(arguments.checkpoint));

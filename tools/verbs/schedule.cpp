@@ -44,7 +44,7 @@ void write_or_print(const Schedule& schedule, const std::string& output) {
   }
 }
 
-/// Where the answer is a schedule, whose form has no place for a title.
+/// True where the answer is a schedule, whose form has no place for a title.
 void note_defaults(const Schedule& schedule, const ScheduleArguments& arguments) {
   const std::string title = timeline_title(schedule);
   if (const std::string whole = titled(title, arguments); whole != title) print_note(whole);

@@ -92,7 +92,8 @@ ReportContext explained(ReportContext context, const Schedule& lowered, const Co
   return context;
 }
 
-/// What the step's time is sensitive to where transfers share links, if it can be told; then the derivatives.
+/// Adds what the step's time is sensitive to where transfers share links, and returns the derivatives if it can be
+/// told.
 std::optional<NetworkGradient> add_shared_sensitivity(ReportContext& context, const Schedule& lowered,
                                                       const CostTable& costs, const NetworkSpec& network,
                                                       const SimulateArguments& arguments) {

@@ -73,7 +73,7 @@ ordered_json rows_json(const std::vector<WhatIfRow>& rows) {
   return {{"rows", list}};
 }
 
-/// Whether rows that differ in that key alone are the same answer, wherever there are some.
+/// True if rows that differ in that key alone are the same answer, wherever there are some.
 bool changes_nothing(const std::vector<WhatIfRow>& rows, std::size_t key) {
   std::map<std::string, std::vector<const WhatIfRow*>> alike;
   for (const WhatIfRow& row : rows) {

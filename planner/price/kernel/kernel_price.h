@@ -10,7 +10,7 @@
 // (gradient precision) and for AdamW (spec/training_spec.h). Only GEMMs (price/kernel/gemm_time.h), convolutions as
 // their implicit GEMMs (Chetlur et al. 2014), and attention are bounded by FLOPs.
 //
-// Where the cluster has measured samples of a kernel, the roofline is corrected by them
+// Measured samples of a kernel, where the cluster has them, correct the roofline
 // (price/kernel/shape_correction.h), by those of the same variant (GEMM form, kind of norm, gated or not, learned
 // positions or not) where there are any. A cluster with samples of fused products is of devices that run
 // fused_kernels() (kernels/layer/fused_kernels.h).

@@ -1,5 +1,5 @@
 #pragma once
-// What one layer costs on one rank, pass by pass: the kernels of kernels/layer/layer.h and the collectives of the
+// Prices one layer on one rank, pass by pass: the kernels of kernels/layer/layer.h and the collectives of the
 // tensor group around them (Shoeybi et al. 2019; with sequence parallelism Korthikanti et al. 2022). E = b s h
 // elements:
 //

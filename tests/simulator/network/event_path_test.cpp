@@ -25,7 +25,7 @@ void check_path(const Simulation& simulation) {
   REQUIRE(std::accumulate(added.begin(), added.end(), SimTime{0}) == simulation.makespan);
 }
 
-/// What the path spends computing on one rank of one replica.
+/// Returns the time that the path spends computing on one rank of one replica.
 SimTime computing_on(const Simulation& simulation, int replica, int rank) {
   SimTime time{0};
   const std::vector<SimTime> added = contributions(simulation.critical_path);
