@@ -127,23 +127,23 @@ std::optional<KnownKind> kind_of(const std::string& path) {
 std::string_view wanted_name(FileKind kind) {
   switch (kind) {
     case FileKind::kModel:
-      return "a model";
+      return kModelFile.name;
     case FileKind::kCluster:
-      return "a cluster";
+      return kClusterFile.name;
     case FileKind::kStack:
-      return "a training stack";
+      return kStackFile.name;
     case FileKind::kPlan:
-      return "a plan";
+      return kPlanFile.name;
     case FileKind::kSchedule:
-      return "a schedule";
+      return kScheduleFile.name;
     case FileKind::kTopology:
-      return "a topology";
+      return kTopologyFile.name;
     case FileKind::kLink:
-      return "a measured link";
+      return kLinkFile.name;
     case FileKind::kTrace:
-      return "a Chrome trace";
+      return kTraceFile.name;
     case FileKind::kRows:
-      return "a file of published rows";
+      return kRowsFile.name;
     case FileKind::kProfile:
       return "a profile";
     case FileKind::kMeasurement:

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "schedules/error.h"
+#include "tools/io/files.h"
 
 namespace plumb { inline namespace tools {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "executor/training/training_state.h"
-#include "tools/io/files.h"
+#include "tools/io/file_lock.h"
 
 namespace plumb { inline namespace tools {
 

@@ -5,21 +5,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "schedules/error.h"
 #include "schedules/limits.h"
+#include "tools/io/descriptor.h"
 #include "tools/io/utf8.h"
 
 namespace plumb { inline namespace tools {
@@ -27,15 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const std::string& path, std::string_view what, int error) {
-  throw InputError(fmt::format("{}: {} ({})", path, what, std::strerror(error)));
-}
-
-constexpr mode_t kAnybodyReads = 0644;
 constexpr std::string_view kTemporaryEnd = ".tmp";
 constexpr std::string_view kSixLetters = "XXXXXX";  // mkstemps chooses them
-constexpr const char* kOtherFolder = "cannot be written: name a file in a folder that exists and that you may write to";
-constexpr const char* kNoRoom = "cannot be written whole: nothing was changed; make room and try again";
 
 /// Returns what `path` leads to, through symbolic links; nothing if nothing is there.
 std::optional<struct stat> status_of(const std::string& path) {
@@ -54,33 +45,17 @@ std::string behind_links(const std::string& path) {
     if (is_no_link) return name.string();
     name = name.parent_path() / target;
   }
-  fail(path, "these symbolic links lead to each other: name a file", ELOOP);
+  fail_of_system(path, "these symbolic links lead to each other: name a file", ELOOP);
 }
 
 void write_all(int descriptor, std::string_view contents, const std::string& path, std::string_view remedy) {
   while (!contents.empty()) {
     const ssize_t written = ::write(descriptor, contents.data(), contents.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail(path, remedy, errno);
+    if (written < 0) fail_of_system(path, remedy, errno);
     contents.remove_prefix(static_cast<std::size_t>(written));
   }
 }
-
-/// A descriptor that is closed with its owner.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (number_ >= 0) close(number_);
-  }
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
 
 /// Returns this process's descriptor of what `status` is of, if it is where answers or notes go: `-o /dev/stdout`.
 std::optional<int> own_stream(const struct stat& status) {
@@ -106,7 +81,7 @@ void write_stream(const std::string& path, const struct stat& status, std::strin
     return write_all(*own, contents, path, kRemedy);
   }
   const Descriptor stream(open(path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
-  if (!stream.is_open()) fail(path, "cannot be opened to write: name a file, or what somebody reads", errno);
+  if (!stream.is_open()) fail_of_system(path, "cannot be opened to write: name a file, or what somebody reads", errno);
   write_all(stream.number(), contents, path, kRemedy);
 }
 
@@ -139,7 +114,7 @@ class TemporaryFile {
       if (descriptor_ >= 0) close(descriptor_);
       name_ = fmt::format("{}.{}{}", path, kSixLetters, kTemporaryEnd);
       descriptor_ = mkostemps(name_.data(), static_cast<int>(kTemporaryEnd.size()), O_CLOEXEC);
-      if (descriptor_ < 0) fail(path, kOtherFolder, errno);
+      if (descriptor_ < 0) fail_of_system(path, kOtherFolder, errno);
       flock(descriptor_, LOCK_EX);
     } while (fstat(descriptor_, &status) == 0 && status.st_nlink == 0);
   }
@@ -153,12 +128,12 @@ class TemporaryFile {
   void write(const std::string& path, std::string_view contents, mode_t mode) {
     write_all(descriptor_, contents, path, kNoRoom);
     const bool finished = fchmod(descriptor_, mode) == 0 && fsync(descriptor_) == 0;
-    if (!finished) fail(path, kNoRoom, errno);
+    if (!finished) fail_of_system(path, kNoRoom, errno);
   }
 
   void rename_to(const std::string& path) {
     if (std::rename(name_.c_str(), path.c_str()) != 0)
-      fail(path, "cannot be replaced: name a file, not a folder", errno);
+      fail_of_system(path, "cannot be replaced: name a file, not a folder", errno);
     renamed_ = true;
     // The new name outlives a power cut once its folder is on the disk; a file system without this leaves it as it is.
     const fs::path folder = fs::path(path).parent_path();
@@ -221,41 +196,8 @@ void require_writable(const std::string& path) {
   if (!there || !is_stream(*there)) {
     TemporaryFile probe(behind_links(path));
   } else if (!own_stream(*there) && access(path.c_str(), W_OK) != 0) {
-    fail(path, "cannot be written: name what you may write to", errno);
+    fail_of_system(path, "cannot be written: name what you may write to", errno);
   }
-}
-
-FileLock::FileLock(const std::string& path) : path_(path) {
-  struct stat own {
-  }, there{};
-  do {  // again if the one before has taken its file away between our opening and our lock
-    if (descriptor_ >= 0) close(descriptor_);
-    descriptor_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnybodyReads);
-    if (descriptor_ < 0) fail(path, kOtherFolder, errno);
-    if (flock(descriptor_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-      std::array<char, 256> text{};
-      const ssize_t size = read(descriptor_, text.data(), text.size());
-      held_by_ =
-          size > 0 ? printable(std::string_view(text.data(), static_cast<std::size_t>(size))) : "another process";
-      return;
-    }
-  } while (fstat(descriptor_, &own) != 0 || stat(path.c_str(), &there) != 0 || own.st_ino != there.st_ino);
-  std::array<char, 256> host{};
-  gethostname(host.data(), host.size() - 1);
-  const std::string owner = fmt::format("process {} on {}", getpid(), host.data());
-  const bool is_written = ftruncate(descriptor_, 0) == 0 && pwrite(descriptor_, owner.data(), owner.size(), 0) > 0;
-  if (!is_written) fail(path, kNoRoom, errno);
-}
-
-FileLock::FileLock(FileLock&& other) noexcept
-    : path_(std::move(other.path_)),
-      descriptor_(std::exchange(other.descriptor_, -1)),
-      held_by_(std::move(other.held_by_)) {}
-
-FileLock::~FileLock() {
-  if (descriptor_ < 0) return;
-  if (held_by_.empty()) unlink(path_.c_str());
-  close(descriptor_);
 }
 
 }}  // namespace plumb::tools

@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -131,27 +130,6 @@ TEST_CASE("what killed writers have left is cleared away; what a living one writ
   for (const char* name : {"a", "a.gHiJkL.tmp", "a.short.tmp", "ab.aBcDeF.tmp"})
     CHECK(std::filesystem::exists(folder.file(name)));
   close(living);
-}
-
-TEST_CASE("a lock has one owner, is free when that one ends, and names it meanwhile") {
-  const TestFolder folder;
-  const std::string path = folder.file("lock");
-  {
-    const FileLock first(path);
-    CHECK(first.held_by().empty());
-    const FileLock second(path);
-    CHECK(second.held_by().starts_with("process " + std::to_string(getpid()) + " on "));
-  }
-  CHECK(folder.entries() == 0);
-  const pid_t child = fork();
-  if (child == 0) {  // killed with the lock: its file stays, the lock does not
-    const FileLock lock(path);
-    kill(getpid(), SIGKILL);
-  }
-  waitpid(child, nullptr, 0);
-  CHECK(folder.entries() == 1);
-  CHECK(FileLock(path).held_by().empty());
-  CHECK(folder.entries() == 0);
 }
 
 }  // namespace plumb::test
