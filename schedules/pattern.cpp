@@ -23,16 +23,17 @@ re2::RE2::Options options() {
 
 }  // namespace
 
-Pattern::Pattern(std::string_view expression) {
+Pattern::Pattern(std::string_view expression, std::string_view place) {
+  const std::string before = place.empty() ? "" : fmt::format("{}: ", place);
   if (expression.size() > kLongestExpression) {
-    throw SpecError(fmt::format("a regular expression of {} letters is too long: give at most {}", expression.size(),
-                                kLongestExpression));
+    throw SpecError(fmt::format("{}a regular expression of {} letters is too long: give at most {}", before,
+                                expression.size(), kLongestExpression));
   }
   engine_ = std::make_shared<const re2::RE2>(piece(expression), options());
   if (engine_->ok()) return;
   const re2::RE2::ErrorCode error = engine_->error_code();
   const bool large = error == re2::RE2::ErrorPatternTooLarge || error == re2::RE2::ErrorRepeatSize;
-  throw SpecError(fmt::format("\"{}\" is {}", expression,
+  throw SpecError(fmt::format("{}\"{}\" is {}", before, expression,
                               large ? "too large a regular expression: repeat less"
                                     : "no regular expression (RE2's: no look-ahead, no references back): mend it"));
 }

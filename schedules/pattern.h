@@ -18,8 +18,9 @@ namespace plumb { inline namespace schedules {
 
 class Pattern {
  public:
-  /// Letters match in any case. Throws SpecError with the remedy if it is no regular expression, or too large a one.
-  explicit Pattern(std::string_view expression);
+  /// Letters match in any case. Throws SpecError with the remedy if it is no regular expression, or too large a one,
+  /// behind the `place` where it was given.
+  explicit Pattern(std::string_view expression, std::string_view place = "");
 
   bool found_in(std::string_view text) const;
 

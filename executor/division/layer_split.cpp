@@ -69,17 +69,8 @@ std::vector<std::int64_t> parameters_of(const std::vector<std::vector<Layer>>& u
   return weights;
 }
 
-/// Throws SpecError with the rule that it stands in.
-Pattern pattern_of(const std::string& expression) {
-  try {
-    return Pattern(expression);
-  } catch (const SpecError& error) {
-    throw SpecError(fmt::format("split type:{}: {}", expression, error.what()));
-  }
-}
-
 std::vector<std::int64_t> matches_of(const std::vector<std::vector<Layer>>& units, const std::string& expression) {
-  const Pattern kind = pattern_of(expression);
+  const Pattern kind(expression, "split type:" + expression);
   std::vector<std::int64_t> weights;
   for (const std::vector<Layer>& unit : units)
     weights.push_back(

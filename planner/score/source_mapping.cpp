@@ -191,11 +191,7 @@ std::pair<std::string, json> parse_row_condition(std::string_view text) {
     throw SpecError(fmt::format("only \"{}\": write FIELD=EXPRESSION, such as precision=bf16 or model.name=70B", text));
   }
   const std::string expression(text.substr(equals + 1));
-  try {
-    const Pattern known(expression);
-  } catch (const SpecError& error) {
-    throw SpecError(fmt::format("only \"{}\": {}", text, error.what()));
-  }
+  const Pattern known(expression, fmt::format("only \"{}\"", text));
   return {std::string(text.substr(0, equals)), expression};
 }
 

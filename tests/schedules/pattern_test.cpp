@@ -31,6 +31,7 @@ TEST_CASE("what is no expression, too long or too large is refused with the reme
     CHECK_THROWS_WITH_AS(Pattern{expression}, doctest::Contains(part), SpecError);
   };
   refused("(", "\"(\" is no regular expression");
+  CHECK_THROWS_WITH_AS(Pattern("(", "--method type:("), doctest::Contains("--method type:(: \"(\" is no"), SpecError);
   refused("^(?!release)", "no look-ahead");
   refused("((a{999}){999}){999}", "repeat less");
   refused(std::string(1001, 'a'), "1001 letters is too long: give at most 1000");

@@ -10,6 +10,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/inputs/plan_input.h"
 #include "tools/io/console.h"
@@ -20,23 +21,27 @@
 namespace plumb { inline namespace tools {
 namespace {
 
+/// Throws SpecError if it is none of the logs and tables that are read.
+void add_evidence(ClusterEvidence& evidence, const std::string& file) {
+  const std::string text = read_text_file(file);
+  if (is_nccl_tests_log(text)) {
+    evidence.collectives.push_back(parse_nccl_tests_log(text, file));
+  } else if (is_training_log(text)) {
+    evidence.trainings.push_back(parse_training_log(text, file));
+  } else if (is_gemm_table(text)) {
+    evidence.gemms.push_back({.file = file, .samples = parse_gemm_table(text, file)});
+  } else {
+    throw SpecError(
+        fmt::format("{}:1: neither an nccl-tests log, nor a table with columns m,n,k, nor a training log with steps "
+                    "({}): give one of these",
+                    file, training_log_frameworks()));
+  }
+}
+
 ClusterEvidence read_evidence(const CalibrateArguments& arguments) {
   ClusterEvidence evidence;
-  for (const std::string& file : arguments.from) {
-    const std::string text = read_text_file(file);
-    if (is_nccl_tests_log(text)) {
-      evidence.collectives.push_back(parse_nccl_tests_log(text, file));
-    } else if (is_training_log(text)) {
-      evidence.trainings.push_back(parse_training_log(text, file));
-    } else if (is_gemm_table(text)) {
-      evidence.gemms.push_back({.file = file, .samples = parse_gemm_table(text, file)});
-    } else {
-      throw SpecError(
-          fmt::format("{}:1: neither an nccl-tests log, nor a table with columns m,n,k, nor a training log with steps "
-                      "({}): give one of these",
-                      file, training_log_frameworks()));
-    }
-  }
+  for (const std::string& file : arguments.from)
+    read_as(FileKind::kMeasurement, file, [&] { add_evidence(evidence, file); });
   if (!arguments.plan.empty()) evidence.plan = plan_input(arguments.plan);
   return evidence;
 }

@@ -12,6 +12,7 @@
 #include "schedules/error.h"
 #include "schedules/forms/file_format.h"
 #include "schedules/forms/json_text.h"
+#include "tools/inputs/file_kinds.h"
 #include "tools/inputs/inputs.h"
 #include "tools/io/console.h"
 #include "tools/io/files.h"
@@ -65,9 +66,11 @@ struct Read {
 };
 
 Read read(const CalibrateArguments& arguments) {
-  if (!arguments.from.empty())
-    return {parse_topology_matrix(read_text_file(arguments.from.front()), arguments.from.front()),
-            fmt::format("nvidia-smi topo -m, {}", arguments.from.front())};
+  if (!arguments.from.empty()) {
+    const std::string& file = arguments.from.front();
+    return {read_as(FileKind::kMeasurement, file, [&] { return parse_topology_matrix(read_text_file(file), file); }),
+            fmt::format("nvidia-smi topo -m, {}", file)};
+  }
   FoundTopology here = find_topology();
   for (const std::string& note : here.notes) print_note(note);
   return {std::move(here.topology), fmt::format("{} of this machine, {}", here.source, today())};

@@ -35,7 +35,7 @@ std::optional<std::vector<Seconds>> weights_of(const std::string& method, const 
   } else if (method == "parameters") {
     for (const GraphNode& node : nodes) weights.emplace_back(static_cast<double>(parameter_count(node)));
   } else if (method.starts_with(kType)) {
-    const Pattern wanted = read_option([&] { return Pattern(method.substr(kType.size())); });
+    const Pattern wanted = read_option([&] { return Pattern(method.substr(kType.size()), "--method " + method); });
     for (const GraphNode& node : nodes)
       weights.emplace_back(wanted.found_in(node.name) || wanted.found_in(node.op) ? 1.0 : 0.0);
     if (std::ranges::none_of(weights, [](Seconds weight) { return weight.count() > 0; }))
